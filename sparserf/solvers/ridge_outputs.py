@@ -5,7 +5,8 @@
 Limited-memory BFGS (D. C. Liu, J. Nocedal, On the limited memory BFGS method for large scale optimization, 1989), on features
 around their means, so that coefficients and intercepts do not pull at each other. A step is one pass over the rows, and no Gram
 matrix is made, of which each output would need its own. It comes near to the optimum, as is enough for a penalty that is chosen
-on held-out rows. A loss of all outputs together, the multinomial one, will do as well.
+on held-out rows. A loss of all outputs together, the multinomial one, will do as well. Where they are no more than MOST_KEPT
+numbers, the values of the features are kept, since steps are many and each asks for all of them twice.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.progress import check_not_ended
+from ..features import Linear
 from .effort import LOSS, UNBOUNDED, work_of_pass
 from .problem import backtrack
 
@@ -31,6 +33,8 @@ KEPT = 8
 ARMIJO = 1e-4
 # The most steps for one penalty, and the shortest share of one that is tried.
 MOST_STEPS, SHORTEST = 60, 1e-3
+# The most values of features that are kept: 128 MB in single precision.
+MOST_KEPT = 2**25
 
 
 class RidgeOfOutputs:
@@ -50,6 +54,9 @@ class RidgeOfOutputs:
 
     def __init__(self, rows: Rows, features: FeatureSet, problem: RidgeProblem, w: np.ndarray, b: np.ndarray):
         """Begin at the coefficients w and the intercepts b."""
+        self._pass = 2 * work_of_pass(rows, len(features))  # the work of making the values of the features, in each step
+        if rows.in_memory and rows.n_rows * len(features) <= MOST_KEPT:
+            rows, features, self._pass = rows.on_same_threads(rows.transform(features)), Linear().draw(None, len(features)), 0
         self._rows, self._features, self._problem = rows, features, problem
         self.w, self.b, self.alpha = w, b, 0.0
         weight = problem.vectors.scaled(problem.weight, 1 / problem.n_rows)
@@ -106,8 +113,7 @@ class RidgeOfOutputs:
         return self._problem.penalised(at.loss, w, self.alpha), w, b, at
 
     def _work_of_step(self) -> float:
-        n, p = self._rows.n_rows, len(self._features)
-        return 2 * work_of_pass(self._rows, p) + len(self.b) * n * (2 * p + LOSS / 10)
+        return self._pass + len(self.b) * self._rows.n_rows * (2 * len(self._features) + LOSS / 10)
 
 
 def falls_enough(objective: float, slope: float, there: tuple[float, ...], t: float) -> bool:
