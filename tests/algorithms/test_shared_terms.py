@@ -34,7 +34,7 @@ def test_classes_that_share_their_terms_are_predicted_better(monkeypatch, loss):
     model = srf.sparse_rf(X, y, loss=loss, **HOW)
     assert np.all(model.coef != 0)
     assert model.info.converged
-    monkeypatch.setattr(search, "with_shared_terms", lambda best, *_: best)
+    monkeypatch.setattr(search, "with_shared_terms", lambda best, *_: (best, False))
     monkeypatch.setattr(search, "drop_terms", lambda model, *_: model)  # whose coefficients are of all classes, too
     apart = srf.sparse_rf(X, y, loss=loss, **HOW)
     assert np.mean(apart.coef != 0) < 0.3
@@ -49,7 +49,7 @@ def test_terms_are_shared_only_where_that_is_worth_it(monkeypatch, loss):
     real = shared.with_shared_terms
 
     def watched(best, *args):
-        taken.append(real(best, *args) is not best)
+        taken.append(real(best, *args)[0] is not best)
         return real(best, *args)
 
     monkeypatch.setattr(search, "with_shared_terms", watched)
@@ -81,4 +81,26 @@ def test_a_row_of_weight_zero_is_left_out(loss):
 def test_effort_and_time_bound_it(how):
     (X, y), _ = digits(200)
     model = srf.sparse_rf(X, y, loss="multinomial", rng=0, **how)
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+@EACH_LOSS
+def test_a_callback_may_end_it_at_any_time(monkeypatch, loss):
+    """While classes share their terms, too: there the callback is called, and what it has ended gives a model."""
+    (X, y), _ = digits(200)
+    where, real = [], shared.SharedFit.minimise
+
+    def minimise(fit, *args):
+        where.append("shared")
+        real(fit, *args)
+        where.append("after")
+
+    def callback(info):
+        where.append("called")
+        return where[-2:] == ["shared", "called"]
+
+    monkeypatch.setattr(shared.SharedFit, "minimise", minimise)
+    monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.0)
+    model = srf.sparse_rf(X, y, loss=loss, callback=callback, **HOW)
+    assert where.count("shared") in (1, 2)  # one penalty and, where that is the best, the fit to all rows
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ...features.feature_set import Solution
     from ...model import FitInfo, SparseModel
     from ...rows import Rows
-    from ..task import Task
+    from ..task import Fit, Task
     from .descent import BaseL1Fit, SparseRFOptions, State
 
 # Draws of a dictionary that learns, for each penalty and output, where `n_components` is None.
@@ -466,7 +466,7 @@ def search_in_rounds(
                 of_search = of_round.part(1 - FOR_SHARING) if shares_terms else of_round
                 this = _search_once(candidates, sample, first, budget.terms, of_search, starts)
                 if shares_terms and not this.ended:
-                    this = replace(this, points=_with_shared_terms(this.points, candidates, sample, of_round))
+                    this = _with_shared_terms(this, candidates, sample, of_round)
 
         n_rounds, pace_of_work, pace = n_rounds + 1, (effort.spent - before) / work, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
@@ -503,20 +503,18 @@ def _kinds_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -
     return kept
 
 
-def _with_shared_terms(
-    points: Mapping[Any, PathPoint], candidates: Mapping[Any, Candidate], sample: Sample, effort: Effort
-) -> dict[Any, PathPoint]:
-    """Return the points of all candidates, with terms that all classes share where these predict better.
+def _with_shared_terms(this: Round, candidates: Mapping[Any, Candidate], sample: Sample, effort: Effort) -> Round:
+    """Return what a round has found on a sample, with terms that all classes share where these predict better.
 
     Linear functions are left as they are: their penalty is one on squares already, of as many terms as there are inputs.
     """
-    shared = {}
-    for name, point in points.items():
-        candidate, shared[name] = candidates[name], point
-        if point.n_terms and not (isinstance(candidate.dictionary, LinearFunctions) or effort.is_spent):
+    points, ended = dict(this.points), False
+    for name, point in this.points.items():
+        candidate = candidates[name]
+        if point.n_terms and not (isinstance(candidate.dictionary, LinearFunctions) or ended or effort.is_spent):
             task = sample.task.with_encodings(candidate.encodings)
-            shared[name] = with_shared_terms(point, task, sample, candidate.options.fit_intercept, effort)
-    return shared
+            points[name], ended = with_shared_terms(point, task, sample, candidate.options, effort)
+    return replace(this, points=points, ended=ended)
 
 
 def _those_in_question(
@@ -704,7 +702,7 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
                 if not (of_model.is_late or of_round[m].is_shared):
                     fits = candidate.make_fits(of_candidate, k)
             if of_round[m].is_shared:
-                model, stops = share_again(of_round[m], of_candidate, candidate.options.fit_intercept, of_model), False
+                model, stops = share_again(of_round[m], of_candidate, candidate.options, not ended, of_model)
             else:
                 model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
             models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
@@ -741,19 +739,23 @@ def fit_again(
     return model, any(fit.ended_by_callback for fit in fits or ())
 
 
-def share_again(point: PathPoint, task: Task, fit_intercept: bool, effort: Effort) -> SparseModel:
-    """Fit the terms that all classes share to all rows, or as far as there is work and time; return the model.
+def share_again(
+    point: PathPoint, task: Task, options: SparseRFOptions, calls_back: bool, effort: Effort
+) -> tuple[SparseModel, bool]:
+    """Fit the terms that all classes share to all rows, or as far as there is work and time; return as `fit_again`.
 
     A penalty on squares weighs as much as a number of rows: alpha, chosen for a share of the rows, is multiplied by that share.
     """
-    fit = StoppedFit(point.states[0], replace(point.infos[0], converged=False))
-    with ends_at(effort.deadline):
+    fit: Fit = StoppedFit(point.states[0], replace(point.infos[0], converged=False))
+    ended = False
+    with partial_fits_on_error([fit], task), ends_at(effort.deadline):
         if not effort.is_late:
-            fit = SharedFit(task, point.states[0], fit_intercept)
-            fit.minimise(point.alpha * point.share, effort)
+            fit = again = SharedFit(task, point.states[0], options)
+            again.minimise(point.alpha * point.share, effort)
+            ended = again.progress.ended_by_callback or (calls_back and again.progress.ask(again.info))
     if effort.is_spent:
         effort.note_cut("fits to all rows")
-    return model_of([fit], task, certified=False)
+    return model_of([fit], task, certified=False), ended
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ...features import FeatureSet
     from ...features.feature_set import Solution
     from ...model import FitInfo
-    from ..task import Task
-    from .descent import State
+    from ..task import Progress, Task
+    from .descent import SparseRFOptions, State
     from .held_out import Sample
 
 # The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the slope of the l1 penalty.
@@ -42,23 +42,23 @@ NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
 class SharedFit:
     """The fit of all classes on the same terms, with what `PathPoint` and `model_of` need of a fit.
 
-    ended_by_callback : whether the callback has ended the fit
+    progress : the callback, and whether it has ended the fit
     """
 
-    ended_by_callback: bool = False
+    progress: Progress
 
-    def __init__(self, task: Task, state: tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray], fit_intercept: bool):
+    def __init__(self, task: Task, state: tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray], options: SparseRFOptions):
         """Begin at the state (features, index, w, b), by ascending index, with a row of w and a number in b for each class."""
         self._features, self._index, w, b = state
-        self._targets, self._info = np.stack(task.targets), None
-        loss, self._progress = task.loss_of(task.targets[0]), task.progress(None, task.targets[0])
-        problem = RidgeProblem.from_arrays(task.rows.vectors, loss, self._targets, task.weight, 0.0, fit_intercept)
+        self._targets, loss = np.stack(task.targets), task.loss_of(task.targets[0])
+        self.progress = task.progress(options.callback, task.targets[0])
+        problem = RidgeProblem.from_arrays(task.rows.vectors, loss, self._targets, task.weight, 0.0, options.fit_intercept)
         self._ridge = RidgeOfOutputs(task.rows, self._features, problem, w, b)
 
     def minimise(self, alpha: float, effort: Effort) -> None:
-        """Minimise with this penalty from where the fit stands."""
-        self._progress.restart()
-        with ends_at(effort.deadline):
+        """Minimise with this penalty from where the fit stands, until the work or the time is over or the callback ends it."""
+        self.progress.restart()
+        with self.progress.asked_within(self.info), ends_at(effort.deadline):
             self._ridge.minimise(alpha, TOL, effort)
 
     def margins(self) -> np.ndarray:
@@ -76,7 +76,7 @@ class SharedFit:
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the present coefficients; their gap is known, so that `certified` changes nothing."""
         objective, gap = self._ridge.objective(), self._ridge.gap()
-        return self._progress.info(
+        return self.progress.info(
             lambda: objective, gap, converged=bool(gap <= NEAR_ENOUGH * objective), n_drawn=0, n_nonzero=len(self._index),
             alpha=self._ridge.alpha,
         )  # fmt: skip
@@ -87,18 +87,20 @@ class SharedFit:
 
 
 def with_shared_terms(
-    best: PathPoint, task: Task, sample: Sample, fit_intercept: bool, effort: Effort = UNBOUNDED
-) -> PathPoint:  # fmt: skip
+    best: PathPoint, task: Task, sample: Sample, options: SparseRFOptions, effort: Effort = UNBOUNDED
+) -> tuple[PathPoint, bool]:  # fmt: skip
     """Return the point at which all classes share the terms of a point of a path; or that, if it is not decidedly worse.
 
     best : a point that the rows of `sample` were fitted for
     task : the task of the sample, with the encodings of the point
+
+    Also returns whether the callback has ended the search.
     """
     states = best.states[0] if task.is_joint else best.states
     index, features, w, b = merge_solutions([solution_of(state) for state in states])
     if len(index) == 0 or effort.is_spent:
-        return best
-    fit, found = SharedFit(task, (features, index, w, b), fit_intercept), best
+        return best, False
+    fit, found = SharedFit(task, (features, index, w, b), options), best
     alpha = STRONGEST * best.alpha / np.sqrt(np.mean(w[w != 0] ** 2))
     for _ in range(MOST_ALPHAS):
         fit.minimise(alpha, effort)
@@ -106,11 +108,13 @@ def with_shared_terms(
         if not here.loss < (1 - NEGLIGIBLE) * found.loss and found is not best:
             break
         found, alpha = here, FALL * alpha
+        if fit.progress.ended_by_callback:
+            break
         if effort.is_spent:
             effort.note_cut("paths of penalties")
             break
     more, error = gain([found], [best])
-    return found if more > max(WORTH_SHARING * best.loss, error) else best
+    return found if more > max(WORTH_SHARING * best.loss, error) else best, fit.progress.ended_by_callback
 
 
 def solution_of(state: State) -> Solution:
