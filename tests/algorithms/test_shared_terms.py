@@ -62,17 +62,25 @@ def test_terms_are_shared_only_where_that_is_worth_it(monkeypatch, loss):
 
 @EACH_LOSS
 def test_the_bits_are_those_of_any_number_of_workers(loss):
-    (X, y), _ = digits(200)
+    (X, y), _ = digits(400)
     one, two = (srf.sparse_rf(X, y, loss=loss, workers=workers, **HOW) for workers in (1, 2))
-    assert bits(one) == bits(two)
+    assert bits(one) == bits(two) and np.all(one.coef != 0)
+
+
+@EACH_LOSS
+def test_rows_on_disk_have_the_same_model(loss):
+    (X, y), _ = digits(400)
+    one, two = (srf.sparse_rf(rows, y, loss=loss, **HOW) for rows in (X, srf.Chunks(X, block_rows=150)))
+    assert np.all(one.coef != 0)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-6, atol=1e-6)
 
 
 @EACH_LOSS
 def test_a_row_of_weight_zero_is_left_out(loss):
-    (X, y), _ = digits(200)
+    (X, y), _ = digits(400)
     twice = np.concatenate([X, X + 1]), np.concatenate([y, y])
     one = srf.sparse_rf(X, y, loss=loss, **HOW)
-    two = srf.sparse_rf(*twice, sample_weight=np.repeat([1.0, 0.0], 200), loss=loss, **HOW)
+    two = srf.sparse_rf(*twice, sample_weight=np.repeat([1.0, 0.0], 400), loss=loss, **HOW)
     np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-3, atol=1e-3)
 
 
