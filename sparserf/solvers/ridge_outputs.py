@@ -33,6 +33,8 @@ KEPT = 8
 ARMIJO = 1e-4
 # The most steps for one penalty, and the shortest share of one that is tried.
 MOST_STEPS, SHORTEST = 60, 1e-3
+# The time of a step's two products with the values of the features, in multiplications for each value and output.
+PRODUCTS = 5
 # The most values of features that are kept: 128 MB in single precision.
 MOST_KEPT = 2**25
 
@@ -113,7 +115,7 @@ class RidgeOfOutputs:
         return self._problem.penalised(at.loss, w, self.alpha), w, b, at
 
     def _work_of_step(self) -> float:
-        return self._pass + len(self.b) * self._rows.n_rows * (2 * len(self._features) + LOSS / 10)
+        return self._pass + len(self.b) * self._rows.n_rows * (PRODUCTS * len(self._features) + LOSS / 10)
 
 
 def falls_enough(objective: float, slope: float, there: tuple[float, ...], t: float) -> bool:
