@@ -248,12 +248,14 @@ def sparse_rf(
     functions of all inputs, and the dictionary that learns, while they predict held-out rows better; of more than 4,000 rows,
     first some 2,500 do, and only the kinds that may be best go on. Searches are in single precision. The first kind that none
     beats by more than the standard error is taken, its terms are fitted to all rows, and `prune` drops terms that cost at most
-    .003 of the held-out loss together. The page "How the default works" of the documentation has all rules, and what bounds the
-    work of a call.
+    .003 of the held-out loss together. Where that predicts the held-out rows better, more than two classes share their terms:
+    each has a coefficient of every term, under the penalty alpha / 2 sum(w^2), and `info.alpha` is that alpha. The page "How
+    the default works" of the documentation has all rules, and what bounds the work of a call.
 
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
     R d + a^2), blocks of some megabytes a worker, values of features of 64 inputs and more up to twice the size of X (a class),
-    and a copy of the rows that a search looks at, where these are not all. The paper's lambda_N is n alpha.
+    up to 2^25 values of terms that classes share, and a copy of the rows that a search looks at, where these are not all. The
+    paper's lambda_N is n alpha.
 
     References
     ----------

@@ -316,6 +316,7 @@ class PathPoint(HeldOutLosses):
     losses_at : a function of such margins that returns the loss of each row
     states : for each fit, the state that its `adopt` takes
     infos : for each fit, what is known of it there
+    is_shared : whether all classes share their terms, with a penalty on squares (`shared.py`)
     """
 
     alpha: float
@@ -324,6 +325,7 @@ class PathPoint(HeldOutLosses):
     losses_at: Callable[[np.ndarray], np.ndarray]
     states: list[Any]
     infos: Sequence[FitInfo] = ()
+    is_shared: bool = False
 
     @property
     def n_terms(self) -> int:

@@ -59,6 +59,7 @@ from .held_out import (
     splits_of_task,
     strata_of,
 )
+from .shared import SharedFit, solution_of, with_shared_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from ...features.feature_set import Solution
     from ...model import FitInfo, SparseModel
     from ...rows import Rows
-    from ..task import Task
+    from ..task import Fit, Task
     from .descent import BaseL1Fit, SparseRFOptions, State
 
 # Draws of a dictionary that learns, for each penalty and output, where `n_components` is None.
@@ -141,11 +142,13 @@ A_ROUND = 0.6
 TIME_OF_ROUND = 0.9
 # With more targets than MANY_OUTPUTS, FEW_OUTPUTS of them are searched first, with the share BY_FEW of the work.
 MANY_OUTPUTS, BY_FEW = 2 * FEW_OUTPUTS, 0.25
-# Where a round of all targets would take more than this share of the work that is left, only the kind of model that is best for
-# the few is searched for all.
+# Where a round of all targets would take more than this share of the work that is left, only the kinds of models that may be
+# the best for the few are searched for all.
 MOST_FOR_ALL_KINDS = 0.3
-# Where it would take more than this share, only the best candidate of that kind is.
+# Where it would take more than this share, only the best candidate of each of these kinds is.
 MOST_FOR_ONE_KIND = 0.7
+# The share of the work of a round that is left for what classes share.
+FOR_SHARING = 0.2
 
 # The progress bar divides the work by the following numbers; nothing else depends on them.
 # The weights of the penalties of a path: from the 18th on they are less and less likely to be reached.
@@ -407,18 +410,18 @@ def search_in_rounds(
 ) -> Found:  # fmt: skip
     """Search in rounds, each with other rows held out, until the budget has its models; go on with what may be the best.
 
-    Where there are too many targets to search all kinds for all of them, the kind that is best for a few is taken.
+    Where there are too many targets to search all kinds for all of them, those that may be the best for a few are taken.
 
     kinds : the candidates of each kind of model, simplest first
     samples : the samples of the rounds
     effort : what all searches may take. A round may take a share of what is left; where the last round took more than is
-        left now, there is none after it
+        left now, in proportion to the candidates, there is none after it
     errors : by how many standard errors the constant may be worse, as in `in_question`
     """
     rounds, losses_of_empty, n_drawn, ended = [], [], 0, False
     # {kind in question: the names of its candidates}
     kept = {kind: tuple((kind, m) for m in range(len(of_kind))) for kind, of_kind in enumerate(kinds)}
-    n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
+    n_rounds, pace_of_work, pace, share = 0, 0.0, 0.0, A_ROUND
     n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
@@ -434,17 +437,16 @@ def search_in_rounds(
         if ended or effort.is_late:
             kept = {0: ((0, 0),)}  # one search more, of the constant, gives a model
         elif round_of_all > MOST_FOR_ALL_KINDS * effort.left or not effort.has_time(seconds_of_all / MOST_FOR_ALL_KINDS):
-            best = min(few.points, key=lambda name: few.points[name].loss)
             is_alone = round_of_all > MOST_FOR_ONE_KIND * effort.left
             is_alone |= not effort.has_time(seconds_of_all / MOST_FOR_ONE_KIND)
-            kept, share = {best[0]: (best,) if is_alone else tuple(name for name in few.points if name[0] == best[0])}, 1.0
+            kept, share = _kinds_of_few(few.points, is_alone), 1.0
 
     while not rounds or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
         candidates = {name: kinds[name[0]][name[1]] for name in _names(kept)}
         work = sum(candidate.work for candidate in candidates.values())
         lacks_time = n_rounds > 0 and not effort.has_time(pace * work)
-        if spent > effort.left or lacks_time:
+        if pace_of_work * work > effort.left or lacks_time:
             effort.note_cut("rounds of searches", n_left, lacks_time)
             break
         first = n_rounds * n_candidates * (1 + has_race)  # the number of the first search of the round
@@ -462,9 +464,15 @@ def search_in_rounds(
                     candidates = {name: candidates[name] for name in _names(kept)}
                 starts = race.points if samples.may_go_on else {}
                 first += n_candidates
-            this = this or _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
+            if this is None:
+                sample = samples.of_next_round()
+                shares_terms = n_targets > 1 and sample.task.loss.is_classifier
+                of_search = of_round.part(1 - FOR_SHARING) if shares_terms else of_round
+                this = _search_once(candidates, sample, first, budget.terms, of_search, starts)
+                if shares_terms and not this.ended:
+                    this = _with_shared_terms(this, candidates, sample, of_round)
 
-        n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
+        n_rounds, pace_of_work, pace = n_rounds + 1, (effort.spent - before) / work, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
             break
         ended, n_drawn = ended or this.ended, n_drawn + this.n_drawn
@@ -483,6 +491,39 @@ def search_in_rounds(
 def _names(kept: Mapping[int, Sequence[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Return the names of the candidates of all kinds in question, each once, simplest first."""
     return sorted(set().union(*kept.values()))
+
+
+def _kinds_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -> dict[int, tuple[Any, ...]]:
+    """Return the kinds to search for all targets, with the names of their candidates: the best for a few, and all as good.
+
+    Few targets on the rows of one sample hardly tell the best kind: another is kept where its loss is higher by at most one
+    standard error of the difference.
+
+    points : {(kind, number of the candidate): its best point, for a few targets}
+    is_alone : whether only the best candidate of each kind is kept
+    """
+    kept, best = {}, min(points.values(), key=lambda point: point.loss)
+    for kind in sorted({kind for kind, _ in points}):
+        of_kind = [name for name in points if name[0] == kind]
+        first = min(of_kind, key=lambda name: points[name].loss)
+        more, error = gain([best], [points[first]])
+        if more <= error:
+            kept[kind] = (first,) if is_alone else tuple(of_kind)
+    return kept
+
+
+def _with_shared_terms(this: Round, candidates: Mapping[Any, Candidate], sample: Sample, effort: Effort) -> Round:
+    """Return what a round has found on a sample, with terms that all classes share where these predict better.
+
+    Linear functions are left as they are: their penalty is one on squares already, of as many terms as there are inputs.
+    """
+    points, ended = dict(this.points), False
+    for name, point in this.points.items():
+        candidate = candidates[name]
+        if point.n_terms and not (isinstance(candidate.dictionary, LinearFunctions) or ended or effort.is_spent):
+            task = sample.task.with_encodings(candidate.encodings)
+            points[name], ended = with_shared_terms(point, task, sample, candidate.options, effort)
+    return replace(this, points=points, ended=ended)
 
 
 def _rounds_of(kind: int, rounds: Sequence[Mapping[tuple[int, int], PathPoint]]) -> list[Mapping[tuple[int, int], PathPoint]]:
@@ -677,9 +718,12 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
         for k, of_round in parts(list(enumerate(points))):
             of_model, fits = effort.part(1 / (n - len(models))), None
             with ends_at(of_model.deadline):
-                if not of_model.is_late:
+                if not (of_model.is_late or of_round[m].is_shared):
                     fits = candidate.make_fits(of_candidate, k)
-            model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
+            if of_round[m].is_shared:
+                model, stops = share_again(of_round[m], of_candidate, candidate.options, not ended, of_model)
+            else:
+                model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
             models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
             ended |= stops
     return merge_linear_functions(mean_of(models)), ended
@@ -714,6 +758,25 @@ def fit_again(
     return model, any(fit.ended_by_callback for fit in fits or ())
 
 
+def share_again(
+    point: PathPoint, task: Task, options: SparseRFOptions, calls_back: bool, effort: Effort
+) -> tuple[SparseModel, bool]:
+    """Fit the terms that all classes share to all rows, or as far as there is work and time; return as `fit_again`.
+
+    A penalty on squares weighs as much as a number of rows: alpha, chosen for a share of the rows, is multiplied by that share.
+    """
+    fit: Fit = StoppedFit(point.states[0], replace(point.infos[0], converged=False))
+    ended = False
+    with partial_fits_on_error([fit], task), ends_at(effort.deadline):
+        if not effort.is_late:
+            fit = again = SharedFit(task, point.states[0], options)
+            again.minimise(point.alpha * point.share, effort)
+            ended = again.progress.ended_by_callback or (calls_back and again.progress.ask(again.info))
+    if effort.is_spent:
+        effort.note_cut("fits to all rows")
+    return model_of([fit], task, certified=False), ended
+
+
 @dataclass(frozen=True)
 class StoppedFit:
     """A fit of a search, as far as it came, as `model_of` needs it.
@@ -731,11 +794,9 @@ class StoppedFit:
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
-        solutions = []
-        for features, index, w, b in self.state if isinstance(self.state, list) else [self.state]:
-            order = np.argsort(index)
-            solutions.append((index[order], features.take(order), w[order], b))
-        return merge_solutions(solutions) if isinstance(self.state, list) else solutions[0]
+        if isinstance(self.state, list):
+            return merge_solutions([solution_of(state) for state in self.state])
+        return solution_of(self.state)
 
 
 # The mean of models
