@@ -33,7 +33,7 @@ from ..._base.deadline import NEVER, fewer_in_time, share_of_time, time_left
 from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
-from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
+from ...features import BumpBlock, LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
 from ...model import warn_unconverged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
@@ -57,6 +57,7 @@ from .held_out import (
     splits_of_task,
     strata_of,
 )
+from .kernel_ridge import MOST_BUMPS, KernelPoint, KernelRidge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -217,6 +218,12 @@ class Found:
     losses_of_empty: list[float]
     n_drawn: int
     ended: bool
+    of_kind: Sequence[Candidate] = ()
+    base_points: Sequence[Mapping[int, PathPoint]] = ()
+
+    def candidate(self, name: tuple[int, int]) -> Candidate:
+        """Return a candidate of the best kind by its name."""
+        return self.of_kind[name[1]]
 
 
 def choose_by_held_out_rows(
@@ -230,7 +237,7 @@ def choose_by_held_out_rows(
     """
     task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
-    max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
+    max_terms = budget.terms + MOST_BUMPS if max_terms is None else check_integer("max_terms", max_terms, 1)
     strata = strata_of(task)
     if not isinstance(validation, float):
         validation = splits_of_task(validation, task, strata)
@@ -392,7 +399,10 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     if is_sparse:
         return [[constant], functions, inputs, learned]
     steps = options.dictionary(task.with_encodings(encoding_sets[0]), n_draws, base=RandomSteps)
-    return [[constant], inputs, functions, [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]]
+    last = [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]
+    if task.offset is None and np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed and options.max_order is None:
+        last.append(KernelRidge(encoding_sets[-1], options))
+    return [[constant], inputs, functions, last]
 
 
 # Rounds of searches
@@ -414,7 +424,7 @@ def search_in_rounds(
     """
     points_of, losses_of_empty, n_drawn, ended = [[] for _ in kinds], [], 0, False
     kept = {kind: range(len(candidates)) for kind, candidates in enumerate(kinds)}  # {kind in question: its candidates}
-    n_rounds, spent, pace, share = 0, 0.0, 0.0, A_ROUND
+    n_rounds, spent, pace, share, bases, kernels = 0, 0.0, 0.0, A_ROUND, set(), {}
     n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
@@ -437,7 +447,8 @@ def search_in_rounds(
 
     while not points_of[next(iter(kept))] or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
-        candidates = {(kind, m): kinds[kind][m] for kind, of_kind in kept.items() for m in of_kind}
+        names = sorted({(kind, m) for kind, of_kind in kept.items() for m in of_kind} | bases)
+        candidates = {(kind, m): kinds[kind][m] for kind, m in names}
         work = sum(candidate.work for candidate in candidates.values())
         lacks_time = n_rounds > 0 and not effort.has_time(pace * work)
         if spent > effort.left or lacks_time:
@@ -449,16 +460,23 @@ def search_in_rounds(
             this, starts = None, {}
             if has_race and (n_rounds == 0 or samples.may_go_on):
                 with part(OF_RACE):
-                    race = _search_once(candidates, samples.race(RACE_ROWS), first, budget.terms, of_round.part(OF_RACE))
+                    runners = {
+                        name: each for name, each in candidates.items() if n_rounds == 0 or not isinstance(each, KernelRidge)
+                    } or candidates
+                    race = _search_once(runners, samples.race(RACE_ROWS), first, budget.terms, of_round.part(OF_RACE))
                 if not race.ended:
                     n_drawn, losses_of_empty = n_drawn + race.n_drawn, losses_of_empty + race.losses_of_empty
                 this = race if race.ended else None
                 if n_rounds == 0:
                     kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
-                    candidates = {name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ())}
+                    bases = bases_of(kept, race)
+                    candidates = {
+                        name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ()) or name in bases
+                    }
                 starts = race.points if samples.may_go_on else {}
                 first += n_candidates
-            this = this or _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, starts)
+            this = this or _search_once(candidates, samples.of_next_round(), first, budget.terms, of_round, kernels | starts)
+            kernels = {name: point for name, point in this.points.items() if isinstance(point, KernelPoint)}
 
         n_rounds, spent, pace = n_rounds + 1, effort.spent - before, (start - effort.time_left) / work
         if n_rounds > 1 and of_round.cuts_in_time:  # half a search is worse than none, where others are finished
@@ -468,12 +486,20 @@ def search_in_rounds(
         for kind in {kind: None for kind, _ in this.points}:
             points_of[kind].append(this.of_kind(kind))
         kept, best = _those_in_question({kind: points_of[kind] for kind in kept if points_of[kind]}, errors)
+        bases = bases_of(kept, this)
 
     kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
         candidates=[kinds[kind][m] for m in some], points=[[of[m] for m in some] for of in points_of[kind]],
-        losses=best[kind], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
+        losses=best[kind], losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended, of_kind=kinds[kind],
+        base_points=[{(kind, m): point for m, point in of.items()} for of in points_of[kind]],
     )  # fmt: skip
+
+
+def bases_of(kept: Mapping[int, Sequence[int]], found: Round) -> set[Any]:
+    """Return the names of the candidates to which kernel ridge has added its bumps, where it is kept."""
+    points = (found.points[kind, m] for kind, some in kept.items() for m in some if (kind, m) in found.points)
+    return {point.base for point in points if isinstance(point, KernelPoint) and point.base is not None}
 
 
 def _those_in_question(
@@ -521,6 +547,15 @@ def _search_once(
             break
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         of_path, fits = effort.part(share), None
+        if isinstance(candidate, KernelRidge):
+            others = {other: point for other, point in points.items() if other[0] == name[0]}
+            with ends_at(of_path.deadline):
+                points[name], drawn = candidate.best_point(sample, max(k, first), of_path, others, (starts or {}).get(name))
+                n_drawn += drawn
+                of_path.note_finished()
+            if name not in points:
+                effort.note_cut("searches")
+            continue
         with ends_at(of_path.deadline if points else NEVER):  # there must be one point
             fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
         if fits is None:
@@ -649,21 +684,38 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
     candidates, points, ended = found.candidates, found.points, found.ended
     if candidates[0].is_constant:  # all rounds have found the same
         points = points[:1]
+    fitted, pairs = {}, [(k, m) for m in range(len(candidates)) for k in range(len(points))]
+    bases = {(k, m): points[k][m].base for k, m in pairs if isinstance(candidates[m], KernelRidge) and points[k][m].base}
     encodings = None
     if candidates[0].encodings is not None:
-        encodings = np.unique(np.concatenate([candidate.encodings for candidate in candidates]))
-    models, n = [], len(candidates) * len(points)
-    for m, candidate in parts(list(enumerate(candidates))):
-        of_candidate = task.with_encodings(candidate.encodings)
-        for k, of_round in parts(list(enumerate(points))):
-            of_model, fits = effort.part(1 / (n - len(models))), None
+        encodings = np.unique(np.concatenate([each.encodings for each in (*candidates, *map(found.candidate, bases.values()))]))
+
+    def fit_of(candidate, k, point):
+        """Return the model of a candidate, fitted to all rows from the point of round k."""
+        nonlocal ended
+        of_candidate, of_model, fits = task.with_encodings(candidate.encodings), effort.part(1 / len(pairs)), None
+        if (id(candidate), k) not in fitted:
             with ends_at(of_model.deadline):
                 if not of_model.is_late:
                     fits = candidate.make_fits(of_candidate, k)
-            model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
-            models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
+            fitted[id(candidate), k], stops = fit_again(fits, of_candidate, point, tol, not ended, of_model)
             ended |= stops
-    return merge_linear_functions(mean_of(models)), ended
+        return fitted[id(candidate), k]
+
+    models = []
+    for m, candidate in parts(list(enumerate(candidates))):
+        if isinstance(candidate, KernelRidge):
+            under = [
+                fit_of(found.candidate(bases[k, m]), k, found.base_points[k][bases[k, m]]) if (k, m) in bases else None
+                for k in range(len(points))
+            ]
+            models += [(each, found.candidate(bases[k, m]).encodings) for k, each in enumerate(under) if each is not None]
+            models += [(each, candidate.encodings) for each in candidate.models(task, [of[m] for of in points], under, effort)]
+            continue
+        models += [(fit_of(candidate, k, of_round[m]), candidate.encodings) for k, of_round in parts(list(enumerate(points)))]
+    if encodings is not None:
+        models = [(widen_encodings(model, of_model, encodings, task.stage), of_model) for model, of_model in models]
+    return merge_linear_functions(mean_of([model for model, _ in models], len(pairs))), ended
 
 
 def fit_again(
@@ -722,18 +774,18 @@ class StoppedFit:
 # The mean of models
 
 
-def mean_of(models: Sequence[SparseModel]) -> SparseModel:
-    """Return the model whose prediction is the mean of what these models predict; a term that several have is one term."""
-    if len(models) == 1:
+def mean_of(models: Sequence[SparseModel], n: int) -> SparseModel:
+    """Return the model that predicts the sum of what these models predict, over n; a term that several have is one term."""
+    if len(models) == n == 1:
         return models[0]
     every = np.concatenate([model.support for model in models])
     support, first, place = np.unique(every, return_index=True, return_inverse=True)
     coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
     features, start = models[0].features, 0
     for k, model in enumerate(models):
-        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
+        coef[..., place[start : start + len(model.support)]] += model.coef / n
         features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
-    b = sum(model.intercept / len(models) for model in models)
+    b = sum(model.intercept / n for model in models)
     infos = [model.info for model in models]
     info = replace(
         infos[0],
@@ -779,11 +831,24 @@ def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, loo
 
     worth : what dropping terms may add to the mean loss, in the unit of the first target
     looked_at : of more terms, this number, the ones that vary most, may stay
+
+    Bumps at rows all stay: other coefficients of some of them could give the same predictions at these rows, and others between.
     """
+    bumps = model.features.from_blocks(np.concatenate([np.full(len(b), isinstance(b, BumpBlock)) for b in model.features.blocks]))
+    if bumps.any():
+        rest = drop_terms(terms_of(model, ~bumps), task, worth, max_terms - np.count_nonzero(bumps), looked_at)
+        return mean_of([rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept)], 1)
+    if not len(model.support):
+        return model
     rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
     return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
+
+
+def terms_of(model: SparseModel, some: np.ndarray) -> SparseModel:
+    """Return the model of some of its terms, given by a mask."""
+    return replace(model, coef=model.coef[..., some], support=model.support[some], features=model.features.take(some.nonzero()[0]))
 
 
 def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
