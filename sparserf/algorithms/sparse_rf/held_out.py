@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, cycle
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,6 +40,8 @@ ERRORS_TIMES_ROWS = 30.0
 MOST_ERRORS_OF_GROUPS = 1.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
+# Where a mean has a term for each row, it must be better than the best without by a standard error, and by this share of its loss.
+WORTH_MANY_TERMS = 0.02
 # The most candidates of which the mean is taken: with two in each of several rounds, the mean of all rounds is already of many.
 MOST_IN_MEAN = 2
 NO_ROWS = np.zeros(0, np.intp)
@@ -314,6 +316,7 @@ class PathPoint(HeldOutLosses):
     losses_at : a function of such margins that returns the loss of each row
     states : for each fit, the state that its `adopt` takes
     infos : for each fit, what is known of it there
+    is_large : whether it has a term for each row
     """
 
     alpha: float
@@ -322,6 +325,7 @@ class PathPoint(HeldOutLosses):
     losses_at: Callable[[np.ndarray], np.ndarray]
     states: list[Any]
     infos: Sequence[FitInfo] = ()
+    is_large: ClassVar[bool] = False
 
     @property
     def n_terms(self) -> int:
@@ -356,7 +360,12 @@ def best_mean(searches: Sequence[Mapping[int, PathPoint]]) -> tuple[tuple[int, .
             margins = sum(points[candidate].margins / len(some) for candidate in some)
             of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index, groups=first.groups))
         losses.append(of_searches)
-    best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))
+    means = [mean_value([each.loss for each in of_searches]) for of_searches in losses]
+    simple = [k for k, some in enumerate(subsets) if not any(searches[0][candidate].is_large for candidate in some)]
+    best, best_simple = int(np.argmin(means)), min(simple, key=means.__getitem__, default=None)
+    if best_simple is not None:
+        more, error = gain(losses[best], losses[best_simple])
+        best = best if more > max(error, WORTH_MANY_TERMS * means[best_simple]) else best_simple
     return subsets[best], losses[best]
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -352,6 +352,8 @@ class KernelPoint(PathPoint):
     first : the index of the first row's bump
     base : the name of the candidate to whose margins bumps are added; None: they stand alone
     """
+
+    is_large: ClassVar[bool] = True
 
     choice: KernelChoice = field(kw_only=True)
     first: int = field(kw_only=True)

@@ -834,12 +834,12 @@ def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, loo
 
     Bumps at rows all stay: other coefficients of some of them could give the same predictions at these rows, and others between.
     """
+    if not len(model.support):
+        return model
     bumps = model.features.from_blocks(np.concatenate([np.full(len(b), isinstance(b, BumpBlock)) for b in model.features.blocks]))
     if bumps.any():
         rest = drop_terms(terms_of(model, ~bumps), task, worth, max_terms - np.count_nonzero(bumps), looked_at)
         return mean_of([rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept)], 1)
-    if not len(model.support):
-        return model
     rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
