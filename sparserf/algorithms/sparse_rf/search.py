@@ -469,7 +469,7 @@ def search_in_rounds(
                 this = race if race.ended else None
                 if n_rounds == 0:
                     kept, _ = _those_in_question({kind: [race.of_kind(kind)] for kind, _ in race.points}, errors)
-                    bases = bases_of(kept, race)
+                    bases = beside_bumps(kept, {kind: [race.of_kind(kind)] for kind in kept})
                     candidates = {
                         name: each for name, each in candidates.items() if name[1] in kept.get(name[0], ()) or name in bases
                     }
@@ -486,7 +486,7 @@ def search_in_rounds(
         for kind in {kind: None for kind, _ in this.points}:
             points_of[kind].append(this.of_kind(kind))
         kept, best = _those_in_question({kind: points_of[kind] for kind in kept if points_of[kind]}, errors)
-        bases = bases_of(kept, this)
+        bases = beside_bumps(kept, points_of)
 
     kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
@@ -496,10 +496,22 @@ def search_in_rounds(
     )  # fmt: skip
 
 
-def bases_of(kept: Mapping[int, Sequence[int]], found: Round) -> set[Any]:
-    """Return the names of the candidates to which kernel ridge has added its bumps, where it is kept."""
-    points = (found.points[kind, m] for kind, some in kept.items() for m in some if (kind, m) in found.points)
-    return {point.base for point in points if isinstance(point, KernelPoint) and point.base is not None}
+def beside_bumps(
+    kept: Mapping[int, Sequence[int]], points_of: Mapping[int, Sequence[Mapping[int, PathPoint]]]
+) -> set[tuple[int, int]]:
+    """Return the names of the candidates that are searched on where kernel ridge is kept: those to which it adds, and the best.
+
+    Of many rows bumps are fitted to a part, so that others gain more by more rows than they do.
+    """
+    names = set()
+    for kind, some in kept.items():
+        last = points_of[kind][-1]
+        of_bumps = [last[m] for m in some if last[m].is_large]
+        if of_bumps:
+            names |= {point.base for point in of_bumps if point.base is not None}
+            others, _ = best_mean([{m: point for m, point in of.items() if not point.is_large} for of in points_of[kind]])
+            names |= {(kind, m) for m in others}
+    return names
 
 
 def _those_in_question(
