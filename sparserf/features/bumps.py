@@ -81,6 +81,8 @@ class Bumps:
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Bumps:
         """Return this map with gamma, where it is no number, and centers, where it is one, from `rows` weighted by `weight`."""
         gamma, centers = self.gamma, self.centers
+        if isinstance(gamma, float) and not isinstance(centers, int):
+            return self
         if not isinstance(gamma, float):
             gamma = resolve_gamma(rows, gamma, "cityblock", rng, weight)
         if isinstance(centers, int):
