@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Bumps:
     True
     """
 
-    centers: Any = 1000
+    centers: int | np.ndarray = 1000
     gamma: Gamma = None
 
     is_finite = True
