@@ -453,11 +453,13 @@ class BumpBlock(FeatureBlock):
         return replace(self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None)
 
     def magnitudes(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return (abs(weights), centers), of which a distance is computed in that dtype.
+        """Return (abs(weights), centers), of which distances are computed in that dtype.
 
-        A weight is finite, so that no distance is 0 times it; a center whose weight is 0 is 0, so that it does not matter.
+        No distance is 0 times infinity: weights are finite, and where one is 0, or too small for the dtype, so is its center.
         """
-        return np.minimum(np.abs(self.weights), np.finfo(dtype).max), np.where(self.weights == 0, 0, self.centers)
+        weights, limits = np.abs(self.weights), np.finfo(dtype)
+        weights = np.where(weights < limits.tiny, 0, np.minimum(weights, limits.max))
+        return weights, np.where(weights == 0, 0, self.centers)
 
     def _panels(self, dtype):
         inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)

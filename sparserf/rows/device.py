@@ -299,12 +299,11 @@ class ArrayBlock(Block):
         return phi * float(block.scale)
 
     def _bumps(self, block, weights, centers, inputs, X):
-        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time; 0 where the distance is no number."""
+        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time."""
         xp, distance = self.xp, self.xp.zeros((X.shape[0], len(block)), dtype=X.dtype, device=self.device)
         for k, column in enumerate(inputs):
             distance = distance + xp.abs(xp.take(X, column, axis=1) - centers[k, :][None, :]) * weights[k, :][None, :]
-        value = xp.exp(-distance) * float(block.scale)
-        return xp.where(xp.isnan(distance), xp.zeros_like(value), value)
+        return xp.exp(-distance) * float(block.scale)
 
     def _activation(self, name, z):
         """Apply an activation as the kernels do: a phase that is no number counts as 0, and the sign of 0 is 1."""
