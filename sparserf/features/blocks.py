@@ -69,7 +69,7 @@ class FeatureBlock:
     # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
     # X' diag(v) X; 0 where neither does.
     moment_degree = 0
-    # Most inputs for each sparse weight at which sparse weights are computed with as dense ones.
+    # Most inputs for each sparse weight at which sparse weights are taken as dense ones, zeros included.
     dense_below = DENSE_BELOW
     # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
@@ -239,9 +239,15 @@ class FeatureBlock:
 
     def _panels(self, dtype):
         """Lay the features out in panels."""
+        weights, centers = self.parameters(dtype)
         inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
         offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-        return Panels(self.activation, self.scale, _in_panels(self.weights, dtype), offset, inputs)
+        centers = None if centers is None else _in_panels(centers, dtype)
+        return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs, centers)
+
+    def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the weights and centers as values of that dtype are computed from them."""
+        return self.weights, None
 
     @cached_property
     def _packed(self):
@@ -452,20 +458,14 @@ class BumpBlock(FeatureBlock):
         centers[feature, self.inputs[feature, place]] = self.centers[feature, place]
         return replace(self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None)
 
-    def magnitudes(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return (abs(weights), centers), of which distances are computed in that dtype.
+    def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return (abs(weights), centers), of which no distance is 0 times infinity.
 
-        No distance is 0 times infinity: weights are finite, and where one is 0, or too small for the dtype, so is its center.
+        Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center are 0.
         """
         weights, limits = np.abs(self.weights), np.finfo(dtype)
         weights = np.where(weights < limits.tiny, 0, np.minimum(weights, limits.max))
         return weights, np.where(weights == 0, 0, self.centers)
-
-    def _panels(self, dtype):
-        inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
-        offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-        weights, centers = (_in_panels(array, dtype) for array in self.magnitudes(dtype))
-        return Panels(self.activation, self.scale, weights, offset, inputs, centers)
 
 
 # ---------------------------------------------------------------- from a file

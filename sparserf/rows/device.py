@@ -268,7 +268,7 @@ class ArrayBlock(Block):
             inputs = block.used_inputs[0][:, None] if block.inputs is None else block.inputs.T
             block = block.among_used() if block.inputs is None else block
             with np.errstate(over="ignore", under="ignore"):
-                weights, centers = (self._put(array.T, dtype) for array in block.magnitudes(self.dtype))
+                weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
             return weights, centers, [self._put(column.astype(np.int64)) for column in inputs]
         weights, inputs = block.weights, None
         if block.inputs is not None:
