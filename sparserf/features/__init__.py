@@ -16,7 +16,6 @@ from .blocks import (
     NeuronBlock,
     block_from_arrays,
 )
-from .bumps import Bumps
 from .dictionary import (
     NAMES,
     Dictionary,
@@ -30,6 +29,7 @@ from .dictionary import (
 )
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same
 from .fourier import Fourier, Kernel
+from .laplacian import Bumps
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import Activation, RandomNeurons

@@ -14,9 +14,9 @@ import numpy as np
 
 from .._base.checks import check_choice, check_integer, check_rng
 from .._base.random import draw_seed, stream
-from .bumps import Bumps
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
+from .laplacian import Bumps
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron

@@ -1,4 +1,4 @@
-"""Bumps: the Laplacian kernel at centers, which are rows of X."""
+"""Bumps as a map: the Laplacian kernel at centers, which are rows of X."""
 
 from __future__ import annotations
 
