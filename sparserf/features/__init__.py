@@ -29,6 +29,7 @@ from .dictionary import (
 )
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same
 from .fourier import Fourier, Kernel
+from .laplacian import Bumps
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import Activation, RandomNeurons
@@ -44,6 +45,7 @@ __all__ = [
     "Activation",
     "BaseDistribution",
     "BumpBlock",
+    "Bumps",
     "DefaultNames",
     "Dictionary",
     "FeatureBlock",

@@ -69,6 +69,8 @@ class FeatureBlock:
     # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
     # X' diag(v) X; 0 where neither does.
     moment_degree = 0
+    # Most inputs for each sparse weight at which sparse weights are taken as dense ones, zeros included.
+    dense_below = DENSE_BELOW
     # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
 
@@ -228,7 +230,7 @@ class FeatureBlock:
         key = dtype, n_inputs, among_used
         if key not in self._packed:
             block = self.among_used() if among_used else self
-            if block.inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
+            if block.inputs is not None and self.envelope is None and n_inputs <= self.dense_below * self.order:
                 block = block.dense(n_inputs)
             # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
             with np.errstate(over="ignore", under="ignore"):
@@ -237,9 +239,15 @@ class FeatureBlock:
 
     def _panels(self, dtype):
         """Lay the features out in panels."""
+        weights, centers = self.parameters(dtype)
         inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
         offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-        return Panels(self.activation, self.scale, _in_panels(self.weights, dtype), offset, inputs)
+        centers = None if centers is None else _in_panels(centers, dtype)
+        return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs, centers)
+
+    def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the weights and centers as values of that dtype are computed from them."""
+        return self.weights, None
 
     @cached_property
     def _packed(self):
@@ -426,6 +434,7 @@ class BumpBlock(FeatureBlock):
     gamma: ClassVar[float | None] = None
     is_bounded = True
     needs_dense_rows = True
+    dense_below = 12  # a distance takes twice the time of a product
 
     @cached_property
     def offset(self) -> np.ndarray:
@@ -449,14 +458,14 @@ class BumpBlock(FeatureBlock):
         centers[feature, self.inputs[feature, place]] = self.centers[feature, place]
         return replace(self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None)
 
-    def _panels(self, dtype):
-        # A finite weight times no distance is 0; a center far away is no matter where its weight is 0.
-        weights = np.minimum(np.abs(self.weights), np.finfo(dtype).max)
-        centers = np.where(self.weights == 0, 0, self.centers)
-        inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
-        offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-        weights, centers = _in_panels(weights, dtype), _in_panels(centers, dtype)
-        return Panels(self.activation, self.scale, weights, offset, inputs, centers)
+    def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return (abs(weights), centers), of which no distance is 0 times infinity.
+
+        Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center are 0.
+        """
+        weights, limits = np.abs(self.weights), np.finfo(dtype)
+        weights = np.where(weights < limits.tiny, 0, np.minimum(weights, limits.max))
+        return weights, np.where(weights == 0, 0, self.centers)
 
 
 # ---------------------------------------------------------------- from a file
