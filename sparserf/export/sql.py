@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
     from .written import WrittenModel
 
+# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest double.
+FAR = 500.0
 # The templates of activations, and of a number in double precision.
 SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
-               "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
+               "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})", "distance": "{} * ABS({})",
+               "bump": f"(CASE WHEN {{0}} < -{FAR} THEN 0.0 ELSE EXP({{0}}) END)"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
@@ -33,8 +36,6 @@ MOST_IN_A_ROW = 64
 MOST_MADE, MOST_COLUMNS = 750, 1600
 # The most outputs that one CASE compares with each other.
 MOST_COMPARED = 8
-# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest double.
-FAR = 500.0
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 
