@@ -1,4 +1,4 @@
-/* cos, sin and tanh of a vector: fixed polynomials after range reduction, no table, no branch.
+/* cos, sin, tanh and exp of a vector: fixed polynomials after range reduction, no table, no branch.
  *
  * Included by tile_impl.h once a type and instruction set, with
  *   T, INT        the scalar type and the signed integer of its size
@@ -24,6 +24,7 @@ typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_a
 #define EXPONENT_BIAS 127
 #define ARGUMENT_LIMIT 2e4f
 #define TANH_LIMIT 10.0f
+#define EXP_LIMIT 87.0f /* where exp(-x) is still normal */
 #else
 #define ROUNDING 6755399441055744.0 /* 1.5 * 2^52 */
 #define SIGN_SHIFT 63
@@ -31,6 +32,7 @@ typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_a
 #define EXPONENT_BIAS 1023
 #define ARGUMENT_LIMIT 1e6
 #define TANH_LIMIT 20.0
+#define EXP_LIMIT 708.0
 #endif
 
 /* Every step is taken for AT_ONCE vectors before the next: one vector alone would wait for each of its own results. */
@@ -69,17 +71,12 @@ TARGET void NAME(sine)(VEC *x, T shift) {
     EACH x[j] = (VEC)((IVEC)r[j] ^ ((IVEC)magic[j] << SIGN_SHIFT));
 }
 
-/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
-TARGET VEC NAME(tanh)(VEC x) {
-    IVEC sign = (IVEC)x & (IVEC)-(VEC){0};
-    VEC y = (VEC)((IVEC)x ^ sign);
-    IVEC large = y > (T)TANH_LIMIT;
-    y = (VEC)(((IVEC)y & ~large) | ((IVEC)((VEC){0} + (T)TANH_LIMIT) & large));
-    y = y + y;
-    VEC magic = y * (T)1.4426950408889634074 + (T)ROUNDING;
+/* exp(x) = 2^k exp(r) with |r| <= log(2) / 2: exp(r) - 1, and two_k = 2^k. */
+TARGET VEC NAME(exp_minus_one)(VEC x, VEC *two_k) {
+    VEC magic = x * (T)1.4426950408889634074 + (T)ROUNDING;
     VEC k = magic - (T)ROUNDING;
 #if SINGLE
-    VEC r = y - k * 0x1.62cp-1f;
+    VEC r = x - k * 0x1.62cp-1f;
     r = r - k * 0x1.217f7ep-12f;
     VEC p = r * 1.98912685101e-4f + 1.393390005e-3f;
     p = p * r + 8.3333106746e-3f;
@@ -87,7 +84,7 @@ TARGET VEC NAME(tanh)(VEC x) {
     p = p * r + 1.66666666819e-1f;
     p = p * r + 5.00000001369e-1f;
 #else
-    VEC r = y - k * 0x1.62e42feep-1;
+    VEC r = x - k * 0x1.62e42feep-1;
     r = r - k * 0x1.a39ef35793c76p-33;
     VEC p = r * 2.0914898727175524234e-9 + 2.5105513541847084876e-8;
     p = p * r + 2.7557273132896040925e-7;
@@ -100,9 +97,24 @@ TARGET VEC NAME(tanh)(VEC x) {
     p = p * r + 1.6666666666666671113e-1;
     p = p * r + 5.0e-1;
 #endif
-    p = p * (r * r) + r;
-    VEC two_k = (VEC)(((IVEC)magic + EXPONENT_BIAS) << EXPONENT_SHIFT);
+    *two_k = (VEC)(((IVEC)magic + EXPONENT_BIAS) << EXPONENT_SHIFT);
+    return p * (r * r) + r;
+}
+
+/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
+TARGET VEC NAME(tanh)(VEC x) {
+    IVEC sign = (IVEC)x & (IVEC)-(VEC){0};
+    VEC y = (VEC)((IVEC)x ^ sign);
+    IVEC large = y > (T)TANH_LIMIT;
+    y = (VEC)(((IVEC)y & ~large) | ((IVEC)((VEC){0} + (T)TANH_LIMIT) & large));
+    VEC two_k, p = NAME(exp_minus_one)(y + y, &two_k);
     VEC e = two_k * p + (two_k - (T)1);
     VEC v = e / (e + (T)2);
     return (VEC)((IVEC)v | sign);
+}
+
+/* exp(-x) for x >= 0: exactly 1 at 0; 0 beyond EXP_LIMIT, and where x is NaN. */
+TARGET VEC NAME(exp_of_minus)(VEC x) {
+    VEC two_k, p = NAME(exp_minus_one)(-x, &two_k);
+    return (VEC)((IVEC)(two_k * p + two_k) & (x <= (T)EXP_LIMIT));
 }

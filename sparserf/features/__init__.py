@@ -6,7 +6,16 @@ returns blocks of an existing kind; the head of `blocks.py` lists what a new kin
 """
 
 from .bandwidth import Gamma, distances, inverse_deviations
-from .blocks import BLOCK_ARRAYS, DENSE_BELOW, FeatureBlock, LinearBlock, MonomialBlock, NeuronBlock, block_from_arrays
+from .blocks import (
+    BLOCK_ARRAYS,
+    DENSE_BELOW,
+    BumpBlock,
+    FeatureBlock,
+    LinearBlock,
+    MonomialBlock,
+    NeuronBlock,
+    block_from_arrays,
+)
 from .dictionary import (
     NAMES,
     Dictionary,
@@ -34,6 +43,7 @@ __all__ = [
     "PROJECTIONS",
     "Activation",
     "BaseDistribution",
+    "BumpBlock",
     "DefaultNames",
     "Dictionary",
     "FeatureBlock",

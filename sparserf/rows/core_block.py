@@ -612,7 +612,7 @@ def _packed(block, X):
     """Return the features of a block, and rows of their inputs, in the layout of the kernels."""
     if not is_sparse(X):
         return block.packed(X.dtype, X.shape[1]), RowSlice(np.ascontiguousarray(X))
-    if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows
+    if block.needs_dense_rows:  # gather from the inputs that occur in the weights, dense for this slice of rows
         used = X[:, block.used_inputs[0]].toarray()
         return block.packed(X.dtype, used.shape[1], among_used=True), RowSlice(used)
     return block.packed(X.dtype, X.shape[1]), RowSlice(*csr_arrays(X))

@@ -99,7 +99,7 @@ def test_fused_levels_give_the_same_bits_on_every_processor():
     for level in FUSED:
         digest = sha256()
         for shape in ((1, 1), (7, 65), (8, 32), (21, 100), (150, 40)):
-            for activation in (name for name in ACTIVATIONS if name != "product"):
+            for activation in (name for name in ACTIVATIONS if name not in ("product", "bump")):
                 for dtype, order in product((np.float32, np.float64), (None, 3)):
                     for answer in answers(level, dtype, activation, *shape, order):
                         digest.update(answer.tobytes())
