@@ -545,27 +545,30 @@ static inline double exp_minus_one(double x, double *two_k) {
 """
 
 TANHS = r"""
-/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x. It errs by
- * some 1e-15 of itself. */
+/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x, for |x| <= 20. It errs by
+ * some 1e-15 of itself. Arguments are bounded in loops of their own: compilers vectorize these, and not all in one. */
 static inline double near_tanh(double x) {
-    double two_k, p = exp_minus_one(2 * (fabs(x) > 20 ? 20 : fabs(x)), &two_k);
+    double two_k, p = exp_minus_one(2 * fabs(x), &two_k);
     double e = two_k * p + (two_k - 1);
     return copysign(e / (e + 2), x);
 }
 
 static void tanhs(double *z) {
-    for (int k = 0; k < LANES; k++) z[k] = isnan(z[k]) ? 0 : IS_DOUBLE ? near_tanh(z[k]) : tanh(z[k]);
+    for (int k = 0; k < LANES; k++) z[k] = z[k] < 20 ? z[k] : isnan(z[k]) ? 0 : 20;
+    for (int k = 0; k < LANES; k++) z[k] = z[k] > -20 ? z[k] : -20;
+    for (int k = 0; k < LANES; k++) z[k] = IS_DOUBLE ? near_tanh(z[k]) : tanh(z[k]);
 }
 """
 
 BUMPS = r"""
-/* exp(-x) for x >= 0; 0 for x beyond 708, where it is no longer a normal number. It errs by some 1e-15 of itself. */
+/* exp(-x) for 0 <= x <= 709, where it is 0: the smallest normal number is exp(-708.4). It errs by some 1e-15 of itself. */
 static inline double near_bump(double x) {
     double two_k, p = exp_minus_one(-x, &two_k);
-    return x <= 708 ? two_k * p + two_k : 0;
+    return two_k * p + two_k;
 }
 
 static void bumps(double *z) {
+    for (int k = 0; k < LANES; k++) z[k] = z[k] < 709 ? z[k] : 709;
     for (int k = 0; k < LANES; k++) z[k] = IS_DOUBLE ? near_bump(z[k]) : exp(-z[k]);
 }
 """
