@@ -239,13 +239,15 @@ def _over_inputs(graph, operator, inputs, weights, u, centers=None):
     centers : the numbers from which inputs are measured, |u - center| in place of u; None: inputs as they are
     """
 
+    rows = graph("Transpose", u)  # of whole rows runtimes gather many times as fast
+
     def weighted(k):
-        x = graph("Gather", u, inputs[:, k].astype(np.int64), axis=1)
-        x = x if centers is None else graph("Abs", graph("Sub", x, centers[:, k]))
-        return graph("Mul", x, weights[:, k])
+        x = graph("Gather", rows, inputs[:, k].astype(np.int64), axis=0)
+        x = x if centers is None else graph("Abs", graph("Sub", x, centers[:, k, None]))
+        return graph("Mul", x, weights[:, k, None])
 
     factors = (weighted(k) for k in range(weights.shape[1]))  # one after the other, so that few are in memory at a time
-    return reduce(lambda one, other: graph(operator, one, other), factors)
+    return graph("Transpose", reduce(lambda one, other: graph(operator, one, other), factors))
 
 
 def _activated(graph, group, z, dtype):
