@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
+    from .features import Bumps, FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .model import ConvergenceWarning, FitInfo, SparseModel, load
     from .rows import BlockError, Chunks
     from .sums.sums import Sums
@@ -36,7 +36,7 @@ _NAMES = {
     "algorithms.mfga": ("mfga", "mfga_path"),
     "algorithms.prune": ("prune",),
     "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
-    "features": ("FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
+    "features": ("Bumps", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
     "model": ("ConvergenceWarning", "FitInfo", "SparseModel"),
     "model.file": ("load",),
     "rows": ("BlockError", "Chunks"),
@@ -49,6 +49,7 @@ _MODULES = "baselines", "losses", "plot", "sklearn"
 
 __all__ = [
     "BlockError",
+    "Bumps",
     "Chunks",
     "ConvergenceWarning",
     "CrossValidation",

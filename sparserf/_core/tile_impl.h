@@ -129,29 +129,26 @@ TARGET int NAME(all_of)(IVEC good) {
     return all != 0;
 }
 
-/* z = scale * sin(z + offset + pi shift), and 1; or 0 where the polynomials do not cover an argument, or it is NaN: then z is to
- * be made again. */
-TARGET int NAME(activate_sine)(T shift, T scale, const T *offset, int n_rows, T *z) {
-    IVEC good = ~(IVEC){0};
-    for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) {
-        VEC v[AT_ONCE];
-        EACH v[j] = SHIFTED(k + j * VL);
-        EACH good &= IS_MODERATE(v[j]);
-        NAME(sine)(v, shift);
-        EACH *(VEC *)(z + k + j * VL) = v[j] * scale;
+/* z = scale * function of AT_ONCE vectors v of z + offset; good is false where an argument is not moderate. */
+#define FOR_TILE_AT_ONCE(function)                                  \
+    for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) { \
+        VEC v[AT_ONCE];                                             \
+        EACH v[j] = SHIFTED(k + j * VL);                            \
+        EACH good &= IS_MODERATE(v[j]);                             \
+        function;                                                   \
+        EACH *(VEC *)(z + k + j * VL) = v[j] * scale;               \
     }
-    return NAME(all_of)(good);
-}
 
-/* z = scale * activation(z + offset); returns as activate_sine. */
+/* z = scale * activation(z + offset), and 1; or 0 where the polynomials do not cover an argument, or it is NaN: then z is to be
+ * made again. */
 TARGET int NAME(activate)(int activation, T scale, const T *offset, int n_rows, T *z) {
     const VEC zero = {0}, one = zero + (T)1;
     IVEC good = ~(IVEC){0};
     switch (activation) {
-    case COSINE: return NAME(activate_sine)((T)0.5, scale, offset, n_rows, z);
-    case SINE: return NAME(activate_sine)((T)0, scale, offset, n_rows, z);
-    case TANH: FOR_TILE { VEC v = SHIFTED(k); good &= IS_MODERATE(v); Z = NAME(tanh)(v) * scale; } break;
-    case BUMP: FOR_TILE { VEC v = SHIFTED(k); Z = NAME(exp_of_minus)(v) * scale; } break;
+    case COSINE: FOR_TILE_AT_ONCE(NAME(sine)(v, (T)0.5)) break;
+    case SINE: FOR_TILE_AT_ONCE(NAME(sine)(v, (T)0)) break;
+    case TANH: FOR_TILE_AT_ONCE(NAME(tanh)(v)) break;
+    case BUMP: FOR_TILE_AT_ONCE(NAME(exp_of_minus)(v)) return 1; /* of any argument */
     case RELU: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)((IVEC)v & (v > zero)) * scale; } break;
     case SIGN: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)(((IVEC)one & (v >= zero)) | ((IVEC)-one & ~(v >= zero))) * scale; } break;
     default: FOR_TILE Z = SHIFTED(k) * scale;
@@ -377,6 +374,7 @@ static const tile_kernels NAME(kernels) = {
 #undef Z
 #undef SHIFTED
 #undef IS_MODERATE
+#undef FOR_TILE_AT_ONCE
 #undef EACH
 #undef MADE
 #undef DL

@@ -16,6 +16,7 @@ from .blocks import (
     NeuronBlock,
     block_from_arrays,
 )
+from .bumps import Bumps
 from .dictionary import (
     NAMES,
     Dictionary,
@@ -44,6 +45,7 @@ __all__ = [
     "Activation",
     "BaseDistribution",
     "BumpBlock",
+    "Bumps",
     "DefaultNames",
     "Dictionary",
     "FeatureBlock",

@@ -69,6 +69,8 @@ class FeatureBlock:
     # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
     # X' diag(v) X; 0 where neither does.
     moment_degree = 0
+    # Most inputs for each sparse weight at which sparse weights are computed with as dense ones.
+    dense_below = DENSE_BELOW
     # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
 
@@ -228,7 +230,7 @@ class FeatureBlock:
         key = dtype, n_inputs, among_used
         if key not in self._packed:
             block = self.among_used() if among_used else self
-            if block.inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
+            if block.inputs is not None and self.envelope is None and n_inputs <= self.dense_below * self.order:
                 block = block.dense(n_inputs)
             # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
             with np.errstate(over="ignore", under="ignore"):
@@ -426,6 +428,7 @@ class BumpBlock(FeatureBlock):
     gamma: ClassVar[float | None] = None
     is_bounded = True
     needs_dense_rows = True
+    dense_below = 12  # a distance takes twice the time of a product
 
     @cached_property
     def offset(self) -> np.ndarray:
@@ -449,13 +452,17 @@ class BumpBlock(FeatureBlock):
         centers[feature, self.inputs[feature, place]] = self.centers[feature, place]
         return replace(self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None)
 
+    def magnitudes(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Return (abs(weights), centers), of which a distance is computed in that dtype.
+
+        A weight is finite, so that no distance is 0 times it; a center whose weight is 0 is 0, so that it does not matter.
+        """
+        return np.minimum(np.abs(self.weights), np.finfo(dtype).max), np.where(self.weights == 0, 0, self.centers)
+
     def _panels(self, dtype):
-        # A finite weight times no distance is 0; a center far away is no matter where its weight is 0.
-        weights = np.minimum(np.abs(self.weights), np.finfo(dtype).max)
-        centers = np.where(self.weights == 0, 0, self.centers)
         inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
         offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-        weights, centers = _in_panels(weights, dtype), _in_panels(centers, dtype)
+        weights, centers = (_in_panels(array, dtype) for array in self.magnitudes(dtype))
         return Panels(self.activation, self.scale, weights, offset, inputs, centers)
 
 
