@@ -7,7 +7,7 @@
  *   NAME(f)       the name of f for this type and instruction set
  *   TARGET        the function attribute that turns the instruction set on
  *
- * Error: about 3 ulp at most in double (tanh 4) for |x| <= ARGUMENT_LIMIT (sin and cos relative to max(|result|, 2^-20));
+ * Error: about 3 ulp at most in double (tanh 4, exp 1.5) for |x| <= ARGUMENT_LIMIT (sin and cos relative to max(|result|, 2^-20));
  * beyond the limit tile_impl.h calls libm. The reduction subtracts k*pi in three (float: four) parts whose products with k
  * are exact, so that it needs no fused multiply-add to be right.
  */

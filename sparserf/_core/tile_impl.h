@@ -103,8 +103,9 @@ TARGET void NAME(distance_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w
 TARGET void NAME(distance_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const T *c,
                                   const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
-        T sum[TILE_COLUMNS] = {0};
-        for (ptrdiff_t k = 0; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
+        T sum[TILE_COLUMNS];
+        for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[j] * MAGNITUDE(x[inputs[j]] - c[j]);
+        for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
             for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[k + j] * MAGNITUDE(x[inputs[k + j]] - c[k + j]) + sum[j];
         memcpy(z, sum, sizeof sum);
     }

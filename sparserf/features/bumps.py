@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Bumps:
     True
     """
 
-    centers: Any = 1000
+    centers: int | np.ndarray = 1000
     gamma: Gamma = None
 
     is_finite = True
@@ -79,8 +79,10 @@ class Bumps:
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
 
     def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Bumps:
-        """Return this map with gamma and centers from `rows`, weighted by `weight`, where gamma is no number or centers is one."""
+        """Return this map with gamma, where it is no number, and centers, where it is one, from `rows` weighted by `weight`."""
         gamma, centers = self.gamma, self.centers
+        if isinstance(gamma, float) and not isinstance(centers, int):
+            return self
         if not isinstance(gamma, float):
             gamma = resolve_gamma(rows, gamma, "cityblock", rng, weight)
         if isinstance(centers, int):
@@ -106,8 +108,8 @@ class Bumps:
         Raises
         ------
         ValueError, TypeError
-            centers is a number, or gamma is None or "knn", which must be computed from rows first; centers has another number of
-            columns than n_features.
+            centers is a number, or gamma is None or "knn", for which rows are needed; centers has another number of columns
+            than n_features.
         """
         if isinstance(self.centers, int):
             raise ValueError(f"centers must be an array to draw without data, got {self.centers}")

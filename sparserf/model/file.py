@@ -166,8 +166,13 @@ def _upgrade_2(meta, arrays):
     return meta, arrays
 
 
+def _upgrade_3(meta, arrays):
+    """Change nothing: format 4 may have bumps, with their centers, and format 3 has none."""
+    return meta, arrays
+
+
 # {format: function that returns the content in the next format}; the contents are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3}
 
 
 def _checked_model(meta, arrays):

@@ -299,7 +299,7 @@ class ArrayBlock(Block):
         return phi * float(block.scale)
 
     def _bumps(self, block, weights, centers, inputs, X):
-        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time; a distance that is no number counts as infinite."""
+        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time; 0 where the distance is no number."""
         xp, distance = self.xp, self.xp.zeros((X.shape[0], len(block)), dtype=X.dtype, device=self.device)
         for k, column in enumerate(inputs):
             distance = distance + xp.abs(xp.take(X, column, axis=1) - centers[k, :][None, :]) * weights[k, :][None, :]

@@ -10,13 +10,14 @@ from sparserf.features import FeatureSet, linear_functions, make_projection
 from sparserf.rows import device
 from sparserf.rows.device import ArrayBlock
 
-from ..conftest import each_dtype, phi_oracle
+from ..conftest import bumps, each_dtype, phi_oracle
 
 D = 5
 ACTIVATIONS = [RandomNeurons(name, 2).draw(7, D, rng=1) for name in ("sin", "tanh", "relu", "sign")]
 FEATURES = Fourier("gaussian", 0.3).draw(12, D, rng=2).concat(Linear().draw(None, D)).concat(Taylor(2, 0.2).draw(None, D))
 for some in ACTIVATIONS:
     FEATURES = FEATURES.concat(some)
+FEATURES = FEATURES.concat(FeatureSet(bumps(D), D))
 FEATURES = FEATURES.concat(linear_functions(np.arange(10.0).reshape(2, 5)))
 FEATURES = FEATURES.take(np.random.default_rng(0).permutation(len(FEATURES)))
 ALIKE = Fourier("gaussian", 0.3).draw(12, D, rng=2)
