@@ -486,7 +486,7 @@ def _subsets(columns, effect, max_order, most):
 def _with_weights(block: FeatureBlock, kept: np.ndarray, mean: np.ndarray) -> FeatureBlock:
     """Return the block with the weights that are kept, and the inputs of the others at their means."""
     weights = np.where(kept, block.weights, 0.0)
-    if block.activation == "identity":
+    if block.activation in ("identity", "bump"):  # of a bump the factors that are left out are constants
         return replace(block, weights=weights)
     hidden = np.where(kept, 0.0, block.weights)
     moved = (hidden * mean[_inputs_of(block)]).sum(axis=1)
