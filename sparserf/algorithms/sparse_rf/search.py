@@ -237,7 +237,7 @@ def choose_by_held_out_rows(
     """
     task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
-    max_terms = budget.terms + MOST_BUMPS if max_terms is None else check_integer("max_terms", max_terms, 1)
+    max_terms = None if max_terms is None else check_integer("max_terms", max_terms, 1)
     strata = strata_of(task)
     if not isinstance(validation, float):
         validation = splits_of_task(validation, task, strata)
@@ -247,6 +247,8 @@ def choose_by_held_out_rows(
         if deadline < NEVER:
             budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
         kinds[-1] = budget.some_of(kinds[-1])
+        if may_have_bumps(task, options, budget, max_terms):
+            kinds[-1].append(KernelRidge((task.encoding_sets or (None,))[-1], options))
         if not (isinstance(validation, float) or options.learns) and task.raw.n_rows <= budget.rows:
             # To search one dictionary by one split again finds the same.
             budget = replace(budget, rounds=min(budget.n_rounds({0: (0,)}), len(validation)))
@@ -257,6 +259,8 @@ def choose_by_held_out_rows(
         found = search_in_rounds(
             kinds, samples, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
         )
+
+        max_terms = budget.terms + MOST_BUMPS if max_terms is None else max_terms
 
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
@@ -399,10 +403,18 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     if is_sparse:
         return [[constant], functions, inputs, learned]
     steps = options.dictionary(task.with_encodings(encoding_sets[0]), n_draws, base=RandomSteps)
-    last = [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]
-    if task.offset is None and np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed and options.max_order is None:
-        last.append(KernelRidge(encoding_sets[-1], options))
-    return [[constant], inputs, functions, last]
+    return [[constant], inputs, functions, [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]]
+
+
+def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_terms: int | None) -> bool:
+    """Return whether kernel ridge is a candidate: for dense rows and a loss of bounded curvature, where all others are, too.
+
+    It is not where the user has no room for a term for each row, or wants terms of few inputs.
+    """
+    has_room = max_terms is None or max_terms >= min(task.raw.n_rows, MOST_BUMPS) + budget.terms
+    is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
+    is_dense = options.learns and not task.raw.is_sparse
+    return is_dense and is_smooth and task.offset is None and options.max_order is None and has_room and budget.candidates == 1
 
 
 # Rounds of searches
