@@ -40,7 +40,8 @@ ERRORS_TIMES_ROWS = 30.0
 MOST_ERRORS_OF_GROUPS = 1.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
-# Where a mean has a term for each row, it must be better than the best without by a standard error, and by this share of its loss.
+# Where a mean has a term for each row, it must be better than the best without by a standard error, and by this share of the
+# loss.
 WORTH_MANY_TERMS = 0.02
 # The most candidates of which the mean is taken: with two in each of several rounds, the mean of all rounds is already of many.
 MOST_IN_MEAN = 2

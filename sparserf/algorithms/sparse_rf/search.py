@@ -33,7 +33,15 @@ from ..._base.deadline import NEVER, fewer_in_time, share_of_time, time_left
 from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
-from ...features import BumpBlock, LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
+from ...features import (
+    BumpBlock,
+    LinearFunctions,
+    RandomSteps,
+    inputs_times,
+    inverse_deviations,
+    linear_functions,
+    make_dictionary,
+)
 from ...model import warn_unconverged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
@@ -407,11 +415,12 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
 
 
 def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_terms: int | None) -> bool:
-    """Return whether kernel ridge is a candidate: for dense rows and a loss of bounded curvature, where all others are, too.
+    """Return whether kernel ridge is a candidate: for few dense rows and a loss of bounded curvature, where all others are.
 
-    It is not where the user has no room for a term for each row, or wants terms of few inputs.
+    It is not where `max_terms` leaves no room for a term for each row, or terms are to have few inputs.
     """
-    has_room = max_terms is None or max_terms >= min(task.raw.n_rows, MOST_BUMPS) + budget.terms
+    n_rows = task.raw.n_rows
+    has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + budget.terms)
     is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
     is_dense = options.learns and not task.raw.is_sparse
     return is_dense and is_smooth and task.offset is None and options.max_order is None and has_room and budget.candidates == 1
@@ -513,7 +522,7 @@ def beside_bumps(
 ) -> set[tuple[int, int]]:
     """Return the names of the candidates that are searched on where kernel ridge is kept: those to which it adds, and the best.
 
-    Of many rows bumps are fitted to a part, so that others gain more by more rows than they do.
+    In a race others may gain more by all rows than bumps do.
     """
     names = set()
     for kind, some in kept.items():
@@ -856,11 +865,12 @@ def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, loo
     worth : what dropping terms may add to the mean loss, in the unit of the first target
     looked_at : of more terms, this number, the ones that vary most, may stay
 
-    Bumps at rows all stay: other coefficients of some of them could give the same predictions at these rows, and others between.
+    Bumps at rows all stay: some of them with other coefficients may predict the same at these rows, and not between.
     """
     if not len(model.support):
         return model
-    bumps = model.features.from_blocks(np.concatenate([np.full(len(b), isinstance(b, BumpBlock)) for b in model.features.blocks]))
+    are_bumps = [np.full(len(block), isinstance(block, BumpBlock)) for block in model.features.blocks]
+    bumps = model.features.from_blocks(np.concatenate(are_bumps))
     if bumps.any():
         rest = drop_terms(terms_of(model, ~bumps), task, worth, max_terms - np.count_nonzero(bumps), looked_at)
         return mean_of([rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept)], 1)
@@ -872,7 +882,8 @@ def drop_terms(model: SparseModel, task: Task, worth: float, max_terms: int, loo
 
 def terms_of(model: SparseModel, some: np.ndarray) -> SparseModel:
     """Return the model of some of its terms, given by a mask."""
-    return replace(model, coef=model.coef[..., some], support=model.support[some], features=model.features.take(some.nonzero()[0]))
+    features = model.features.take(np.flatnonzero(some))
+    return replace(model, coef=model.coef[..., some], support=model.support[some], features=features)
 
 
 def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
