@@ -23,7 +23,7 @@ MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
 WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 WHERE = "machine versions threads commit".split()
-NO_NOTES = "set contender seed seconds cpu runs mb skipped beside".split() + WHERE
+NO_NOTES = "set contender seed seconds cpu runs mb skipped".split() + WHERE
 
 
 def write(experiment, sets, records, folder):
@@ -220,16 +220,18 @@ def standing(table, sets, records):
 
 
 def ranks(table, sets, records):
-    """The first contender and its rivals, each with its mean rank among all of them over the sets where none is missing."""
-    each = []
+    """The first contender and its rivals by their mean ranks, over the sets that have all of them; our error over theirs."""
+    each, rows = [], []
     for name, one in sets.items():
         ours = next(iter(by_contender([r for r in records if r["set"] == name])), None)
-        errors = {ours: 1.0} | {who: 1 / ratio(records, name, ours, who) for who in one["rivals"]}
-        if not np.isnan([*errors.values()]).any():
-            each.append({who: 1 + sum(other < error for other in errors.values()) for who, error in errors.items()})
-    mean = {who: np.mean([of[who] for of in each]) for who in (each or [{}])[0]}
-    rows = [[who, f"{mean[who]:.1f}", str(sum(of[who] == 1 for of in each))] for who in sorted(mean, key=mean.get)]
-    return markdown([f"of {len(mean)}", f"mean rank on {len(each)} sets", "first on"], rows)
+        over = {ours: 1.0} | {who: ratio(records, name, ours, who) for who in one["rivals"]}
+        each += [] if np.isnan([*over.values()]).any() else [over]
+    for who in each[0] if each else ():
+        places, over = [1 + sum(other > of[who] for other in of.values()) for of in each], [of[who] for of in each]
+        what = [f"{np.mean(places):.1f}", str(places.count(1)), f"{geometric(over):.2f}", f"{max(over):.2f}"]
+        rows.append((np.mean(places), [who, *what]))
+    head = ["", f"mean rank on {len(each)} sets", "first on", "our error over its, geometric mean", "worst"]
+    return markdown(head, [row for _, row in sorted(rows)])
 
 
 def quoted(table, sets, records):

@@ -95,23 +95,23 @@ def read(name):
     return base | said | {"name": name, "groups": groups}
 
 
-def sets(experiment, found=()):
-    """{name: set}, each with what its group and the experiment say of all; `found` has the keys of the records."""
+def sets(experiment, recorded=()):
+    """{name: set}, each with what its group and the experiment say of all; `recorded` are keys of records."""
     common = DEFAULTS | {key: value for key, value in experiment.items() if key in DEFAULTS}
     found = {}
     for group, of in experiment["groups"].items():
         shared = common | {"contenders": {}} | {key: value for key, value in of.items() if key != "sets"}
-        for name, one in (of["sets"] if "sets" in of else listed(of["folder"], found)).items():
+        for name, one in (of["sets"] if "sets" in of else listed(of["folder"], recorded)).items():
             both = {key: shared[key] | one.get(key, {}) for key in ("load", "describe")}
             found[name] = shared | one | both | {"group": group}
     return found
 
 
-def listed(folder, found):
+def listed(folder, recorded):
     """Sets that an experiment does not name: those of the index of a folder of tables, and those that have a record."""
     index = Path(os.environ.get("SPARSERF_DATA", ""), folder, "index.json")
     there = json.loads(index.read_text()) if "SPARSERF_DATA" in os.environ and index.exists() else {}
-    return {name: {} for name in sorted({*there, *(key[0] for key in found)})}
+    return {name: {} for name in sorted({*there, *(key[0] for key in recorded)})}
 
 
 class Records:
