@@ -223,6 +223,13 @@ def test_rows_of_a_folder_are_raw_and_split_as_its_folds_say(folder, tools):
         load("amount", 0, "none")
 
 
+def test_a_contender_may_say_itself_how_its_result_is_told(tools):
+    run, _ = tools
+    quotes = {"of": "fits.run", "do": "{'each': {'A': {'error': 1.0}}}", "describe": {}}
+    one = {"load": {}, "describe": {"of": "fits.told", "error": "1 / 0"}, "repeat": 1, "contenders": {"quotes": quotes}}
+    assert run.measure(one, "a", "quotes", 0, None)["each"] == {"A": {"error": 1.0}}
+
+
 def test_errors_are_as_the_benchmark_defines_them(tools):
     loss_of = importlib.import_module("experiments.fits").loss_of
     assert loss_of("RMSE", np.array([1.0, 3.0]), np.array([0.0, 0.0])) == pytest.approx(math.sqrt(5))
