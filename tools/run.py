@@ -148,10 +148,10 @@ def run(experiment, records, args):
     return failed
 
 
-def chosen(sets, args):
+def chosen(there, args):
     """(set, contender, seed) and the set, of what is asked for; in a quick run of one set of each group."""
     groups = set()
-    for name, one in sets.items():
+    for name, one in there.items():
         is_new, quick = one["group"] not in groups, args.quick and args.sets == ["*"]
         if any(fnmatch(name, pattern) for pattern in args.sets) and (is_new or not quick):
             groups.add(one["group"])

@@ -77,7 +77,8 @@ def folded(name, seed, folder):
         y = y if said["kind"] == "multiclass" else 2.0 * y - 1
     train, test = (rows[:: -(-len(rows) // few(len(rows)))] for rows in (np.delete(np.arange(len(y)), tested), np.sort(tested)))
     others = pd.read_csv(file(f"{folder}/published.csv")).query("dataset == @name")
-    published = {who: {"error": error, "seconds": s} for _, who, error, s in others.itertuples(index=False) if fold == 0}
+    each = zip(others.method, others.metric_error, others.time_train_s, strict=True)
+    published = {who: {"error": error, "seconds": s} for who, error, s in each if fold == 0}
     published |= {"best of all": min(published.values(), key=lambda one: one["error"])} if published else {}
     loss, measure = {
         "regression": ("squared", "RMSE"), "binary": ("logistic", "1-AUC"), "multiclass": ("multinomial", "log-loss"),
