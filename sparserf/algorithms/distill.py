@@ -3,14 +3,15 @@
 `distill` is four steps: it makes more rows in the manner of X (`columns/made_rows.py`), asks the teacher for the values of all
 of them, fits `sparse_rf` to these values, and compares model and teacher on rows of X that were kept apart.
 
-Probabilities p_1, ..., p_k of classes are fitted by their cross entropy, -sum_c p_c log q_c. It is the log loss of k copies of
-the row with the labels 1, ..., k and the weights p_1, ..., p_k, which is how it is written here.
+Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be met as nearly as values can
+be. (The log loss with the probabilities as weights of labels would take the labels for noise, and stop early.)
 
 C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ from .._base.threads import single_threaded_blas
 from ..columns.made_rows import draw_sources, take_cells
 from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
-from ..losses import JOINTLY, PROBABILISTIC, check_loss
+from ..losses import LOSSES, check_loss
+from ..model import ConvergenceWarning
 from .sparse_rf import sparse_rf
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike, Seed
     from ..columns.table import Categorical
-    from ..losses import Loss, LossLike
+    from ..losses import LossLike
     from ..model import Callback, SparseModel
 
 # By default as many rows are made as make this number with those of X.
@@ -42,12 +44,16 @@ MADE_ROWS = 12_000
 BATCH = 10_000
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
+# Smaller probabilities count as this one.
+LEAST_PROBABILITY = 1e-3
+# The losses that may be given by name.
+FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifier)
 
 
 @checks_call
 def distill(
     teacher: Callable[[Any], ArrayLike], X: MatrixLike, *, max_terms: int = 1_000, n_made: int | None = None,
-    loss: LossLike = "squared", classes: ArrayLike | None = None, test_size: float = 0.1, categorical: Categorical = None,
+    classes: ArrayLike | None = None, loss: LossLike = "squared", test_size: float = 0.1, categorical: Categorical = None,
     max_order: int | None = None, n_models: int | None = 1, effort: float = 1.0, time_limit: float | None = None,
     sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
@@ -62,9 +68,9 @@ def distill(
     ----------
     teacher : function
         It is called with rows as X has them, a data frame or an array with the same columns, at most 10,000 at once, and returns
-        an array of their values of shape (n_rows,), or (n_rows, n_outputs) for several values of a row. With loss="logistic" or
-        "multinomial" it returns probabilities: those of the second class, (n_rows,), or of each class, (n_rows, n_classes).
-        Most often it is ``other.predict`` or ``other.predict_proba``. It should have no randomness.
+        an array of their values of shape (n_rows,), or (n_rows, n_outputs) for several values of a row: ``other.predict``, most
+        often. Where `classes` are given it returns probabilities, ``other.predict_proba``: those of the second class, (n_rows,),
+        or of each class, (n_rows, n_classes). It should have no randomness.
     X : data frame or dense array of shape (n_samples, n_features)
         Rows as the teacher will meet them, such as those it was fitted to; in memory. NaN and strings are passed on.
     max_terms : int, default 1,000
@@ -72,11 +78,11 @@ def distill(
     n_made : int or None, default None
         The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a row
         of X or of one of its ten nearest, at random.
-    loss : str or `sparserf.losses.Loss`, default "squared"
-        "logistic" for the probabilities of two classes, "multinomial" for those of more; "poisson" or "gamma" for positive values
-        whose ratios matter; or any other loss of `sparse_rf` for real targets.
     classes : array of shape (n_classes,) or None, default None
-        The labels, in the order of the probabilities: ``other.classes_``. None: 0, 1, ...
+        The labels of the classes, ascending, in the order of their probabilities: ``other.classes_``. None: the teacher returns
+        values.
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, for positive values whose ratios matter.
     test_size : float, default 0.1
         The share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or fitted to
         them.
@@ -98,8 +104,9 @@ def distill(
 
         .. math:: 1 - \sum_i s_i |f(x_i) - t(x_i)|^2 / \sum_i s_i |t(x_i) - \bar t|^2
 
-        for predictions f of the model and t of the teacher, or their probabilities of classes; 1 where they are the same, summed
-        over outputs. It says nothing of how right the teacher is.
+        for predictions f of the model and t of the teacher, or their probabilities of classes: 1 where they are the same. It says
+        nothing of how right the teacher is. With `classes` the model is a classifier, of the loss "logistic" for two classes, else
+        "multinomial". `info.cut` tells what the work or time of the fit did not allow.
 
     Raises
     ------
@@ -109,8 +116,8 @@ def distill(
 
     Warns
     -----
-    ConvergenceWarning, TimeLimitWarning
-        As `sparse_rf`.
+    TimeLimitWarning
+        As `sparse_rf`. There is no ConvergenceWarning, since `fidelity` tells how near the model came.
 
     See Also
     --------
@@ -122,8 +129,13 @@ def distill(
     A model with a fidelity of r, in place of a teacher, has at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2` for its mean squared
     error, where E is that of the teacher and V the variance of the teacher's values, on the same rows.
 
-    Time: that of asking the teacher, and of `sparse_rf` for 12,000 rows, k times as many for the probabilities of k classes.
-    Memory: that of all rows.
+    Where the teacher was fitted to X itself, it may be otherwise in these rows than anywhere near them (a forest repeats its
+    labels there), and a fidelity on them is too low: give other rows, which need no y.
+
+    Probabilities are fitted by the squared loss of their log-odds, and for more classes of their logarithms less the mean of these;
+    a probability below 0.001 counts as 0.001.
+
+    Time: that of asking the teacher, and of `sparse_rf` for 12,000 rows. Memory: that of all rows.
 
     References
     ----------
@@ -141,12 +153,12 @@ def distill(
     if not callable(teacher):
         hint = f"{type(teacher).__name__}.predict" if hasattr(teacher, "predict") else "model.predict"
         raise TypeError(f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}")
-    max_terms, rng, loss = check_integer("max_terms", max_terms, 1), check_rng(rng), check_loss(loss, JOINTLY)
+    max_terms, rng, loss = check_integer("max_terms", max_terms, 1), check_rng(rng), check_loss(loss, FOR_VALUES)
     n_made = None if n_made is None else check_integer("n_made", n_made, 0)
     test_size = check_real("test_size", test_size, 0, strict=True)
     if test_size >= 1:
         raise ValueError(f"test_size must be below 1, got {test_size}")
-    labels = _check_classes(classes, loss)
+    labels = None if classes is None else _check_classes(classes, loss)
     X = X if is_frame(X) else as_array("X", X)
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
@@ -160,42 +172,35 @@ def distill(
     sources = np.concatenate([np.repeat(fitted[:, None], len(is_category), axis=1), made])
     rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
 
-    # Ask the teacher; the rows kept apart come first, so that what it returns is checked on few.
-    values = _ask(teacher, take_cells(X, kept), loss, labels, kept)
-    targets = _ask(teacher, rows, loss, labels, fitted)
+    # Ask the teacher; the rows kept apart come first, since they are few.
+    values = _ask(teacher, take_cells(X, kept), labels, kept)
+    targets = _ask(teacher, rows, labels, fitted)
     if targets.shape[1:] != values.shape[1:]:
         raise ValueError(f"teacher must return as many values for each row, got {values.shape[1:]} and {targets.shape[1:]}")
 
     # Fit the model to its values.
-    groups = None
-    if loss.name in PROBABILISTIC:  # a copy of each row for each class, the copies of a row in one group
-        n_rows, n_classes = targets.shape
-        copies = np.tile(np.arange(n_rows), n_classes)
-        rows, weights = take_cells(rows, copies), (weights[:, None] * targets).T.ravel()
-        targets, groups = np.repeat(np.arange(n_classes) if labels is None else labels, n_rows), copies
-    model = sparse_rf(
-        rows, targets, max_terms=max_terms, loss=loss, categorical=categorical, max_order=max_order, n_models=n_models,
-        effort=effort, time_limit=time_limit, sample_weight=weights, groups=groups, rng=rng, workers=workers,
-        callback=callback, verbose=verbose,
-    )  # fmt: skip
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model = sparse_rf(
+            rows, targets if labels is None else _log_odds(targets), loss=loss, max_terms=max_terms, categorical=categorical,
+            max_order=max_order, n_models=n_models, effort=effort, time_limit=time_limit, sample_weight=weights, rng=rng,
+            workers=workers, callback=callback, verbose=verbose,
+        )  # fmt: skip
+    if labels is not None:
+        name, link = ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
+        model = replace(model, loss=name, classes=labels, link=link)
 
     # Compare both on the rows kept apart.
-    answers = model.predict_proba if groups is not None else model.predict
-    fidelity = _explained(values, answers(take_cells(X, kept), workers), weight[kept])
-    return replace(model, info=replace(model.info, fidelity=fidelity))
+    answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, kept), workers)
+    return replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[kept])))
 
 
 def _check_classes(classes, loss):
-    """Return the labels of the classes as an array, or None; raise ValueError for a loss that `distill` cannot fit."""
-    if loss.is_classifier and loss.name not in PROBABILISTIC:
-        raise ValueError(f"loss must have probabilities, got {loss.name!r}: 'logistic', or 'multinomial' for more classes")
-    if classes is None:
-        return None
-    if not loss.is_classifier:
-        raise ValueError(f"classes must be None for loss={loss.name!r}, which has none, got {classes!r}")
+    """Return the labels of the classes as an array."""
+    if loss.name != "squared":
+        raise ValueError(f"loss must be 'squared' for probabilities of classes, got {loss.name!r}")
     labels = as_labels(classes)
-    if labels.ndim != 1 or len(labels) < 2 or (np.sort(labels) != labels).any() or len(np.unique(labels)) < len(labels):
-        raise ValueError(f"classes must be the labels in ascending order, at least two, got {classes!r}")
+    if labels.ndim != 1 or len(labels) < 2 or not (labels[:-1] < labels[1:]).all():
+        raise ValueError(f"classes must be labels in ascending order, at least two, got {classes!r}")
     return labels
 
 
@@ -209,8 +214,8 @@ def _keep_apart(there, share, rng):
     return there[~is_kept], there[is_kept]
 
 
-def _ask(teacher, rows, loss, labels, index):
-    """Return the teacher's values of rows: (n_rows,), (n_rows, n_outputs), or the probabilities of classes.
+def _ask(teacher, rows, labels, index):
+    """Return the teacher's values of rows: (n_rows,) or (n_rows, n_outputs); the probabilities of all classes if there are any.
 
     index : the places in X of the first rows; others are made
     """
@@ -224,22 +229,24 @@ def _ask(teacher, rows, loss, labels, index):
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     _check_each(np.isfinite(values), "a finite value", values, index)
-    if loss.name not in PROBABILISTIC:
-        return values
-    return _check_probabilities(values, loss, labels, index)
+    return values if labels is None else _check_probabilities(values, labels, index)
 
 
-def _check_probabilities(p, loss, labels, index):
-    """Return the probabilities of each class, (n_rows, n_classes), which sum to 1."""
-    _check_each((p >= -ROUNDING) & (p <= 1 + ROUNDING), f"probabilities for loss={loss.name!r}", p, index)
+def _check_probabilities(p, labels, index):
+    """Return the probabilities of all classes, (n_rows, n_classes), which sum to 1."""
+    _check_each((p >= -ROUNDING) & (p <= 1 + ROUNDING), "probabilities", p, index)
     p = np.clip(np.column_stack([1 - p, p]) if p.ndim == 1 else p, 0.0, 1.0)
-    n_classes, total = p.shape[1], p.sum(axis=1)
-    if n_classes > 2 and loss.name == "logistic":
-        raise ValueError(f"loss must be 'multinomial' for {n_classes} classes, got 'logistic'")
-    if labels is not None and len(labels) != n_classes:
-        raise ValueError(f"classes must have {n_classes} labels, one a column of what teacher returns, got {len(labels)}")
-    _check_each(np.abs(total - 1) <= n_classes * ROUNDING, "probabilities of sum 1", p, index)
+    if p.shape[1] != len(labels):
+        raise ValueError(f"teacher must return the probabilities of {len(labels)} classes, got those of {p.shape[1]}")
+    total = p.sum(axis=1)
+    _check_each(np.abs(total - 1) <= len(labels) * ROUNDING, "probabilities of sum 1", p, index)
     return p / total[:, None]
+
+
+def _log_odds(p):
+    """Return the log-odds of two classes, (n_rows,), or the logarithms of more less their mean, (n_rows, n_classes)."""
+    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
+    return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
 
 
 def _check_each(is_right, what, values, index):
