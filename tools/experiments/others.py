@@ -120,6 +120,7 @@ def distilled(data, seed, trees, terms, fewer=(), **options):
     from catboost import CatBoostRegressor
 
     how = {"verbose": 0, "thread_count": WORKERS, "random_seed": seed, "allow_writing_files": False}
+    options |= {"n_made": 200} if QUICK else {}
     start = time.perf_counter()
     teacher = CatBoostRegressor(few(trees, 20), **how).fit(data.X, data.y)
     trained, ask = time.perf_counter(), partial(teacher.predict, thread_count=WORKERS)
