@@ -3,8 +3,8 @@
 `distill` is four steps: it makes more rows in the manner of X (`columns/made_rows.py`), asks the teacher for the values of all
 of them, fits `sparse_rf` to these values, and compares model and teacher on rows of X that were kept apart.
 
-Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be met as nearly as values can
-be. (The log loss with the probabilities as weights of labels would take the labels for noise, and stop early.)
+Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be met as nearly as values
+can be. (The log loss with the probabilities as weights of labels would take the labels for noise, and stop early.)
 
 C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
 """
@@ -67,25 +67,25 @@ def distill(
     Parameters
     ----------
     teacher : function
-        It is called with rows as X has them, a data frame or an array with the same columns, at most 10,000 at once, and returns
-        an array of their values of shape (n_rows,), or (n_rows, n_outputs) for several values of a row: ``other.predict``, most
-        often. Where `classes` are given it returns probabilities, ``other.predict_proba``: those of the second class, (n_rows,),
-        or of each class, (n_rows, n_classes). It should have no randomness.
+        It is called with rows as X has them, a data frame or an array with the same columns, at most 10,000 at once, and
+        returns an array of their values of shape (n_rows,), or (n_rows, n_outputs) for several values of a row: most often it
+        is ``other.predict``. Where `classes` are given it returns probabilities: those of the second class, (n_rows,), or of
+        each class, (n_rows, n_classes), as ``other.predict_proba``. It should have no randomness.
     X : data frame or dense array of shape (n_samples, n_features)
         Rows as the teacher will meet them, such as those it was fitted to; in memory. NaN and strings are passed on.
     max_terms : int, default 1,000
         The most terms of the model. It has fewer where more do not bring it nearer to the teacher.
     n_made : int or None, default None
-        The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a row
-        of X or of one of its ten nearest, at random.
+        The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a
+        row of X or of one of its ten nearest, at random.
     classes : array of shape (n_classes,) or None, default None
         The labels of the classes, ascending, in the order of their probabilities: ``other.classes_``. None: the teacher returns
         values.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, for positive values whose ratios matter.
     test_size : float, default 0.1
-        The share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or fitted to
-        them.
+        The share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or fitted
+        to them.
     categorical : sequence of names, of indices, or a mask; or None, default None
         As in `sparse_rf`.
     max_order, effort, time_limit, workers, callback, verbose
@@ -104,9 +104,9 @@ def distill(
 
         .. math:: 1 - \sum_i s_i |f(x_i) - t(x_i)|^2 / \sum_i s_i |t(x_i) - \bar t|^2
 
-        for predictions f of the model and t of the teacher, or their probabilities of classes: 1 where they are the same. It says
-        nothing of how right the teacher is. With `classes` the model is a classifier, of the loss "logistic" for two classes, else
-        "multinomial". `info.cut` tells what the work or time of the fit did not allow.
+        for predictions f of the model and t of the teacher, or their probabilities of classes: 1 where they are the same. It
+        says nothing of how right the teacher is. With `classes` the model is a classifier, of the loss "logistic" for two
+        classes, else "multinomial". `info.cut` tells what the work or time of the fit did not allow.
 
     Raises
     ------
@@ -126,14 +126,14 @@ def distill(
 
     Notes
     -----
-    A model with a fidelity of r, in place of a teacher, has at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2` for its mean squared
-    error, where E is that of the teacher and V the variance of the teacher's values, on the same rows.
+    A model of fidelity r in place of its teacher has a mean squared error of at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2`,
+    where E is that of the teacher, and V the variance of the teacher's values, on the same rows.
 
     Where the teacher was fitted to X itself, it may be otherwise in these rows than anywhere near them (a forest repeats its
     labels there), and a fidelity on them is too low: give other rows, which need no y.
 
-    Probabilities are fitted by the squared loss of their log-odds, and for more classes of their logarithms less the mean of these;
-    a probability below 0.001 counts as 0.001.
+    Probabilities are fitted by the squared loss of their log-odds; those of more than two classes by that of their logarithms,
+    less the mean of these. A probability below 0.001 counts as 0.001.
 
     Time: that of asking the teacher, and of `sparse_rf` for 12,000 rows. Memory: that of all rows.
 
@@ -259,7 +259,7 @@ def _check_each(is_right, what, values, index):
 
 
 def _explained(values, answers, weight):
-    """Return the share of the variance of the values that the answers give; of constant values 1 where the answers are right."""
+    """Return the share of the variance of the values that the answers give; of constant values 1 where they are met, else 0."""
     values, answers = values.reshape(len(values), -1), np.asarray(answers, np.float64).reshape(len(values), -1)
     share = weight / weight.sum()
     variance = float((share @ (values - share @ values) ** 2).sum())

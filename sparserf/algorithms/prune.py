@@ -111,8 +111,8 @@ def prune(
     -------
     SparseModel
         Its terms and `support` are a part of those of `model`. `info` is the one of `model`, with the new n_nonzero and, where
-        terms were dropped, validation_loss and fidelity None. With max_order or readable, each term is a part of a term of `model`, and
-        `support` indexes the candidates that they were chosen from.
+        terms were dropped, validation_loss and fidelity None. With max_order or readable, each term is a part of a term of
+        `model`, and `support` indexes the candidates that they were chosen from.
 
     Raises
     ------

@@ -140,7 +140,7 @@ class Other:
 
 
 @pytest.mark.parametrize(
-    "teacher, more, error, words",
+    ("teacher", "more", "error", "words"),
     [
         (Other(), {}, TypeError, "teacher must be a function .* such as Other.predict"),
         (None, {}, TypeError, "teacher must be a function"),

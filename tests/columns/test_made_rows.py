@@ -86,9 +86,8 @@ def test_same_seed_same_rows():
 
 def test_frames_keep_their_types():
     X = some_rows(20)
-    F = pd.DataFrame({
-        "a": X[:, 0], "b": np.arange(20), "c": pd.Categorical(list("uv") * 10, ["v", "w", "u"], ordered=True), "d": list("xy") * 10
-    }, index=np.arange(20) % 7)  # fmt: skip
+    words = pd.Categorical(list("uv") * 10, ["v", "w", "u"], ordered=True)
+    F = pd.DataFrame({"a": X[:, 0], "b": np.arange(20), "c": words, "d": list("xy") * 10}, index=np.arange(20) % 7)
     sources = draw(X)
     made = take_cells(F, sources)
     assert (made.dtypes == F.dtypes).all()

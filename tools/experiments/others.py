@@ -116,7 +116,7 @@ def within(data, limit, call="sparse_rf", **options):
 
 
 def distilled(data, seed, trees, terms, fewer=(), **options):
-    """What a sparse model gives of CatBoost's variance on test rows, in `terms` and, pruned, in fewer; what both err and take."""
+    """What a sparse model gives of CatBoost's variance on test rows, also pruned to fewer terms; what both err and take."""
     from catboost import CatBoostRegressor
 
     how = {"verbose": 0, "thread_count": WORKERS, "random_seed": seed, "allow_writing_files": False}
@@ -130,7 +130,8 @@ def distilled(data, seed, trees, terms, fewer=(), **options):
     share = lambda small: float(1 - np.mean((small.predict(data.X_test) - t) ** 2) / t.var())  # noqa: E731
     error = lambda f: float(np.mean((f - data.y_test) ** 2) / variance)  # noqa: E731
     found |= {"fidelity": model.info.fidelity, "unseen": share(model), "terms": len(model.support)}
-    found |= {"error": error(model.predict(data.X_test)), "teacher_error": error(t), "rows": len(data.y), "inputs": data.X.shape[1]}
+    found |= {"error": error(model.predict(data.X_test)), "teacher_error": error(t)}
+    found |= {"rows": len(data.y), "inputs": data.X.shape[1]}
     for n in fewer:
         found[f"unseen_{n}"] = share(srf.prune(model, data.X, max_terms=few(n, 10), workers=WORKERS))
     many, folder = data.X_test[np.resize(np.arange(len(t)), BATCH)], Path(tempfile.mkdtemp())
