@@ -12,13 +12,14 @@ C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import as_array, as_real, check_integer, check_real, check_rng, check_sample_weight
+from .._base.checks import as_array, as_real, check_integer, check_real, check_rng, check_sample_weight, is_sparse
 from .._base.random import draw_rows
 from .._base.threads import single_threaded_blas
 from ..columns.made_rows import draw_sources, take_cells
@@ -159,6 +160,8 @@ def distill(
     if test_size >= 1:
         raise ValueError(f"test_size must be below 1, got {test_size}")
     labels = None if classes is None else _check_classes(classes, loss)
+    if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
+        raise TypeError(f"X must be a data frame or a dense array in memory, got {type(X).__name__}")
     X = X if is_frame(X) else as_array("X", X)
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))

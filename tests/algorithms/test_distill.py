@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import softmax
 
 import sparserf as srf
@@ -166,6 +167,12 @@ class Other:
 def test_errors_name_what_is_wrong(teacher, more, error, words):
     with pytest.raises(error, match=words):
         distill(teacher, X, **FEW | more)
+
+
+@pytest.mark.parametrize("rows", [csr_array(X), iter(X), None])
+def test_rows_that_are_no_table(rows):
+    with pytest.raises(TypeError, match="X must be a data frame or a dense array in memory, got"):
+        distill(waves, rows, **FEW)
 
 
 def test_a_row_for_which_the_teacher_fails_is_named():

@@ -140,7 +140,7 @@ def distilled(data, seed, trees, terms, fewer=(), **options):
     teacher.save_model(str(folder / "teacher.cbm"))
     model.save(folder / "model.npz")
     found |= {f"{path.stem}_kb": path.stat().st_size / 1e3 for path in folder.iterdir()}
-    return found | {"batch_times": found["teacher_batch_us"] / found["model_batch_us"]}
+    return found | {"c_single_us": exported(Data(X=data.X_test, model=model), "c -O3")["one_us"]}
 
 
 def sampler(data, n_orders):
