@@ -78,7 +78,7 @@ def distill(
         The most terms of the model. It has fewer where more do not bring it nearer to the teacher.
     n_made : int or None, default None
         The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a
-        row of X or of one of its ten nearest, at random.
+        row of X or of one of its thirty nearest, at random.
     classes : array of shape (n_classes,) or None, default None
         The labels of the classes, ascending, in the order of their probabilities: ``other.classes_``. None: the teacher returns
         values.

@@ -17,7 +17,7 @@ from .encodings import robust_units
 from .frames import columns_of_rows, is_frame, rows_of_frame
 
 # A made row is made of a row and one of its N_NEAR nearest rows, among at most MOST_PARTNERS rows, drawn at random.
-N_NEAR, MOST_PARTNERS = 10, 4_000
+N_NEAR, MOST_PARTNERS = 30, 4_000
 # Numbers count as at most FARTHEST units from the centre of their column.
 FARTHEST = 10.0
 # The square of the distance of two different categories, and of a missing cell and one that is not.
