@@ -136,7 +136,7 @@ def distill(
     Probabilities are fitted by the squared loss of their log-odds; those of more than two classes by that of their logarithms,
     less the mean of these. A probability below 0.001 counts as 0.001.
 
-    Time: that of asking the teacher, and of `sparse_rf` for 12,000 rows. Memory: that of all rows.
+    Time: that of asking the teacher for the rows of X and the made ones, and of `sparse_rf` for these. Memory: that of all rows.
 
     References
     ----------
