@@ -130,8 +130,8 @@ def distill(
     A model of fidelity r in place of its teacher has a mean squared error of at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2`,
     where E is that of the teacher, and V the variance of the teacher's values, on the same rows.
 
-    Where the teacher was fitted to X itself, it may be otherwise in these rows than anywhere near them (a forest repeats its
-    labels there), and a fidelity on them is too low: give other rows, which need no y.
+    Where the teacher was fitted to X itself, it may be otherwise in these rows than anywhere near them (a forest of labels
+    nearly repeats them there), and a fidelity on them is too low: give other rows, which need no y.
 
     Probabilities are fitted by the squared loss of their log-odds; those of more than two classes by that of their logarithms,
     less the mean of these. A probability below 0.001 counts as 0.001.
