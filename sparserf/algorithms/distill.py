@@ -19,9 +19,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import as_array, as_real, check_integer, check_real, check_rng, check_sample_weight, is_sparse
+from .._base.checks import (
+    as_array,
+    as_real,
+    check_callable,
+    check_integer,
+    check_real,
+    check_rng,
+    check_sample_weight,
+    is_sparse,
+)
+from .._base.deadline import check_time_limit
 from .._base.random import draw_rows
-from .._base.threads import single_threaded_blas
+from .._base.threads import check_workers, single_threaded_blas
 from ..columns.made_rows import draw_sources, take_cells
 from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
@@ -136,7 +146,7 @@ def distill(
     Probabilities are fitted by the squared loss of their log-odds; those of more than two classes by that of their logarithms,
     less the mean of these. A probability below 0.001 counts as 0.001.
 
-    Time: that of asking the teacher for the rows of X and the made ones, and of `sparse_rf` for these. Memory: that of all rows.
+    Time: that of asking the teacher for the rows of X and the made ones, and of `sparse_rf` for these. Memory: that of these.
 
     References
     ----------
@@ -160,6 +170,13 @@ def distill(
     if test_size >= 1:
         raise ValueError(f"test_size must be below 1, got {test_size}")
     labels = None if classes is None else _check_classes(classes, loss)
+    for name, value in (("max_order", max_order), ("n_models", n_models)):
+        if value is not None:
+            check_integer(name, value, 1)
+    check_real("effort", effort, 0, strict=True)
+    check_time_limit(time_limit)
+    check_workers(workers)
+    check_callable("callback", callback)
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
         raise TypeError(f"X must be a data frame or a dense array in memory, got {type(X).__name__}")
     X = X if is_frame(X) else as_array("X", X)

@@ -175,6 +175,18 @@ def test_rows_that_are_no_table(rows):
         distill(waves, rows, **FEW)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_order": 0}, {"n_models": 0}, {"effort": 0}, {"time_limit": -1}, {"workers": 0}, {"callback": 1}, {"rng": "a"}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_arguments_are_checked_before_the_teacher_is_asked(wrong):
+    teacher = Asked(waves)
+    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+        distill(teacher, X, **FEW | wrong)
+    assert teacher.rows == []
+
+
 def test_a_row_for_which_the_teacher_fails_is_named():
     bad = 77
     with pytest.raises(ValueError, match=f"got nan for row {bad} of X"):
