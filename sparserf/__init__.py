@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
     from ._base.warnings import TimeLimitWarning
+    from .algorithms.distill import distill
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
 _NAMES = {
     "_base.calls": ("IndexWarning",),
     "_base.warnings": ("TimeLimitWarning",),
+    "algorithms.distill": ("distill",),
     "algorithms.drp": ("drp", "drp_path"),
     "algorithms.harfe": ("harfe", "harfe_path"),
     "algorithms.mfga": ("mfga", "mfga_path"),
@@ -68,6 +70,7 @@ __all__ = [
     "baselines",
     "calibrated",
     "cross_validate",
+    "distill",
     "drp",
     "drp_path",
     "harfe",

@@ -74,6 +74,8 @@ class FitInfo:
         The number of projections of the sketch, and of steps of conjugate gradients in all.
     error_bound : float, or None but for `drp`
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
+    fidelity : float, or None but for `distill`
+        The share of the variance of the teacher's values that the model gives, on rows that it has not seen.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
     cut : dict of str to int
@@ -102,6 +104,7 @@ class FitInfo:
     error_bound: float | None = None
     progress: float = 1.0
     cut: dict[str, int] = field(default_factory=dict, hash=False)
+    fidelity: float | None = None
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning
