@@ -37,7 +37,7 @@ autosummary_context = {  # what a page of a class shows beside its docstring; al
         "KernelModel": "predict, decision_function",
         "Loss": "value, derivative, curvature, conjugate",
         "Sums": "of, of_folds, fit, mean_loss",
-        **dict.fromkeys(["Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"], "draw"),
+        **dict.fromkeys(["Bumps", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"], "draw"),
     }
 }
 numpydoc_show_class_members = False  # each page lists its members itself

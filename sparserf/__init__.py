@@ -14,12 +14,13 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
     from ._base.warnings import TimeLimitWarning
+    from .algorithms.distill import distill
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .features import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
+    from .features import Bumps, FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
     from .model import ConvergenceWarning, FitInfo, SparseModel, load
     from .rows import BlockError, Chunks
     from .sums.sums import Sums
@@ -31,12 +32,13 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
 _NAMES = {
     "_base.calls": ("IndexWarning",),
     "_base.warnings": ("TimeLimitWarning",),
+    "algorithms.distill": ("distill",),
     "algorithms.drp": ("drp", "drp_path"),
     "algorithms.harfe": ("harfe", "harfe_path"),
     "algorithms.mfga": ("mfga", "mfga_path"),
     "algorithms.prune": ("prune",),
     "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
-    "features": ("FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
+    "features": ("Bumps", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
     "model": ("ConvergenceWarning", "FitInfo", "SparseModel"),
     "model.file": ("load",),
     "rows": ("BlockError", "Chunks"),
@@ -49,6 +51,7 @@ _MODULES = "baselines", "losses", "plot", "sklearn"
 
 __all__ = [
     "BlockError",
+    "Bumps",
     "Chunks",
     "ConvergenceWarning",
     "CrossValidation",
@@ -67,6 +70,7 @@ __all__ = [
     "baselines",
     "calibrated",
     "cross_validate",
+    "distill",
     "drp",
     "drp_path",
     "harfe",

@@ -12,6 +12,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
+from sparserf.features import BumpBlock
+
 CASES = 3  # cases of each test that run by default
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -114,12 +116,25 @@ def phi_oracle(features, X):
             monomials = (block.weights * scaled[:, block.inputs]).prod(axis=2)
             columns.append(block.scale * np.exp(-block.gamma * (X**2).sum(axis=1, keepdims=True)) * monomials)
             continue
+        if block.activation == "bump":
+            x = X[:, None] if block.inputs is None else X[:, block.inputs]
+            columns.append(block.scale * np.exp(-np.abs(block.weights * (x - block.centers)).sum(axis=2)))
+            continue
         if block.inputs is None:
             z = X @ block.weights.T
         else:
             z = np.einsum("ijk,jk->ij", X[:, block.inputs], block.weights)
         columns.append(block.scale * activation[block.activation](z + block.offset))
     return features.from_blocks(np.hstack(columns))
+
+
+def bumps(d, n=12, seed=0):
+    """Return two blocks of bumps of d >= 3 inputs: with dense weights, some of them zero, and with sparse ones."""
+    rng = np.random.default_rng(seed)
+    weights, centers = rng.standard_normal((2, n, d))
+    inputs = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (n, 1)), axis=1)[:, :2]
+    dense = BumpBlock(0.7, weights * (rng.random((n, d)) < 0.7), centers)
+    return dense, BumpBlock(-1.5, weights[:, :2].copy(), centers[:, :2].copy(), inputs)
 
 
 def friedman(rng, n=400, d=12):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 import sparserf as srf
+from sparserf.features import BumpBlock
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 4))
@@ -11,6 +12,18 @@ X[:, 3] += X[:, 0]
 X[:5] *= 9  # outliers
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + (X[:, 2] > 0) * X[:, 3]
 FEW = {"n_components": 300, "rng": 0}
+
+
+def bumps(n_inputs, n=60):
+    """Return n bumps of all inputs, some of weight 0, and n bumps of two inputs."""
+    rng = np.random.default_rng(1)
+    weights = 2 / n_inputs * rng.standard_normal((n, n_inputs)) * (rng.random((n, n_inputs)) < 0.8)
+    dense = BumpBlock(2.0, weights, rng.standard_normal((n, n_inputs)))
+    inputs = rng.random((n, n_inputs)).argsort(axis=1)[:, :2].astype(np.int32)
+    sparse = BumpBlock(0.5, 1 / rng.uniform(0.3, 3, (n, 2)), rng.standard_normal((n, 2)), inputs)
+    return srf.FeatureSet([dense, sparse], n_inputs)
+
+
 FITS = {
     "auto": lambda: srf.sparse_rf(X, Y, n_models=1, n_components=500, rng=7),
     "auto of an alpha": lambda: srf.sparse_rf(X, Y, alpha=0.03, **FEW),
@@ -21,6 +34,7 @@ FITS = {
     "sin": lambda: srf.harfe(X, Y, n_nonzero_coefs=10, **FEW),
     "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
     "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
+    "bumps": lambda: srf.sparse_rf(X, Y, features=bumps(4), alpha=0.01, rng=0),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
     "two classes": lambda: srf.sparse_rf(X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW),
     "multinomial": lambda: srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="multinomial", alpha=0.03, **FEW),

@@ -95,6 +95,7 @@ def test_workers_do_not_matter(target, kind, dtype, exact):
 @pytest.mark.parametrize("features", [
     "gaussian", "perceptron", srf.Fourier("laplacian", gamma=0.5), srf.RandomNeurons("relu", order=2),
     (FEATURES, srf.Linear(), srf.RandomNeurons("tanh")), srf.Taylor(3), (srf.Taylor(2, 0.5), FEATURES, srf.Linear()),
+    (srf.Bumps(40), srf.Linear()),
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_workers_do_not_matter_to_other_features(features, kind):

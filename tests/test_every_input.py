@@ -247,7 +247,7 @@ def test_question_about_x_that_is_hard(name, kind):
 
 MAPS = {
     "Fourier": srf.Fourier(gamma=1.0), "Perceptron": srf.Perceptron(radius=1.0), "RandomNeurons": srf.RandomNeurons(order=2),
-    "Taylor": srf.Taylor(gamma=1.0), "Linear": srf.Linear(),
+    "Taylor": srf.Taylor(gamma=1.0), "Linear": srf.Linear(), "Bumps": srf.Bumps(np.zeros((4, D)), 1.0),
 }  # fmt: skip
 BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 
@@ -284,6 +284,17 @@ def test_gamma_only_beside_a_kernel(features):
     ("gamma", lambda: srf.Taylor(gamma=True)),
     ("gamma", lambda: srf.Taylor().draw(None, 2)),
     ("gamma", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(), gamma=1.0)),
+    ("centers", lambda: srf.Bumps(0)),
+    ("centers", lambda: srf.Bumps(True)),
+    ("centers", lambda: srf.Bumps(None)),
+    ("centers", lambda: srf.Bumps("abc")),
+    ("centers", lambda: srf.Bumps(np.zeros(D))),
+    ("centers", lambda: srf.Bumps(np.zeros((0, D)))),
+    ("centers", lambda: srf.Bumps([[np.inf] * D])),
+    ("centers", lambda: srf.Bumps(5, 1.0).draw(None, D)),
+    ("centers", lambda: FITS["sparse_rf"](X, Y, features=srf.Bumps(np.zeros((4, D + 1))))),
+    ("gamma", lambda: srf.Bumps(gamma=0)),
+    ("gamma", lambda: srf.Bumps(np.zeros((4, D))).draw(None, D)),
     ("include_squares", lambda: srf.Taylor(include_squares=None)),
     ("radius", lambda: srf.Perceptron(radius=-1.0)),
     ("radius", lambda: srf.Perceptron().draw(5, 2)),

@@ -295,6 +295,7 @@ def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
 
 
 FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0), srf.Taylor(4)]
+FAR += [srf.Bumps(20)]
 
 
 @pytest.mark.parametrize("features", FAR, ids=str)
@@ -336,6 +337,7 @@ def test_extreme_gamma_of_products(gamma, degree, dtype, kind, loss):
     srf.RandomNeurons("tanh", scale=1e150), srf.RandomNeurons("sin", scale=1e150, weights="uniform"),
     srf.RandomNeurons("sign", scale=1e150, weights="cauchy"), srf.RandomNeurons("cos", scale=5e-324),
     srf.Perceptron(radius=1e150), srf.Perceptron(radius=5e-324), srf.Perceptron(radius=1.0, center=np.full(D, 1e150)),
+    srf.Bumps(20, 5e-324), srf.Bumps(20, 1e300), srf.Bumps(np.full((3, D), 1e150)), srf.Bumps(np.full((3, D), 1e308), 1e300),
 ], ids=str)  # fmt: skip
 def test_extreme_maps(features):
     with convergence_ignored():

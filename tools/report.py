@@ -22,7 +22,8 @@ import matplotlib.pyplot as plt
 MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
 WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
-NO_NOTES = "set contender seed seconds cpu runs mb machine versions threads commit skipped".split()
+WHERE = "machine versions threads commit".split()
+NO_NOTES = "set contender seed seconds cpu runs mb skipped".split() + WHERE
 
 
 def write(experiment, sets, records, folder):
@@ -46,10 +47,16 @@ def write(experiment, sets, records, folder):
 
 
 def ordered(sets, records):
-    """Those of sets and contenders that are declared, in that order."""
+    """Those of sets and contenders that are declared, in that order; in place of one that quotes others, theirs."""
     order = {(name, who): k for name, one in sets.items() for k, who in enumerate(one["contenders"])}
     some = [r for r in records if (r["set"], r["contender"]) in order]
-    return sorted(some, key=lambda r: (order[r["set"], r["contender"]], r["seed"]))
+    return [one for r in sorted(some, key=lambda r: (order[r["set"], r["contender"]], r["seed"])) for one in parted(r)]
+
+
+def parted(record):
+    """The record; or of `each` contender that it quotes one, all with its set, seed, and where it was made."""
+    common = {key: record[key] for key in ("set", "seed", *WHERE) if key in record}
+    return [common | {"contender": who} | one for who, one in record["each"].items()] if "each" in record else [record]
 
 
 def fill(text, stored):
@@ -136,10 +143,13 @@ def spaces(table, sets, records):
         base = next((found[over] for found in of.values() if over in found), None)
         for found in (found for found in of.values() if over in found):
             found["times"] = found[over] / base
-        rivals = [(r, w) for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))]
+        beside = {w: r for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))}
+        for who, times in beside.items():
+            of[who]["beside"] = times
+        rivals = [(r, w) for w, r in beside.items() if w in one.get("rivals", beside)]
         worst, rival = max(rivals, default=(np.nan, None))
         best = {"rival": rival, "ratio": worst, "rival_error": (error := of.get(rival, {}).get("error_geo", np.nan))}
-        best["ours"] = worst * error
+        best |= {"ours": worst * error, "rank": 1 + sum(r > 1 for r, _ in rivals), "ranked": 1 + len(rivals)}
         for who in each if table.get("rows") == "contender" else list(each)[:1]:
             said = {key: value.get(who) if isinstance(value, dict) else value for key, value in one.items()}
             rest = ((key, value) for key, value in each[who][0].items() if key not in NO_NOTES)
@@ -203,9 +213,25 @@ def standing(table, sets, records):
         if each:
             what = [len(each), f"{np.median(each):.2f}", f"{geometric(each):.2f}", sum(r < 1 for r in each), f"{max(each):.2f}"]
             means = ("" if np.isnan(c).all() else short(geometric(c)) for c in cost)
-            rows.append([group] * bool(by) + [other, *map(str, what), *means])
+            rows.append((geometric(each), [group] * bool(by) + [other, *map(str, what), *means]))
+    rows = [row for _, row in sorted(rows, key=lambda row: answer(table.get("sort", "0"), {"mean": row[0]}))]
     head = ["sets of"] * bool(by) + ["beside", "sets", "median", "geometric mean", "ahead on", "worst", *costs]
     return markdown(head, rows)
+
+
+def ranks(table, sets, records):
+    """The first contender and its rivals by their mean ranks, over the sets that have all of them; our error over theirs."""
+    each, rows = [], []
+    for name, one in sets.items():
+        ours = next(iter(by_contender([r for r in records if r["set"] == name])), None)
+        over = {ours: 1.0} | {who: ratio(records, name, ours, who) for who in one["rivals"]}
+        each += [] if np.isnan([*over.values()]).any() else [over]
+    for who in each[0] if each else ():
+        places, over = [1 + sum(other > of[who] for other in of.values()) for of in each], [of[who] for of in each]
+        what = [f"{np.mean(places):.1f}", str(places.count(1)), f"{geometric(over):.2f}", f"{max(over):.2f}"]
+        rows.append((np.mean(places), [who, *what]))
+    head = ["", f"mean rank on {len(each)} sets", "first on", "our error over its, geometric mean", "worst"]
+    return markdown(head, [row for _, row in sorted(rows)])
 
 
 def quoted(table, sets, records):
@@ -265,5 +291,5 @@ def dots(picture, sets, records):
     return figure
 
 
-TABLES = {"plain": plain, "standing": standing, "quoted": quoted}
+TABLES = {"plain": plain, "standing": standing, "ranks": ranks, "quoted": quoted}
 PICTURES = {"lines": lines, "dots": dots}

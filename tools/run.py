@@ -10,7 +10,7 @@ An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are
 result. Each contender runs on each set and seed in a process of its own, whose peak memory is its own: "mb" is the peak beyond
 what the process held with its rows and modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made.
 What has a record is not run again, unless --again. Run it alone on the machine. --data (or SPARSERF_DATA) is a folder of .npz
-data sets; what needs one that is not there, or a library that is not, is skipped.
+data sets, and of folders of tables; what needs one that is not there, or a library that is not, is skipped.
 """
 
 import argparse
@@ -38,8 +38,8 @@ def main():
     args = arguments()
     if args.one:
         name, which, contender, seed = args.one
-        first = Records(args.to, name).found.get((which, contender, 0))
-        record = measure(sets(read(name))[which], which, contender, int(seed), first)
+        found = Records(args.to, name).found
+        record = measure(sets(read(name), found)[which], which, contender, int(seed), found.get((which, contender, 0)))
         print(json.dumps(record, default=lambda number: number.item()))
         return
     import report  # with matplotlib, which processes of contenders are spared
@@ -49,7 +49,7 @@ def main():
         experiment, records = read(name), Records(args.to, name)
         failed += [] if args.report else run(experiment, records, args)
         if records.found and experiment.get("page", True):
-            report.write(experiment, sets(experiment), list(records.found.values()), args.to)
+            report.write(experiment, sets(experiment, records.found), list(records.found.values()), args.to)
     for page in PAGES if args.to == DOCS else ():
         page.write_text(report.fill(page.read_text(), stored))
     if failed:
@@ -57,7 +57,8 @@ def main():
 
 
 def stored(name):
-    return sets(read(name)), list(Records(DOCS, name).found.values())
+    found = Records(DOCS, name).found
+    return sets(read(name), found), list(found.values())
 
 
 def arguments():
@@ -66,7 +67,7 @@ def arguments():
     parser.add_argument("--sets", nargs="+", metavar="SET", default=["*"], help="some of the sets, or patterns of their names")
     parser.add_argument("--contenders", nargs="+", metavar="WHO", default=["*"], help="some of the contenders, or patterns")
     parser.add_argument("--data", help="the folder of the data sets (default: SPARSERF_DATA)")
-    parser.add_argument("--seeds", type=int, default=10**9, help="at most so many")
+    parser.add_argument("--seeds", type=int, help="so many (default: what the experiment says)")
     parser.add_argument("--threads", type=int, default=int(os.environ.get("SPARSERF_WORKERS", 2)), help="of contenders (2)")
     parser.add_argument("--again", action="store_true", help="run what has a record, too")
     parser.add_argument("--report", action="store_true", help="run nothing")
@@ -94,16 +95,23 @@ def read(name):
     return base | said | {"name": name, "groups": groups}
 
 
-def sets(experiment):
-    """{name: set}, each with what its group and the experiment say of all."""
+def sets(experiment, recorded=()):
+    """{name: set}, each with what its group and the experiment say of all; `recorded` are keys of records."""
     common = DEFAULTS | {key: value for key, value in experiment.items() if key in DEFAULTS}
     found = {}
     for group, of in experiment["groups"].items():
         shared = common | {"contenders": {}} | {key: value for key, value in of.items() if key != "sets"}
-        for name, one in of["sets"].items():
+        for name, one in (of["sets"] if "sets" in of else listed(of["folder"], recorded)).items():
             both = {key: shared[key] | one.get(key, {}) for key in ("load", "describe")}
             found[name] = shared | one | both | {"group": group}
     return found
+
+
+def listed(folder, recorded):
+    """Sets that an experiment does not name: those of the index of a folder of tables, and those that have a record."""
+    index = Path(os.environ.get("SPARSERF_DATA", ""), folder, "index.json")
+    there = json.loads(index.read_text()) if "SPARSERF_DATA" in os.environ and index.exists() else {}
+    return {name: {} for name in sorted({*there, *(key[0] for key in recorded)})}
 
 
 class Records:
@@ -125,8 +133,10 @@ class Records:
 
 def run(experiment, records, args):
     """Make the records that are missing; the names of those that failed."""
-    failed = []
-    for key, one in chosen(experiment, args):
+    failed, there = [], sets(experiment, records.found)
+    if not there:
+        print(experiment["name"], "skipped: give the folder that has its tables by --data or SPARSERF_DATA")
+    for key, one in chosen(there, args):
         if key in records.found and not args.again:
             continue
         found = in_process(experiment["name"], one, key, args)
@@ -138,16 +148,17 @@ def run(experiment, records, args):
     return failed
 
 
-def chosen(experiment, args):
+def chosen(there, args):
     """(set, contender, seed) and the set, of what is asked for; in a quick run of one set of each group."""
     groups = set()
-    for name, one in sets(experiment).items():
+    for name, one in there.items():
         is_new, quick = one["group"] not in groups, args.quick and args.sets == ["*"]
         if any(fnmatch(name, pattern) for pattern in args.sets) and (is_new or not quick):
             groups.add(one["group"])
             for who, spec in one["contenders"].items():
                 if any(fnmatch(who, pattern) for pattern in args.contenders):
-                    yield from (((name, who, k), one) for k in range(min(args.seeds, spec.get("seeds", one["seeds"]))))
+                    seeds = spec.get("seeds", one["seeds"]) if args.seeds is None else args.seeds
+                    yield from (((name, who, k), one) for k in range(seeds))
 
 
 def in_process(name, one, key, args):
@@ -178,7 +189,8 @@ def measure(one, name, contender, seed, first):
         return {"absent": f"{type(error).__name__}: {error}"}
     except NotImplementedError as error:  # a contender that does not take such rows
         return {"skipped": str(error)} | where(())
-    told = call(one["describe"], data, result, **context) if one["describe"] else result
+    describe = spec.get("describe", one["describe"])
+    told = call(describe, data, result, **context) if describe else result
     return costs | told | where(spec.get("needs", ()))
 
 
@@ -186,7 +198,7 @@ def call(spec, /, *args, **context):
     """The function `of` a module of experiments/ with its options, and what it asks for of the context."""
     module, name = spec["of"].rsplit(".", 1)
     function = getattr(importlib.import_module(f"experiments.{module}"), name)
-    options = {key: value for key, value in spec.items() if key not in ("of", "needs", "env", "seeds")}
+    options = {key: value for key, value in spec.items() if key not in ("of", "needs", "env", "seeds", "describe")}
     asked = inspect.signature(function).parameters
     return function(*args, **{key: value for key, value in context.items() if key in asked} | options)
 

@@ -9,7 +9,13 @@ PANEL: int
 
 class Panels:
     def __init__(
-        self, activation: str, scale: float, weights: np.ndarray, offset: np.ndarray, inputs: np.ndarray | None = None
+        self,
+        activation: str,
+        scale: float,
+        weights: np.ndarray,
+        offset: np.ndarray,
+        inputs: np.ndarray | None = None,
+        centers: np.ndarray | None = None,
     ) -> None: ...
     def correlate(
         self, X: RowSlice, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: np.ndarray | None = None

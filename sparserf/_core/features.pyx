@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 
 from sparserf._core.rows cimport BUFFER, TILE_COLUMNS, TILE_ROWS, RowSlice, tile_features
 
-ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity", "product")
+ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign", "identity", "product", "bump")
 PANEL = TILE_COLUMNS
 
 
@@ -41,6 +41,7 @@ cdef class Panels:
         float32 or float64, as the rows
     offset : (n_panels, PANEL), of the same type
     inputs : None, or int32 (n_panels, order, PANEL): the input that each weight multiplies, or the factors of a product
+    centers : of bumps, of the shape and type of the weights, which are at least 0; else None
     """
 
     cdef tile_features features
@@ -48,14 +49,15 @@ cdef class Panels:
     cdef bint single
     cdef object _arrays
 
-    def __cinit__(self, activation, double scale, weights not None, offset not None, const int32_t[:, :, ::1] inputs=None):
-        self._arrays = weights, offset, inputs
+    def __cinit__(self, activation, double scale, weights not None, offset not None, const int32_t[:, :, ::1] inputs=None,
+                  centers=None):
+        self._arrays = weights, offset, inputs, centers
         self.single = weights.itemsize == sizeof(float)
         self.features.activation, self.features.scale = ACTIVATIONS.index(activation), scale
         if self.single:
-            read_weights[float](self, weights, offset)
+            read_weights[float](self, weights, offset, centers)
         else:
-            read_weights[double](self, weights, offset)
+            read_weights[double](self, weights, offset, centers)
         if inputs is not None:
             self.features.order = inputs.shape[1]
             if inputs.shape[0] > 0 and inputs.shape[1] > 0:
@@ -136,14 +138,26 @@ cdef class Panels:
         """Check that weights have the type and width of the rows: others would be read past their end."""
         if self.single != X.single:
             raise TypeError("features and rows must be of one type")
+        if X.rows.x == NULL and (self.features.inputs != NULL or self.features.centers != NULL):
+            raise TypeError("rows must be dense where inputs or centers are given, got CSR")
         if self.n_panels > 0 and X.rows.x != NULL and self.features.inputs == NULL and self.features.order != X.rows.n_inputs:
             raise ValueError(f"rows must have {self.features.order} inputs, got {X.rows.n_inputs}")
         return 0
 
 
-cdef void read_weights(Panels self, const floating[:, :, ::1] weights, const floating[:, ::1] offset) noexcept:
+cdef int read_weights(Panels self, const floating[:, :, ::1] weights, const floating[:, ::1] offset,
+                      const floating[:, :, ::1] centers) except -1:
+    cdef bint is_bump = ACTIVATIONS[self.features.activation] == "bump"
+    if is_bump != (centers is not None):
+        raise ValueError("centers must be given for bumps alone")
+    if is_bump and (centers.shape[0] != weights.shape[0] or centers.shape[1] != weights.shape[1]
+                    or centers.shape[2] != weights.shape[2]):
+        raise ValueError("centers must have the shape of the weights")
     self.n_panels, self.features.order = weights.shape[0], weights.shape[1]
     if weights.shape[0] > 0:
         self.features.offset = &offset[0, 0]
         if weights.shape[1] > 0:
             self.features.weights = &weights[0, 0, 0]
+            if is_bump:
+                self.features.centers = &centers[0, 0, 0]
+    return 0

@@ -15,6 +15,7 @@ cdef extern from "tile.h" nogil:
     ctypedef struct tile_features:
         const void *weights
         const int32_t *inputs
+        const void *centers
         const void *offset
         ptrdiff_t order
         double scale

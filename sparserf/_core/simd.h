@@ -1,4 +1,4 @@
-/* cos, sin and tanh of a vector: fixed polynomials after range reduction, no table, no branch.
+/* cos, sin, tanh and exp of a vector: fixed polynomials after range reduction, no table, no branch.
  *
  * Included by tile_impl.h once a type and instruction set, with
  *   T, INT        the scalar type and the signed integer of its size
@@ -7,7 +7,7 @@
  *   NAME(f)       the name of f for this type and instruction set
  *   TARGET        the function attribute that turns the instruction set on
  *
- * Error: about 3 ulp at most in double (tanh 4) for |x| <= ARGUMENT_LIMIT (sin and cos relative to max(|result|, 2^-20));
+ * Error: about 3 ulp at most in double (tanh 4, exp 1.5) for |x| <= ARGUMENT_LIMIT (sin and cos relative to max(|result|, 2^-20));
  * beyond the limit tile_impl.h calls libm. The reduction subtracts k*pi in three (float: four) parts whose products with k
  * are exact, so that it needs no fused multiply-add to be right.
  */
@@ -24,6 +24,7 @@ typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_a
 #define EXPONENT_BIAS 127
 #define ARGUMENT_LIMIT 2e4f
 #define TANH_LIMIT 10.0f
+#define EXP_LIMIT 87.0f /* where exp(-x) is still normal */
 #else
 #define ROUNDING 6755399441055744.0 /* 1.5 * 2^52 */
 #define SIGN_SHIFT 63
@@ -31,6 +32,7 @@ typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_a
 #define EXPONENT_BIAS 1023
 #define ARGUMENT_LIMIT 1e6
 #define TANH_LIMIT 20.0
+#define EXP_LIMIT 708.0
 #endif
 
 /* Every step is taken for AT_ONCE vectors before the next: one vector alone would wait for each of its own results. */
@@ -69,40 +71,55 @@ TARGET void NAME(sine)(VEC *x, T shift) {
     EACH x[j] = (VEC)((IVEC)r[j] ^ ((IVEC)magic[j] << SIGN_SHIFT));
 }
 
-/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
-TARGET VEC NAME(tanh)(VEC x) {
-    IVEC sign = (IVEC)x & (IVEC)-(VEC){0};
-    VEC y = (VEC)((IVEC)x ^ sign);
-    IVEC large = y > (T)TANH_LIMIT;
-    y = (VEC)(((IVEC)y & ~large) | ((IVEC)((VEC){0} + (T)TANH_LIMIT) & large));
-    y = y + y;
-    VEC magic = y * (T)1.4426950408889634074 + (T)ROUNDING;
-    VEC k = magic - (T)ROUNDING;
+/* exp(x) = 2^k exp(r) with |r| <= log(2) / 2: x = exp(r) - 1 and two_k = 2^k. */
+TARGET void NAME(exp_minus_one)(VEC *x, VEC *two_k) {
+    VEC magic[AT_ONCE], k[AT_ONCE], r[AT_ONCE], p[AT_ONCE];
+    EACH magic[j] = x[j] * (T)1.4426950408889634074 + (T)ROUNDING;
+    EACH k[j] = magic[j] - (T)ROUNDING;
 #if SINGLE
-    VEC r = y - k * 0x1.62cp-1f;
-    r = r - k * 0x1.217f7ep-12f;
-    VEC p = r * 1.98912685101e-4f + 1.393390005e-3f;
-    p = p * r + 8.3333106746e-3f;
-    p = p * r + 4.16664626662e-2f;
-    p = p * r + 1.66666666819e-1f;
-    p = p * r + 5.00000001369e-1f;
+    EACH r[j] = x[j] - k[j] * 0x1.62cp-1f;
+    EACH r[j] = r[j] - k[j] * 0x1.217f7ep-12f;
+    EACH p[j] = r[j] * 1.98912685101e-4f + 1.393390005e-3f;
+    EACH p[j] = p[j] * r[j] + 8.3333106746e-3f;
+    EACH p[j] = p[j] * r[j] + 4.16664626662e-2f;
+    EACH p[j] = p[j] * r[j] + 1.66666666819e-1f;
+    EACH p[j] = p[j] * r[j] + 5.00000001369e-1f;
 #else
-    VEC r = y - k * 0x1.62e42feep-1;
-    r = r - k * 0x1.a39ef35793c76p-33;
-    VEC p = r * 2.0914898727175524234e-9 + 2.5105513541847084876e-8;
-    p = p * r + 2.7557273132896040925e-7;
-    p = p * r + 2.7557254685728802533e-6;
-    p = p * r + 2.4801587325951109373e-5;
-    p = p * r + 1.9841269875385479525e-4;
-    p = p * r + 1.3888888888883632605e-3;
-    p = p * r + 8.3333333333259731077e-3;
-    p = p * r + 4.1666666666669842e-2;
-    p = p * r + 1.6666666666666671113e-1;
-    p = p * r + 5.0e-1;
+    EACH r[j] = x[j] - k[j] * 0x1.62e42feep-1;
+    EACH r[j] = r[j] - k[j] * 0x1.a39ef35793c76p-33;
+    EACH p[j] = r[j] * 2.0914898727175524234e-9 + 2.5105513541847084876e-8;
+    EACH p[j] = p[j] * r[j] + 2.7557273132896040925e-7;
+    EACH p[j] = p[j] * r[j] + 2.7557254685728802533e-6;
+    EACH p[j] = p[j] * r[j] + 2.4801587325951109373e-5;
+    EACH p[j] = p[j] * r[j] + 1.9841269875385479525e-4;
+    EACH p[j] = p[j] * r[j] + 1.3888888888883632605e-3;
+    EACH p[j] = p[j] * r[j] + 8.3333333333259731077e-3;
+    EACH p[j] = p[j] * r[j] + 4.1666666666669842e-2;
+    EACH p[j] = p[j] * r[j] + 1.6666666666666671113e-1;
+    EACH p[j] = p[j] * r[j] + 5.0e-1;
 #endif
-    p = p * (r * r) + r;
-    VEC two_k = (VEC)(((IVEC)magic + EXPONENT_BIAS) << EXPONENT_SHIFT);
-    VEC e = two_k * p + (two_k - (T)1);
-    VEC v = e / (e + (T)2);
-    return (VEC)((IVEC)v | sign);
+    EACH two_k[j] = (VEC)(((IVEC)magic[j] + EXPONENT_BIAS) << EXPONENT_SHIFT);
+    EACH x[j] = p[j] * (r[j] * r[j]) + r[j];
+}
+
+/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
+TARGET void NAME(tanh)(VEC *x) {
+    const VEC limit = (VEC){0} + (T)TANH_LIMIT;
+    IVEC sign[AT_ONCE];
+    VEC y[AT_ONCE], two_k[AT_ONCE];
+    EACH sign[j] = (IVEC)x[j] & (IVEC)-(VEC){0};
+    EACH y[j] = (VEC)((IVEC)x[j] ^ sign[j]);
+    EACH y[j] = (VEC)(((IVEC)y[j] & ~(y[j] > limit)) | ((IVEC)limit & (y[j] > limit)));
+    EACH y[j] = y[j] + y[j];
+    NAME(exp_minus_one)(y, two_k);
+    EACH y[j] = two_k[j] * y[j] + (two_k[j] - (T)1);
+    EACH x[j] = (VEC)((IVEC)(y[j] / (y[j] + (T)2)) | sign[j]);
+}
+
+/* exp(-x) for x >= 0: exactly 1 at 0; 0 beyond EXP_LIMIT, and where x is NaN. */
+TARGET void NAME(exp_of_minus)(VEC *x) {
+    VEC y[AT_ONCE], two_k[AT_ONCE];
+    EACH y[j] = -x[j];
+    NAME(exp_minus_one)(y, two_k);
+    EACH x[j] = (VEC)((IVEC)(two_k[j] * y[j] + two_k[j]) & (x[j] <= (T)EXP_LIMIT));
 }

@@ -1,8 +1,8 @@
 /* A tile is TILE_ROWS rows by TILE_COLUMNS features of the feature matrix: it is made in the first-level cache, used, and
  * overwritten by the next.
  *
- * phi_j(x) = scale * activation(w_j' x + offset_j), or scale * the product of `order` factors w_j x. Feature parameters
- * come in panels of TILE_COLUMNS features, padded with zeros; the rows of X are dense (row-major) or CSR.
+ * phi_j(x) = scale * activation(w_j' x + offset_j), scale * the product of `order` factors w_j x, or, of a bump,
+ * scale * exp(-sum_l w_jl |x_l - c_jl|) with weights w >= 0 and a center c. Feature parameters come in panels of TILE_COLUMNS features, padded with zeros; the rows of X are dense (row-major) or CSR.
  */
 #ifndef SPARSERF_TILE_H
 #define SPARSERF_TILE_H
@@ -13,7 +13,7 @@
 #define TILE_COLUMNS 32
 #define FEW_ROWS 8 /* rows of X itself that are taken at a time */
 
-enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY, PRODUCT };
+enum { COSINE, SINE, TANH, RELU, SIGN, IDENTITY, PRODUCT, BUMP };
 
 typedef struct {
     const void *x;          /* dense: (n_rows, n_inputs), rows contiguous; NULL where the rows are CSR */
@@ -27,7 +27,8 @@ typedef struct {
     const void *weights;   /* dense: (n_panels, n_inputs, TILE_COLUMNS); sparse: (n_panels, order, TILE_COLUMNS); of
                               products: (n_panels, 1, TILE_COLUMNS) */
     const int32_t *inputs; /* sparse: the input that each weight multiplies, or the factors; NULL where they are dense */
-    const void *offset;    /* (n_panels, TILE_COLUMNS) */
+    const void *centers;   /* of bumps, laid out as the weights; else NULL */
+    const void *offset;    /* (n_panels, TILE_COLUMNS); of bumps and products zero */
     ptrdiff_t order;       /* weights a feature: n_inputs where they are dense */
     double scale;
     int activation;

@@ -6,6 +6,11 @@
 #include "simd.h"
 
 #define NVECS (TILE_COLUMNS / VL)
+#if SINGLE
+#define MAGNITUDE fabsf
+#else
+#define MAGNITUDE fabs
+#endif
 
 /* z = X W' for MR rows and NV vectors of features, sums held in registers. */
 TARGET void NAME(project_block)(const T *const *x, ptrdiff_t d, const T *w, T *z) {
@@ -66,6 +71,46 @@ TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t
     }
 }
 
+/* The weighted distances of MR rows to the centers of NV vectors of bumps, sums held in registers. */
+TARGET void NAME(distance_block)(const T *const *x, ptrdiff_t d, const T *w, const T *c, T *z) {
+    const IVEC magnitude = ~(IVEC)-(VEC){0};
+    VEC sum[MR][NV];
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++) sum[i][j] = (VEC){0};
+    for (ptrdiff_t k = 0; k < d; k++, w += TILE_COLUMNS, c += TILE_COLUMNS) {
+        VEC weight[NV], center[NV];
+        UNROLL for (int j = 0; j < NV; j++) weight[j] = *(const VEC *)(w + j * VL);
+        UNROLL for (int j = 0; j < NV; j++) center[j] = *(const VEC *)(c + j * VL);
+        UNROLL for (int i = 0; i < MR; i++) {
+            T xi = x[i][k];
+            UNROLL for (int j = 0; j < NV; j++)
+                sum[i][j] = weight[j] * (VEC)((IVEC)(xi - center[j]) & magnitude) + sum[i][j];
+        }
+    }
+    UNROLL for (int i = 0; i < MR; i++)
+        UNROLL for (int j = 0; j < NV; j++) *(VEC *)(z + i * TILE_COLUMNS + j * VL) = sum[i][j];
+}
+
+TARGET void NAME(distance_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w, const T *c, T *z) {
+    for (int i = 0; i < n_rows; i += MR) {
+        const T *row[MR]; /* past the end: the last row again */
+        for (int k = 0; k < MR; k++) row[k] = x + (i + k < n_rows ? i + k : n_rows - 1) * d;
+        for (int j = 0; j < TILE_COLUMNS; j += NV * VL)
+            NAME(distance_block)(row, d, w + j, c + j, z + i * TILE_COLUMNS + j);
+    }
+}
+
+TARGET void NAME(distance_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const T *c,
+                                  const int32_t *inputs, T *z) {
+    for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
+        T sum[TILE_COLUMNS];
+        for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[j] * MAGNITUDE(x[inputs[j]] - c[j]);
+        for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
+            for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[k + j] * MAGNITUDE(x[inputs[k + j]] - c[k + j]) + sum[j];
+        memcpy(z, sum, sizeof sum);
+    }
+}
+
 /* The activation of an argument that the polynomials do not cover: huge, infinite or NaN (an overflowed product).
  * A phase that cannot be resolved averages to zero. */
 TARGET T NAME(activate_scalar)(int activation, T z) {
@@ -85,28 +130,26 @@ TARGET int NAME(all_of)(IVEC good) {
     return all != 0;
 }
 
-/* z = scale * sin(z + offset + pi shift), and 1; or 0 where the polynomials do not cover an argument, or it is NaN: then z is to
- * be made again. */
-TARGET int NAME(activate_sine)(T shift, T scale, const T *offset, int n_rows, T *z) {
-    IVEC good = ~(IVEC){0};
-    for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) {
-        VEC v[AT_ONCE];
-        EACH v[j] = SHIFTED(k + j * VL);
-        EACH good &= IS_MODERATE(v[j]);
-        NAME(sine)(v, shift);
-        EACH *(VEC *)(z + k + j * VL) = v[j] * scale;
+/* z = scale * function of AT_ONCE vectors v of z + offset; good is false where an argument is not moderate. */
+#define FOR_TILE_AT_ONCE(function)                                  \
+    for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) { \
+        VEC v[AT_ONCE];                                             \
+        EACH v[j] = SHIFTED(k + j * VL);                            \
+        EACH good &= IS_MODERATE(v[j]);                             \
+        function;                                                   \
+        EACH *(VEC *)(z + k + j * VL) = v[j] * scale;               \
     }
-    return NAME(all_of)(good);
-}
 
-/* z = scale * activation(z + offset); returns as activate_sine. */
+/* z = scale * activation(z + offset), and 1; or 0 where the polynomials do not cover an argument, or it is NaN: then z is to be
+ * made again. */
 TARGET int NAME(activate)(int activation, T scale, const T *offset, int n_rows, T *z) {
     const VEC zero = {0}, one = zero + (T)1;
     IVEC good = ~(IVEC){0};
     switch (activation) {
-    case COSINE: return NAME(activate_sine)((T)0.5, scale, offset, n_rows, z);
-    case SINE: return NAME(activate_sine)((T)0, scale, offset, n_rows, z);
-    case TANH: FOR_TILE { VEC v = SHIFTED(k); good &= IS_MODERATE(v); Z = NAME(tanh)(v) * scale; } break;
+    case COSINE: FOR_TILE_AT_ONCE(NAME(sine)(v, (T)0.5)) break;
+    case SINE: FOR_TILE_AT_ONCE(NAME(sine)(v, (T)0)) break;
+    case TANH: FOR_TILE_AT_ONCE(NAME(tanh)(v)) break;
+    case BUMP: FOR_TILE_AT_ONCE(NAME(exp_of_minus)(v)) return 1; /* of any argument */
     case RELU: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)((IVEC)v & (v > zero)) * scale; } break;
     case SIGN: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)(((IVEC)one & (v >= zero)) | ((IVEC)-one & ~(v >= zero))) * scale; } break;
     default: FOR_TILE Z = SHIFTED(k) * scale;
@@ -124,7 +167,12 @@ TARGET int NAME(activate_each)(int activation, T scale, const T *offset, int n_r
 TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel, T *tile) {
     const T *w = (const T *)f->weights + panel * (f->activation == PRODUCT ? 1 : f->order) * TILE_COLUMNS;
     const T *x = (const T *)rows->x + (rows->x ? row * rows->n_inputs : 0);
-    if (!rows->x)
+    const T *c = (const T *)f->centers + (f->centers ? panel * f->order * TILE_COLUMNS : 0);
+    if (f->activation == BUMP && f->inputs)
+        NAME(distance_sparse)(x, rows->n_inputs, n_rows, f->order, w, c, f->inputs + panel * f->order * TILE_COLUMNS, tile);
+    else if (f->activation == BUMP)
+        NAME(distance_dense)(x, rows->n_inputs, n_rows, w, c, tile);
+    else if (!rows->x)
         NAME(project_csr)(rows->data, rows->indices, rows->indptr + row, n_rows, w, tile);
     else if (f->activation == PRODUCT)
         NAME(project_product)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
@@ -320,11 +368,14 @@ static const tile_kernels NAME(kernels) = {
 #undef EXPONENT_BIAS
 #undef ARGUMENT_LIMIT
 #undef TANH_LIMIT
+#undef EXP_LIMIT
 #undef NVECS
+#undef MAGNITUDE
 #undef FOR_TILE
 #undef Z
 #undef SHIFTED
 #undef IS_MODERATE
+#undef FOR_TILE_AT_ONCE
 #undef EACH
 #undef MADE
 #undef DL

@@ -111,8 +111,8 @@ def prune(
     -------
     SparseModel
         Its terms and `support` are a part of those of `model`. `info` is the one of `model`, with the new n_nonzero and, where
-        terms were dropped, validation_loss None. With max_order or readable, each term is a part of a term of `model`, and
-        `support` indexes the candidates that they were chosen from.
+        terms were dropped, validation_loss and fidelity None. With max_order or readable, each term is a part of a term of
+        `model`, and `support` indexes the candidates that they were chosen from.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def _in_terms_of(model, features, support, w, b):
         raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(support)), intercept=b if np.ndim(b) else float(b), support=support,
-        features=features, info=replace(model.info, n_nonzero=len(support), validation_loss=None),
+        features=features, info=replace(model.info, n_nonzero=len(support), validation_loss=None, fidelity=None),
     )  # fmt: skip
 
 
@@ -486,7 +486,7 @@ def _subsets(columns, effect, max_order, most):
 def _with_weights(block: FeatureBlock, kept: np.ndarray, mean: np.ndarray) -> FeatureBlock:
     """Return the block with the weights that are kept, and the inputs of the others at their means."""
     weights = np.where(kept, block.weights, 0.0)
-    if block.activation == "identity":
+    if block.activation in ("identity", "bump"):  # of a bump the factors that are left out are constants
         return replace(block, weights=weights)
     hidden = np.where(kept, 0.0, block.weights)
     moved = (hidden * mean[_inputs_of(block)]).sum(axis=1)

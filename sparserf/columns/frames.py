@@ -44,6 +44,15 @@ def rows_of_frame(X: Any, some: np.ndarray) -> Any:
     return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
 
 
+def columns_of_rows(X: Any, sources: np.ndarray) -> Any:
+    """Return a frame of the same library whose column j has the cells of the rows sources[:, j] of X, in the default index."""
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)
+    columns = [nw.maybe_reset_index(column[sources[:, j].tolist()]) for j, column in enumerate(frame.iter_columns())]
+    return nw.maybe_reset_index(frame[sources[:, 0].tolist()]).with_columns(*columns).to_native()
+
+
 def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
     """Return (the names of the columns, the columns, the number of rows); the names are None for an array.
 

@@ -46,7 +46,9 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
         declarations,
         _encodings(written),
         WAVES if activations & {"cos", "sin"} else "",
+        EXPONENTIAL if activations & {"tanh", "bump"} else "",
         TANHS if "tanh" in activations else "",
+        BUMPS if "bump" in activations else "",
         *(_terms(group, b) for b, group in enumerate(written.groups)),
         _outputs(written),
         functions,
@@ -157,8 +159,8 @@ def _encodings(written):
 def _terms(group, b):
     """Return the C function that adds up the terms of group b, with its tables."""
     n_vectors = -(-len(group) // LANES)
-    tables = {"weights": group.weights, "inputs": group.inputs, "coef": group.coef.T}
-    if group.gamma is None:
+    tables = {"weights": group.weights, "centers": group.centers, "inputs": group.inputs, "coef": group.coef.T}
+    if group.offset.any():
         tables["offset"] = group.offset
     arrays = "".join(
         _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors))
@@ -170,8 +172,10 @@ def _terms(group, b):
         shared = {"gamma": _number(group.gamma), "root": _number(float(np.sqrt(2 * group.gamma)))}
         return about + arrays + _filled(PRODUCTS, b=b, n_groups=n_vectors, order=group.inputs.shape[1], **shared)
     order, place = ("N_INPUTS", "i") if group.inputs is None else (group.inputs.shape[1], f"inputs_{b}[g][i][k]")
-    activation = STATEMENTS[group.activation]
-    return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, input=place, activation=activation)
+    value = _filled(INPUT if group.centers is None else DISTANCE, b=b, input=place)
+    shift = _filled(SHIFT, b=b) if "offset" in tables else ""
+    activation = shift + STATEMENTS[group.activation]
+    return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, value=value, activation=activation)
 
 
 def _in_lanes(values, n_vectors):
@@ -349,20 +353,22 @@ static void add_linear(const double *u, double sum[N_OUTPUTS][LANES]) {
 }
 """
 
-# The sum of the terms of one group, numbered b.
+# The sum of the terms of one group, numbered b; what weights multiply, of bumps the distance to the center; offsets.
 NEURONS = r"""
 static void add_terms_${b}(const double *u, double sum[N_OUTPUTS][LANES]) {
     for (int g = 0; g < ${n_groups}; g++) {
         double z[LANES] = {0};
         for (int i = 0; i < ${order}; i++)
-            for (int k = 0; k < LANES; k++) z[k] += weights_${b}[g][i][k] * u[${input}];
-        for (int k = 0; k < LANES; k++) z[k] += offset_${b}[g][k];
+            for (int k = 0; k < LANES; k++) z[k] += weights_${b}[g][i][k] * ${value};
         ${activation}
         for (int o = 0; o < N_OUTPUTS; o++)
             for (int k = 0; k < LANES; k++) sum[o][k] += coef_${b}[g][o][k] * z[k];
     }
 }
 """
+
+INPUT, DISTANCE = "u[${input}]", "fabs(u[${input}] - centers_${b}[g][i][k])"
+SHIFT = "for (int k = 0; k < LANES; k++) z[k] += offset_${b}[g][k];\n        "
 
 PRODUCTS = r"""
 static void add_terms_${b}(const double *u, double sum[N_OUTPUTS][LANES]) {
@@ -514,19 +520,17 @@ static void waves(double *z, double shift) {
 }
 """
 
-TANHS = r"""
-/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x. It errs by
- * some 1e-15 of itself. */
-static inline double near_tanh(double x) {
-    double y = 2 * (fabs(x) > 20 ? 20 : fabs(x));
-    double rounded = y * 1.4426950408889634074 + ROUNDER;
-    double k = rounded - ROUNDER, two_k, e;
-    double r = (y - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+EXPONENTIAL = r"""
+/* exp(x) = 2^k exp(r) with |r| <= log(2) / 2: returns exp(r) - 1, and 2^k in two_k. */
+static inline double exp_minus_one(double x, double *two_k) {
+    double rounded = x * 1.4426950408889634074 + ROUNDER;
+    double k = rounded - ROUNDER;
+    double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
     double p = r * 2.0914898727175524234e-9 + 2.5105513541847084876e-8;
     uint64_t bits;
     memcpy(&bits, &rounded, sizeof bits);
     bits = (bits + 1023) << 52;
-    memcpy(&two_k, &bits, sizeof bits);
+    memcpy(two_k, &bits, sizeof bits);
     p = p * r + 2.7557273132896040925e-7;
     p = p * r + 2.7557254685728802533e-6;
     p = p * r + 2.4801587325951109373e-5;
@@ -536,12 +540,36 @@ static inline double near_tanh(double x) {
     p = p * r + 4.1666666666669842e-2;
     p = p * r + 1.6666666666666671113e-1;
     p = p * r + 0.5;
-    e = two_k * (p * (r * r) + r) + (two_k - 1);
+    return p * (r * r) + r;
+}
+"""
+
+TANHS = r"""
+/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x, for |x| <= 20. It errs by
+ * some 1e-15 of itself. Arguments are bounded in loops of their own: compilers vectorize these, and not all in one. */
+static inline double near_tanh(double x) {
+    double two_k, p = exp_minus_one(2 * fabs(x), &two_k);
+    double e = two_k * p + (two_k - 1);
     return copysign(e / (e + 2), x);
 }
 
 static void tanhs(double *z) {
-    for (int k = 0; k < LANES; k++) z[k] = isnan(z[k]) ? 0 : IS_DOUBLE ? near_tanh(z[k]) : tanh(z[k]);
+    for (int k = 0; k < LANES; k++) z[k] = z[k] < 20 ? z[k] : isnan(z[k]) ? 0 : 20;
+    for (int k = 0; k < LANES; k++) z[k] = z[k] > -20 ? z[k] : -20;
+    for (int k = 0; k < LANES; k++) z[k] = IS_DOUBLE ? near_tanh(z[k]) : tanh(z[k]);
+}
+"""
+
+BUMPS = r"""
+/* exp(-x) for 0 <= x <= 709, where it is 0: the smallest normal number is exp(-708.4). It errs by some 1e-15 of itself. */
+static inline double near_bump(double x) {
+    double two_k, p = exp_minus_one(-x, &two_k);
+    return two_k * p + two_k;
+}
+
+static void bumps(double *z) {
+    for (int k = 0; k < LANES; k++) z[k] = z[k] < 709 ? z[k] : 709;
+    for (int k = 0; k < LANES; k++) z[k] = IS_DOUBLE ? near_bump(z[k]) : exp(-z[k]);
 }
 """
 
@@ -550,13 +578,15 @@ STATEMENTS = {
     "cos": "waves(z, 0.5);",
     "sin": "waves(z, 0);",
     "tanh": "tanhs(z);",
+    "bump": "bumps(z);",
     "relu": "for (int k = 0; k < LANES; k++) z[k] = z[k] > 0 ? z[k] : 0;",
     "sign": "for (int k = 0; k < LANES; k++) z[k] = z[k] >= 0 ? 1 : -1;",
 }
 
 # Names that a model's function may not have: the words of C, and all names in the templates.
 TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
-             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, TANHS, *STATEMENTS.values())  # fmt: skip
+             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, EXPONENTIAL, TANHS, BUMPS,
+             INPUT, DISTANCE, SHIFT, *STATEMENTS.values())  # fmt: skip
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()

@@ -38,18 +38,29 @@ def term_expression(
 
     names, envelopes : the variables that hold the encodings, {encoding: name}, and exp(-gamma |u|^2), {gamma: name}
     number : a function that writes a number
-    functions : {activation: template of its call}
+    functions : {activation: template of its call}, and of bumps that of a weighted "distance"
     summed : a function that writes the sum of parts like "+ a"
     """
     if term.gamma is not None:
         factors = [names[v] for v, p in term.powers for _ in range(p)]
         return " * ".join([envelopes[term.gamma], *factors])
+    if term.centers is not None:
+        return functions[term.activation].format(summed(distances(term, names, number, functions["distance"])))
     parts = [signed(w, f"{number(abs(w))} * {names[v]}") for v, w in zip(term.encodings.tolist(), term.weights, strict=True)]
     if term.offset or not parts:
         parts.append(signed(term.offset, number(abs(term.offset))))
     if term.activation == "identity" and len(parts) == 1 and term.weights[0] == 1:
         return names[int(term.encodings[0])]
     return functions[term.activation].format(summed(parts))
+
+
+def distances(term: Term, names: dict[int, str], number: Callable[[float], str], size: str) -> list[str]:
+    """Return the parts "- w_v |u_v - c_v|" of the exponent of a bump; size : the template of a weight and what |...| is of."""
+    parts = []
+    for v, w, c in zip(term.encodings.tolist(), term.weights, term.centers, strict=True):
+        away = names[v] + (" " + signed(-c, number(abs(c))) if c else "")
+        parts.append("- " + size.format(number(w), away))
+    return parts
 
 
 def title(written: WrittenModel) -> str:

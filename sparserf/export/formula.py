@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from .._base.checks import check_choice, check_integer
 from ..losses import PROBABILISTIC
 from ..model.outputs import are_negligible, function_names, two_classes
-from .expressions import joined, signed
+from .expressions import distances, joined, signed
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -250,6 +250,8 @@ def _phi(term, labels, to, number):
     if term.gamma is not None:
         factors = [labels[v] if p == 1 else to.power.format(labels[v], p) for v, p in term.powers]
         return " ".join([to.norm.format(number(term.gamma)), *factors])
+    if term.centers is not None:
+        return to.function.format("exp", joined(distances(term, labels, number, "{} |{}|")))
     parts = [signed(w, f"{number(abs(w))} {labels[v]}") for v, w in zip(term.encodings.tolist(), term.weights, strict=True)]
     if term.activation == "identity" and len(parts) == 1 and not term.offset and term.weights[0] == 1:
         return labels[int(term.encodings[0])]

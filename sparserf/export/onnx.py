@@ -1,6 +1,7 @@
 """A model as an ONNX graph, which computes the predictions of rows, and the probabilities or decision values of classes.
 
-The graph computes in double precision, but for cosines, sines and tanh, whose precision the user chooses.
+The graph computes in double precision, but for cosines, sines, tanh and the exponentials of bumps, whose precision the user
+chooses.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ except ImportError as error:
 OPSET, IR_VERSION = 19, 9
 # The operators of the activations that are computed in the precision that the user chooses; others are exact or cheap. A cosine
 # is written as a sine of a quarter turn more, since not all runtimes have cosines in double precision.
-ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh"}
+ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh", "bump": "Exp"}
 
 
 def to_onnx(
@@ -222,22 +223,35 @@ def _sum(graph, group, u, dtype):
 
 
 def _phases(graph, group, u):
-    """Return w'u + offset of each term, plus a quarter turn for cosines."""
+    """Return w'u + offset of each term, plus a quarter turn for cosines; of bumps the exponent."""
+    if group.centers is not None:
+        inputs = np.arange(group.weights.shape[1])[None] if group.inputs is None else group.inputs
+        return _over_inputs(graph, "Add", inputs, -group.weights, u, group.centers)
     offset = group.offset + (np.pi / 2 if group.activation == "cos" else 0.0)
     if group.inputs is None:
         return graph("Add", graph("MatMul", u, group.weights.T), offset)
     return graph("Add", _over_inputs(graph, "Add", group.inputs, group.weights, u), offset)
 
 
-def _over_inputs(graph, operator, inputs, weights, u):
-    """Return the sum or product, by the operator, of the inputs of each term times their weights."""
-    each = zip(inputs.T.astype(np.int64), weights.T, strict=True)
-    factors = (graph("Mul", graph("Gather", u, some, axis=1), weight) for some, weight in each)
-    return reduce(lambda one, other: graph(operator, one, other), factors)
+def _over_inputs(graph, operator, inputs, weights, u, centers=None):
+    """Return the sum or product, by the operator, of the inputs of each term times their weights.
+
+    centers : the numbers from which inputs are measured, |u - center| in place of u; None: inputs as they are
+    """
+
+    rows = graph("Transpose", u)  # of whole rows runtimes gather many times as fast
+
+    def weighted(k):
+        x = graph("Gather", rows, inputs[:, k].astype(np.int64), axis=0)
+        x = x if centers is None else graph("Abs", graph("Sub", x, centers[:, k, None]))
+        return graph("Mul", x, weights[:, k, None])
+
+    factors = (weighted(k) for k in range(weights.shape[1]))  # one after the other, so that few are in memory at a time
+    return graph("Transpose", reduce(lambda one, other: graph(operator, one, other), factors))
 
 
 def _activated(graph, group, z, dtype):
-    """Return activation(z), with cosines, sines and tanh in the dtype that the user chose."""
+    """Return activation(z), with the functions of `ROUNDED` in the dtype that the user chose."""
     if group.activation == "relu":
         return graph("Relu", z)
     if group.activation == "sign":

@@ -59,7 +59,7 @@ def predict_proba(X):
 
 # The templates of activations, and of predictions by the link.
 NUMPY_CALLS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
-               "sign": "_sign({})", "identity": "({})"}  # fmt: skip
+               "sign": "_sign({})", "identity": "({})", "bump": "np.exp({})", "distance": "{} * np.abs({})"}  # fmt: skip
 INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
 
 

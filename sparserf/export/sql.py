@@ -1,8 +1,8 @@
 """A model as a SELECT statement, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
 The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
-then come envelopes, terms, outputs and predictions. Steps are MATERIALIZED, since engines that inline subqueries would
-compute each encoding again in every term.
+then come envelopes, exponents of bumps, terms, outputs and predictions. Steps are MATERIALIZED, since engines that inline
+subqueries would compute each encoding again in every term.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from .written import WrittenModel
 
-# The templates of activations, and of a number in double precision.
+# The templates of activations, of bumps that of the exponent alone; and of a number in double precision.
 SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
-               "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})"}  # fmt: skip
+               "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})", "bump": "({})",
+               "distance": "{} * ABS({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
@@ -43,7 +44,7 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     """Return the SELECT statement of `SparseModel.formula`.
 
     The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X; u5 for encoding 5; s0, ... for
-    |u|^2; e0, ... for envelopes; t0, ... for terms; and f0, ... for outputs.
+    |u|^2; e0, ... for envelopes; z0, ... for exponents of bumps; t0, ... for terms; and f0, ... for outputs.
     """
     number = partial(float_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
@@ -59,8 +60,12 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
     steps.append(("envelopes", {e: _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
                                 for i, (gamma, e) in enumerate(envelopes.items())}))  # fmt: skip
-    steps.append(("terms", {f"t{k}": term_expression(term, names, envelopes, number, SQL_CALLS, balanced)
-                            for k, term in enumerate(written.terms)}))  # fmt: skip
+    terms = [term_expression(term, names, envelopes, number, SQL_CALLS, balanced) for term in written.terms]
+    bumps = [k for k, term in enumerate(written.terms) if term.centers is not None]
+    steps.append(("exponents", {f"z{k}": terms[k] for k in bumps}))
+    for k in bumps:
+        terms[k] = _power(f"z{k}", f"z{k} < -{FAR}")
+    steps.append(("terms", {f"t{k}": term for k, term in enumerate(terms)}))
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
     more, answers = _answers(written.model, len(sums))

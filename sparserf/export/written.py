@@ -197,6 +197,8 @@ def _largest_first(size):
 class TermGroup:
     """Terms of one activation: sum_j coef_j phi_j(u) with phi_j = activation(w_j'u + offset_j), or products of `MonomialBlock`.
 
+    Of the activation "bump" phi_j is exp(-sum_v w_jv |u_v - c_jv|).
+
     activation : str
         The activation of all terms; "product" for products.
     coef : ndarray of shape (n_outputs, n_terms)
@@ -207,6 +209,8 @@ class TermGroup:
         The input that each weight multiplies, or the factors of a product.
     gamma : float or None
         That of the Gaussian factor of products; None for other activations.
+    centers : None, or ndarray of the shape of the weights
+        The centers c of bumps, whose weights are then at least 0; None for other activations.
     """
 
     activation: str
@@ -215,20 +219,24 @@ class TermGroup:
     offset: np.ndarray
     inputs: np.ndarray | None
     gamma: float | None
+    centers: np.ndarray | None
 
     @classmethod
     def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
         """Return the terms of a block, whose inputs are some `encodings` out of n_encodings; if few, with dense weights."""
-        weights, inputs, n_inputs = block.weights, block.inputs, len(encodings)
+        weights, inputs, n_inputs, centers = block.weights, block.inputs, len(encodings), None
+        if block.centers is not None:  # those of inputs that do not matter are 0
+            weights, centers = np.abs(weights), np.where(weights != 0, block.centers, 0.0)
         if block.envelope is None and inputs is None:
             weights = weights[:, encodings]
+            centers = None if centers is None else centers[:, encodings]
         elif block.envelope is None:
             place = np.zeros(n_encodings, np.intp)
             place[encodings] = np.arange(n_inputs)
             inputs = np.where(weights != 0, place[inputs], 0)
-            if n_inputs <= DENSE_BELOW * block.order:
+            if n_inputs <= DENSE_BELOW * block.order and centers is None:
                 weights, inputs = block.dense_weights(inputs, n_inputs), None
-        return cls(block.activation, coef, weights, block.offset, inputs, block.gamma)
+        return cls(block.activation, coef, weights, block.offset, inputs, block.gamma, centers)
 
     def __len__(self) -> int:
         return len(self.offset)

@@ -6,7 +6,16 @@ returns blocks of an existing kind; the head of `blocks.py` lists what a new kin
 """
 
 from .bandwidth import Gamma, distances, inverse_deviations
-from .blocks import BLOCK_ARRAYS, DENSE_BELOW, FeatureBlock, LinearBlock, MonomialBlock, NeuronBlock, block_from_arrays
+from .blocks import (
+    BLOCK_ARRAYS,
+    DENSE_BELOW,
+    BumpBlock,
+    FeatureBlock,
+    LinearBlock,
+    MonomialBlock,
+    NeuronBlock,
+    block_from_arrays,
+)
 from .dictionary import (
     NAMES,
     Dictionary,
@@ -20,6 +29,7 @@ from .dictionary import (
 )
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same
 from .fourier import Fourier, Kernel
+from .laplacian import Bumps
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import Activation, RandomNeurons
@@ -34,6 +44,8 @@ __all__ = [
     "PROJECTIONS",
     "Activation",
     "BaseDistribution",
+    "BumpBlock",
+    "Bumps",
     "DefaultNames",
     "Dictionary",
     "FeatureBlock",

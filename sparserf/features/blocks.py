@@ -1,4 +1,4 @@
-"""Blocks of features of one kind: neurons, linear functions, monomials; what a `FeatureSet` is made of.
+"""Blocks of features of one kind: neurons, linear functions, monomials, bumps; what a `FeatureSet` is made of.
 
 Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
 that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
@@ -25,11 +25,11 @@ DENSE_BELOW = 25
 # Activations with values in [-1, 1]; and activations of a phase, to which an angle can be added.
 BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
-BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs")
+BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs", "centers")
 
 
 class FeatureBlock:
-    """Features of one kind; every kind is a frozen dataclass: `NeuronBlock`, `LinearBlock` or `MonomialBlock`.
+    """Features of one kind; every kind is a frozen dataclass: `NeuronBlock`, `LinearBlock`, `MonomialBlock` or `BumpBlock`.
 
     Here `inputs` are what the features are functions of: the columns of X, or what the column stage makes of them.
 
@@ -47,6 +47,8 @@ class FeatureBlock:
         The input that each weight multiplies, or the factors of each monomial; None: weights are dense.
     gamma : None or float
         The inverse width of an envelope.
+    centers : None or ndarray of the shape of the weights
+        Where each bump has its peak.
     """
 
     activation: str
@@ -55,6 +57,7 @@ class FeatureBlock:
     offset: np.ndarray
     inputs: np.ndarray | None
     gamma: float | None
+    centers: np.ndarray | None = None
 
     # Properties of a kind of features; a class overrides the defaults that do not hold for its kind.
     # Whether |phi_j(x)| has a bound over all x.
@@ -66,6 +69,8 @@ class FeatureBlock:
     # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
     # X' diag(v) X; 0 where neither does.
     moment_degree = 0
+    # Most inputs for each sparse weight at which sparse weights are taken as dense ones, zeros included.
+    dense_below = DENSE_BELOW
     # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
 
@@ -87,14 +92,14 @@ class FeatureBlock:
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     def __post_init__(self) -> None:
-        for array in self._arrays.values():
+        for array in self.arrays.values():
             array.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.weights)
 
     @property
-    def _arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """The fields that are arrays, by name: each has an entry or a line for each feature."""
         arrays = {}
         for field in fields(self):
@@ -115,7 +120,7 @@ class FeatureBlock:
 
     def take(self, indices: np.ndarray | list[int]) -> Self:
         """Return the features at these indices."""
-        return replace(self, **{name: array[indices] for name, array in self._arrays.items()})
+        return replace(self, **{name: array[indices] for name, array in self.arrays.items()})
 
     @staticmethod
     def concatenate(blocks: Sequence[FeatureBlock]) -> FeatureBlock:
@@ -123,16 +128,19 @@ class FeatureBlock:
         first = blocks[0]
         if len(blocks) == 1:
             return first
-        names = first._arrays
+        names = first.arrays
         return replace(first, **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
 
     def seeing(self, indices: np.ndarray, n_inputs: int) -> Self:
         """Return these features as functions of n_inputs inputs, where `indices` says which of them their inputs are."""
         if self.inputs is not None:
             return replace(self, inputs=indices[self.inputs].astype(np.int32))
-        weights = np.zeros((len(self), n_inputs))
-        weights[:, indices] = self.weights
-        return replace(self, weights=weights)
+        wide = {}
+        for name in ("weights", "centers"):
+            if getattr(self, name) is not None:
+                wide[name] = np.zeros((len(self), n_inputs))
+                wide[name][:, indices] = getattr(self, name)
+        return replace(self, **wide)
 
     def scaled(self, factor: float) -> Self:
         """Return these features times a number."""
@@ -186,11 +194,24 @@ class FeatureBlock:
             np.add.at(total.T, self.inputs[:, 0], terms.T)
         return total
 
+    @property
+    def needs_dense_rows(self) -> bool:
+        """Whether the kernels compute the features from dense rows alone; of CSR rows they then get the `used_inputs`."""
+        return self.inputs is not None
+
     @cached_property
-    def used_inputs(self) -> tuple[np.ndarray, np.ndarray]:
+    def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
         """The sorted inputs that occur in sparse weights, and `inputs` as positions among them."""
         used, position = np.unique(self.inputs, return_inverse=True)
         return used, np.ascontiguousarray(position.reshape(self.inputs.shape), dtype=np.int32)
+
+    def among_used(self) -> FeatureBlock:
+        """Return these features as functions of the `used_inputs` alone."""
+        return replace(self, inputs=self.used_inputs[1])
+
+    def dense(self, n_inputs: int) -> FeatureBlock:
+        """Return these features, whose weights are sparse, with dense ones."""
+        return replace(self, weights=self.dense_weights(self.inputs, n_inputs), inputs=None)
 
     def dense_weights(self, inputs: np.ndarray, n_inputs: int) -> np.ndarray:
         """Return sparse weights as dense ones, (n_features, n_inputs), where `inputs` are their columns."""
@@ -208,15 +229,25 @@ class FeatureBlock:
         """
         key = dtype, n_inputs, among_used
         if key not in self._packed:
-            weights, inputs = self.weights, self.used_inputs[1] if among_used else self.inputs
+            block = self.among_used() if among_used else self
+            if block.inputs is not None and self.envelope is None and n_inputs <= self.dense_below * self.order:
+                block = block.dense(n_inputs)
             # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
             with np.errstate(over="ignore", under="ignore"):
-                if inputs is not None and self.envelope is None and n_inputs <= DENSE_BELOW * self.order:
-                    weights, inputs = self.dense_weights(inputs, n_inputs), None
-                inputs = None if inputs is None else _in_panels(inputs, np.int32)
-                offset = _in_panels(self.offset[:, None], dtype)[:, 0]
-                self._packed[key] = Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs)
+                self._packed[key] = block._panels(dtype)
         return self._packed[key]
+
+    def _panels(self, dtype):
+        """Lay the features out in panels."""
+        weights, centers = self.parameters(dtype)
+        inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
+        offset = _in_panels(self.offset[:, None], dtype)[:, 0]
+        centers = None if centers is None else _in_panels(centers, dtype)
+        return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs, centers)
+
+    def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the weights and centers as values of that dtype are computed from them."""
+        return self.weights, None
 
     @cached_property
     def _packed(self):
@@ -385,6 +416,58 @@ class MonomialBlock(FeatureBlock):
         return "*".join(["gaussian", *factors])
 
 
+@dataclass(frozen=True, eq=False)
+class BumpBlock(FeatureBlock):
+    """Bumps, phi_j(x) = scale * exp(-sum_l |w_jl (x_l - c_jl)|), with the peak `scale` at the center c_j.
+
+    The Laplacian kernel with a width of its own for each input: a product of one factor for each input. An input of weight 0
+    does not matter. Weights and centers are all dense, or, given `inputs`, all sparse: inputs of one bump with other weights
+    than 0 differ.
+    """
+
+    scale: float
+    weights: np.ndarray
+    centers: np.ndarray
+    inputs: np.ndarray | None = None
+
+    activation = "bump"
+    gamma: ClassVar[float | None] = None
+    is_bounded = True
+    needs_dense_rows = True
+    dense_below = 12  # a distance takes twice the time of a product
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        return _zero_offset(self)
+
+    @cached_property
+    def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
+        if self.inputs is not None:
+            return super().used_inputs
+        return np.flatnonzero(self.weights.any(axis=0)), None
+
+    def among_used(self) -> FeatureBlock:
+        if self.inputs is not None:
+            return super().among_used()
+        used = self.used_inputs[0]
+        return replace(self, weights=self.weights[:, used], centers=self.centers[:, used])
+
+    def dense(self, n_inputs: int) -> FeatureBlock:
+        feature, place = np.nonzero(self.weights)
+        centers = np.zeros((len(self), n_inputs))
+        centers[feature, self.inputs[feature, place]] = self.centers[feature, place]
+        return replace(self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None)
+
+    def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return (abs(weights), centers), of which no distance is 0 times infinity.
+
+        Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center are 0.
+        """
+        weights, limits = np.abs(self.weights), np.finfo(dtype)
+        weights = np.where(weights < limits.tiny, 0, np.minimum(weights, limits.max))
+        return weights, np.where(weights == 0, 0, self.centers)
+
+
 # ---------------------------------------------------------------- from a file
 
 
@@ -394,6 +477,8 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     Raises ValueError, or KeyError where an array is missing, if `FeatureBlock.to_arrays` cannot have written this.
     """
     weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
+    is_bump = type(meta) is dict and meta.get("activation") == BumpBlock.activation
+    require(is_bump == (f"centers_{i}" in arrays), "centers")
     require(type(meta) is dict and set(meta) == set(BLOCK_META), "blocks")
     require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
     require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
@@ -410,6 +495,12 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     else:
         _require_inputs(inputs, len(offset), n_features_in)
         require(weights.shape == inputs.shape, "weights")
+    if meta["activation"] == BumpBlock.activation:
+        centers = floats(arrays, f"centers_{i}")
+        require(not offset.any(), "offset")
+        require(centers.shape == weights.shape, "centers")
+        require(inputs is None or _are_distinct(inputs, weights), "inputs")
+        return BumpBlock(meta["scale"], weights, centers, inputs)
     if meta["activation"] == LinearBlock.activation and not offset.any():
         return LinearBlock(meta["scale"], weights, inputs)
     return NeuronBlock(meta["activation"], meta["scale"], weights, offset, inputs)
@@ -419,6 +510,12 @@ def _require_inputs(inputs, n_features, n_inputs):
     """Require inputs of a file to be indices of n_inputs inputs, with a line for each feature."""
     require(inputs.dtype == np.int32 and inputs.ndim == 2 and len(inputs) == n_features, "inputs")
     require(inputs.size > 0 and inputs.min() >= 0 and inputs.max() < n_inputs, "inputs")
+
+
+def _are_distinct(inputs, weights):
+    """Return whether the inputs of each feature whose weights are not zero differ."""
+    inputs = np.sort(np.where(weights != 0, inputs, np.arange(-inputs.shape[1], 0)), axis=1)
+    return bool((np.diff(inputs, axis=1) != 0).all())
 
 
 # ---------------------------------------------------------------- arrays

@@ -16,6 +16,7 @@ from .._base.checks import check_choice, check_integer, check_rng
 from .._base.random import draw_seed, stream
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
+from .laplacian import Bumps
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 # The names that `features` may be.
 NAMES = *KERNELS, "perceptron"
 # The maps that `features` may be, and all that it may be.
-FeatureMap: TypeAlias = Fourier | Linear | Perceptron | RandomNeurons | Taylor
+FeatureMap: TypeAlias = Bumps | Fourier | Linear | Perceptron | RandomNeurons | Taylor
 Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
 
 # Most numbers in the weights of a default batch: 64 MB in float64.

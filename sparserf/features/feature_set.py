@@ -256,9 +256,8 @@ def keys_of(features: FeatureSet) -> list[tuple[Any, ...]]:
     """Return a key of each feature; features with equal keys are the same function of their inputs."""
     keys = [()] * len(features)
     for block, places in features.by_block(features.to_blocks(np.arange(len(features)))):
-        arrays = [array for array in (block.weights, block.offset, block.inputs) if array is not None]
         for j, place in enumerate(places.tolist()):
-            keys[place] = (block.kind, *(array[j].tobytes() for array in arrays))
+            keys[place] = (block.kind, *(array[j].tobytes() for array in block.arrays.values()))
     return keys
 
 
@@ -269,6 +268,5 @@ def _contents(features):
         written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
-        arrays = np.sort(place), of_kind.weights, of_kind.offset, of_kind.inputs
-        written[block.kind] = [None if array is None else array.tobytes() for array in arrays]
+        written[block.kind] = [array.tobytes() for array in (np.sort(place), *of_kind.arrays.values())]
     return written

@@ -173,7 +173,7 @@ class RandomCosines(BaseDistribution):
         cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
         max_order: int | None = None,
     ) -> Self:  # fmt: skip
-        inputs, scale = _inputs_that_vary(rows, weight, stage)
+        inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros((2, 1)), max_order=max_order)
         X, weight = _sample(rows, inputs, weight, rng)
@@ -226,7 +226,7 @@ class RandomSteps(BaseDistribution):
         cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
         max_order: int | None = None,
     ) -> Self:  # fmt: skip
-        inputs, scale = _inputs_that_vary(rows, weight, stage)
+        inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
         return cls(inputs, 1 / scale[1], _sample(rows, inputs, weight, rng)[0], max_order=max_order)
@@ -259,7 +259,7 @@ class RandomSteps(BaseDistribution):
         return -(low + (high - low) * rng.uniform(0.25, 0.75, len(weights)))
 
 
-def _inputs_that_vary(rows, weight, stage):
+def inputs_that_vary(rows, weight, stage):
     """Return (at most MOST_INPUTS inputs that are not constant, their scales (2, n_inputs)).
 
     A feature may measure its inputs in either row of the scales: standard deviations, or half the ranges.

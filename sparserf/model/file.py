@@ -136,8 +136,9 @@ def _content(model):
     if stage is not None:
         arrays |= stage.to_arrays()
     info = asdict(model.info)
-    if not info["cut"]:  # left out where nothing was cut, as in files of earlier versions
-        del info["cut"]
+    for name, is_told in (("cut", bool(info["cut"])), ("fidelity", info["fidelity"] is not None)):
+        if not is_told:  # left out, as in files of earlier versions
+            del info[name]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
@@ -166,8 +167,13 @@ def _upgrade_2(meta, arrays):
     return meta, arrays
 
 
+def _upgrade_3(meta, arrays):
+    """Change nothing: format 4 may have bumps, with their centers, and format 3 has none."""
+    return meta, arrays
+
+
 # {format: function that returns the content in the next format}; the contents are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3}
 
 
 def _checked_model(meta, arrays):
@@ -226,7 +232,7 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
-    require(set(meta) | {"cut"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    require(set(meta) | {"cut", "fidelity"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     cut = meta.get("cut", {})
     require(type(cut) is dict and len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
     require(all(type(n) is int and n > 0 for n in cut.values()), "info")
@@ -235,6 +241,7 @@ def _checked_info(meta, objective):
     require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
     require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
     require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
+    require(type(meta.get("fidelity", 0.0)) is float and np.isfinite(meta.get("fidelity", 0.0)), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 

@@ -74,6 +74,8 @@ class FitInfo:
         The number of projections of the sketch, and of steps of conjugate gradients in all.
     error_bound : float, or None but for `drp`
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
+    fidelity : float, or None but for `distill`
+        The share of the variance of the teacher's values that the model gives, on rows that it has not seen.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
     cut : dict of str to int
@@ -102,6 +104,7 @@ class FitInfo:
     error_bound: float | None = None
     progress: float = 1.0
     cut: dict[str, int] = field(default_factory=dict, hash=False)
+    fidelity: float | None = None
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning
@@ -320,9 +323,9 @@ class SparseModel(BaseModel):
 
         Notes
         -----
-        "main" is exact for cosines, products and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that see one
-        input; for others it is a mean over background rows whose columns are shuffled. "total", and the variance of f for
-        independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`; for "total" that of predicting these
+        "main" is exact for cosines, products, bumps and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that
+        see one input; for others it is a mean over background rows whose columns are shuffled. "total", and the variance of f
+        for independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`; for "total" that of predicting these
         rows n_features_in times.
 
         References
@@ -382,14 +385,14 @@ class SparseModel(BaseModel):
         -----
         The values of f are the sums of the values of its terms; the value of a term is 0 for an input on which it does not
         depend. For terms of up to ten inputs, and linear terms, the values are exact for this background. For other terms
-        random orders of the inputs are drawn, in pairs of one and its reverse; of a cosine, or a product of `Taylor`, only the
-        part that comes from dependence among the background's inputs is sampled, since the part of independent
+        random orders of the inputs are drawn, in pairs of one and its reverse; of a cosine, a bump, or a product of `Taylor`,
+        only the part that comes from dependence among the background's inputs is sampled, since the part of independent
         inputs is an integral of a polynomial.
 
-        The mean over background rows is not taken anew for each row: exp(i w'x) is a product over inputs, so that one complex
-        number for each set of inputs says all about the background; for steps its rows are sorted. Time for a term of q inputs,
-        n rows and m background rows: O(2^q (n + m)) where q <= 10, else O(n_permutations q (n + m)); with "tanh" n m in place
-        of n + m. Memory O(n d) and some tens of megabytes.
+        The mean over background rows is not taken anew for each row: exp(i w'x) is a product over inputs, and so is a bump, so
+        that one number for each set of inputs says all about the background; for steps its rows are sorted. Time for a term of
+        q inputs, n rows and m background rows: O(2^q (n + m)) where q <= 10, else O(n_permutations q (n + m)); with "tanh" n m
+        in place of n + m. Memory O(n d) and some tens of megabytes.
 
         References
         ----------
@@ -580,7 +583,8 @@ class SparseModel(BaseModel):
         path : str, path or None, default None
             Where the file goes. None: no file is written.
         dtype : {"float32", "float64"}, default "float32"
-            The precision of inputs and outputs, and of cosines, sines and tanh; all else is in double precision.
+            The precision of inputs and outputs, and of cosines, sines, tanh and the exponentials of bumps; all else is in
+            double precision.
 
         Returns
         -------

@@ -25,20 +25,24 @@ if TYPE_CHECKING:
 class Term:
     """One feature of a model: gain activation(sum_v w_v u_v + offset), a function of encodings u_v.
 
-    With the activation "product", that of features of `Taylor`, it is gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v.
+    With the activation "product", that of features of `Taylor`, it is gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v; with "bump"
+    it is gain exp(-sum_v w_v |u_v - c_v|).
 
     position : int
         The index of the feature in the model.
     activation, gain, offset
         As in the formula.
     encodings, weights : ndarray of shape (n_encodings,)
-        The indices v of the encodings on which the term depends, ascending, and their weights w_v; of a product the powers.
+        The indices v of the encodings on which the term depends, ascending, and their weights w_v: of a product the powers, of
+        a bump at least 0.
     columns : ndarray of shape (n_columns,)
         The columns of X from which these encodings are made, ascending.
     place : ndarray of shape (n_encodings,)
         The index in `columns` of the column of each encoding.
     gamma : float or None
         As in the formula of a product; None for other activations.
+    centers : ndarray of shape (n_encodings,) or None
+        As in the formula of a bump; None for other activations.
     """
 
     position: int
@@ -50,16 +54,22 @@ class Term:
     columns: np.ndarray
     place: np.ndarray
     gamma: float | None = None
+    centers: np.ndarray | None = None
 
     @classmethod
     def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
         """Return the term of feature k of a block; column : the column of X from which each encoding is made."""
-        gain, gamma = block.scale, None
+        gain, gamma, centers = block.scale, None, None
         if block.envelope is not None:
             n = len(column)
             encodings, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
             gain *= float(block.weights[k, 0]) ** block.order * (2 * block.gamma) ** (weights.sum() / 2)
             gamma = block.gamma
+        elif block.centers is not None:
+            inputs = np.arange(block.order) if block.inputs is None else block.inputs[k]
+            used = np.argsort(inputs, kind="stable")
+            used = used[block.weights[k, used] != 0]
+            encodings, weights, centers = inputs[used], np.abs(block.weights[k, used]), block.centers[k, used]
         else:
             if block.inputs is None:
                 encodings, weights = np.arange(block.order), block.weights[k]
@@ -68,17 +78,18 @@ class Term:
                 weights = np.bincount(place, block.weights[k])
             encodings, weights = encodings[weights != 0], weights[weights != 0]
         columns, place = np.unique(column[encodings], return_inverse=True)
-        return cls(position, block.activation, float(gain), float(block.offset[k]), encodings, weights, columns, place, gamma)
+        offset = float(block.offset[k])
+        return cls(position, block.activation, float(gain), offset, encodings, weights, columns, place, gamma, centers)
 
     @cached_property
     def is_product(self) -> bool:
-        """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products, cosines and sines are."""
-        return self.activation in ("cos", "sin", "product")
+        """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products, bumps and cosines are."""
+        return self.activation in ("cos", "sin", "product", "bump")
 
     @property
     def constant(self) -> complex:
         """The constant K of a term that is a product."""
-        if self.activation == "product":
+        if self.activation in ("product", "bump"):
             return self.gain
         return self.gain * np.exp(1j * (self.offset - (np.pi / 2 if self.activation == "sin" else 0.0)))
 
@@ -97,6 +108,8 @@ class Term:
         if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
             factors = np.where(w > 0, u * np.exp(-self.gamma * u / np.maximum(w, 1) * u), 1.0) ** w
             return self._by_column(np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u)))
+        if self.activation == "bump":
+            return np.exp(-self._by_column(np.add, w * np.abs(u - self.centers[:, None])))
         sums = self._by_column(np.add, w * u)
         return np.exp(1j * sums) if self.is_product else sums
 

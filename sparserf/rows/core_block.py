@@ -193,8 +193,8 @@ class CoreBlock(Block):
                 if block.is_matrix:
                     values[:] = U @ block.matrix.T
                 else:
-                    panels, packed_rows = _packed(block, U)
-                    panels.transform(packed_rows, values)
+                    for panels, some, packed_rows in _packed(block, U):
+                        panels.transform(packed_rows, values[some])
         return out
 
     # ---------------------------------------------------------------- sums over rows and features
@@ -212,9 +212,9 @@ class CoreBlock(Block):
 
             @np.errstate(over="ignore", under="ignore", invalid="ignore")
             def part(rows, block=block):
-                panels, packed_rows = _packed(block, self._inputs(block, rows))
-                sums = np.zeros((2, 1, _round_up(len(block))))
-                panels.correlate(packed_rows, outputs[:, rows], sums[0], sine=sums[1])
+                sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
+                for panels, some, packed_rows in _packed(block, self._inputs(block, rows)):
+                    panels.correlate(packed_rows, v[:, some], sums[0], sine=sums[1])
                 return sums
 
             totals.append(sum(self._each_slice(part, len(block)))[:, :, : len(block)])
@@ -553,8 +553,8 @@ def _sums(block, U, v, squared, by_moments, scratch):
     """
     if not by_moments:
         out = np.zeros((len(v), _round_up(len(block))))
-        panels, rows = _packed(block, U)
-        panels.correlate(rows, v, out, squared)
+        for panels, some, rows in _packed(block, U):
+            panels.correlate(rows, v[:, some], out, squared)
         return out
     if block.moment_degree == 1 and _is_read_once(U, len(v)):
         total = np.zeros((len(v), U.shape[1]))
@@ -571,8 +571,8 @@ def _sums(block, U, v, squared, by_moments, scratch):
 def _apply(block, U, c, out, by_moments):
     """Add Phi c to out (n_outputs, n_rows); where `by_moments` and the features are linear, by a product with the inputs."""
     if not by_moments or block.moment_degree != 1:
-        panels, rows = _packed(block, U)
-        panels.apply(rows, c, out)
+        for panels, some, rows in _packed(block, U):
+            panels.apply(rows, c, out[:, some])
         return
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if block.is_matrix and len(block) <= len(c):
@@ -609,10 +609,17 @@ def _round_up(n_features):
 
 
 def _packed(block, X):
-    """Return the features of a block, and rows of their inputs, in the layout of the kernels."""
+    """Yield the features of a block, a slice of the rows X, and these rows, in the layout of the kernels.
+
+    One slice is all rows, but where inputs of CSR rows are laid out densely: SLICE_NUMBERS of them at a time.
+    """
     if not is_sparse(X):
-        return block.packed(X.dtype, X.shape[1]), RowSlice(np.ascontiguousarray(X))
-    if block.inputs is not None:  # gather from the inputs that occur in the weights, dense for this slice of rows
-        used = X[:, block.used_inputs[0]].toarray()
-        return block.packed(X.dtype, used.shape[1], among_used=True), RowSlice(used)
-    return block.packed(X.dtype, X.shape[1]), RowSlice(*csr_arrays(X))
+        yield block.packed(X.dtype, X.shape[1]), slice(None), RowSlice(np.ascontiguousarray(X))
+    elif not block.needs_dense_rows:
+        yield block.packed(X.dtype, X.shape[1]), slice(None), RowSlice(*csr_arrays(X))
+    else:
+        used = block.used_inputs[0]
+        panels = block.packed(X.dtype, len(used), among_used=True)
+        n_rows = max(FEWEST_ROWS, SLICE_NUMBERS // max(1, len(used)) // FEWEST_ROWS * FEWEST_ROWS)
+        for some in slices(X.shape[0], n_rows):
+            yield panels, some, RowSlice(_some_rows(X, some)[:, used].toarray())

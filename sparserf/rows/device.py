@@ -259,11 +259,17 @@ class ArrayBlock(Block):
         return X if block.is_bounded else self._widen(X)
 
     def _parameters(self, block):
-        """Return the parameters of the features, on the device: (matrix of weights, offset, inputs)."""
+        """Return the parameters of the features, on the device: (matrix of weights, offset or centers, inputs)."""
         dtype = self.X.dtype if block.is_bounded else self._widest
         if block.envelope is not None:
             inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
             return self._put(block.weights[:, 0], self.X.dtype), None, inputs
+        if block.centers is not None:
+            inputs = block.used_inputs[0][:, None] if block.inputs is None else block.inputs.T
+            block = block.among_used() if block.inputs is None else block
+            with np.errstate(over="ignore", under="ignore"):
+                weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
+            return weights, centers, [self._put(column.astype(np.int64)) for column in inputs]
         weights, inputs = block.weights, None
         if block.inputs is not None:
             used, place = block.used_inputs
@@ -276,6 +282,8 @@ class ArrayBlock(Block):
         weights, offset, inputs = parameters
         if block.envelope is not None:
             return self._products(block, weights, inputs, X)
+        if block.centers is not None:
+            return self._bumps(block, weights, offset, inputs, X)
         z = (X if inputs is None else self.xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
         return self._activation(block.activation, z) * float(block.scale)
 
@@ -289,6 +297,13 @@ class ArrayBlock(Block):
         for factor in inputs:
             phi = phi * (xp.take(u, factor, axis=1) * weights[None, :])
         return phi * float(block.scale)
+
+    def _bumps(self, block, weights, centers, inputs, X):
+        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time."""
+        xp, distance = self.xp, self.xp.zeros((X.shape[0], len(block)), dtype=X.dtype, device=self.device)
+        for k, column in enumerate(inputs):
+            distance = distance + xp.abs(xp.take(X, column, axis=1) - centers[k, :][None, :]) * weights[k, :][None, :]
+        return xp.exp(-distance) * float(block.scale)
 
     def _activation(self, name, z):
         """Apply an activation as the kernels do: a phase that is no number counts as 0, and the sign of 0 is 1."""

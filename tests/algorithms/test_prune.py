@@ -16,6 +16,7 @@ from sparserf.features import FeatureSet, NeuronBlock
 from sparserf.model import FitInfo
 
 from ..conftest import phi_oracle
+from ..fitted_models import bumps
 
 N, D = 120, 3
 RNG = np.random.default_rng(0)
@@ -412,13 +413,13 @@ def test_terms_of_few_columns(rng, loss, max_order):
     assert 0 < change < (0.5 if max_order == 1 else 0.25)
 
 
-@pytest.mark.parametrize("name", ["sparse", "float32", "steps", "taylor", "sine"])
+@pytest.mark.parametrize("name", ["sparse", "float32", "steps", "taylor", "sine", "bumps"])
 def test_kinds_of_terms_made_readable(rng, name):
     X = rng.standard_normal((500, 5)).astype(np.float32 if name == "float32" else np.float64)
     y = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2]
     X = csr_array(np.where(np.abs(X) > 0.5, X, 0)) if name == "sparse" else X
-    how = {"steps": "perceptron", "taylor": srf.Taylor(), "sine": srf.RandomNeurons("sin", order=4)}
-    n = None if name == "taylor" else 800
+    how = {"steps": "perceptron", "taylor": srf.Taylor(), "sine": srf.RandomNeurons("sin", order=4), "bumps": bumps(5)}
+    n = None if name in ("taylor", "bumps") else 800
     model = srf.sparse_rf(X, y, features=how.get(name, "gaussian"), alpha=1e-3, n_components=n, rng=0)
     before = model.decision_function(X)
     for options in ({"max_order": 2}, {"readable": True}, {"max_order": 2, "readable": True, "max_terms": 20}):

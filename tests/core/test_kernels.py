@@ -2,7 +2,7 @@
 
 features   correlate, apply and transform at every instruction set, for both types, every activation and every kind of
            rows and weights, at sizes around the edges of a tile; that no byte around the output is written; the accuracy of
-           cos, sin and tanh, also at phases that are huge or overflow
+           cos, sin, tanh and of bumps, also at phases and distances that are huge or overflow
 rows       X'v, X p and X'diag(h) X p of dense and CSR rows; arrays that they refuse
 search     top_k against sorting, and threshold: hard_threshold against sorting
 checks     are_finite and is_canonical against their definitions, with faults anywhere
@@ -23,7 +23,7 @@ from sklearn.linear_model import Lasso
 from sparserf._core import checks, descent, moments, search, threshold
 from sparserf._core.features import ACTIVATIONS, PANEL, Panels
 from sparserf._core.rows import LEVEL, LEVELS, RowSlice
-from sparserf.features import FeatureSet, MonomialBlock, NeuronBlock
+from sparserf.features import BumpBlock, FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.l1_quadratic import minimize
 
 from ..conftest import SIZES, each_dtype, phi_oracle, read_only
@@ -31,7 +31,7 @@ from ..conftest import SIZES, each_dtype, phi_oracle, read_only
 # A width of rows at which weights of few inputs are packed sparse.
 WIDE = 10**9
 each_level = pytest.mark.parametrize("level", range(len(LEVELS)), ids=LEVELS)
-each_activation = pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if name != "product"])
+each_activation = pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if name not in ("product", "bump")])
 each_kind = pytest.mark.parametrize("kind", ["dense", "q-sparse", "csr"])
 
 
@@ -81,6 +81,27 @@ class ProductCase(Case):
         self.panels = MonomialBlock(0.7, weights, inputs, 1.0).packed(np.dtype(dtype), d)
         self.phi = 0.7 * (weights * X.astype(np.float64)[:, inputs]).prod(axis=2)
         self.error = 8 * (order + 2) * np.finfo(dtype).eps * abs(self.phi)
+        self.rows = lambda level: RowSlice(X, level=level)
+
+
+class BumpCase(Case):
+    """Random bumps: of all inputs, some of weight 0, or "q-sparse"; at large distances, too, where they vanish."""
+
+    def __init__(self, shape, dtype, kind):
+        rng = np.random.default_rng([*shape, 1])
+        n, d, p = shape
+        order = min(3, d) if kind == "q-sparse" else d
+        X = rng.standard_normal((n, d)).astype(dtype)
+        weights, centers = (a.astype(dtype).astype(np.float64) for a in rng.standard_normal((2, p, order)))
+        weights *= rng.random((p, order)) < 0.8
+        weights[::5] *= 100
+        subsets = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (p, 1)), axis=1)[:, :order]
+        block = BumpBlock(0.7, weights, centers, subsets if kind == "q-sparse" else None)
+        self.shape, self.dtype = shape, dtype
+        self.panels = block.packed(np.dtype(dtype), WIDE if kind == "q-sparse" else d)
+        self.phi = phi_oracle(FeatureSet([block], d), X)
+        distance = -np.log(np.maximum(self.phi / 0.7, 1e-300))
+        self.error = 4 * np.finfo(dtype).eps * (order + 2) * (1 + distance) * self.phi + 4 * np.finfo(dtype).tiny
         self.rows = lambda level: RowSlice(X, level=level)
 
 
@@ -162,6 +183,14 @@ def test_products_agree_with_numpy(level, dtype, order):
     shapes = [shape for shape in sampled_shapes() if shape[1] > 0]
     for i, shape in enumerate([*shapes, (1030, 20, 337)]):
         check_kernels(ProductCase(shape, dtype, order), level, n_outputs=(1, 3, 2, 0)[i % 4])
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("kind", ["dense", "q-sparse"])
+def test_bumps_agree_with_numpy(level, dtype, kind):
+    for i, shape in enumerate([*sampled_shapes(), (1030, 150, 337)]):
+        check_kernels(BumpCase(shape, dtype, kind), level, n_outputs=(1, 3, 2, 0)[i % 4])
 
 
 @each_dtype
@@ -448,6 +477,62 @@ def test_a_phase_that_overflows_is_zero_or_saturates(activation, dtype, level, k
         assert abs(out[0, 1]) <= 1  # the phase is NaN or infinite, by the order in which products are added
     else:
         np.testing.assert_array_equal(out[0, :3], 0)
+
+
+def bump(x, level):
+    """Compute exp(-|x|) by one bump of weight 1 at 0."""
+    panels, out = BumpBlock(1.0, np.ones((1, 1)), np.zeros((1, 1))).packed(x.dtype, 1), np.empty((len(x), 1), x.dtype)
+    panels.transform(RowSlice(x[:, None], level=level), out)
+    return out[:, 0]
+
+
+@each_level
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 708.0), (np.float32, 87.0)])
+def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):
+    """And they are 1 at the center, and 0 where exp(-distance) is about to be subnormal."""
+    rng = np.random.default_rng(0)
+    halves = np.log(2) * (rng.integers(0, int(limit / np.log(2)), 2000) + 0.5)  # between two powers of two
+    x = np.concatenate([[0.0, limit], np.logspace(-20, 0, 500), rng.uniform(0, 2, 1500), rng.uniform(0, limit, 3000), halves])
+    x = np.minimum(x, limit).astype(dtype)
+    with mpmath.workprec(120):
+        y = [mpmath.exp(-mpmath.mpf(float(value))) for value in x]
+        error = [abs(mpmath.mpf(float(value)) - right) for value, right in zip(bump(x, level), y, strict=True)]
+        unit = np.spacing(np.array([float(right) for right in y]).astype(dtype)).astype(np.float64)
+        assert (np.array([float(e) for e in error]) <= 1.5 * unit).all()
+    assert bump(np.zeros(1, dtype), level) == 1
+    beyond = np.array([np.nextafter(dtype(limit), dtype(np.inf)), 10 * limit, np.finfo(dtype).max], dtype)
+    np.testing.assert_array_equal(bump(np.concatenate([beyond, -beyond]), level), 0)
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("kind", ["dense", "q-sparse"])
+def test_bumps_at_distances_that_overflow(dtype, level, kind):
+    """A weight beyond the type counts as its largest number; a center without weight does not matter, wherever it is."""
+    huge = np.finfo(dtype).max
+    weights, centers = (
+        np.array([[1.0, 0], [1e300, 0], [1e300, 1e300], [2, 2]]),
+        np.array([[1.0, 1e305], [1, -1e305], [1, 2], [-9e307, 0]]),
+    )
+    inputs = np.tile(np.arange(2, dtype=np.int32), (4, 1)) if kind == "q-sparse" else None
+    X, out = np.array([[1, 2], [1, -huge], [huge, huge], [-huge, 0]], dtype), np.full((4, 4), np.nan, dtype)
+    panels = BumpBlock(1.0, weights, centers, inputs).packed(np.dtype(dtype), WIDE if kind == "q-sparse" else 2)
+    panels.transform(RowSlice(X, level=level), out)
+    np.testing.assert_array_equal(out, [[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+
+
+@each_dtype
+def test_bumps_that_kernels_cannot_read_are_refused(dtype):
+    weights, offset, inputs = np.zeros((1, 4, PANEL), dtype), np.zeros((1, PANEL), dtype), np.zeros((1, 4, PANEL), np.int32)
+    for centers in (None, weights[:, :3].copy(), np.zeros((2, 4, PANEL), dtype), weights.astype("f2"), weights[0]):
+        with pytest.raises((TypeError, ValueError)):
+            Panels("bump", 1.0, weights, offset, None, centers)
+    with pytest.raises(ValueError, match="for bumps alone"):
+        Panels("cos", 1.0, weights, offset, None, weights)
+    rows = rows_of(np.ones((3, 4), dtype), "csr")
+    for panels in (Panels("bump", 1.0, weights, offset, None, weights), Panels("cos", 1.0, weights, offset, inputs)):
+        with pytest.raises(TypeError, match="rows must be dense where inputs or centers are given"):
+            panels.transform(rows, np.zeros((3, 4), dtype))
 
 
 @each_level

@@ -13,7 +13,7 @@ import pytest
 
 from sparserf._core.features import ACTIVATIONS, PANEL
 from sparserf._core.rows import LEVELS, RowSlice
-from sparserf.features import NeuronBlock
+from sparserf.features import BumpBlock, NeuronBlock
 
 from ..conftest import each_dtype
 
@@ -99,11 +99,24 @@ def test_fused_levels_give_the_same_bits_on_every_processor():
     for level in FUSED:
         digest = sha256()
         for shape in ((1, 1), (7, 65), (8, 32), (21, 100), (150, 40)):
-            for activation in (name for name in ACTIVATIONS if name != "product"):
+            for activation in (name for name in ACTIVATIONS if name not in ("product", "bump")):
                 for dtype, order in product((np.float32, np.float64), (None, 3)):
                     for answer in answers(level, dtype, activation, *shape, order):
                         digest.update(answer.tobytes())
         assert digest.hexdigest()[:16] == "7fbfb46d96a1a032", LEVELS[level]
+
+
+@each_dtype
+@pytest.mark.parametrize("order", [None, 3])
+def test_fused_levels_give_the_same_bits_of_bumps(dtype, order):
+    rng = np.random.default_rng(0)
+    X, (weights, centers) = rng.standard_normal((133, 21)).astype(dtype), rng.standard_normal((2, 100, order or 21))
+    inputs = np.argsort(rng.random((100, 21)), axis=1)[:, :3].astype(np.int32) if order else None
+    panels = BumpBlock(0.7, weights, centers, inputs).packed(np.dtype(dtype), 10**9 if order else 21)
+    each = np.empty((len(FUSED), 133, 100), dtype)
+    for level, phi in zip(FUSED, each, strict=True):
+        panels.transform(RowSlice(X, level=level), phi)
+    assert (each == each[:1]).all()
 
 
 def seconds_of_each(runs, repetitions=15):
@@ -119,12 +132,14 @@ def seconds_of_each(runs, repetitions=15):
 
 @pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
 @each_dtype
-@pytest.mark.parametrize("activation", ["cos", "tanh"])
+@pytest.mark.parametrize("activation", ["cos", "tanh", "bump"])
 def test_no_level_is_slower_than_the_one_below(dtype, activation):
     """Where a compiler drops an instruction set, the level is three times slower than the one below."""
     rng = np.random.default_rng(0)
-    X, out = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128))
-    panels = NeuronBlock(activation, 1.0, rng.standard_normal((128, 21)), np.zeros(128)).packed(np.dtype(dtype), 21)
+    X, out, weights = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128)), rng.standard_normal((128, 21))
+    is_bump = activation == "bump"
+    block = BumpBlock(1.0, weights, weights) if is_bump else NeuronBlock(activation, 1.0, weights, np.zeros(128))
+    panels = block.packed(np.dtype(dtype), 21)
     each, v = [RowSlice(X, level=level) for level in range(len(LEVELS))], rng.standard_normal((1, 64))
     runs = [lambda rows=rows: panels.correlate(rows, v, out) for rows in each]
     for _ in range(5):  # other processes may disturb all turns of a level, but hardly five times

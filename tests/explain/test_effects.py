@@ -10,7 +10,7 @@ from sparserf.explain import effects
 from sparserf.explain.additive import approximate
 from sparserf.explain.evaluate import read_numbers
 
-from ..fitted_models import X, Y
+from ..fitted_models import X, Y, bumps
 
 
 def test_a_projection_finds_the_sum_that_is_there():
@@ -53,7 +53,7 @@ def test_effects_of_any_model(of_frame, models):
     assert {ax.get_xlabel().split(",")[0] for ax in axes} <= set(data.columns)
     levels = next(ax for ax in axes if ax.get_xlabel() == "c o")
     assert [label.get_text() for label in levels.get_xticklabels()] == ["a", "b'", '{c}"']
-    for name in ("auto", "steps", "cubes", "linear", "two classes", "no term"):
+    for name in ("auto", "steps", "cubes", "bumps", "linear", "two classes", "no term"):
         figure = plot.effects(models[name], X, n_panels=3, n_points=8)
         assert ("Parts" in figure.get_suptitle()) == (name in ("linear", "no term")), name
     plt.close("all")
@@ -62,6 +62,7 @@ def test_effects_of_any_model(of_frame, models):
 def test_a_model_of_order_two_is_shown_whole():
     """Where terms have two inputs or are linear, the parts and a constant add up to the model, with scaled columns, too."""
     features = srf.RandomNeurons("sin", 2).draw(40, 4, 0).concat(srf.Linear().draw(None, 4))
+    features = features.concat(srf.FeatureSet(bumps(4).blocks[1:], 4))  # the bumps of two inputs
     for model in srf.mfga(X, Y, features=features, n_nonzero_coefs=20, rng=0), srf.drp(X, Y, alpha=0.01, rng=0):
         grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(4)}
         parts = effects.parts_of(model, effects.groups_of(model), grids)

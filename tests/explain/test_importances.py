@@ -1,7 +1,7 @@
 """Importances of inputs, against a function whose shares of variance are known."""
 
-
 import numpy as np
+import pytest
 
 import sparserf as srf
 from sparserf.explain import importances
@@ -29,6 +29,16 @@ def test_importances_of_a_known_function():
         assert worth.order[:2].tolist() == [0, 1] and str(worth).splitlines()[1].split()[0] == "x0"
         if measure in ("shapley", "variance"):
             assert abs(worth.share.sum() - 1) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["gaussian", "products", "bumps"])
+def test_main_effects_of_products_are_exact(models, name):
+    """Over a grid, whose inputs are independent, the mean of f for a value of an input is the mean over the rows that have
+    it."""
+    grid = np.stack(np.meshgrid(*[[-1.0, 0.2, 0.5]] * 4), axis=-1).reshape(-1, 4)
+    f = models[name].decision_function(grid)
+    main = [np.var([f[grid[:, j] == x].mean() for x in (-1.0, 0.2, 0.5)]) for j in range(4)]
+    np.testing.assert_allclose(models[name].importances(X, grid, measure="main").value, main, rtol=1e-9)
 
 
 def test_importances_of_all_kinds(models, of_frame):

@@ -57,11 +57,12 @@ def test_shapley_values_of_a_frame(of_frame):
     assert first.tobytes() == again.tobytes() and np.isfinite(first).all()
 
 
-def test_independent_inputs_are_exact(models):
+@pytest.mark.parametrize("name", ["gaussian", "bumps"])
+def test_independent_inputs_are_exact(models, name):
     """For a product of many inputs whose background is independent, the values are exact: nothing is sampled."""
     grid = np.stack(np.meshgrid(*[[-1.0, 0.5]] * 4), axis=-1).reshape(-1, 4)
-    term = next(term for term in terms_of(models["gaussian"].features) if len(term.columns) == 4)
-    model = models["gaussian"]
+    model = models[name]
+    term = next(term for term in terms_of(model.features) if len(term.columns) == 4)
     U, B = encode(model, X[:10]), encode(model, grid)
     exact = games.shares(4) @ games.exact_worth(term, U, B)
     np.testing.assert_allclose(games.independent_values(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13)

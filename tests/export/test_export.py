@@ -22,6 +22,8 @@ from sparserf.columns.stage import ColumnStage
 from sparserf.export import c
 from sparserf.export.written import WrittenModel
 
+from ..fitted_models import bumps
+
 RNG = np.random.default_rng(0)
 N, D = 600, 5
 X = RNG.standard_normal((N, D)) * [1, 10, 100, 1e-3, 1] + [0, 1e6, 5, 0, 0]
@@ -66,6 +68,8 @@ EXPANSIONS = NEURONS | {
     "taylor 1": lambda: expansion(srf.Taylor(1, gamma=0.1)),
     "taylor 2": lambda: expansion(srf.Taylor(2, gamma=0.1), scale="robust"),
     "taylor 4": lambda: expansion(srf.Taylor(4, gamma=0.1)),
+    "bumps": lambda: expansion(None, bumps(D), scale=None),
+    "bumps in units": lambda: expansion(None, bumps(D), scale="robust"),
     "all at once": lambda: expansion(None, srf.Linear().draw(None, D).concat(srf.Fourier(gamma=0.1).draw(40, D, rng=1)).concat(
         srf.Taylor(2, gamma=0.1).draw(None, D)).concat(srf.RandomNeurons("tanh", order=1).draw(40, D, rng=1))),
 }  # fmt: skip
@@ -89,6 +93,7 @@ OF_CSR = {
     "words, gaussian": lambda: srf.sparse_rf(WORDS, OF_WORDS, features="gaussian", alpha=1e-3, n_components=300, rng=0),
     "words, sparse": lambda: srf.harfe(WORDS, OF_WORDS, features=srf.RandomNeurons("sin", order=1), n_components=200,
                                        n_nonzero_coefs=20, rng=0),
+    "words, bumps": lambda: srf.harfe(WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, rng=0),
 }  # fmt: skip
 CLASSIFIERS = {
     "logistic": lambda: srf.sparse_rf(X, Y > 0, loss="logistic", rng=0, n_models=1, n_components=300),
@@ -433,8 +438,12 @@ def test_phases_of_any_size(activation, tmp_path):
 def test_activations_are_those_of_many_digits(options, tmp_path):
     mpmath.mp.prec = 200
     head = Template(c.HEAD).substitute(n_columns=1, n_inputs=1, n_outputs=1, lanes=32)
-    calls = "void wave(double *z, double shift) { waves(z, shift); }\nvoid tanh_of(double *z) { tanhs(z); }\n"
-    (tmp_path / "maths.c").write_text(head + c.WAVES + c.TANHS + calls)
+    calls = """
+void wave(double *z, double shift) { waves(z, shift); }
+void tanh_of(double *z) { tanhs(z); }
+void exp_of_minus(double *z) { bumps(z); }
+"""
+    (tmp_path / "maths.c").write_text(head + c.WAVES + c.EXPONENTIAL + c.TANHS + c.BUMPS + calls)
     command = [COMPILER, *options, "-fPIC", "-shared", "maths.c", "-o", "maths.so", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
     library = ctypes.CDLL(str(tmp_path / "maths.so"))
@@ -451,6 +460,21 @@ def test_activations_are_those_of_many_digits(options, tmp_path):
         truth = [exact(each) for each in x]
         error = max(abs(float(a - b)) / max(abs(float(a)), 1e-6) for a, b in zip(truth, z, strict=True))
         assert error < 1e-15
+    x = np.concatenate([[0, 1e-300, 708, 709, 1e4, 1e300, np.inf], 10 ** RNG.uniform(-12, 2.85, 793)])
+    z = x.copy()
+    for some in z.reshape(-1, 32):
+        library.exp_of_minus(pointer(some))
+    assert z[0] == 1 and (z[x >= 709] == 0).all()
+    assert max(abs(float(mpmath.exp(-a) - b)) / b for a, b in zip(x, z, strict=True) if b) < 1e-15
+
+
+def test_rows_that_are_far_from_all_bumps(tmp_path):
+    """There a model is its intercept, however far they are."""
+    model, far = fitted("bumps", REGRESSIONS["bumps"]), np.array([[1e300, -1e300, 1e6, -1e6, 1e8], [-1.7e308] * D])
+    assert np.array_equal(model.predict(far), [model.intercept] * 2)
+    assert np.array_equal(asked(model, {"X": far}, dtype="float64")["variable"][:, 0], [model.intercept] * 2)
+    if COMPILER:
+        assert np.array_equal(of_rows(compiled(model, tmp_path), far, 1)[:, 0], [model.intercept] * 2)
 
 
 @needs_compiler
@@ -481,7 +505,7 @@ def test_missing_numbers(tmp_path):
         assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", "a-b", "ü", "_f", None, "while", "main", "cos", "views", "weights_0"])
+@pytest.mark.parametrize("name", ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "views", "weights_0", "centers_1"])
 def test_names_of_functions(name):
     with pytest.raises(ValueError, match="name must"):
         fitted("mfga", REGRESSIONS["mfga"]).to_c(name=name)

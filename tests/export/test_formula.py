@@ -11,8 +11,9 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf.explain.evaluate import encode
 from sparserf.export.written import WrittenModel
+from sparserf.features import BumpBlock
 
-from ..fitted_models import FITS, X, frame
+from ..fitted_models import FITS, X, Y, frame
 
 
 def run(model):
@@ -150,6 +151,15 @@ def test_formulas_to_read(models, of_frame):
     names = {}
     exec(models["auto"].formula("python", n_terms=5), names)
     assert np.ptp(one["predict"](X) - names["predict"](X)) > 0
+
+
+def test_formulas_of_bumps():
+    """The size of each distance from the center is written with its weight; an input of weight 0 is left out."""
+    bump = BumpBlock(1.0, np.array([[2.0, 0.0, -0.5, 1.0]]), np.array([[0.25, 9.0, -1.0, 0.0]]))
+    model = srf.mfga(X, Y, features=srf.FeatureSet([bump], 4), n_nonzero_coefs=1, rng=0, scale=None)
+    assert " exp(-2 |x0 - 0.25| - 0.5 |x2 + 1| - 1 |x3|)" in model.formula()
+    latex = " \\operatorname{exp}(-2 |\\text{x0} - 0.25| - 0.5 |\\text{x2} + 1| - 1 |\\text{x3}|)"
+    assert latex in model.formula("latex")
 
 
 def test_what_formulas_leave_out_is_said(models):

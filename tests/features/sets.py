@@ -28,6 +28,7 @@ def same(a, b):
     return all(
         (p.activation, p.scale, p.gamma) == (q.activation, q.scale, q.gamma)
         and all(np.array_equal(getattr(p, name), getattr(q, name)) for name in ("weights", "offset"))
+        and ((p.centers is None and q.centers is None) or np.array_equal(p.centers, q.centers))
         and ((p.inputs is None and q.inputs is None) or np.array_equal(p.inputs, q.inputs))
         for p, q in pairs
     ) and np.array_equal(*([] if f.order is None else f.order for f in (a, b)))
@@ -48,7 +49,7 @@ def mixed(d=5):
 def check_read_only(features):
     """Check that neither arrays nor attributes of a set and its blocks can be changed."""
     for block in features.blocks:
-        for array in (block.weights, block.offset, block.inputs):
+        for array in (block.weights, block.offset, block.inputs, block.centers):
             if array is not None:
                 with pytest.raises(ValueError, match="read-only"):
                     array[...] = 0

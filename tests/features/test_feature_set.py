@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from sparserf.rows import as_rows
 
-from ..conftest import examples, peak_below, phi_oracle
+from ..conftest import bumps, examples, peak_below, phi_oracle
 from .sets import check_read_only, mixed, raises, same, seeds
 
 PARTS = [
@@ -20,6 +20,7 @@ PARTS = [
     Taylor(2, 0.4).draw(None, 3), Taylor(2, 0.1).draw(None, 3), Taylor(1, 0.4).draw(None, 3), Taylor(3, 0.4).draw(None, 3),
     RandomNeurons("relu", 2).draw(5, 3, 3), RandomNeurons("relu").draw(4, 3, 4), RandomNeurons("sin", 2).draw(4, 3, 5),
     Fourier("gaussian", 0.3).draw(6, 3, 1).scaled(0.5), Perceptron(1.0).draw(33, 3, 6),
+    *(FeatureSet([block], 3) for block in bumps(3)),
 ]  # fmt: skip
 KIND = [part.blocks[0].kind for part in PARTS]
 

@@ -7,6 +7,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 import sparserf as srf
+from sparserf.features import BumpBlock
 
 N, D = 80, 4
 X = np.random.default_rng(0).uniform(-2, 2, (N, D))
@@ -29,6 +30,11 @@ PRODUCTS = {"features": (srf.Taylor(2, 0.1), srf.Linear(), srf.Fourier()), "nu":
 INTERLEAVED = srf.Taylor(3, 0.1).draw(None, D).scaled(4).concat(srf.Linear().draw(None, D))
 INTERLEAVED = INTERLEAVED.concat(srf.Fourier(gamma=0.3).draw(40, D, 0))
 INTERLEAVED = INTERLEAVED.take(np.random.default_rng(0).permutation(len(INTERLEAVED)))
+BUMP_CENTERS = np.random.default_rng(3).uniform(-2, 2, (20, 2))
+BUMP_INPUTS = np.tile(np.array([[1, 0], [1, 3]], np.int32), (10, 1))
+BUMPS = srf.FeatureSet([BumpBlock(2.0, np.full((20, 2), 1.5), BUMP_CENTERS, BUMP_INPUTS)], D).concat(
+    srf.Bumps(X[:20], 0.3).draw(None, D)
+)
 KINDS = {
     "fourier": {},
     "mixed": {"features": MIXED, "alpha": 0.003},
@@ -53,6 +59,8 @@ KINDS = {
     "interleaved": {"features": INTERLEAVED, "n_nonzero_coefs": 30},
     "three interleaved": {"y": THREE, "loss": "logistic", "features": INTERLEAVED, "n_nonzero_coefs": 12},
     "products alone": {"features": srf.Taylor(5, include_squares=False), "alpha": 1e-3},
+    "bumps": {"features": BUMPS, "alpha": 0.003},
+    "bumps of csr": {"X": sp.csr_array(X.astype(np.float32)), "features": BUMPS, "alpha": 0.003},
     "products of csr": {"X": sp.csr_array(X.astype(np.float32)), **PRODUCTS},
 }
 
@@ -79,7 +87,7 @@ def rows(kind):
 def arrays(model):
     """Return all arrays of a model and of its features."""
     every = [model.coef, model.intercept, model.support, model.classes]
-    every += [array for block in model.features.blocks for array in (block.weights, block.offset, block.inputs)]
+    every += [array for block in model.features.blocks for array in (block.weights, block.offset, block.inputs, block.centers)]
     every += [model.features.order]
     return [array for array in every if isinstance(array, np.ndarray)]
 

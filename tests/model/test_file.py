@@ -201,7 +201,7 @@ def load_and_use(data, tmp_path):
         use(m)
 
 
-FUZZED = ["mixed", "three", "strings", "interleaved", *OF_FRAMES]
+FUZZED = ["mixed", "three", "strings", "interleaved", "bumps", *OF_FRAMES]
 
 
 @pytest.mark.parametrize("kind", FUZZED)
@@ -535,6 +535,34 @@ def test_wrong_arrays_of_products(kind, tmp_path):
         refused(archive(members(kind, **{f"weights_{i}": wrong})), tmp_path)
     for size in (1.7e308, -1.7e308, 5e-324, 0.0):
         use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_wrong_arrays_of_bumps(sparse, tmp_path):
+    meta, every = contents("bumps")
+    i = next(i for i in range(len(meta["blocks"])) if (f"inputs_{i}" in every) == sparse)
+    weights, centers, offset = (every[f"{name}_{i}"] for name in ("weights", "centers", "offset"))
+    for wrong in (None, centers[:-1], centers[:, :-1], centers[0], centers.T, centers.astype(np.float32), centers * np.nan,
+                  centers + np.inf, np.hstack([centers, centers])):  # fmt: skip
+        refused(archive(members("bumps", **{f"centers_{i}": wrong})), tmp_path)
+    for changed_array in ({f"weights_{i}": weights[:, :-1]}, {f"offset_{i}": offset + 1}, {f"offset_{i}": offset[:-1]}):
+        refused(archive(members("bumps", **changed_array)), tmp_path)
+    for name, value in (("activation", "cos"), ("gamma", 1.0), ("scale", 1)):
+        refused(archive(members("bumps", meta=changed(contents("bumps")[0], f"blocks.{i}.{name}", value))), tmp_path)
+    for size in (1.7e308, -1.7e308, 5e-324, 0.0):
+        for name, like in (("weights", weights), ("centers", centers)):
+            use(load(archive(members("bumps", **{f"{name}_{i}": np.full_like(like, size)})), tmp_path))
+
+
+def test_bumps_of_an_input_twice(tmp_path):
+    """Weights of 0 may have any inputs; others must have different ones."""
+    meta, every = contents("bumps")
+    i = next(i for i in range(len(meta["blocks"])) if f"inputs_{i}" in every)
+    twice = np.full_like(every[f"inputs_{i}"], 1)
+    refused(archive(members("bumps", **{f"inputs_{i}": twice})), tmp_path)
+    weights = every[f"weights_{i}"] * [1, 0]
+    m = load(archive(members("bumps", **{f"inputs_{i}": twice, f"weights_{i}": weights})), tmp_path)
+    np.testing.assert_allclose(m.predict(X), phi_oracle(m.features, X) @ m.coef + m.intercept, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["linear", "fourier"])

@@ -153,9 +153,9 @@ def test_every_public_name_has_a_docstring_with_an_example():
 
 def test_the_public_names():
     assert sorted(srf.__all__) == [
-        "BlockError", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier",
+        "BlockError", "Bumps", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier",
         "IndexWarning", "Intervals", "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor",
-        "TimeLimitWarning", "baselines", "calibrated", "cross_validate",
+        "TimeLimitWarning", "baselines", "calibrated", "cross_validate", "distill",
         "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "losses", "mfga", "mfga_path", "plot", "prune",
         "sparse_rf", "sparse_rf_path",
     ]  # fmt: skip

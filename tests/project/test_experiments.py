@@ -1,5 +1,7 @@
 """The runner and the report writer of tools/ on an experiment made for the test, and the experiments that are stored."""
 
+import argparse
+import gzip
 import importlib
 import json
 import math
@@ -169,6 +171,94 @@ def test_summaries_over_seeds(tools):
     assert report.cell("{nothing}", found) == ""
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of data that has three tables of six rows, with words and gaps, each in three folds, and published errors."""
+    target = {"amount": [1.0, 2, 3, 4, 5, 6], "answer": ["yes", "no", "no", "yes", "yes", "no"], "letter": list("abcabc")}
+    kinds, place = {"amount": "regression", "answer": "binary", "letter": "multiclass"}, tmp_path / "some"
+    place.mkdir()
+    for name, y in target.items():
+        rows = zip([0.5, "", 2, 3, 4, 5], ["x", "y", "", "x", "z", "y"], [1, 2, 1, 2, 1, 2], y, strict=True)
+        text = "size,word,code,target\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
+        (place / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    index = {name: {"target": "target", "kind": kind, "categorical": ["code"]} for name, kind in kinds.items()}
+    (place / "index.json").write_text(json.dumps(index))
+    np.savez(place / "folds.npz", **{f"{name}/{k}": np.array([2 * k, 2 * k + 1]) for name in kinds for k in range(3)})
+    published = "dataset,method,metric_error,time_train_s\namount,A (x),2.0,30\namount,B,1.5,20\nanswer,A (x),0.5,10\n"
+    (place / "published.csv").write_text(published)
+    monkeypatch.setenv("SPARSERF_DATA", str(tmp_path))
+    return tmp_path
+
+
+def test_sets_of_a_folder_are_those_of_its_index_and_of_the_records(folder, tools, monkeypatch):
+    run, _ = tools
+    experiment = {"groups": {"all": {"folder": "some", "contenders": {"x": {"seeds": 2}, "y": {}}}}}
+    records = {("letter", "x", 0): {}, ("older", "x", 0): {}}
+    sets = run.sets(experiment, records)
+    assert list(sets) == ["amount", "answer", "letter", "older"] and sets["older"]["contenders"] == sets["amount"]["contenders"]
+    args = argparse.Namespace(sets=["a*"], contenders=["*"], quick=False, seeds=None)
+    keys = [key for key, _ in run.chosen(sets, args)]
+    assert keys == [(name, who, k) for name in ("amount", "answer") for who, k in (("x", 0), ("x", 1), ("y", 0))]
+    args.seeds, args.contenders = 3, ["y"]
+    assert [key for key, _ in run.chosen(sets, args)] == [(name, "y", k) for name in ("amount", "answer") for k in range(3)]
+    monkeypatch.delenv("SPARSERF_DATA")
+    assert list(run.sets(experiment, records)) == ["letter", "older"] and run.sets(experiment) == {}
+
+
+def test_rows_of_a_folder_are_raw_and_split_as_its_folds_say(folder, tools):
+    pytest.importorskip("pandas")
+    load = importlib.import_module("experiments.data").folded
+    data = load("amount", 0, "some")
+    assert data.y.tolist() == [3, 4, 5, 6] and data.y_test.tolist() == [1, 2]
+    assert (data.loss, data.measure) == ("squared", "RMSE")
+    assert data.X.columns.tolist() == ["size", "word", "code"] and data.X.isna().sum().sum() == 1
+    assert [str(kind) for kind in data.X.dtypes] == ["float64", "category", "category"]
+    assert (data.X.dtypes == data.X_test.dtypes).all()  # with the same levels
+    assert data.published["A (x)"] == {"error": 2.0, "seconds": 30} and data.published["best of all"] == data.published["B"]
+    later = load("answer", 4, "some")
+    assert later.y_test.tolist() == [-1, 1] and later.y.tolist() == [1, -1, 1, -1] and later.measure == "1-AUC"
+    assert later.published == {}  # they are those of the first fold
+    assert load("letter", 2, "some").y.tolist() == [0, 1, 2, 0] and load("letter", 2, "some").published == {}
+    with pytest.raises(FileNotFoundError, match=r"needs none/index\.json: .* --data or SPARSERF_DATA"):
+        load("amount", 0, "none")
+
+
+def test_a_contender_may_say_itself_how_its_result_is_told(tools):
+    run, _ = tools
+    quotes = {"of": "fits.run", "do": "{'each': {'A': {'error': 1.0}}}", "describe": {}}
+    one = {"load": {}, "describe": {"of": "fits.told", "error": "1 / 0"}, "repeat": 1, "contenders": {"quotes": quotes}}
+    assert run.measure(one, "a", "quotes", 0, None)["each"] == {"A": {"error": 1.0}}
+
+
+def test_errors_are_as_the_benchmark_defines_them(tools):
+    loss_of = importlib.import_module("experiments.fits").loss_of
+    assert loss_of("RMSE", np.array([1.0, 3.0]), np.array([0.0, 0.0])) == pytest.approx(math.sqrt(5))
+    assert loss_of("1-AUC", np.array([0.1, 0.3, 0.2, 0.9]), np.array([-1, -1, 1, 1])) == pytest.approx(0.25)
+    assert loss_of("log-loss", np.array([[0.5, 0.25, 0.25]]), np.array([1])) == pytest.approx(math.log(4))
+
+
+def test_contenders_that_a_record_quotes_are_rivals_with_ranks(tools):
+    _, report = tools
+    quoted = {"A": {"error": 2.0, "seconds": 3.0}, "B (x)": {"error": 0.5, "seconds": 9.0}, "C": {"error": 0.1, "seconds": 1.0}}
+    found = [r | {"seconds": 6.0} for r in records({("a", "x", 0): 1.0, ("a", "x", 1): 7.0, ("b", "x", 0): 3.0})]
+    found += [{"set": "a", "contender": "quotes", "seed": 0, "machine": "m", "cpu": 1.0, "each": quoted}]
+    found += [{"set": "b", "contender": "quotes", "seed": 0, "each": quoted | {"C": {"error": 6.0, "seconds": 1.0}}}]
+    sets = {name: {"contenders": {"x": {}, "quotes": {}}, "rivals": ["A", "B (x)"]} for name in "ab"}
+    parts = report.ordered(sets, found)
+    assert [r["contender"] for r in parts] == ["x", "x", "x", *quoted, *quoted]
+    assert parts[3] == {"set": "a", "seed": 0, "machine": "m", "contender": "A", "error": 2.0, "seconds": 3.0}
+    columns = {"set": "{set}", "rank": "{rank} of {ranked}", "best": "{rival} {ratio:.1f}", "C": "{C[beside]:.2g}"}
+    rows = report.plain({"columns": columns}, sets, parts)[2:]
+    assert rows == ["| a | 2 of 3 | B (x) 2.0 | 10 |", "| b | 3 of 3 | B (x) 6.0 | 0.5 |"]
+    rows = [line.strip("| ").split(" | ") for line in report.ranks({}, sets, parts)[2:]]
+    assert rows == [
+        ["B (x)", "1.0", "2", "3.46", "6.00"], ["A", "2.5", "0", "0.87", "1.50"], ["x", "2.5", "0", "1.00", "1.00"],
+    ]  # fmt: skip
+    rows = report.standing({"sort": "-mean", "costs": {"s": "seconds"}}, sets, parts)[2:]
+    assert [row.split(" | ")[0] for row in rows] == ["| B (x)", "| C", "| A"] and rows[1].endswith("| 1 | 10.00 | 6 |")
+    assert report.ranks({}, sets, [])[2:] == []
+
+
 def test_lines_are_of_lists(tools):
     _, report = tools
     one = {"set": "a", "contender": "x", "m": [10, 20], "bound": [5.0, None]}
@@ -182,14 +272,13 @@ def test_lines_are_of_lists(tools):
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_experiments_name_functions_that_are_there_and_pages_are_of_their_records(path, tools, tmp_path, monkeypatch):
     run, report = tools
-    experiment = run.read(path.stem)
-    sets = run.sets(experiment)
+    experiment, stored = run.read(path.stem), run.Records(ROOT / "docs", path.stem).found
+    sets = run.sets(experiment, stored)
     for name, one in sets.items():
         assert one["contenders"], name
         for spec in [*one["contenders"].values(), *filter(None, (one["load"], one["describe"]))]:
             module, function = spec["of"].rsplit(".", 1)
             assert callable(getattr(importlib.import_module(f"experiments.{module}"), function))
-    stored = run.Records(ROOT / "docs", path.stem).found
     assert {key[0] for key in stored} <= set(sets)
     assert all(contender in sets[name]["contenders"] for name, contender, _ in stored)
     if stored and experiment.get("page", True):

@@ -6,17 +6,18 @@ import pytest
 
 from sparserf import Fourier, Linear, RandomNeurons, Taylor
 from sparserf._base.arrays import to_host
-from sparserf.features import FeatureSet, linear_functions, make_projection
+from sparserf.features import BumpBlock, FeatureSet, linear_functions, make_projection
 from sparserf.rows import device
 from sparserf.rows.device import ArrayBlock
 
-from ..conftest import each_dtype, phi_oracle
+from ..conftest import bumps, each_dtype, phi_oracle
 
 D = 5
 ACTIVATIONS = [RandomNeurons(name, 2).draw(7, D, rng=1) for name in ("sin", "tanh", "relu", "sign")]
 FEATURES = Fourier("gaussian", 0.3).draw(12, D, rng=2).concat(Linear().draw(None, D)).concat(Taylor(2, 0.2).draw(None, D))
 for some in ACTIVATIONS:
     FEATURES = FEATURES.concat(some)
+FEATURES = FEATURES.concat(FeatureSet(bumps(D), D))
 FEATURES = FEATURES.concat(linear_functions(np.arange(10.0).reshape(2, 5)))
 FEATURES = FEATURES.take(np.random.default_rng(0).permutation(len(FEATURES)))
 ALIKE = Fourier("gaussian", 0.3).draw(12, D, rng=2)
@@ -69,6 +70,19 @@ def test_phases_that_are_nan_count_as_zero():
     with np.errstate(over="ignore", invalid="ignore"):
         for each in (features, RandomNeurons("sin").draw(6, 2, rng=0)):
             assert np.isfinite(to_host(block.transform(each))).all()
+
+
+@each_dtype
+def test_bumps_at_distances_that_overflow(dtype):
+    """No value is NaN; a bump is 1 at its center, and does not depend on inputs whose weight is too small for the dtype."""
+    huge = np.finfo(dtype).max
+    X = np.array([[1, 2], [1, -huge], [-huge, 0]], dtype)
+    block = BumpBlock(1.0, np.array([[1, 0], [1e300, 5e-324], [2, 2]]), np.array([[1, 1e305], [1, -1e305], [1e305, 0]]))
+    there, features = strict.asarray(X), FeatureSet([block], 2)
+    with np.errstate(over="ignore", under="ignore"):
+        phi = to_host(ArrayBlock(there, strict, there.device).transform(features))
+    np.testing.assert_array_equal(phi, [[1, 1, 0], [1, 1, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(features.transform(X), phi)
 
 
 @pytest.mark.parametrize("tile", [2**25, 12])

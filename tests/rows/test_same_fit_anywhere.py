@@ -29,6 +29,7 @@ FITS = {
     "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.02, **SHORT),
     "sparse_rf weighted": lambda X: srf.sparse_rf(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, **NAMED),
     "sparse_rf exact": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
+    "sparse_rf bumps": lambda X: srf.sparse_rf(X, Y, alpha=0.02, features=srf.Bumps(60), rng=0),
     "sparse_rf perceptron": lambda X: srf.sparse_rf(X, Y, alpha=0.02, features="perceptron", **SHORT),
     "sparse_rf_path": lambda X: srf.sparse_rf_path(X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED),
     "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0),

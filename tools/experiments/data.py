@@ -1,5 +1,6 @@
 """The rows of experiments, as a namespace of X, y and what else a fit or a measure asks for. In a quick run there are few."""
 
+import json
 import os
 from pathlib import Path
 from pkgutil import resolve_name
@@ -26,14 +27,19 @@ def value(expression, **names):
     return eval(expression, {"np": np, "srf": srf, "of": resolve_name} | names) if isinstance(expression, str) else expression
 
 
+def file(name):
+    """The path of a file of the folder of data sets."""
+    path = Path(os.environ.get("SPARSERF_DATA", ""), name)
+    if not os.environ.get("SPARSERF_DATA") or not path.exists():
+        raise FileNotFoundError(f"needs {name}: give the folder that has it by --data or SPARSERF_DATA")
+    return path
+
+
 def stored(source):
     """(X as float64, dense or CSR; y; the first test row, or a number that is not positive) of NAME.npz, or an expression."""
     if "(" in source:
         return *value(source), 0
-    path = Path(os.environ.get("SPARSERF_DATA", ""), f"{source}.npz")
-    if not os.environ.get("SPARSERF_DATA") or not path.exists():
-        raise FileNotFoundError(f"needs {source}.npz: give its folder by --data or SPARSERF_DATA")
-    z = np.load(path)
+    z = np.load(file(f"{source}.npz"))
     if "X" in z.files:
         return z["X"].astype(np.float64), z["y"], int(z["test_start"])
     parts = z["data"].astype(np.float64), z["indices"].astype(np.int32), z["indptr"].astype(np.int32)
@@ -50,6 +56,35 @@ def split(name, seed, source=None, rows=10**9, test=20_000, share=0.8, official=
     train, held = order[: few(min(rows, n))], order[n:][: few(test)]
     loss = loss or ("logistic" if len(np.unique(y)) == 2 else "squared")
     return with_more(Data(X=X[train], y=y[train], X_test=X[held], y_test=y[held], loss=loss), **more)
+
+
+def folded(name, seed, folder):
+    """A frame of a folder of tables, with its words and gaps; the test rows are those of a fold, the first for the first seed.
+
+    Two classes are -1 and 1, more are numbers from 0. `published` are the errors and seconds of others on the first fold.
+    """
+    import pandas as pd
+
+    said = json.loads(file(f"{folder}/index.json").read_text())[name]
+    with np.load(file(f"{folder}/folds.npz")) as folds:
+        fold = seed % sum(key.rpartition("/")[0] == name for key in folds.files)
+        tested = folds[f"{name}/{fold}"]
+    X = pd.read_csv(file(f"{folder}/{name}.csv.gz"))
+    y = X.pop(said["target"]).to_numpy()
+    X = X.astype(dict.fromkeys([*said["categorical"], *X.select_dtypes(exclude=["number", "bool"])], "category"))
+    if said["kind"] != "regression":
+        y = np.unique(y, return_inverse=True)[1]
+        y = y if said["kind"] == "multiclass" else 2.0 * y - 1
+    train, test = (rows[:: -(-len(rows) // few(len(rows)))] for rows in (np.delete(np.arange(len(y)), tested), np.sort(tested)))
+    others = pd.read_csv(file(f"{folder}/published.csv")).query("dataset == @name")
+    each = zip(others.method, others.metric_error, others.time_train_s, strict=True)
+    published = {who: {"error": error, "seconds": s} for who, error, s in each if fold == 0}
+    published |= {"best of all": min(published.values(), key=lambda one: one["error"])} if published else {}
+    loss, measure = {
+        "regression": ("squared", "RMSE"), "binary": ("logistic", "1-AUC"), "multiclass": ("multinomial", "log-loss"),
+    }[said["kind"]]  # fmt: skip
+    rows = {"X": X.iloc[train], "y": y[train], "X_test": X.iloc[test], "y_test": y[test]}
+    return Data(**rows, loss=loss, measure=measure, published=published)
 
 
 def scaling(X, to="deviation"):

@@ -11,6 +11,7 @@ import numpy as np
 from experiments.data import WORKERS, few, held_out, scaling, value
 from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
@@ -77,14 +78,16 @@ def gamma_of(X, seed, most=1000):
     return 1 / np.median(euclidean_distances(some, squared=True)[np.triu_indices(some.shape[0], 1)])
 
 
-def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, patience=30, **fixed):
-    """Defaults where there are no points; else the best of a random search, each stopped early, on a tenth of the rows."""
+def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, patience=30, held=None, **fixed):
+    """Defaults where there are no points; else the best of a random search, each stopped early on a tenth, or on `held`."""
     from lightgbm import Dataset, early_stopping, train
 
     y, rng = data.y > 0 if data.loss == "logistic" else data.y, np.random.default_rng(seed)
     X = csr_matrix(data.X) if issparse(data.X) else data.X  # not csr_array, as of its 4.7
-    rows, (fitted, held) = getattr(X, "iloc", X), held_out(len(y), seed)
-    common = {"objective": objective or {"squared": "regression", "logistic": "binary"}[data.loss], "verbose": -1}
+    rows = getattr(X, "iloc", X)
+    fitted, held = held_out(len(y), seed) if held is None else (np.delete(np.arange(len(y)), held), held)
+    of_loss = {"squared": "regression", "logistic": "binary", "multinomial": "multiclass"}
+    common = {"objective": objective or of_loss[data.loss], "verbose": -1}
     common |= {"num_threads": WORKERS, "seed": 0 if points else seed}
     common |= {key: value(each, data=data) for key, each in fixed.items()}
     tried = []
@@ -104,6 +107,13 @@ def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, pati
     predict = partial(fit.predict, raw_score=data.loss == "logistic", num_threads=WORKERS)
     size = sum(tree["num_leaves"] for tree in fit.dump_model()["tree_info"])
     return Fitted((lambda X: predict(csr_matrix(X))) if issparse(X) else predict, size)
+
+
+def bagged(data, seed, models, **how):
+    """The mean of some of LightGBM, each stopped early on a part of the rows that is no other's."""
+    parts = np.array_split(np.random.default_rng(seed).permutation(len(data.y)), models)
+    each = [lightgbm(data, seed, 1, held=part, **how) for part in parts]
+    return Fitted(lambda X: np.mean([one.decision_function(X) for one in each], axis=0), sum(one.size for one in each))
 
 
 def xrfm(data, seed, limits):
@@ -131,18 +141,19 @@ def told(data, result, **measures):
     return {key: value(each, data=data, model=result) for key, each in measures.items()}
 
 
-def learned(data, result, loss=None, timed=True):
+def learned(data, result, loss=None, timed=True, **more):
     """The error on test rows (of the squared loss, over the variance of the target), size, microseconds of a prediction."""
-    loss, model = loss or data.loss, hasattr(result, "support")
+    loss, model = loss or vars(data).get("measure", data.loss), hasattr(result, "support")
     decide = partial(result.decision_function, workers=WORKERS) if model else result.decision_function
-    decide = result.predict if model and loss not in ("squared", "logistic") else decide
+    if model and loss not in ("squared", "logistic", "RMSE", "1-AUC"):
+        decide = result.predict_proba if loss == "log-loss" else result.predict
     n, rows = len(data.y_test), getattr(data.X_test, "iloc", data.X_test)
     error = loss_of(loss, np.concatenate([decide(rows[i : i + BATCH]) for i in range(0, n, BATCH)]), data.y_test)
     found = {"error": error / (data.y.var() if loss == "squared" else 1), "rows": len(data.y), "inputs": data.X.shape[1]}
     size = len(result.support) if model else result.size
     if timed:
         found |= {"batch_us": clock(decide, rows[np.resize(np.arange(n), BATCH)], 5), "single_us": clock(decide, rows[:1], 100)}
-    return found | ({} if size is None else {"size": size})
+    return found | ({} if size is None else {"size": size}) | told(data, result, **more)
 
 
 def loss_of(loss, z, y):
@@ -154,6 +165,12 @@ def loss_of(loss, z, y):
         return float(np.mean(z - y + y * np.log(np.where(y > 0, y, 1) / z)))
     if name == "gamma":
         return float(np.mean(y / z - 1 - np.log(y / z)))
+    if name == "RMSE":
+        return float(np.sqrt(np.mean((z - y) ** 2)))
+    if name == "1-AUC":
+        return 1 - float(roc_auc_score(y, z))
+    if name == "log-loss":
+        return float(log_loss(y, z, labels=np.arange(z.shape[1])))
     return float(np.mean({"squared": (z - y) ** 2, "huber": np.abs(z - y), "logistic": np.logaddexp(0, -y * z)}[name]))
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace as Data
 
 import numpy as np
 from experiments.data import CSV, QUICK, WORKERS, few, split
-from experiments.fits import Fitted, clock, lightgbm, ours
+from experiments.fits import BATCH, Fitted, clock, lightgbm, ours
 
 import sparserf as srf
 
@@ -113,6 +113,34 @@ def within(data, limit, call="sparse_rf", **options):
     assert np.isfinite(told)
     over = {"took": took, "of_limit": took / limit, "in_time": bool(took <= limit + max(0.1 * limit, 0.3))}
     return over | {"error": told, "terms": len(model.support), "cut": model.info.cut}
+
+
+def distilled(data, seed, trees, terms, fewer=(), **options):
+    """What a sparse model gives of CatBoost's variance on test rows, also pruned to fewer terms; what both err and take."""
+    from catboost import CatBoostRegressor
+
+    how = {"verbose": 0, "thread_count": WORKERS, "random_seed": seed, "allow_writing_files": False}
+    options |= {"n_made": 200} if QUICK else {}
+    start = time.perf_counter()
+    teacher = CatBoostRegressor(few(trees, 20), **how).fit(data.X, data.y)
+    trained, ask = time.perf_counter(), partial(teacher.predict, thread_count=WORKERS)
+    model = srf.distill(ask, data.X, max_terms=few(terms, 20), rng=seed, workers=WORKERS, **options)
+    found = {"teacher_seconds": trained - start, "distilled_seconds": time.perf_counter() - trained}
+    t, variance = ask(data.X_test), data.y_test.var()
+    share = lambda small: float(1 - np.mean((small.predict(data.X_test) - t) ** 2) / t.var())  # noqa: E731
+    error = lambda f: float(np.mean((f - data.y_test) ** 2) / variance)  # noqa: E731
+    found |= {"fidelity": model.info.fidelity, "unseen": share(model), "terms": len(model.support)}
+    found |= {"error": error(model.predict(data.X_test)), "teacher_error": error(t)}
+    found |= {"rows": len(data.y), "inputs": data.X.shape[1]}
+    for n in fewer:
+        found[f"unseen_{n}"] = share(srf.prune(model, data.X, max_terms=few(n, 10), workers=WORKERS))
+    many, folder = data.X_test[np.resize(np.arange(len(t)), BATCH)], Path(tempfile.mkdtemp())
+    for name, predict in (("teacher", ask), ("model", partial(model.predict, workers=WORKERS))):
+        found |= {f"{name}_batch_us": clock(predict, many, 5), f"{name}_single_us": clock(predict, many[:1], 100)}
+    teacher.save_model(str(folder / "teacher.cbm"))
+    model.save(folder / "model.npz")
+    found |= {f"{path.stem}_kb": path.stat().st_size / 1e3 for path in folder.iterdir()}
+    return found | {"c_single_us": exported(Data(X=data.X_test, model=model), "c -O3")["one_us"]}
 
 
 def sampler(data, n_orders):

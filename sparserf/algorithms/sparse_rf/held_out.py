@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations, cycle
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -44,6 +44,9 @@ FEW_OUTPUTS = 3
 # The most candidates of which the mean is taken, in all and of the same kind: with three in each of several rounds, the mean of
 # all rounds is already of many. Two learned ones and a linear one are hardly dearer than the two.
 MOST_IN_MEAN, MOST_OF_A_KIND = 3, 2
+# Where a mean has a term for each row, it must be better than the best without by a standard error, and by this share of the
+# loss.
+WORTH_MANY_TERMS = 0.02
 NO_ROWS = np.zeros(0, np.intp)
 
 
@@ -317,6 +320,7 @@ class PathPoint(HeldOutLosses):
     states : for each fit, the state that its `adopt` takes
     infos : for each fit, what is known of it there
     is_shared : whether all classes share their terms, with a penalty on squares (`shared.py`)
+    is_large : whether it has a term for each row
     """
 
     alpha: float
@@ -326,6 +330,7 @@ class PathPoint(HeldOutLosses):
     states: list[Any]
     infos: Sequence[FitInfo] = ()
     is_shared: bool = False
+    is_large: ClassVar[bool] = False
 
     @property
     def n_terms(self) -> int:
@@ -367,7 +372,12 @@ def best_mean(
             margins = sum(points[name].margins / len(some) for name in some)
             of_searches.append(HeldOutLosses(first.losses_at(margins), first.held, first.index, groups=first.groups))
         losses.append(of_searches)
-    best = int(np.argmin([mean_value([each.loss for each in of_searches]) for of_searches in losses]))
+    means = [mean_value([each.loss for each in of_searches]) for of_searches in losses]
+    simple = [k for k, some in enumerate(subsets) if not any(searches[0][candidate].is_large for candidate in some)]
+    best, best_simple = int(np.argmin(means)), min(simple, key=means.__getitem__, default=None)
+    if best_simple is not None:
+        more, error = gain(losses[best], losses[best_simple])
+        best = best if more > max(error, WORTH_MANY_TERMS * means[best_simple]) else best_simple
     return subsets[best], losses[best]
 
 

@@ -34,7 +34,15 @@ from ..._base.deadline import NEVER, fewer_in_time, share_of_time, time_left
 from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
-from ...features import LinearFunctions, RandomSteps, inputs_times, inverse_deviations, linear_functions, make_dictionary
+from ...features import (
+    BumpBlock,
+    LinearFunctions,
+    RandomSteps,
+    inputs_times,
+    inverse_deviations,
+    linear_functions,
+    make_dictionary,
+)
 from ...features.learning import FIRST_DRAW
 from ...model import warn_unconverged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
@@ -59,6 +67,7 @@ from .held_out import (
     splits_of_task,
     strata_of,
 )
+from .kernel_ridge import MOST_BUMPS, KernelPoint, KernelRidge
 from .shared import SharedFit, solution_of, with_shared_terms
 
 if TYPE_CHECKING:
@@ -215,6 +224,8 @@ class Found:
     losses_of_empty : for each path, the held-out loss of the model without a term
     n_drawn : the number of features that were drawn
     ended : whether a callback has ended the search
+    kinds : all candidates
+    rounds : for each round, the best point of each candidate, by its name
     """
 
     candidates: list[Candidate]
@@ -223,6 +234,12 @@ class Found:
     losses_of_empty: list[float]
     n_drawn: int
     ended: bool
+    kinds: Sequence[Sequence[Candidate]] = ()
+    rounds: Sequence[Mapping[tuple[int, int], PathPoint]] = ()
+
+    def candidate(self, name: tuple[int, int]) -> Candidate:
+        """Return a candidate by its name."""
+        return self.kinds[name[0]][name[1]]
 
 
 def choose_by_held_out_rows(
@@ -236,7 +253,7 @@ def choose_by_held_out_rows(
     """
     task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
-    max_terms = budget.terms if max_terms is None else check_integer("max_terms", max_terms, 1)
+    max_terms = None if max_terms is None else check_integer("max_terms", max_terms, 1)
     strata = strata_of(task)
     if not isinstance(validation, float):
         validation = splits_of_task(validation, task, strata)
@@ -246,6 +263,8 @@ def choose_by_held_out_rows(
         if deadline < NEVER:
             budget = budget.in_time(seconds_a_row(task, kinds[-1][0], deadline), time_left(deadline))
         kinds[-1] = budget.some_of(kinds[-1])
+        if may_have_bumps(task, options, budget, max_terms):
+            kinds[-1].append(KernelRidge((task.encoding_sets or (None,))[-1], options))
         if not (isinstance(validation, float) or options.learns) and task.raw.n_rows <= budget.rows:
             # To search one dictionary by one split again finds the same.
             budget = replace(budget, rounds=min(budget.n_rounds({0: (0,)}), len(validation)))
@@ -256,6 +275,8 @@ def choose_by_held_out_rows(
         found = search_in_rounds(
             kinds, samples, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
         )
+
+        max_terms = budget.terms + MOST_BUMPS if max_terms is None else max_terms
 
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
@@ -401,6 +422,18 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     return [[constant], inputs, functions, [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]]
 
 
+def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_terms: int | None) -> bool:
+    """Return whether kernel ridge is a candidate: for few dense rows and a loss of bounded curvature, where all others are.
+
+    It is not where `max_terms` leaves no room for a term for each row, or terms are to have few inputs.
+    """
+    n_rows = task.raw.n_rows
+    has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + budget.terms)
+    is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
+    is_dense = options.learns and not task.raw.is_sparse
+    return is_dense and is_smooth and task.offset is None and options.max_order is None and has_room and budget.candidates == 1
+
+
 # Rounds of searches
 
 
@@ -422,6 +455,7 @@ def search_in_rounds(
     # {kind in question: the names of its candidates}
     kept = {kind: tuple((kind, m) for m in range(len(of_kind))) for kind, of_kind in enumerate(kinds)}
     n_rounds, pace_of_work, pace, share = 0, 0.0, 0.0, A_ROUND
+    beside, of_bumps = set(), {}  # what is searched beside the kinds in question; the last points of kernel ridge
     n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
@@ -443,7 +477,7 @@ def search_in_rounds(
 
     while not rounds or (not ended and n_rounds < budget.n_rounds(kept)):
         n_left, before, start = budget.n_rounds(kept) - n_rounds, effort.spent, effort.time_left
-        candidates = {name: kinds[name[0]][name[1]] for name in _names(kept)}
+        candidates = {name: kinds[name[0]][name[1]] for name in sorted({*_names(kept), *beside})}
         work = sum(candidate.work for candidate in candidates.values())
         lacks_time = n_rounds > 0 and not effort.has_time(pace * work)
         if pace_of_work * work > effort.left or lacks_time:
@@ -455,20 +489,25 @@ def search_in_rounds(
             this, starts = None, {}
             if has_race and (n_rounds == 0 or samples.may_go_on):
                 with part(OF_RACE):
-                    race = _search_once(candidates, samples.race(RACE_ROWS), first, budget.terms, of_round.part(OF_RACE))
+                    runners = {
+                        name: each for name, each in candidates.items() if n_rounds == 0 or not isinstance(each, KernelRidge)
+                    } or candidates
+                    race = _search_once(runners, samples.race(RACE_ROWS), first, budget.terms, of_round.part(OF_RACE))
                 if not race.ended:
                     n_drawn, losses_of_empty = n_drawn + race.n_drawn, losses_of_empty + race.losses_of_empty
                 this = race if race.ended else None
                 if n_rounds == 0:
                     kept, _ = _those_in_question([race.points], _names(kept), errors)
-                    candidates = {name: candidates[name] for name in _names(kept)}
+                    beside = _beside_bumps(kept, [race.points])
+                    candidates = {name: each for name, each in candidates.items() if name in {*_names(kept), *beside}}
                 starts = race.points if samples.may_go_on else {}
                 first += n_candidates
             if this is None:
                 sample = samples.of_next_round()
                 shares_terms = n_targets > 1 and sample.task.loss.is_classifier
                 of_search = of_round.part(1 - FOR_SHARING) if shares_terms else of_round
-                this = _search_once(candidates, sample, first, budget.terms, of_search, starts)
+                this = _search_once(candidates, sample, first, budget.terms, of_search, of_bumps | starts)
+                of_bumps = {name: point for name, point in this.points.items() if isinstance(point, KernelPoint)}
                 if shares_terms and not this.ended:
                     this = _with_shared_terms(this, candidates, sample, of_round)
 
@@ -479,18 +518,36 @@ def search_in_rounds(
         losses_of_empty += this.losses_of_empty
         rounds.append(this.points)
         kept, best = _those_in_question(rounds, _names(kept), errors)
+        beside = _beside_bumps(kept, rounds)
 
     kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
         candidates=[kinds[of][m] for of, m in some],
         points=[[points[name] for name in some] for points in _rounds_of(kind, rounds)], losses=best[kind],
-        losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended,
+        losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended, kinds=kinds, rounds=_rounds_of(kind, rounds),
     )  # fmt: skip
 
 
 def _names(kept: Mapping[int, Sequence[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Return the names of the candidates of all kinds in question, each once, simplest first."""
     return sorted(set().union(*kept.values()))
+
+
+def _beside_bumps(
+    kept: Mapping[int, Sequence[tuple[int, int]]], rounds: Sequence[Mapping[tuple[int, int], PathPoint]]
+) -> set[tuple[int, int]]:
+    """Return the names of the candidates that are searched on where kernel ridge is kept: those to which it adds, and the best.
+
+    In a race others may gain more by all rows than bumps do.
+    """
+    names = set()
+    for kind, some in kept.items():
+        of_bumps = [rounds[-1][name] for name in some if name in rounds[-1] and rounds[-1][name].is_large]
+        if of_bumps:
+            names |= {point.base for point in of_bumps if point.base is not None}
+            others = [{name: point for name, point in points.items() if not point.is_large} for points in rounds]
+            names |= set(best_mean(others, kind)[0])
+    return names
 
 
 def _kinds_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -> dict[int, tuple[Any, ...]]:
@@ -515,12 +572,14 @@ def _kinds_of_few(points: Mapping[tuple[int, int], PathPoint], is_alone: bool) -
 def _with_shared_terms(this: Round, candidates: Mapping[Any, Candidate], sample: Sample, effort: Effort) -> Round:
     """Return what a round has found on a sample, with terms that all classes share where these predict better.
 
-    Linear functions are left as they are: their penalty is one on squares already, of as many terms as there are inputs.
+    Linear functions are left as they are: their penalty is one on squares already, of as many terms as there are inputs. So is
+    kernel ridge.
     """
     points, ended = dict(this.points), False
     for name, point in this.points.items():
         candidate = candidates[name]
-        if point.n_terms and not (isinstance(candidate.dictionary, LinearFunctions) or ended or effort.is_spent):
+        is_left = point.is_large or isinstance(candidate.dictionary, LinearFunctions)
+        if point.n_terms and not (is_left or ended or effort.is_spent):
             task = sample.task.with_encodings(candidate.encodings)
             points[name], ended = with_shared_terms(point, task, sample, candidate.options, effort)
     return replace(this, points=points, ended=ended)
@@ -581,6 +640,16 @@ def _search_once(
             break
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         of_path, fits = effort.part(share), None
+        if isinstance(candidate, KernelRidge):
+            with ends_at(of_path.deadline):
+                points[name], drawn = candidate.best_point(
+                    sample, max(k, first), of_path, points, (starts or {}).get(name)
+                )
+                n_drawn += drawn
+                of_path.note_finished()
+            if name not in points:
+                effort.note_cut("searches")
+            continue
         with ends_at(of_path.deadline if points else NEVER):  # there must be one point
             fits = candidate.make_fits(sample.task.with_encodings(candidate.encodings), max(k, first))
         if fits is None:
@@ -709,24 +778,41 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
     candidates, points, ended = found.candidates, found.points, found.ended
     if candidates[0].is_constant:  # all rounds have found the same
         points = points[:1]
+    fitted, pairs = {}, [(k, m) for m in range(len(candidates)) for k in range(len(points))]
+    bases = {(k, m): points[k][m].base for k, m in pairs if isinstance(candidates[m], KernelRidge) and points[k][m].base}
     encodings = None
     if candidates[0].encodings is not None:
-        encodings = np.unique(np.concatenate([candidate.encodings for candidate in candidates]))
-    models, n = [], len(candidates) * len(points)
-    for m, candidate in parts(list(enumerate(candidates))):
-        of_candidate = task.with_encodings(candidate.encodings)
-        for k, of_round in parts(list(enumerate(points))):
-            of_model, fits = effort.part(1 / (n - len(models))), None
+        encodings = np.unique(np.concatenate([each.encodings for each in (*candidates, *map(found.candidate, bases.values()))]))
+
+    def fit_of(candidate, k, point):
+        """Return the model of a candidate, fitted to all rows from the point of round k."""
+        nonlocal ended
+        of_candidate, of_model, fits = task.with_encodings(candidate.encodings), effort.part(1 / len(pairs)), None
+        if (id(candidate), k) not in fitted:
             with ends_at(of_model.deadline):
-                if not (of_model.is_late or of_round[m].is_shared):
+                if not (of_model.is_late or point.is_shared):
                     fits = candidate.make_fits(of_candidate, k)
-            if of_round[m].is_shared:
-                model, stops = share_again(of_round[m], of_candidate, candidate.options, not ended, of_model)
+            if point.is_shared:
+                fitted[id(candidate), k], stops = share_again(point, of_candidate, candidate.options, not ended, of_model)
             else:
-                model, stops = fit_again(fits, of_candidate, of_round[m], tol, not ended, of_model)
-            models.append(model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage))
+                fitted[id(candidate), k], stops = fit_again(fits, of_candidate, point, tol, not ended, of_model)
             ended |= stops
-    return merge_linear_functions(mean_of(models)), ended
+        return fitted[id(candidate), k]
+
+    models = []
+    for m, candidate in parts(list(enumerate(candidates))):
+        if isinstance(candidate, KernelRidge):
+            under = [
+                fit_of(found.candidate(bases[k, m]), k, found.rounds[k][bases[k, m]]) if (k, m) in bases else None
+                for k in range(len(points))
+            ]
+            models += [(each, found.candidate(bases[k, m]).encodings) for k, each in enumerate(under) if each is not None]
+            models += [(each, candidate.encodings) for each in candidate.models(task, [of[m] for of in points], under, effort)]
+            continue
+        models += [(fit_of(candidate, k, of_round[m]), candidate.encodings) for k, of_round in parts(list(enumerate(points)))]
+    if encodings is not None:
+        models = [(widen_encodings(model, of_model, encodings, task.stage), of_model) for model, of_model in models]
+    return merge_linear_functions(mean_of([model for model, _ in models], len(pairs))), ended
 
 
 def fit_again(
@@ -802,18 +888,18 @@ class StoppedFit:
 # The mean of models
 
 
-def mean_of(models: Sequence[SparseModel]) -> SparseModel:
-    """Return the model whose prediction is the mean of what these models predict; a term that several have is one term."""
-    if len(models) == 1:
+def mean_of(models: Sequence[SparseModel], n: int) -> SparseModel:
+    """Return the model that predicts the sum of what these models predict, over n; a term that several have is one term."""
+    if len(models) == n == 1:
         return models[0]
     every = np.concatenate([model.support for model in models])
     support, first, place = np.unique(every, return_index=True, return_inverse=True)
     coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
     features, start = models[0].features, 0
     for k, model in enumerate(models):
-        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
+        coef[..., place[start : start + len(model.support)]] += model.coef / n
         features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
-    b = sum(model.intercept / len(models) for model in models)
+    b = sum(model.intercept / n for model in models)
     infos = [model.info for model in models]
     info = replace(
         infos[0],
@@ -875,7 +961,16 @@ def drop_terms(
 
     worth : what dropping terms may add to the mean loss, in the unit of the first target
     looked_at : of more terms, this number, the ones that vary most, may stay
+
+    Bumps at rows all stay: some of them with other coefficients may predict the same at these rows, and not between.
     """
+    if not len(model.support):
+        return model
+    are_bumps = [np.full(len(block), isinstance(block, BumpBlock)) for block in model.features.blocks]
+    bumps = model.features.from_blocks(np.concatenate(are_bumps))
+    if bumps.any():
+        rest = drop_terms(terms_of(model, ~bumps), task, worth, max_terms - np.count_nonzero(bumps), looked_at, rng)
+        return mean_of([rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept)], 1)
     rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
@@ -892,6 +987,12 @@ def with_mixed_rows(rows: Rows, weight: np.ndarray, rng: np.random.Generator) ->
     one, other = np.arange(n) % rows.n_rows, rng.choice(rows.n_rows, n, p=weight / weight.sum())
     mixed = np.where(rng.random((n, X.shape[1])) < MIXED, X[other], X[one])
     return rows.on_same_threads(np.concatenate([X, mixed])), np.concatenate([weight, weight[one] / MIXED_A_ROW])
+
+
+def terms_of(model: SparseModel, some: np.ndarray) -> SparseModel:
+    """Return the model of some of its terms, given by a mask."""
+    features = model.features.take(np.flatnonzero(some))
+    return replace(model, coef=model.coef[..., some], support=model.support[some], features=features)
 
 
 def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:

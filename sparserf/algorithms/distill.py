@@ -1,0 +1,287 @@
+"""Distill any function of rows, a large model say, into a sparse model.
+
+`distill` is four steps: it makes more rows in the manner of X (`columns/made_rows.py`), asks the teacher for the values of all
+of them, fits `sparse_rf` to these values, and compares model and teacher on rows of X that were kept apart.
+
+Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be met as nearly as values
+can be. (The log loss with the probabilities as weights of labels would take the labels for noise, and stop early.)
+
+C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._base.calls import checks_call
+from .._base.checks import (
+    as_array,
+    as_real,
+    check_callable,
+    check_integer,
+    check_real,
+    check_rng,
+    check_sample_weight,
+    is_sparse,
+)
+from .._base.deadline import check_time_limit
+from .._base.random import draw_rows
+from .._base.threads import check_workers, single_threaded_blas
+from ..columns.made_rows import draw_sources, take_cells
+from ..columns.table import Table, is_frame
+from ..columns.targets import as_labels
+from ..losses import LOSSES, check_loss
+from ..model import ConvergenceWarning
+from .sparse_rf import sparse_rf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from .._base.types import MatrixLike, Seed
+    from ..columns.table import Categorical
+    from ..losses import LossLike
+    from ..model import Callback, SparseModel
+
+# By default as many rows are made as make this number with those of X.
+MADE_ROWS = 12_000
+# The teacher is asked for at most this number of rows at once.
+BATCH = 10_000
+# Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
+ROUNDING = 1e-4
+# Smaller probabilities count as this one.
+LEAST_PROBABILITY = 1e-3
+# The losses that may be given by name.
+FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifier)
+
+
+@checks_call
+def distill(
+    teacher: Callable[[Any], ArrayLike], X: MatrixLike, *, max_terms: int = 1_000, n_made: int | None = None,
+    classes: ArrayLike | None = None, loss: LossLike = "squared", test_size: float = 0.1, categorical: Categorical = None,
+    max_order: int | None = None, n_models: int | None = 1, effort: float = 1.0, time_limit: float | None = None,
+    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
+) -> SparseModel:  # fmt: skip
+    r"""Distill a teacher, any function from rows to values, into a sparse model, and tell how near that came to it.
+
+    The teacher may be a Gaussian process, boosted trees, a network, or the mean of many models: what is too large or too slow
+    to ship. It is asked for the values of the rows of X and of more rows that are made in their manner, so that few rows are
+    enough; y is not needed. What comes back is a model like any other: it has formulas, Shapley values, and exports.
+
+    Parameters
+    ----------
+    teacher : function
+        It is called with rows as X has them, a data frame or an array with the same columns, at most 10,000 at once, and
+        returns an array of their values of shape (n_rows,), or (n_rows, n_outputs) for several values of a row: most often it
+        is ``other.predict``. Where `classes` are given it returns probabilities: those of the second class, (n_rows,), or of
+        each class, (n_rows, n_classes), as ``other.predict_proba``. It should have no randomness.
+    X : data frame or dense array of shape (n_samples, n_features)
+        Rows as the teacher will meet them, such as those it was fitted to; in memory. NaN and strings are passed on.
+    max_terms : int, default 1,000
+        The most terms of the model. It has fewer where more do not bring it nearer to the teacher.
+    n_made : int or None, default None
+        The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a
+        row of X or of one of its thirty nearest, at random.
+    classes : array of shape (n_classes,) or None, default None
+        The labels of the classes, ascending, in the order of their probabilities: ``other.classes_``. None: the teacher returns
+        values.
+    loss : str or `sparserf.losses.Loss`, default "squared"
+        For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, for positive values whose ratios matter.
+    test_size : float, default 0.1
+        The share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or fitted
+        to them.
+    categorical : sequence of names, of indices, or a mask; or None, default None
+        As in `sparse_rf`.
+    max_order, effort, time_limit, workers, callback, verbose
+        As in `sparse_rf`, whose fit they are for. Making rows and asking the teacher is not within `time_limit`.
+    n_models : int or None, default 1
+        The rounds of searches of `sparse_rf`, which there is the mean of several searches by default (None).
+    sample_weight : array of shape (n_samples,) or None, default None
+        Nonnegative weights of the rows of X. A made row has the mean of those its cells are from.
+    rng : None, int or numpy.random.Generator, default None
+        Seed of the rows that are made and kept apart, and of the fit.
+
+    Returns
+    -------
+    SparseModel
+        `info.fidelity` is the share of the teacher's variance that the model gives, on the rows kept apart:
+
+        .. math:: 1 - \sum_i s_i |f(x_i) - t(x_i)|^2 / \sum_i s_i |t(x_i) - \bar t|^2
+
+        for predictions f of the model and t of the teacher, or their probabilities of classes: 1 where they are the same. It
+        says nothing of how right the teacher is. With `classes` the model is a classifier, of the loss "logistic" for two
+        classes, else "multinomial". `info.cut` tells what the work or time of the fit did not allow.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is out of its range or of another type; the teacher is no function, or returns something else than a finite
+        number, or probabilities, for each row.
+
+    Warns
+    -----
+    TimeLimitWarning
+        As `sparse_rf`. There is no ConvergenceWarning, since `fidelity` tells how near the model came.
+
+    See Also
+    --------
+    prune : A SparseModel in fewer of its terms.
+    sparse_rf : The fit, to a target.
+
+    Notes
+    -----
+    A model of fidelity r in place of its teacher has a mean squared error of at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2`,
+    where E is that of the teacher, and V the variance of the teacher's values, on the same rows.
+
+    Where the teacher was fitted to X itself, it may be otherwise in these rows than anywhere near them (a forest of labels
+    nearly repeats them there), and a fidelity on them is too low: give other rows, which need no y.
+
+    Probabilities are fitted by the squared loss of their log-odds; those of more than two classes by that of their logarithms,
+    less the mean of these. A probability below 0.001 counts as 0.001.
+
+    Time: that of asking the teacher for the rows of X and the made ones, and of `sparse_rf` for these. Memory: that of these.
+
+    References
+    ----------
+    C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
+
+    Examples
+    --------
+    >>> import numpy as np, sparserf as srf
+    >>> X = np.random.default_rng(0).uniform(-2, 2, (300, 2))
+    >>> teacher = lambda X: np.sin(3 * X[:, 0]) * X[:, 1]  # or the predict of any model
+    >>> model = srf.distill(teacher, X, max_terms=50, n_made=2000, rng=0)
+    >>> len(model.features) <= 50, model.info.fidelity > 0.98
+    (True, True)
+    """
+    if not callable(teacher):
+        hint = f"{type(teacher).__name__}.predict" if hasattr(teacher, "predict") else "model.predict"
+        raise TypeError(f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}")
+    max_terms, rng, loss = check_integer("max_terms", max_terms, 1), check_rng(rng), check_loss(loss, FOR_VALUES)
+    n_made = None if n_made is None else check_integer("n_made", n_made, 0)
+    test_size = check_real("test_size", test_size, 0, strict=True)
+    if test_size >= 1:
+        raise ValueError(f"test_size must be below 1, got {test_size}")
+    labels = None if classes is None else _check_classes(classes, loss)
+    for name, value in (("max_order", max_order), ("n_models", n_models)):
+        if value is not None:
+            check_integer(name, value, 1)
+    check_real("effort", effort, 0, strict=True)
+    check_time_limit(time_limit)
+    check_workers(workers)
+    check_callable("callback", callback)
+    if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
+        raise TypeError(f"X must be a data frame or a dense array in memory, got {type(X).__name__}")
+    X = X if is_frame(X) else as_array("X", X)
+    numbers, table = Table.learn(X, categorical)
+    weight = check_sample_weight(sample_weight, len(numbers))
+    fitted, kept = _keep_apart(np.flatnonzero(weight), test_size, rng)
+
+    # Make rows in the manner of the others.
+    n_made = max(0, MADE_ROWS - len(fitted)) if n_made is None else n_made
+    is_category = np.array([levels is not None for levels in table.levels])
+    with single_threaded_blas():
+        made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
+    sources = np.concatenate([np.repeat(fitted[:, None], len(is_category), axis=1), made])
+    rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
+
+    # Ask the teacher; the rows kept apart come first, since they are few.
+    values = _ask(teacher, take_cells(X, kept), labels, kept)
+    targets = _ask(teacher, rows, labels, fitted)
+    if targets.shape[1:] != values.shape[1:]:
+        raise ValueError(f"teacher must return as many values for each row, got {values.shape[1:]} and {targets.shape[1:]}")
+
+    # Fit the model to its values.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        model = sparse_rf(
+            rows, targets if labels is None else _log_odds(targets), loss=loss, max_terms=max_terms, categorical=categorical,
+            max_order=max_order, n_models=n_models, effort=effort, time_limit=time_limit, sample_weight=weights, rng=rng,
+            workers=workers, callback=callback, verbose=verbose,
+        )  # fmt: skip
+    if labels is not None:
+        name, link = ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
+        model = replace(model, loss=name, classes=labels, link=link)
+
+    # Compare both on the rows kept apart.
+    answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, kept), workers)
+    return replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[kept])))
+
+
+def _check_classes(classes, loss):
+    """Return the labels of the classes as an array."""
+    if loss.name != "squared":
+        raise ValueError(f"loss must be 'squared' for probabilities of classes, got {loss.name!r}")
+    labels = as_labels(classes)
+    if labels.ndim != 1 or len(labels) < 2 or not (labels[:-1] < labels[1:]).all():
+        raise ValueError(f"classes must be labels in ascending order, at least two, got {classes!r}")
+    return labels
+
+
+def _keep_apart(there, share, rng):
+    """Return (the rows to fit, the rows kept apart), of the indices of rows that count."""
+    if len(there) < 3:
+        raise ValueError(f"X must have at least 3 rows of positive weight, got {len(there)}")
+    n = min(max(2, round(share * len(there))), len(there) - 1)
+    is_kept = np.zeros(len(there), bool)
+    is_kept[draw_rows(len(there), n, rng)] = True
+    return there[~is_kept], there[is_kept]
+
+
+def _ask(teacher, rows, labels, index):
+    """Return the teacher's values of rows: (n_rows,) or (n_rows, n_outputs); the probabilities of all classes if there are any.
+
+    index : the places in X of the first rows; others are made
+    """
+    n = len(rows)
+    batches = [np.arange(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
+    some = [as_real("teacher's values", teacher(take_cells(rows, batch))) for batch in batches]
+    for batch, values in zip(batches, some, strict=True):
+        if values.ndim not in (1, 2) or len(values) != len(batch) or values.shape[1:] != some[0].shape[1:]:
+            raise ValueError(f"teacher must return a value for each row, or a line, got shape {values.shape} for {len(batch)}")
+    values = np.concatenate(some).astype(np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    _check_each(np.isfinite(values), "a finite value", values, index)
+    return values if labels is None else _check_probabilities(values, labels, index)
+
+
+def _check_probabilities(p, labels, index):
+    """Return the probabilities of all classes, (n_rows, n_classes), which sum to 1."""
+    _check_each((p >= -ROUNDING) & (p <= 1 + ROUNDING), "probabilities", p, index)
+    p = np.clip(np.column_stack([1 - p, p]) if p.ndim == 1 else p, 0.0, 1.0)
+    if p.shape[1] != len(labels):
+        raise ValueError(f"teacher must return the probabilities of {len(labels)} classes, got those of {p.shape[1]}")
+    total = p.sum(axis=1)
+    _check_each(np.abs(total - 1) <= len(labels) * ROUNDING, "probabilities of sum 1", p, index)
+    return p / total[:, None]
+
+
+def _log_odds(p):
+    """Return the log-odds of two classes, (n_rows,), or the logarithms of more less their mean, (n_rows, n_classes)."""
+    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
+    return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
+
+
+def _check_each(is_right, what, values, index):
+    """Raise ValueError, which names the row, unless all values are right."""
+    wrong = np.flatnonzero(~is_right.reshape(len(values), -1).all(axis=1))
+    if len(wrong):
+        row = int(wrong[0])
+        where = f"row {index[row]} of X" if row < len(index) else "a made row"
+        raise ValueError(f"teacher must return {what} for each row, got {values[row]} for {where} and {len(wrong) - 1} more")
+
+
+def _explained(values, answers, weight):
+    """Return the share of the variance of the values that the answers give; of constant values 1 where they are met, else 0."""
+    values, answers = values.reshape(len(values), -1), np.asarray(answers, np.float64).reshape(len(values), -1)
+    share = weight / weight.sum()
+    variance = float((share @ (values - share @ values) ** 2).sum())
+    change = float((share @ (answers - values) ** 2).sum())
+    return 1 - change / variance if variance > 0 else float(change == 0)

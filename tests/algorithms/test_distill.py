@@ -1,0 +1,193 @@
+"""distill: what it tells of the model is true of rows that the model has not seen, and it asks the teacher as it says."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import softmax
+
+import sparserf as srf
+from sparserf import distill
+
+FEW = {"n_made": 200, "effort": 0.02, "rng": 0}  # enough for these teachers, in a second
+X = np.random.default_rng(0).uniform(-2, 2, (150, 3))
+
+
+def waves(X):
+    """Return a sum of cosines."""
+    return np.cos(2 * X[:, 0]) + 2 * np.cos(X[:, 1] - X[:, 2] + 1)
+
+
+def chances(X):
+    """Return the probabilities of three classes."""
+    return softmax(np.column_stack([X[:, 0], X[:, 1] ** 2, 2 * np.sin(X[:, 0])]), axis=1)
+
+
+class Asked:
+    """A teacher that remembers the rows that it was asked for."""
+
+    def __init__(self, teacher):
+        self.teacher, self.rows = teacher, []
+
+    def __call__(self, X):
+        self.rows.append(X)
+        return self.teacher(X)
+
+
+def test_a_sum_of_cosines_is_recovered():
+    model = distill(waves, X, n_made=1000, max_terms=40, effort=0.1, rng=0)
+    new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
+    assert len(model.features) <= 40
+    assert np.mean((model.predict(new) - waves(new)) ** 2) < 1e-3 * waves(new).var()
+    assert model.info.fidelity > 0.999
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fidelity_is_that_of_the_rows_kept_apart(weighted):
+    teacher, weight = Asked(waves), np.random.default_rng(0).integers(0, 4, len(X)) if weighted else None
+    model = distill(teacher, X, sample_weight=weight, test_size=0.2, **FEW)
+    kept, rest = teacher.rows[0], np.concatenate(teacher.rows[1:])
+    index = np.flatnonzero((X[:, None] == kept).all(axis=2).any(axis=1))
+    s = np.ones(len(kept)) if weight is None else weight[index]
+    assert len(index) == len(kept) == round(0.2 * (len(X) if weight is None else np.count_nonzero(weight)))
+    assert s.min() > 0
+    assert not np.isin(kept, rest).any()  # no cell of theirs was fitted to
+    t, f = waves(kept), model.predict(kept)
+    mean = np.average(t, weights=s)
+    assert model.info.fidelity == pytest.approx(1 - (s @ (f - t) ** 2) / (s @ (t - mean) ** 2), rel=1e-12)
+
+
+def test_fidelity_of_several_values_and_of_probabilities():
+    for teacher, more in ((lambda X: X[:, :2] ** 2, {}), (chances, {"classes": range(3)})):
+        asked = Asked(teacher)
+        model = distill(asked, X, **more, **FEW)
+        t = teacher(asked.rows[0])
+        f = (model.predict_proba if more else model.predict)(asked.rows[0])
+        assert f.shape == t.shape
+        assert model.info.fidelity == pytest.approx(1 - ((f - t) ** 2).sum() / ((t - t.mean(axis=0)) ** 2).sum(), rel=1e-12)
+
+
+def test_two_classes():
+    p = lambda X: 1 / (1 + np.exp(-2 * waves(X)))  # noqa: E731
+    of_second = distill(p, X, classes=["no", "yes"], **FEW)
+    of_both = distill(lambda X: np.column_stack([1 - p(X), p(X)]), X, classes=[0, 1], **FEW)
+    assert of_second.classes.tolist() == ["no", "yes"]
+    assert of_both.classes.tolist() == [0, 1]
+    np.testing.assert_array_equal(of_second.predict_proba(X), of_both.predict_proba(X))
+    assert of_second.info.fidelity > 0.9
+    assert np.mean((of_second.predict(X) == "yes") == (p(X) > 0.5)) > 0.9
+
+
+def test_probabilities_of_three_classes_in_the_order_of_the_labels():
+    model = distill(chances, X, classes=["a", "b", "c"], **FEW)
+    assert model.classes.tolist() == ["a", "b", "c"]
+    assert np.abs(model.predict_proba(X) - chances(X)).mean() < 0.1
+    assert model.info.fidelity > 0.9
+
+
+def test_few_terms_and_inputs():
+    model = distill(waves, X, max_terms=5, max_order=1, **FEW)
+    assert 0 < len(model.features) <= 5
+    assert all("," not in name for name in model.features.names())
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_reach_the_teacher_as_they_are(frame):
+    words = np.random.default_rng(0).choice(["u", "v"], len(X))
+    F = frame({"a": X[:, 0], "b": np.where(X[:, 1] > 1.5, None, X[:, 1]).astype(float), "c": words})
+
+    def teacher(F):
+        assert type(F) is frame
+        assert list(F.columns) == ["a", "b", "c"]
+        b = F["b"].to_numpy()
+        return F["a"].to_numpy() + np.where(np.isnan(b), 1.0, b) * (F["c"].to_numpy() == "u")
+
+    model = distill(teacher, F, **FEW)
+    assert model.info.fidelity > 0.9
+    assert model.predict(F).shape == (len(X),)
+
+
+def test_the_teacher_is_asked_for_some_rows_at_once():
+    teacher = Asked(waves)
+    distill(teacher, X, **FEW | {"n_made": 10_000})
+    assert [len(rows) for rows in teacher.rows] == [15, 10_000, 135]
+
+
+def test_no_made_rows():
+    teacher = Asked(waves)
+    distill(teacher, X, **FEW | {"n_made": 0})
+    rows = np.concatenate(teacher.rows)
+    np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(X, axis=0))
+
+
+def test_same_seed_same_model():
+    one, two, other = (distill(waves, X, workers=workers, **FEW | {"rng": rng}) for workers, rng in ((1, 3), (2, 3), (1, 4)))
+    np.testing.assert_array_equal(one.coef, two.coef)
+    assert one.info == two.info
+    assert one.info != other.info
+
+
+def test_fidelity_is_saved(tmp_path):
+    model = distill(waves, X, **FEW)
+    model.save(tmp_path / "model.npz")
+    assert srf.load(tmp_path / "model.npz").info == model.info
+    assert srf.prune(model, X, max_terms=1).info.fidelity is None
+
+
+class Other:
+    def predict(self, X):
+        return waves(X)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "more", "error", "words"),
+    [
+        (Other(), {}, TypeError, "teacher must be a function .* such as Other.predict"),
+        (None, {}, TypeError, "teacher must be a function"),
+        (lambda X: 0.0, {}, ValueError, r"teacher must return a value for each row, or a line, got shape \(\)"),
+        (lambda X: X[1:, 0], {}, ValueError, r"got shape \(14,\) for 15"),
+        (lambda X: X[:, :, None], {}, ValueError, "teacher must return a value for each row"),
+        (lambda X: ["a"] * len(X), {}, TypeError, "teacher's values must hold real numbers"),
+        (lambda X: np.where(X[:, 0] == X[7, 0], np.nan, 0), {"n_made": 0}, ValueError, "got nan for row .* of X"),
+        (lambda X: 2 * np.ones(len(X)), {"classes": [0, 1]}, ValueError, "teacher must return probabilities .* got 2.0 for"),
+        (lambda X: chances(X) / 2, {"classes": "abc"}, ValueError, "classes must be one column of labels|classes"),
+        (lambda X: chances(X) / 2, {"classes": [1, 2, 3]}, ValueError, "probabilities of sum 1"),
+        (chances, {"classes": [0, 1]}, ValueError, "teacher must return the probabilities of 2 classes, got those of 3"),
+        (chances, {"classes": [2, 1, 0]}, ValueError, "classes must be labels in ascending order"),
+        (waves, {"classes": [0, 1], "loss": "huber"}, ValueError, "loss must be 'squared' for probabilities"),
+        (waves, {"loss": "logistic"}, ValueError, "loss must be one of"),
+        (waves, {"n_made": -1}, ValueError, "n_made must be at least 0, got -1"),
+        (waves, {"max_terms": 0}, ValueError, "max_terms must be at least 1, got 0"),
+        (waves, {"test_size": 1.0}, ValueError, "test_size must be below 1"),
+        (waves, {"test_size": 0}, ValueError, "test_size must be finite and > 0"),
+        (waves, {"sample_weight": np.eye(150)[0]}, ValueError, "X must have at least 3 rows of positive weight, got 1"),
+    ],
+)
+def test_errors_name_what_is_wrong(teacher, more, error, words):
+    with pytest.raises(error, match=words):
+        distill(teacher, X, **FEW | more)
+
+
+@pytest.mark.parametrize("rows", [csr_array(X), iter(X), None])
+def test_rows_that_are_no_table(rows):
+    with pytest.raises(TypeError, match="X must be a data frame or a dense array in memory, got"):
+        distill(waves, rows, **FEW)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_order": 0}, {"n_models": 0}, {"effort": 0}, {"time_limit": -1}, {"workers": 0}, {"callback": 1}, {"rng": "a"}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_arguments_are_checked_before_the_teacher_is_asked(wrong):
+    teacher = Asked(waves)
+    with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
+        distill(teacher, X, **FEW | wrong)
+    assert teacher.rows == []
+
+
+def test_a_row_for_which_the_teacher_fails_is_named():
+    bad = 77
+    with pytest.raises(ValueError, match=f"got nan for row {bad} of X"):
+        distill(lambda Z: np.where((Z == X[bad]).all(axis=1), np.nan, Z[:, 0]), X, **FEW)
