@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 MOST_LOOKED_AT = 3_000
 # The number of rows that are looked at, evenly spaced: for each of these terms, and at least in all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
+# The coefficients of bumps are held near those of the model, by a penalty of this share of the variance of a bump on the square
+# of the difference: many narrow bumps around rows fit any values there, whatever they are elsewhere.
+RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
 # A feature whose variance is less than this share of its mean square is a constant.
@@ -195,6 +198,7 @@ def pruned(
     is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
     features = model.features.take(np.flatnonzero(is_large))
     m, G, r = _moments(rows, features, h)
+    G[np.diag_indices_from(G)] *= 1 + RIDGE * features.is_local
     large, size = _divide_by_unit(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
     if not is_large.all():  # add what the terms that are not looked at contribute to f

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.checks import check_indices, check_names
 from ..rows import read_rows
-from .blocks import FeatureBlock
+from .blocks import BumpBlock, FeatureBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -195,6 +195,12 @@ class FeatureSet:
         """A mask of the features that are cosines or sines."""
         periodic = [np.full(len(block), block.is_periodic) for block in self.blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
+
+    @property
+    def is_local(self) -> np.ndarray:
+        """A mask of the features that are bumps."""
+        local = [np.full(len(block), isinstance(block, BumpBlock)) for block in self.blocks]
+        return self.from_blocks(np.concatenate([np.zeros(0, bool), *local]))
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
         """Return these features with an angle added to the phase of each that is a cosine or sine."""

@@ -124,6 +124,7 @@ def test_the_chosen_terms_are_fitted_to_all_rows(rng, monkeypatch):
     monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
     kinds_of = _search.kinds_of
     monkeypatch.setattr(_search, "kinds_of", lambda *args: [kinds_of(*args)[-1][:1]])  # instead of the mean of several views
+    monkeypatch.setattr(_search, "may_have_bumps", lambda *args: False)
     model = sparse_rf(X, y, features="auto", sample_weight=weight, n_models=1, rng=0)
     again = sparse_rf(X, y, alpha=model.info.alpha, features=model.features, sample_weight=weight, tol=1e-8)
     above = model.info.objective[-1] - again.info.objective[-1]
@@ -818,3 +819,9 @@ def test_the_loss_of_an_unknown_row_is_the_mean_over_the_labels(rng):
     for loss in (srf.losses.Logistic(), srf.losses.Multinomial()):
         expected = np.mean([loss.value(z[:1], y) for y in (-1.0, 1.0)], axis=0)
         np.testing.assert_allclose(loss.of_unknown_row(z[:1], 0.0), expected)
+
+
+@pytest.mark.parametrize(("max_terms", "terms"), [(50, 2000), (4000, 4000), (8000, 8000)])
+def test_paths_go_on_to_max_terms(max_terms, terms):
+    budget = _budget.Budget.from_effort(1.0, 20_000, None).with_terms(max_terms)
+    assert budget.terms == terms and budget.pruned >= 1.25 * terms

@@ -85,6 +85,10 @@ class Budget:
         n_models, fewest = OF_FEW if n_rows <= FEW_SEARCH_ROWS else OF_MORE
         return cls(rows, terms, 5 * terms // 4, n_models * left, fewest * min(1.0, left), rounds, effort, candidates)
 
+    def with_terms(self, max_terms: int) -> Self:
+        """Return the budget of a call that may return so many terms: paths go on to as many, where that is more."""
+        return replace(self, terms=max(self.terms, max_terms), pruned=max(self.pruned, 5 * max_terms // 4))
+
     def some_of(self, candidates: Sequence[T]) -> list[T]:
         """Return the candidates of the last kind that are tried: all, or their share of the first ones and the last."""
         n = max(1, round(len(candidates) * self.candidates))

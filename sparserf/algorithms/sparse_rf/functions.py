@@ -108,10 +108,11 @@ def sparse_rf(
         "auto": a dictionary that learns, of cosines of any bandwidth and number of inputs. Three quarters of each batch are
         variations of the features in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled); each
         kind of variation has the share in which it succeeds, and each cosine the phase that descends most. With alpha=None and
-        dense X a second dictionary has steps, signs of sums of few inputs. Of more than 1,024 inputs, features see those of
-        the largest variance. A name draws from a kernel as the paper does: "gaussian", "laplacian", "cauchy", "matern12",
-        "matern32", "matern52", "perceptron". A map (`Fourier`, `Perceptron`, `RandomNeurons`, `Linear`), or several with equal
-        shares, is drawn from; a FeatureSet is searched as it is.
+        dense X a second dictionary has steps, signs of sums of few inputs, and up to 5,000 rows may each get a bump,
+        exp(-sum_l m_l |x_l - c_l|) with the row as its center c, where that predicts held-out rows better. Of more than 1,024
+        inputs, features see those of the largest variance. A name draws from a kernel as the paper does: "gaussian",
+        "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron". A map (`Fourier`, `Perceptron`,
+        `RandomNeurons`, `Bumps`, `Linear`), or several with equal shares, is drawn from; a FeatureSet is searched as it is.
     gamma : float, None or "knn", default None
         Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"
@@ -160,7 +161,9 @@ def sparse_rf(
         drawn anew and, for "auto", has draws of its own. None: at least two rounds, or three for up to 5,000 rows; further
         rounds until the mean is over four models; one more where the best kind of model is uncertain (see Notes).
     max_terms : int or None, default None
-        The most terms of alpha=None; a term that classes share counts once. None: 2,000.
+        The most terms of alpha=None; a term that classes share counts once. None: 2,000, and a bump for each row where these
+        predict better. Searches go on to so many terms, if that is more, but to no more than half as many as rows that they
+        fit. Bumps are tried where there is room for 2,000 terms and a bump for each row.
     effort : float, default 1.0
         Time that alpha=None trades for accuracy, > 0. With 10, a search looks at 10^(1/2) times as many rows, where there are
         more than 16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: some 10 times the

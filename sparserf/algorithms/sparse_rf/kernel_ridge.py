@@ -331,7 +331,8 @@ class Trial:
 def learned_weights(trial: Trial) -> KernelChoice:
     """Return the kernel and the ridge that are best on few rows."""
     inputs, scale = inputs_that_vary(trial.task.rows, trial.task.weight, trial.task.stage)
-    best = trial.at_best_ridge(trial.fit(trial.in_unit(KernelChoice(inputs, np.ones(len(inputs))), 1 / scale[0])))
+    inputs, weights = (inputs, 1 / scale[0]) if len(inputs) else (np.zeros(1, np.intp), np.ones(1))
+    best = trial.at_best_ridge(trial.fit(trial.in_unit(KernelChoice(inputs, weights), weights)))
     for _ in range(MOST_LEARNED):
         new = trial.at_best_ridge(trial.fit(trial.in_unit(best.choice, trial.derivatives(best))))
         if not new.loss < best.loss:

@@ -35,7 +35,6 @@ from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import (
-    BumpBlock,
     LinearFunctions,
     RandomSteps,
     inputs_times,
@@ -51,7 +50,7 @@ from ...solvers.problem import Problem
 from ..fallback import with_fallbacks
 from ..prune import ROWS_A_TERM, pruned
 from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
-from .budget import FEW_SEARCH_ROWS, OF_FITS, OF_PRUNING, Budget, effort_of_searches
+from .budget import FEW_SEARCH_ROWS, MOST_TERMS, OF_FITS, OF_PRUNING, Budget, effort_of_searches
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .held_out import (
     FEW_OUTPUTS,
@@ -253,7 +252,8 @@ def choose_by_held_out_rows(
     """
     task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
     budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
-    max_terms = None if max_terms is None else check_integer("max_terms", max_terms, 1)
+    if max_terms is not None:
+        budget = budget.with_terms(check_integer("max_terms", max_terms, 1))
     strata = strata_of(task)
     if not isinstance(validation, float):
         validation = splits_of_task(validation, task, strata)
@@ -428,7 +428,7 @@ def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_ter
     It is not where `max_terms` leaves no room for a term for each row, or terms are to have few inputs.
     """
     n_rows = task.raw.n_rows
-    has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + budget.terms)
+    has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + MOST_TERMS)
     is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
     is_dense = options.learns and not task.raw.is_sparse
     return is_dense and is_smooth and task.offset is None and options.max_order is None and has_room and budget.candidates == 1
@@ -459,8 +459,9 @@ def search_in_rounds(
     n_candidates, has_race = sum(map(len, kinds[1:])), samples.n_rows > WORTH_A_RACE and len(kinds) > 2
 
     if n_targets > MANY_OUTPUTS and len(kinds) > 2:
-        # Search for a few of them first, without the candidates that cost more than cosines.
-        cheap = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind) if each.work <= 1}
+        # Search for a few of them first, without the candidates that cost more than cosines, and without bumps.
+        every = {(kind, m): each for kind, of_kind in enumerate(kinds) for m, each in enumerate(of_kind)}
+        cheap = {name: each for name, each in every.items() if each.work <= 1 and not isinstance(each, KernelRidge)}
         sample, start = samples.race(RACE_ROWS) if has_race else samples.of_next_round(), effort.time_left
         has_race = False
         with part(BY_FEW):
@@ -888,8 +889,12 @@ class StoppedFit:
 # The mean of models
 
 
-def mean_of(models: Sequence[SparseModel], n: int) -> SparseModel:
-    """Return the model that predicts the sum of what these models predict, over n; a term that several have is one term."""
+def mean_of(models: Sequence[SparseModel], n: int | None = None) -> SparseModel:
+    """Return the model that predicts the mean of what these models predict; a term that several have is one term.
+
+    n : the number by which their sum is divided; None: that of the models
+    """
+    n = len(models) if n is None else n
     if len(models) == n == 1:
         return models[0]
     every = np.concatenate([model.support for model in models])
@@ -966,8 +971,7 @@ def drop_terms(
     """
     if not len(model.support):
         return model
-    are_bumps = [np.full(len(block), isinstance(block, BumpBlock)) for block in model.features.blocks]
-    bumps = model.features.from_blocks(np.concatenate(are_bumps))
+    bumps = model.features.is_local
     if bumps.any():
         rest = drop_terms(terms_of(model, ~bumps), task, worth, max_terms - np.count_nonzero(bumps), looked_at, rng)
         return mean_of([rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept)], 1)
@@ -975,7 +979,7 @@ def drop_terms(
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
     is_few = task.raw.n_rows <= min(FEW_SEARCH_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
-    if is_few and weight is task.weight and task.raw.in_memory and not task.raw.is_sparse:
+    if is_few and weight is task.weight and not task.raw.is_sparse:
         raw, weight = with_mixed_rows(task.raw, weight, rng)
         rows = raw.staged(model.features.stage, is_asked_often=True)
     return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
