@@ -130,12 +130,15 @@ class KernelRidge:
         unit = units_of(task)
         margins = [np.zeros(y.shape) if base is None else base_margins(task, base) / unit[:, None] for base in bases]
         effort.add_factor(len(X))
-        factor = Factor(bumps_at(X, choice).transform(X).astype(np.float64), s, choice.ridge)
+        K, loss = bumps_at(X, choice).transform(X).astype(np.float64), task.loss_of(task.targets[0])
+        factor, penalty = Factor(K, s, choice.ridge), curvature_bound(loss, len(y)) * choice.ridge / (2 * len(X))
         models, solved = [], {}
         for base, a in zip(bases, margins, strict=True):
             if id(base) not in solved:
-                c, b = factor.fit(y, a, task.loss_of(task.targets[0]), self.options.fit_intercept)
-                fit = KernelFit.from_solution(task, X, some, Solved(choice, 0, c, b, 0.0), points[0].first)
+                c, b = factor.fit(y, a, loss, self.options.fit_intercept)
+                f = c @ K
+                objective = float((s * loss.value(a + f + b[:, None], y)).sum()) / len(X) + penalty * float((c * f).sum())
+                fit = KernelFit.from_solution(task, X, some, Solved(choice, 0, c, b, objective), points[0].first)
                 alone = task if base is None else replace(task, centers=[0.0 * center for center in task.centers])
                 solved[id(base)] = model_of([fit], alone)
             models.append(solved[id(base)])
@@ -204,6 +207,11 @@ def bumps_at(centers: np.ndarray, choice: KernelChoice) -> FeatureSet:
     return FeatureSet([BumpBlock(1.0, weights, centers.astype(np.float64))], centers.shape[1])
 
 
+def curvature_bound(loss: Loss, n_targets: int) -> float:
+    """Return the largest curvature of the loss of a row: of the softmax twice that of one margin."""
+    return loss.smoothness * (2.0 if loss.is_joint and n_targets > 1 else 1.0)
+
+
 class Factor:
     """The Cholesky factor of K + ridge diag(1/s), in the precision of K, and solutions with it."""
 
@@ -233,7 +241,7 @@ class Factor:
         """Return (c, b) for targets y and margins a, (n_targets, n_rows)."""
         if loss.is_quadratic:
             return self.minimum(y - a, fit_intercept)[:2]
-        kappa = loss.smoothness * (2.0 if loss.is_joint and len(y) > 1 else 1.0)
+        kappa = curvature_bound(loss, len(y))
         here = ahead = a
         momentum, lowest, is_done = 1.0, np.inf, False
         for _ in range(repetitions):
@@ -383,12 +391,13 @@ class KernelFit:
         order, unit = np.argsort(which), units_of(task)
         which = which[order]
         w, b = unit[:, None] * c[:, order], unit * solved.b
-        return cls(bumps_at(X[which], solved.choice), first + places[which], w, b, solved.choice.ridge, solved.loss)
+        objective = in_units(solved.loss, float(unit[0]), task.loss.degree)
+        return cls(bumps_at(X[which], solved.choice), first + places[which], w, b, solved.choice.ridge, objective)
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return what is known of the fit."""
         return FitInfo(
-            n_iter=1, converged=True, objective=(in_units(self.objective, 1.0),), dual_gap=0.0, n_drawn=len(self.index),
+            n_iter=1, converged=True, objective=(self.objective,), dual_gap=0.0, n_drawn=len(self.index),
             n_nonzero=len(self.index), alpha=self.ridge,
         )  # fmt: skip
 

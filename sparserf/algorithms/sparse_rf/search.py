@@ -217,7 +217,7 @@ class Round:
 class Found:
     """What the rounds of searches have found.
 
-    candidates : the candidates of the best kind or simpler ones whose mean predicts best
+    names : the names of the candidates of the best kind or simpler ones whose mean predicts best
     points : for each round, the best point of the path of each of these candidates
     losses : for each round, the held-out losses of the mean of these points
     losses_of_empty : for each path, the held-out loss of the model without a term
@@ -227,14 +227,19 @@ class Found:
     rounds : for each round, the best point of each candidate, by its name
     """
 
-    candidates: list[Candidate]
+    names: Sequence[tuple[int, int]]
     points: list[list[PathPoint]]
     losses: list[HeldOutLosses]
     losses_of_empty: list[float]
     n_drawn: int
     ended: bool
-    kinds: Sequence[Sequence[Candidate]] = ()
-    rounds: Sequence[Mapping[tuple[int, int], PathPoint]] = ()
+    kinds: Sequence[Sequence[Candidate]]
+    rounds: Sequence[Mapping[tuple[int, int], PathPoint]]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """The candidates of these names."""
+        return [self.candidate(name) for name in self.names]
 
     def candidate(self, name: tuple[int, int]) -> Candidate:
         """Return a candidate by its name."""
@@ -523,7 +528,7 @@ def search_in_rounds(
 
     kind, some = next(iter(kept.items()))  # the simplest of those that may be the best
     return Found(
-        candidates=[kinds[of][m] for of, m in some],
+        names=some,
         points=[[points[name] for name in some] for points in _rounds_of(kind, rounds)], losses=best[kind],
         losses_of_empty=losses_of_empty, n_drawn=n_drawn, ended=ended, kinds=kinds, rounds=_rounds_of(kind, rounds),
     )  # fmt: skip
@@ -779,41 +784,49 @@ def fit_to_all_rows(found: Found, task: Task, tol: float, effort: Effort) -> tup
     candidates, points, ended = found.candidates, found.points, found.ended
     if candidates[0].is_constant:  # all rounds have found the same
         points = points[:1]
-    fitted, pairs = {}, [(k, m) for m in range(len(candidates)) for k in range(len(points))]
-    bases = {(k, m): points[k][m].base for k, m in pairs if isinstance(candidates[m], KernelRidge) and points[k][m].base}
+    pairs = [(k, m) for m in range(len(candidates)) for k in range(len(points))]
+    bases = {(k, m): points[k][m].base for k, m in pairs if points[k][m].is_large and points[k][m].base}
+    names = {(k, m): found.names[m] for k, m in pairs if not points[k][m].is_large} | bases
     encodings = None
     if candidates[0].encodings is not None:
         encodings = np.unique(np.concatenate([each.encodings for each in (*candidates, *map(found.candidate, bases.values()))]))
 
-    def fit_of(candidate, k, point):
-        """Return the model of a candidate, fitted to all rows from the point of round k."""
-        nonlocal ended
-        of_candidate, of_model, fits = task.with_encodings(candidate.encodings), effort.part(1 / len(pairs)), None
-        if (id(candidate), k) not in fitted:
-            with ends_at(of_model.deadline):
-                if not (of_model.is_late or point.is_shared):
-                    fits = candidate.make_fits(of_candidate, k)
-            if point.is_shared:
-                fitted[id(candidate), k], stops = share_again(point, of_candidate, candidate.options, not ended, of_model)
-            else:
-                fitted[id(candidate), k], stops = fit_again(fits, of_candidate, point, tol, not ended, of_model)
-            ended |= stops
-        return fitted[id(candidate), k]
+    def widened(model, candidate):
+        return model if encodings is None else widen_encodings(model, candidate.encodings, encodings, task.stage)
+
+    # The models of the candidates in the mean, and of those to which kernel ridge adds its bumps.
+    fitted, to_fit = {}, sorted({(k, name) for (k, _), name in names.items()})
+    for k, name in parts(to_fit):
+        candidate, of_model = found.candidate(name), effort.part(1 / (len(to_fit) - len(fitted)))
+        fitted[k, name], stops = fit_point_again(candidate, task, found.rounds[k][name], k, tol, not ended, of_model)
+        ended |= stops
 
     models = []
-    for m, candidate in parts(list(enumerate(candidates))):
+    for m, candidate in enumerate(candidates):
         if isinstance(candidate, KernelRidge):
-            under = [
-                fit_of(found.candidate(bases[k, m]), k, found.rounds[k][bases[k, m]]) if (k, m) in bases else None
-                for k in range(len(points))
-            ]
-            models += [(each, found.candidate(bases[k, m]).encodings) for k, each in enumerate(under) if each is not None]
-            models += [(each, candidate.encodings) for each in candidate.models(task, [of[m] for of in points], under, effort)]
-            continue
-        models += [(fit_of(candidate, k, of_round[m]), candidate.encodings) for k, of_round in parts(list(enumerate(points)))]
-    if encodings is not None:
-        models = [(widen_encodings(model, of_model, encodings, task.stage), of_model) for model, of_model in models]
-    return merge_linear_functions(mean_of([model for model, _ in models], len(pairs))), ended
+            under = [fitted.get((k, bases.get((k, m)))) for k in range(len(points))]
+            for k, bumps in enumerate(candidate.models(task, [of_round[m] for of_round in points], under, effort)):
+                model = widened(bumps, candidate)
+                models.append(model if under[k] is None else sum_of(widened(under[k], found.candidate(bases[k, m])), model))
+        else:
+            models += [widened(fitted[k, found.names[m]], candidate) for k in range(len(points))]
+    return merge_linear_functions(mean_of(models)), ended
+
+
+def fit_point_again(
+    candidate: Candidate, task: Task, point: PathPoint, search: int, tol: float, calls_back: bool, effort: Effort
+) -> tuple[SparseModel, bool]:  # fmt: skip
+    """Fit the terms of a point of a candidate to all rows; return as `fit_again`.
+
+    search : the number of the search that makes the fits
+    """
+    of_candidate, fits = task.with_encodings(candidate.encodings), None
+    if point.is_shared:
+        return share_again(point, of_candidate, candidate.options, calls_back, effort)
+    with ends_at(effort.deadline):
+        if not effort.is_late:
+            fits = candidate.make_fits(of_candidate, search)
+    return fit_again(fits, of_candidate, point, tol, calls_back, effort)
 
 
 def fit_again(
@@ -857,7 +870,7 @@ def share_again(
     with partial_fits_on_error([fit], task), ends_at(effort.deadline):
         if not effort.is_late:
             fit = again = SharedFit(task, point.states[0], options)
-            again.minimise(point.alpha * point.share, effort)
+            again.finish(point.alpha * point.share, effort)
             ended = again.progress.ended_by_callback or (calls_back and again.progress.ask(again.info))
     if effort.is_spent:
         effort.note_cut("fits to all rows")
@@ -889,22 +902,18 @@ class StoppedFit:
 # The mean of models
 
 
-def mean_of(models: Sequence[SparseModel], n: int | None = None) -> SparseModel:
-    """Return the model that predicts the mean of what these models predict; a term that several have is one term.
-
-    n : the number by which their sum is divided; None: that of the models
-    """
-    n = len(models) if n is None else n
-    if len(models) == n == 1:
+def mean_of(models: Sequence[SparseModel]) -> SparseModel:
+    """Return the model whose prediction is the mean of what these models predict; a term that several have is one term."""
+    if len(models) == 1:
         return models[0]
     every = np.concatenate([model.support for model in models])
     support, first, place = np.unique(every, return_index=True, return_inverse=True)
     coef = np.zeros((*models[0].coef.shape[:-1], len(support)))
     features, start = models[0].features, 0
     for k, model in enumerate(models):
-        coef[..., place[start : start + len(model.support)]] += model.coef / n
+        coef[..., place[start : start + len(model.support)]] += model.coef / len(models)
         features, start = model.features if k == 0 else features.concat(model.features), start + len(model.support)
-    b = sum(model.intercept / n for model in models)
+    b = sum(model.intercept / len(models) for model in models)
     infos = [model.info for model in models]
     info = replace(
         infos[0],
@@ -916,6 +925,13 @@ def mean_of(models: Sequence[SparseModel], n: int | None = None) -> SparseModel:
         alpha=float(np.exp(mean_value([np.log(info.alpha) for info in infos]))),
     )
     return replace(models[0], coef=coef, intercept=b, support=support, features=features.take(first), info=info)
+
+
+def sum_of(model: SparseModel, added: SparseModel) -> SparseModel:
+    """Return the model that predicts the sum of what both predict; what is known of the fit is what is known of the second."""
+    mean = mean_of([model, added])
+    info = replace(added.info, converged=model.info.converged and added.info.converged, n_nonzero=len(mean.support))
+    return replace(mean, coef=2 * mean.coef, intercept=2 * mean.intercept, info=info)
 
 
 def widen_encodings(model: SparseModel, of_model: np.ndarray, encodings: np.ndarray, stage: ColumnStage) -> SparseModel:
@@ -974,7 +990,7 @@ def drop_terms(
     bumps = model.features.is_local
     if bumps.any():
         rest = drop_terms(terms_of(model, ~bumps), task, worth, max_terms - np.count_nonzero(bumps), looked_at, rng)
-        return mean_of([rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept)], 1)
+        return sum_of(rest, replace(terms_of(model, bumps), intercept=0.0 * model.intercept))
     rows, unit = task.raw.staged(model.features.stage, is_asked_often=True), task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2

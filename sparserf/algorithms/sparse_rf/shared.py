@@ -34,6 +34,8 @@ STRONGEST, FALL, MOST_ALPHAS = 10.0, 0.3, 8
 # A fit ends where a step lowers the objective by less than the share TOL of it, and has converged where the gap is at most the
 # share NEAR_ENOUGH, as in searches.
 TOL, NEAR_ENOUGH = 1e-3, 0.5
+# The fit to all rows goes on to these multiples of TOL, one after another, until it has converged.
+SMALLER = np.array([1.0, 0.1, 0.01, 0.001])
 # The next penalty must lower the held-out loss by this share of it; and all together by the share WORTH_SHARING, and by more
 # than a standard error.
 NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
@@ -61,6 +63,19 @@ class SharedFit:
         with self.progress.asked_within(self.info), ends_at(effort.deadline):
             self._ridge.minimise(alpha, TOL, effort)
 
+    def finish(self, alpha: float, effort: Effort) -> None:
+        """Minimise with this penalty, by ever smaller steps where the gap asks for them."""
+        self.progress.restart()
+        with self.progress.asked_within(self.info), ends_at(effort.deadline):
+            for tol in TOL * SMALLER:
+                self._ridge.minimise(alpha, tol, effort)
+                if self._is_near or effort.is_spent:
+                    break
+
+    @property
+    def _is_near(self):
+        return bool(self._ridge.gap() <= NEAR_ENOUGH * self._ridge.objective())
+
     def margins(self) -> np.ndarray:
         """Return the margins of all classes, (n_classes, n_rows)."""
         return self._ridge.margins()
@@ -77,7 +92,7 @@ class SharedFit:
         """Return the `FitInfo` of the present coefficients; their gap is known, so that `certified` changes nothing."""
         objective, gap = self._ridge.objective(), self._ridge.gap()
         return self.progress.info(
-            lambda: objective, gap, converged=bool(gap <= NEAR_ENOUGH * objective), n_drawn=0, n_nonzero=len(self._index),
+            lambda: objective, gap, converged=self._is_near, n_drawn=0, n_nonzero=len(self._index),
             alpha=self._ridge.alpha,
         )  # fmt: skip
 
