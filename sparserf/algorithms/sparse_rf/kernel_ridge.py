@@ -58,6 +58,8 @@ FIRST_RIDGE, RIDGE_STEP, LEAST_RIDGE, LARGEST_RIDGE = 0.1, 4.0, 1e-3, 1e3
 MOST_LEARNED, LEAST_WEIGHT = 2, 0.02
 # Each narrower kernel has NARROWER times the weights; on few rows wider ones are tried, too.
 NARROWER = 2.5
+# A kernel and a ridge that were chosen on less than 1 / MORE_ROWS of the rows are tried anew.
+MORE_ROWS = 1.2
 # The most repetitions for a loss that is not quadratic, in a search and at the end. They end once one changes the objective by
 # less than ENOUGH of it.
 REPETITIONS_OF_TRIAL, MOST_REPETITIONS, ENOUGH = 15, 100, 1e-4
@@ -86,7 +88,8 @@ class KernelRidge:
 
         number : the number of the search
         others : the points of other candidates on this sample, by name
-        start : the point, on other rows, whose weights and ridge to begin with; None: they are learned
+        start : the point, on other rows, whose weights and ridge to take or, where it had fewer rows, to begin with; None:
+            they are learned
         """
         sample = replace(sample, task=sample.task.with_encodings(self.encodings))
         task, X = sample.task, sample.task.rows.array()
@@ -100,9 +103,8 @@ class KernelRidge:
         choice = start.choice if start else learned_weights(trial(some_of(fitted, FEW_ROWS), bases[0][1]))
         on_all = trial(fitted, *(margins for _, margins in bases))
         best = on_all.fit(choice)
-        if start is None or len(on_all.some) > start.infos[0].n_drawn:
-            best = on_all.narrowed(best)
-        best = on_all.at_best_ridge(best)
+        if start is None or sample.share > MORE_ROWS * start.share:
+            best = on_all.at_best_ridge(on_all.narrowed(best))
 
         base, margins = bases[best.base]
         f, first = task.rows.apply(bumps_at(X[fitted], best.choice), best.c), (number * len(task.targets) + 1) << 40
