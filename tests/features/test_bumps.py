@@ -71,7 +71,7 @@ def test_what_is_given_stays(rng):
     (lambda: Bumps(np.eye(3)).draw(None, 3), ValueError, "gamma must be a number to draw without data, got None"),
     (lambda: Bumps(np.eye(3), 1.0).draw(None, 4), ValueError, "centers must have 4 columns, got 3"),
     (lambda: Bumps(np.eye(3), 1.0).draw(None, 0), ValueError, "n_features must be at least 1, got 0"),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_invalid_bumps(make, error, message):
     with raises(error, message):
         make()
