@@ -50,6 +50,18 @@ def test_without_an_intercept_it_is_the_kernel_ridge_of_scikit_learn(problem):
     np.testing.assert_array_equal(b, 0)
 
 
+@pytest.mark.parametrize("loss", [Squared(), Logistic()])
+def test_rows_of_next_to_no_weight_hardly_count(problem, loss):
+    _, y, s, K = problem
+    y, s, others = np.sign(y), s.copy(), np.arange(10, 60)
+    s[:10] = 1e-310
+    c, b = Factor(K.astype(np.float32), s, 0.3).fit(y, 0 * y, loss, True)
+    of_others, b_of_others = Factor(K[np.ix_(others, others)], s[others], 0.3).fit(y[:, others], 0 * y[:, others], loss, True)
+    np.testing.assert_allclose(c[:, :10], 0, atol=1e-20)
+    np.testing.assert_allclose(c[:, others], of_others, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(b, b_of_others, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize(("loss", "kappa"), [(Squared(), 1.0), (Logistic(), 0.25), (Multinomial(), 0.5)])
 def test_the_solution_is_optimal(problem, rng, loss, kappa):
     _, y, s, K = problem
