@@ -1,5 +1,7 @@
 """Kernel ridge, the candidate of the default for what only neighbours tell: its solutions, and when the search takes it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
@@ -142,3 +144,8 @@ def test_a_model_with_bumps_is_saved_and_written(rng, tmp_path):
     assert any(isinstance(block, BumpBlock) for block in model.features.blocks)
     model.save(tmp_path / "model.npz")
     assert bits(srf.load(tmp_path / "model.npz")) == bits(model)
+
+
+def test_bumps_go_on_alone_where_there_was_no_time_for_others():
+    constant, bumps = SimpleNamespace(is_large=False), SimpleNamespace(is_large=True, base=None)
+    assert _search._beside_bumps({3: ((3, 0),)}, [{(0, 0): constant, (3, 0): bumps}]) == set()
