@@ -38,6 +38,7 @@ from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
 from ..model import ConvergenceWarning
 from .sparse_rf import sparse_rf
+from .task import power_of_two
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,7 +244,8 @@ def _ask(teacher, rows, labels, index):
     batches = [np.arange(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
     some = [as_real("teacher's values", teacher(take_cells(rows, batch))) for batch in batches]
     for batch, values in zip(batches, some, strict=True):
-        if values.ndim not in (1, 2) or len(values) != len(batch) or values.shape[1:] != some[0].shape[1:]:
+        is_line = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
+        if not is_line or len(values) != len(batch) or values.shape[1:] != some[0].shape[1:]:
             raise ValueError(f"teacher must return a value for each row, or a line, got shape {values.shape} for {len(batch)}")
     values = np.concatenate(some).astype(np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -281,7 +283,8 @@ def _check_each(is_right, what, values, index):
 def _explained(values, answers, weight):
     """Return the share of the variance of the values that the answers give; of constant values 1 where they are met, else 0."""
     values, answers = values.reshape(len(values), -1), np.asarray(answers, np.float64).reshape(len(values), -1)
-    share = weight / weight.sum()
+    share, unit = weight / weight.sum(), max(power_of_two(values), power_of_two(answers))  # no square over- or underflows
+    values, answers = values / unit, answers / unit
     variance = float((share @ (values - share @ values) ** 2).sum())
     change = float((share @ (answers - values) ** 2).sum())
     return 1 - change / variance if variance > 0 else float(change == 0)

@@ -72,7 +72,7 @@ class Bumps:
             centers = check_integer("centers", centers, 1)
         else:
             centers = np.array(as_real("centers", centers), np.float64)
-            if centers.ndim != 2 or len(centers) == 0:
+            if centers.ndim != 2 or centers.size == 0:
                 raise ValueError(f"centers must be of shape (n_centers, n_features), got {centers.shape}")
             check_finite("centers", centers)
         object.__setattr__(self, "centers", centers)

@@ -398,7 +398,7 @@ class Proposer:
         if len(followed) < len(features):
             features, coef = features.take(followed), coef[followed]
         W, rng = self._base.weights_of(features), self._rng
-        counts, p = self._counts(n, np.any(coef)), np.abs(coef) / max(np.abs(coef).sum(), 1e-300)
+        counts, p = self._counts(n, np.any(coef)), np.abs(coef) / (np.abs(coef).sum() or 1.0)
         weights = [self._base.weights(counts[0], rng)]
         for move, k in zip(MOVES, counts[1:], strict=True):
             if k:

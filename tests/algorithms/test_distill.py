@@ -68,6 +68,12 @@ def test_fidelity_of_several_values_and_of_probabilities():
         assert model.info.fidelity == pytest.approx(1 - ((f - t) ** 2).sum() / ((t - t.mean(axis=0)) ** 2).sum(), rel=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_fidelity_of_values_whose_squares_overflow_or_vanish(size):
+    model = distill(lambda X: size * waves(X), X, **FEW)
+    assert model.info.fidelity == pytest.approx(distill(waves, X, **FEW).info.fidelity, rel=1e-3)
+
+
 def test_two_classes():
     p = lambda X: 1 / (1 + np.exp(-2 * waves(X)))  # noqa: E731
     of_second = distill(p, X, classes=["no", "yes"], **FEW)
@@ -148,6 +154,7 @@ class Other:
         (lambda X: 0.0, {}, ValueError, r"teacher must return a value for each row, or a line, got shape \(\)"),
         (lambda X: X[1:, 0], {}, ValueError, r"got shape \(14,\) for 15"),
         (lambda X: X[:, :, None], {}, ValueError, "teacher must return a value for each row"),
+        (lambda X: X[:, :0], {}, ValueError, "teacher must return a value for each row"),
         (lambda X: ["a"] * len(X), {}, TypeError, "teacher's values must hold real numbers"),
         (lambda X: np.where(X[:, 0] == X[7, 0], np.nan, 0), {"n_made": 0}, ValueError, "got nan for row .* of X"),
         (lambda X: 2 * np.ones(len(X)), {"classes": [0, 1]}, ValueError, "teacher must return probabilities .* got 2.0 for"),

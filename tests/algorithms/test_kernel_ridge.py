@@ -1,5 +1,7 @@
 """Kernel ridge, the candidate of the default for what only neighbours tell: its solutions, and when the search takes it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
@@ -48,6 +50,18 @@ def test_without_an_intercept_it_is_the_kernel_ridge_of_scikit_learn(problem):
     other = SklearnKernelRidge(alpha=0.3, kernel="precomputed").fit(K, y.T, sample_weight=s)
     np.testing.assert_allclose(c, other.dual_coef_.T, rtol=1e-8)
     np.testing.assert_array_equal(b, 0)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Logistic()])
+def test_rows_of_next_to_no_weight_hardly_count(problem, loss):
+    _, y, s, K = problem
+    y, s, others = np.sign(y), s.copy(), np.arange(10, 60)
+    s[:10] = 1e-310
+    c, b = Factor(K.astype(np.float32), s, 0.3).fit(y, 0 * y, loss, True)
+    of_others, b_of_others = Factor(K[np.ix_(others, others)], s[others], 0.3).fit(y[:, others], 0 * y[:, others], loss, True)
+    np.testing.assert_allclose(c[:, :10], 0, atol=1e-20)
+    np.testing.assert_allclose(c[:, others], of_others, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(b, b_of_others, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize(("loss", "kappa"), [(Squared(), 1.0), (Logistic(), 0.25), (Multinomial(), 0.5)])
@@ -130,3 +144,8 @@ def test_a_model_with_bumps_is_saved_and_written(rng, tmp_path):
     assert any(isinstance(block, BumpBlock) for block in model.features.blocks)
     model.save(tmp_path / "model.npz")
     assert bits(srf.load(tmp_path / "model.npz")) == bits(model)
+
+
+def test_bumps_go_on_alone_where_there_was_no_time_for_others():
+    constant, bumps = SimpleNamespace(is_large=False), SimpleNamespace(is_large=True, base=None)
+    assert _search._beside_bumps({3: ((3, 0),)}, [{(0, 0): constant, (3, 0): bumps}]) == set()

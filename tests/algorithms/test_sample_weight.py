@@ -262,3 +262,14 @@ def test_weights_that_are_all_alike_are_none(rng, loss, options):
     X, y = friedman(rng, 200, 6)
     how = {"loss": loss, "n_components": 100, "rng": 0, **options}
     assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(200, 3), **how)) == bits(sparse_rf(X, signs(y, loss), **how))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_one_row_may_have_almost_all_the_weight(loss):
+    """Coefficients of terms that only other rows need are then tiny; draws follow them all the same."""
+    rng = np.random.default_rng(0)
+    X, weight = rng.uniform(-2, 2, (220, 3)), np.ones(220)
+    weight[3] = 1e300
+    y = np.sin(3 * X[:, 0]) * np.sign(X[:, 1])
+    model = sparse_rf(X, y if loss == "squared" else y > 0, loss=loss, sample_weight=weight, rng=0)
+    assert np.isfinite(model.decision_function(X) if model.classes is not None else model.predict(X)).all()

@@ -433,7 +433,7 @@ def errors_to_beat_constant(task: Task, strata: np.ndarray) -> float:
     """
     weight, rare, size = task.weight, 1.0, 1.0
     if task.loss.is_classifier:
-        rare = 1 - np.bincount(strata, weight).max() / weight.sum()
+        rare = max(1 - np.bincount(strata, weight).max() / weight.sum(), np.finfo(float).eps)
     elif task.loss.link == "log":
         size = task.targets[0] / task.targets[0].max()
     errors = ERRORS_TIMES_ROWS / (rare * effective(weight * size))

@@ -54,6 +54,8 @@ MOST_BUMPS = 5_000
 FEW_ROWS, FEW_DERIVATIVES = 1_000, 200
 # The first ridge. Others are RIDGE_STEP times that, or divided by it, between the two limits.
 FIRST_RIDGE, RIDGE_STEP, LEAST_RIDGE, LARGEST_RIDGE = 0.1, 4.0, 1e-3, 1e3
+# The most that is added to K_ii, for a row of next to no weight: it is finite in single precision.
+LARGEST_ON_DIAGONAL = 1e30
 # How often weights are learned at most, and the least weight as a share of the largest.
 MOST_LEARNED, LEAST_WEIGHT = 2, 0.02
 # Each narrower kernel has NARROWER times the weights; on few rows wider ones are tried, too.
@@ -221,7 +223,8 @@ class Factor:
         from scipy.linalg import cholesky
 
         M = K.copy()
-        M.flat[:: len(K) + 1] += ridge / s
+        self._diagonal = ridge / np.maximum(s, ridge / LARGEST_ON_DIAGONAL)
+        M.flat[:: len(K) + 1] += self._diagonal
         self._factor, self._dtype = (cholesky(M, lower=True, overwrite_a=True, check_finite=False), True), K.dtype
         self._s, self._ridge, self._ones = s, ridge, self._solve(np.ones((1, len(K))))
 
@@ -235,7 +238,7 @@ class Factor:
         c = self._solve(t)
         b = c.sum(axis=1) / self._ones.sum() if fit_intercept else np.zeros(len(t))
         c = c - b[:, None] * self._ones
-        return c, b, t - b[:, None] - c * (self._ridge / self._s)
+        return c, b, t - b[:, None] - c * self._diagonal
 
     def fit(
         self, y: np.ndarray, a: np.ndarray, loss: Loss, fit_intercept: bool, repetitions: int = MOST_REPETITIONS

@@ -551,8 +551,9 @@ def _beside_bumps(
         of_bumps = [rounds[-1][name] for name in some if name in rounds[-1] and rounds[-1][name].is_large]
         if of_bumps:
             names |= {point.base for point in of_bumps if point.base is not None}
-            others = [{name: point for name, point in points.items() if not point.is_large} for points in rounds]
-            names |= set(best_mean(others, kind)[0])
+            others = [{name: each for name, each in points.items() if name[0] and not each.is_large} for points in rounds]
+            if set.intersection(*map(set, others)):  # the time may not have sufficed for any
+                names |= set(best_mean(others, kind)[0])
     return names
 
 
