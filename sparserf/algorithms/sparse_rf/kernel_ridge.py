@@ -135,7 +135,7 @@ class KernelRidge:
         margins = [np.zeros(y.shape) if base is None else base_margins(task, base) / unit[:, None] for base in bases]
         effort.add_factor(len(X))
         K, loss = bumps_at(X, choice).transform(X).astype(np.float64), task.loss_of(task.targets[0])
-        factor, penalty = Factor(K, s, choice.ridge), curvature_bound(loss, len(y)) * choice.ridge / (2 * len(X))
+        factor, penalty = Factor(K, s, choice.ridge), loss.smoothness * choice.ridge / (2 * len(X))
         models, solved = [], {}
         for base, a in zip(bases, margins, strict=True):
             if id(base) not in solved:
@@ -211,11 +211,6 @@ def bumps_at(centers: np.ndarray, choice: KernelChoice) -> FeatureSet:
     return FeatureSet([BumpBlock(1.0, weights, centers.astype(np.float64))], centers.shape[1])
 
 
-def curvature_bound(loss: Loss, n_targets: int) -> float:
-    """Return the largest curvature of the loss of a row: of the softmax twice that of one margin."""
-    return loss.smoothness * (2.0 if loss.is_joint and n_targets > 1 else 1.0)
-
-
 class Factor:
     """The Cholesky factor of K + ridge diag(1/s), in the precision of K, and solutions with it."""
 
@@ -246,7 +241,7 @@ class Factor:
         """Return (c, b) for targets y and margins a, (n_targets, n_rows)."""
         if loss.is_quadratic:
             return self.minimum(y - a, fit_intercept)[:2]
-        kappa = curvature_bound(loss, len(y))
+        kappa = loss.smoothness
         here = ahead = a
         momentum, lowest, is_done = 1.0, np.inf, False
         for _ in range(repetitions):

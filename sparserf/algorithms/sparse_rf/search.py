@@ -281,11 +281,12 @@ def choose_by_held_out_rows(
             kinds, samples, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
         )
 
-        max_terms = budget.terms + MOST_BUMPS if max_terms is None else max_terms
 
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
             model, ended = fit_to_all_rows(found, task, options.tol, whole.part(1.0, OF_FITS))
+        if max_terms is None:
+            max_terms = budget.terms + np.count_nonzero(model.features.is_local)
 
         # Drop the terms that together cost at most the share PRUNED of what the terms are worth on the rows held out.
         loss, unit = mean_value([losses.loss for losses in found.losses]), task.unit(task.targets[0])
@@ -430,13 +431,14 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
 def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_terms: int | None) -> bool:
     """Return whether kernel ridge is a candidate: for few dense rows and a loss of bounded curvature, where all others are.
 
-    It is not where `max_terms` leaves no room for a term for each row, or terms are to have few inputs.
+    It is not where `max_terms` leaves no room for a term for each row, or terms are to have few inputs. Nor is it for more than
+    two classes: on the one table of three where bumps were chosen, the log loss was .134 with them and .120 without.
     """
-    n_rows = task.raw.n_rows
+    n_rows, several_classes = task.raw.n_rows, task.loss.is_classifier and len(task.targets) > 1
     has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + MOST_TERMS)
     is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
-    is_dense = options.learns and not task.raw.is_sparse
-    return is_dense and is_smooth and task.offset is None and options.max_order is None and has_room and budget.candidates == 1
+    is_dense, is_given = options.learns and not task.raw.is_sparse, task.offset is not None or options.max_order is not None
+    return is_dense and is_smooth and has_room and not (several_classes or is_given) and budget.candidates == 1
 
 
 # Rounds of searches
