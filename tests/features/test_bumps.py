@@ -60,7 +60,7 @@ def test_what_is_given_stays(rng):
 
 
 @pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: Bumps([[]]), ValueError, r"centers must be of shape \(n_centers, n_features\), got \(1, 0\)"),
+    (lambda: Bumps([[]]), ValueError, "centers must be of shape (n_centers, n_features), got (1, 0)"),
     (lambda: Bumps(0), ValueError, "centers must be at least 1, got 0"),
     (lambda: Bumps(2.0), TypeError, "centers must be an integer, got 2.0"),
     (lambda: Bumps(np.zeros(3)), ValueError, "centers must be of shape (n_centers, n_features), got (3,)"),
