@@ -1,5 +1,6 @@
 """Kernel ridge, the candidate of the default for what only neighbours tell: its solutions, and when the search takes it."""
 
+import inspect
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.algorithms.sparse_rf.kernel_ridge import Factor, KernelChoice, bumps_at
 from sparserf.features import BumpBlock
 from sparserf.losses import Logistic, Squared
+from sparserf.solvers.effort import Effort
 
 from ..conftest import bits
 
@@ -126,6 +128,17 @@ def test_bumps_have_the_same_bits_with_any_workers(rng, loss):
     one, two = (srf.sparse_rf(X, y, loss=loss, rng=0, workers=workers) for workers in (1, 2))
     assert is_bump(one).any() or loss == "logistic"  # of labels alone, other candidates do as well
     assert bits(one) == bits(two)
+
+
+@pytest.mark.slow
+def test_without_time_at_the_end_bumps_are_those_of_the_search(rng, monkeypatch):
+    X, y = neighbours(rng, 500)
+    whole = srf.sparse_rf(X, y, rng=0)
+    monkeypatch.setattr(Effort, "is_late", property(lambda effort: inspect.stack()[1].function in ("models", "note_cut")))
+    model = srf.sparse_rf(X, y, rng=0)
+    assert is_bump(model).any() and model.info.cut == {"fits to all rows": 1}
+    change = np.mean((model.predict(X) - whole.predict(X)) ** 2)
+    assert 0 < change < 0.1 * np.var(y)
 
 
 @pytest.mark.slow

@@ -125,8 +125,14 @@ class KernelRidge:
         """Return, for the point of each round, the bumps at all rows, with the mean of the weights and ridges of all rounds.
 
         bases : for each round the model to which its bumps are added, fitted to all rows; None: they stand alone
+        effort : where its time is over, bumps are those of the search
         """
         task = task.with_encodings(self.encodings)
+        added = replace(task, centers=[0.0 * center for center in task.centers])  # to a base, which has the centers
+        if effort.is_late:
+            effort.note_cut("fits to all rows")
+            found = zip(points, bases, strict=True)
+            return [model_of([point.states[0]], task if base is None else added) for point, base in found]
         weights = np.exp(np.mean([np.log(point.choice.weights) for point in points], axis=0))
         ridge = float(np.exp(np.mean([np.log(point.choice.ridge) for point in points])))
         choice = KernelChoice(points[0].choice.inputs, weights, ridge)
@@ -143,8 +149,7 @@ class KernelRidge:
                 f = c @ K
                 objective = float((s * loss.value(a + f + b[:, None], y)).sum()) / len(X) + penalty * float((c * f).sum())
                 fit = KernelFit.from_solution(task, X, some, Solved(choice, 0, c, b, objective), points[0].first)
-                alone = task if base is None else replace(task, centers=[0.0 * center for center in task.centers])
-                solved[id(base)] = model_of([fit], alone)
+                solved[id(base)] = model_of([fit], task if base is None else added)
             models.append(solved[id(base)])
         return models
 
