@@ -270,13 +270,14 @@ class Trial:
     """Fits to some rows of a sample, compared on its rows held out.
 
     some : the rows that are fitted
+    centers : their encodings
     """
 
     def __init__(
         self, sample: Sample, X: np.ndarray, fit_intercept: bool, effort: Effort, some: np.ndarray, *bases: np.ndarray
     ):  # fmt: skip
         task = sample.task
-        self.task, self.some, self.X = task, some, X[some]
+        self.task, self.some, self.centers = task, some, X[some]
         self._sample, self._held, self._effort, self._bases = sample, np.flatnonzero(sample.held), effort, bases
         self._held_X, self._fit_intercept = X[self._held], fit_intercept
         self._s = task.weight[some] / task.weight[some].mean()
@@ -284,8 +285,8 @@ class Trial:
 
     def fit(self, choice: KernelChoice) -> Solved:
         """Return the solution, added to the base with which it predicts the rows held out best."""
-        bumps = bumps_at(self.X, choice)
-        return self._fit(choice, bumps.transform(self.X), bumps.transform(self._held_X))
+        bumps = bumps_at(self.centers, choice)
+        return self._fit(choice, bumps.transform(self.centers), bumps.transform(self._held_X))
 
     def _fit(self, choice, K, held_K):
         check_not_ended()
@@ -303,8 +304,8 @@ class Trial:
     def at_best_ridge(self, first: Solved) -> Solved:
         """Return the best solution, going from the ridge of this one to larger or to smaller ones."""
         choice = first.choice
-        bumps = bumps_at(self.X, choice)
-        fit, best = partial(self._fit, K=bumps.transform(self.X), held_K=bumps.transform(self._held_X)), first
+        bumps = bumps_at(self.centers, choice)
+        fit, best = partial(self._fit, K=bumps.transform(self.centers), held_K=bumps.transform(self._held_X)), first
         for factor in (RIDGE_STEP, 1 / RIDGE_STEP):
             while LEAST_RIDGE <= best.choice.ridge * factor <= LARGEST_RIDGE:
                 new = fit(replace(choice, ridge=best.choice.ridge * factor))
@@ -326,17 +327,17 @@ class Trial:
     def in_unit(self, choice: KernelChoice, weights: np.ndarray) -> KernelChoice:
         """Return the choice with weights in this proportion, with which the median distance of rows is 1."""
         weights = np.maximum(weights / weights.max(), LEAST_WEIGHT)
-        X = some_of(self.X[:, choice.inputs] * weights, FEW_DERIVATIVES)
+        X = some_of(self.centers[:, choice.inputs] * weights, FEW_DERIVATIVES)
         distance = sum(np.abs(np.subtract.outer(x, x)) for x in X.T)
         distance = distance[distance > 0]
         return replace(choice, weights=weights / (np.median(distance) if len(distance) else 1.0))
 
     def derivatives(self, solved: Solved) -> np.ndarray:
         """Return the root of the mean square of the derivative of K c in each input, at few of the rows."""
-        choice, at = solved.choice, some_of(np.arange(len(self.X)), FEW_DERIVATIVES)
-        K, squares = bumps_at(self.X, choice).transform(self.X[at]), np.zeros(len(choice.inputs))
+        choice, at = solved.choice, some_of(np.arange(len(self.centers)), FEW_DERIVATIVES)
+        K, squares = bumps_at(self.centers, choice).transform(self.centers[at]), np.zeros(len(choice.inputs))
         for place, (j, m) in enumerate(zip(choice.inputs, choice.weights, strict=True)):
-            slope = (np.sign(self.X[:, j] - self.X[at, j][:, None]) * K) @ solved.c.T
+            slope = (np.sign(self.centers[:, j] - self.centers[at, j][:, None]) * K) @ solved.c.T
             squares[place] = m * m * np.mean(slope**2)
         return np.sqrt(squares) if squares.any() else choice.weights
 
