@@ -18,9 +18,9 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.0 MB, the Python sources 1.2 MB: nothing else may come in."""
+    """Every kernel for three instruction sets takes 1.0 MB, the Python sources 1.5 MB: nothing else may come in."""
     assert sum(path.stat().st_size for path in EXTENSIONS) < 1.2e6
-    assert sum(path.stat().st_size for path in INSTALLED) < 2.5e6
+    assert sum(path.stat().st_size for path in INSTALLED) < 3e6
 
 
 @pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="interpreters without the GIL have none")

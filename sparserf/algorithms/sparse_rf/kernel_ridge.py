@@ -396,7 +396,8 @@ class KernelFit:
         np.add.at(c.T, place.ravel(), solved.c.T)
         order, unit = np.argsort(which), units_of(task)
         which = which[order]
-        w, b = unit[:, None] * c[:, order], unit * solved.b
+        with np.errstate(over="ignore"):  # `solution` refuses what overflows
+            w, b = unit[:, None] * c[:, order], unit * solved.b
         objective = in_units(solved.loss, float(unit[0]), task.loss.degree)
         return cls(bumps_at(X[which], solved.choice), first + places[which], w, b, solved.choice.ridge, objective)
 
@@ -408,7 +409,9 @@ class KernelFit:
         )  # fmt: skip
 
     def solution(self) -> Solution:
-        """Return (index, features, w, b) by ascending index, in the units of y."""
+        """Return (index, features, w, b) by ascending index, in the units of y. Raise ValueError where they overflow."""
+        if not (np.isfinite(self.w).all() and np.isfinite(self.b).all()):
+            raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
         if len(self.w) == 1:
             return self.index, self.features, self.w[0], float(self.b[0])
         return self.index, self.features, self.w, self.b

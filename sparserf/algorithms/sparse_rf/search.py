@@ -96,6 +96,9 @@ FALL, MOST_ALPHAS = 0.72, 40
 PATIENCE, PATIENCE_AFTER_RACE, NEGLIGIBLE = 2, 1, 1e-3
 # Gains below this share of the loss of the empty model do not count, either: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
+# Where another candidate comes to this share of the loss of the empty model, kernel ridge is not tried: a target that is met
+# but for what the penalty shrinks would get a bump for each row.
+NEARLY_MET = 1e-3
 # A path also ends at a penalty whose held-out loss is above the best by more than this number of standard errors of the
 # difference.
 ERRORS = 2.0
@@ -650,6 +653,8 @@ def _search_once(
         share = min(1.0, max(LEAST_SHARE, SLACK * candidate.work / sum(work[len(points) :])))
         of_path, fits = effort.part(share), None
         if isinstance(candidate, KernelRidge):
+            if points and min(point.loss for point in points.values()) <= NEARLY_MET * max(losses_of_empty, default=0.0):
+                continue
             with ends_at(of_path.deadline):
                 points[name], drawn = candidate.best_point(
                     sample, max(k, first), of_path, points, (starts or {}).get(name)
