@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.random import draw_rows
 from .encodings import robust_units
 from .frames import columns_of_rows, is_frame, rows_of_frame
 
@@ -40,7 +41,7 @@ def draw_sources(
     Time O(n_made n_columns min(n_rows, MOST_PARTNERS)).
     """
     first = rng.integers(0, len(X), n_made)
-    partners = np.arange(len(X)) if len(X) <= MOST_PARTNERS else np.sort(rng.choice(len(X), MOST_PARTNERS, replace=False))
+    partners = np.arange(len(X)) if len(X) <= MOST_PARTNERS else draw_rows(len(X), MOST_PARTNERS, rng)
     second = partners[_draw_near(X, is_category, weight, first, partners, rng)]
     from_first = rng.random((n_made, X.shape[1])) < 0.5
     return np.where(from_first, first[:, None], second[:, None])
