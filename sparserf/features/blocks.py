@@ -64,6 +64,8 @@ class FeatureBlock:
     is_bounded = False
     # Whether the features are cosines or sines, which have a phase.
     is_periodic = False
+    # Whether coefficients of the features must be at least 0.
+    nonnegative = False
     # Whether Phi = X W' with W the `matrix`.
     is_matrix = False
     # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
@@ -116,7 +118,8 @@ class FeatureBlock:
     @property
     def kind(self) -> tuple[Any, ...]:
         """A key of what the features of a block share: blocks of equal kind can be concatenated."""
-        return self.activation, type(self), self.scale, self.gamma, self.inputs is None, self.order, self.weights.dtype
+        shape = self.inputs is None, self.order, self.weights.dtype
+        return self.activation, type(self), self.scale, self.gamma, *shape, self.nonnegative
 
     def take(self, indices: np.ndarray | list[int]) -> Self:
         """Return the features at these indices."""
@@ -269,13 +272,17 @@ class FeatureBlock:
 
 @dataclass(frozen=True, eq=False)
 class NeuronBlock(FeatureBlock):
-    """Neurons, phi_j(x) = scale * activation(w_j'x + offset_j): weights w are all dense, or, given `inputs`, all sparse."""
+    """Neurons, phi_j(x) = scale * activation(w_j'x + offset_j): weights w are all dense, or, given `inputs`, all sparse.
+
+    nonnegative : whether coefficients must be at least 0, as of neurons that rise with an input in which the model must rise
+    """
 
     activation: str
     scale: float
     weights: np.ndarray
     offset: np.ndarray
     inputs: np.ndarray | None = None
+    nonnegative: bool = False
 
     gamma: ClassVar[float | None] = None
 
@@ -296,11 +303,14 @@ class LinearBlock(FeatureBlock):
     """Linear functions, phi_j(x) = scale * w_j'x: weights w are all dense, or, given `inputs`, all sparse.
 
     The inputs themselves are such a block.
+
+    nonnegative : whether coefficients must be at least 0
     """
 
     scale: float
     weights: np.ndarray
     inputs: np.ndarray | None = None
+    nonnegative: bool = False
 
     activation = "identity"
     gamma: ClassVar[float | None] = None

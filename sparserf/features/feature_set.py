@@ -202,6 +202,12 @@ class FeatureSet:
         local = [np.full(len(block), isinstance(block, BumpBlock)) for block in self.blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *local]))
 
+    @property
+    def nonnegative(self) -> np.ndarray:
+        """A mask of the features whose coefficients must be at least 0."""
+        nonnegative = [np.full(len(block), block.nonnegative) for block in self.blocks]
+        return self.from_blocks(np.concatenate([np.zeros(0, bool), *nonnegative]))
+
     def turned(self, angles: np.ndarray) -> FeatureSet:
         """Return these features with an angle added to the phase of each that is a cosine or sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]

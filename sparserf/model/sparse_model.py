@@ -139,6 +139,10 @@ class SparseModel(BaseModel):
         The parameters of the loss, {name: number}, including parameters that the fit chose.
     link : {"identity", "log", "softmax"}
         What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the softmax of f.
+    lower, upper : float or None
+        The least and the largest f: decision values beyond are set to them. None: no limit.
+    ranges : dict
+        The least and the largest number that training rows have in each column that terms see, {index: (least, largest)}.
 
     Examples
     --------
@@ -159,6 +163,9 @@ class SparseModel(BaseModel):
     info: FitInfo
     loss_parameters: dict[str, bool | int | float | str | None] = field(default_factory=dict)
     link: Literal["identity", "log", "softmax"] = "identity"
+    lower: float | None = None
+    upper: float | None = None
+    ranges: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
