@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike, Seed
+    from ..columns.constraints import InputConstraints, Interactions, Signs
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
@@ -114,7 +115,8 @@ def grow(fit: PursuitFit, s: int) -> None:
 def harfe(
     X: MatrixLike, y: ArrayLike, *, n_components: int = 10_000, n_nonzero_coefs: int | None = None, order: int | None = None,
     alpha: float = 1e-4, activation: Activation = "sin", features: Features | None = None, scale: Units = "auto",
-    missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
+    missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None, convex: Signs = None,
+    interactions: Interactions = None, loss: LossLike = "squared",
     selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
     backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
@@ -166,6 +168,10 @@ def harfe(
     missing : {"learn", "raise"}, default "learn"
     categorical : sequence of names, of indices, or a mask; or None, default None
         What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
+    monotone, convex, interactions : default None
+        In which columns f must rise, fall, or be convex or concave, and which columns may meet in a term: as in `sparse_rf`. Of
+        the features that see no bound column half are drawn, and half as tanh neurons that see all columns; with the activation
+        "tanh", "sign" or "relu" all features see all columns.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
         "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
@@ -257,7 +263,8 @@ def harfe(
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
     options = HarfeOptions(
         n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
-        missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
+        missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
+        selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
         sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, rng=rng, workers=workers,
         callback=callback,
@@ -270,7 +277,8 @@ def harfe_path(
     X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Iterable[int] | None = None, n_models: int = 10,
     n_components: int = 10_000, order: int | None = None, alpha: float = 1e-4, activation: Activation = "sin",
     features: Features | None = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
-    loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
+    monotone: Signs = None, convex: Signs = None, interactions: Interactions = None, loss: LossLike = "squared",
+    selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
     step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
     tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
     offset: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
@@ -280,7 +288,8 @@ def harfe_path(
 
     Parameters
     ----------
-    X, y, n_components, order, alpha, activation, features, scale, missing, categorical, loss, selection, normalize
+    X, y, n_components, order, alpha, activation, features, scale, missing, categorical, monotone, convex, interactions, loss,
+    selection, normalize
         As in `harfe`.
     n_nonzero_coefs : sequence of int or None, default None
         The numbers of terms, which are used in ascending order. None: n_models of them, in geometric steps up to the default
@@ -324,7 +333,8 @@ def harfe_path(
     """
     options = HarfeOptions(
         n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
-        missing=missing, categorical=categorical, loss=loss, selection=selection, normalize=normalize, step_size=step_size,
+        missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
+        selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
         sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, rng=rng, workers=workers,
         callback=callback,
@@ -339,7 +349,7 @@ def models_of_sizes(
     task = read_task(X, y, options, several_outputs="apart")
     dictionary = draw_dictionary(
         task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
-        order=options.order, rng=options.rng,
+        order=options.order, rng=options.rng, constraints=task.input_constraints,
     )  # fmt: skip
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
@@ -376,11 +386,12 @@ def models_of_sizes(
 
 
 def draw_dictionary(
-    features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed
-) -> FeatureSet:
+    features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed,
+    constraints: InputConstraints | None = None,
+) -> FeatureSet:  # fmt: skip
     """Return all N features: random neurons of this activation and order, or what `features` describes."""
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight)
+    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight, constraints=constraints)

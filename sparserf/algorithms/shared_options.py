@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
+    from ..columns.constraints import Interactions, Signs
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
@@ -34,6 +35,9 @@ class SharedOptions:
     scale: Units = "auto"
     missing: Missing = "learn"
     categorical: Categorical = None
+    monotone: Signs = None
+    convex: Signs = None
+    interactions: Interactions = None
     loss: LossLike = "squared"
     fit_intercept: bool = True
     sample_weight: ArrayLike | None = None
@@ -67,15 +71,18 @@ def read_task(X: MatrixLike, y: ArrayLike, options: SharedOptions, several_outpu
 
     several_outputs : whether real targets of several outputs are one target or one each
     """
-    columns, features = ColumnSetting(options.scale, options.missing, options.categorical), options.features
+    columns = ColumnSetting(
+        options.scale, options.missing, options.categorical, options.monotone, options.convex, options.interactions
+    )
+    features = options.features
     about = {
         "loss": options.loss, "sample_weight": options.sample_weight, "class_weight": options.class_weight,
         "offset": options.offset, "groups": options.groups, "rng": options.rng, "workers": options.workers,
     }  # fmt: skip
     if options.is_auto:
         found = sparse_rf(
-            X, y, scale=options.scale, missing=options.missing, categorical=options.categorical,
-            fit_intercept=options.fit_intercept, **about,
+            X, y, scale=options.scale, missing=options.missing, categorical=options.categorical, monotone=options.monotone,
+            convex=options.convex, interactions=options.interactions, fit_intercept=options.fit_intercept, **about,
         )  # fmt: skip
         features, columns = found.features, replace(columns, categorical=None)  # a FeatureSet knows its columns
         if len(features) == 0:

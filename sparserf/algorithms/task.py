@@ -34,11 +34,13 @@ from .._base.arrays import check_same_device
 from .._base.checks import check_choice, check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
+from ..columns.constraints import read_constraints
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
+from ..columns.frames import names_of_frame
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame
 from ..columns.targets import encode_target, weighted_by_class
-from ..features import FeatureSet
+from ..features import FeatureSet, check_shapes
 from ..losses import SELECTING, Loss, check_loss
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..losses.regression import weighted_median
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
+    from ..columns.constraints import Constraints, InputConstraints, Interactions, Signs
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
@@ -68,16 +71,20 @@ LARGEST_CENTERED = 2.0**1020
 
 @dataclass(frozen=True, eq=False)
 class ColumnSetting:
-    """How a fit encodes the columns of X: three arguments of the public functions, checked.
+    """How a fit encodes the columns of X, and what the model may be in them: arguments of the public functions.
 
     scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
     missing : "learn" where dense X may have NaN, or "raise"
     categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
+    monotone, convex, interactions : the constraints, which `read_constraints` checks once the columns are known
     """
 
     scale: Units = None
     missing: Missing = "raise"
     categorical: Categorical = None
+    monotone: Signs = None
+    convex: Signs = None
+    interactions: Interactions = None
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("learn", "raise"))
@@ -137,6 +144,8 @@ class Task:
         The `features` argument; a FeatureSet without its stage, which the task has.
     is_single : bool
         Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
+    constraints : Constraints or None
+        What the model may be in the columns of X; None: anything.
     """
 
     raw: Rows
@@ -152,6 +161,7 @@ class Task:
     encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
     is_single: bool = False
+    constraints: Constraints | None = None
 
     @classmethod
     def from_arguments(
@@ -173,7 +183,7 @@ class Task:
         start : the features of the model from which the fit starts, where `features` is no FeatureSet
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
-        drawn = features if is_drawn else start
+        drawn, given = features if is_drawn else start, X
         stage = None if drawn is None else drawn.stage
         if stage is not None and columns.categorical is not None:
             what = "features is a FeatureSet" if is_drawn else "start is a model"
@@ -192,14 +202,21 @@ class Task:
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
             task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-            return replace(task, stage=stage, features=features.staged(None) if is_drawn else features)
+            task = replace(task, stage=stage, features=features.staged(None) if is_drawn else features)
+            task = task._constrained(columns, given, table)
+            for name, some in (("features", features if is_drawn and start is None else None), ("start", start)):
+                if some is not None and task.constraints is not None:
+                    check_shapes(name, some, task.input_constraints)
+            return task
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
         task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
+        task = task._constrained(columns, given, table)
         task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
+            read_again = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
+            task = replace(read_again, constraints=task.constraints)
         return replace(task, features=features)
 
     @classmethod
@@ -232,13 +249,30 @@ class Task:
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 
+    def _constrained(self, columns, X, table):
+        """Return the task with the constraints of a `ColumnSetting`; X : what the user gave, table : its reader, or None."""
+        names, levels = (None, ()) if table is None else (table.names, table.levels)
+        names = names_of_frame(X) if names is None and is_frame(X) else names
+        given = columns.monotone, columns.convex, columns.interactions
+        constraints = read_constraints(*given, X, names, levels, self.raw.n_features_in)
+        if constraints is not None and constraints.binds and self.loss.is_classifier and len(self.targets) > 1:
+            argument = "monotone" if constraints.sign.any() else "convex"
+            raise ValueError(f"{argument} must be None for more than two classes, got {getattr(columns, argument)!r} for "
+                             f"{len(self.targets)}")  # fmt: skip
+        return replace(self, constraints=constraints)
+
+    @property
+    def input_constraints(self) -> InputConstraints | None:
+        """The constraints of the encodings of the columns; None where there are no constraints."""
+        return None if self.constraints is None else self.constraints.of_inputs(self.stage, self.raw.n_features_in)
+
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
         raw, means = self.raw, None
         if raw.is_sparse:
             if not (is_scaled and has_several_encodings):
                 return self
-            stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng)
+            stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng, self.constraints)
             return replace(self, stage=stage, encoding_sets=tuple(encoding_sets))
 
         if not is_scaled and table is None:
@@ -248,11 +282,13 @@ class Task:
                 return self
         if table is not None and not table.is_numeric:
             X, table = table.for_rows(raw.array())
-            X, means = target_encode(X, table, *self.rates(), rng, self.groups)
+            ordered = () if self.constraints is None else self.constraints.orders
+            X, means = target_encode(X, table, *self.rates(), rng, self.groups, ordered)
             raw = raw.on_same_threads(X)
         stage, encoding_sets = fit_stage(
-            raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings
-        )
+            raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings,
+            constraints=self.constraints,
+        )  # fmt: skip
         return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encoding_sets=tuple(encoding_sets))
 
     def centered(self, fit_intercept: bool) -> Self:

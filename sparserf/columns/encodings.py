@@ -16,11 +16,13 @@ from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
 from .stage import CLIP, CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
+from .table import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from .._base.types import DenseOrCSR
+    from .constraints import Constraints
     from .table import Table
 
 # Encodings are chosen from a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
@@ -78,6 +80,7 @@ class NumericRows(Protocol):
 def fit_stage(
     rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
+    constraints: Constraints | None = None,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
     """Choose the encodings of dense rows, and compute their centres and units from the rows or a sample of them.
 
@@ -92,6 +95,9 @@ def fit_stage(
         Whether encodings are in robust units, or in the units of the columns.
     is_curved : bool
         Whether numbers are encoded clipped and by their ranks as well.
+    constraints : Constraints or None
+        What the model may be in the columns. A category in which it must rise or fall is a number, and a number in which it
+        must be convex or concave has one encoding, without a reach.
 
     Returns
     -------
@@ -101,10 +107,13 @@ def fit_stage(
         other ways as well, the second has them clipped, the third as ranks.
     """
     X, sample_weight = _sample(rows, weight, rng)
-    plain = _plain_encodings(X, sample_weight, table, means or {})
+    means = {**(means or {}), **({} if constraints is None else _ordered_levels(X, sample_weight, table, constraints))}
+    plain = _plain_encodings(X, sample_weight, table, means, () if constraints is None else constraints.orders)
+    is_straight = np.zeros(X.shape[1], bool) if constraints is None else constraints.curvature != 0
 
     # The numbers that are clipped and ranked as well, by their indices among the plain encodings.
-    curved = [v for v, each in enumerate(plain) if each.kind == NUMBER and each.knots is None]
+    is_number = [each.kind == NUMBER and each.knots is None for each in plain]
+    curved = [v for v, each in enumerate(plain) if is_number[v] and not is_straight[each.column]]
     if not (is_curved and is_scaled) or len(curved) > MOST_CURVED:
         curved = []
     curved = [v for v in curved if _count_distinct(X[:, plain[v].column]) >= FEWEST_DISTINCT]
@@ -117,6 +126,7 @@ def fit_stage(
     if is_scaled:  # the range of a clipped encoding is clipped, too
         clipped_range = half_range / np.hypot(1, half_range / CLIP)
         half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
+        reach = np.where(is_straight[unscaled.column], np.inf, reach)
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
     else:  # a missing number is encoded as the centre of its column
         stage = replace(unscaled, fill=np.where(unscaled.kind == NUMBER, center, 0.0))
@@ -130,12 +140,13 @@ def fit_stage(
 
 
 def fit_sparse_stage(
-    rows: NumericRows, weight: np.ndarray, rng: np.random.Generator
+    rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, constraints: Constraints | None = None
 ) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
     """Choose the encodings of CSR rows, as `fit_stage` does; return (None, no sets) if all entries that are not 0 are equal.
 
     All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some three times the median
-    entry of their column; and, in columns that have zeros, 1 for each entry that is not 0.
+    entry of their column; and, in columns that have zeros, 1 for each entry that is not 0. Columns in which the model must rise
+    or fall are clipped in the third set, too; columns in which it must be convex or concave are as they are in all sets.
     """
     X, _ = _sample(rows, weight, rng)
     there = X.data != 0
@@ -143,11 +154,20 @@ def fit_sparse_stage(
     if not there.any() or X.data[there].min() == X.data[there].max():
         return None, ()
     d, counts = rows.n_features_in, np.bincount(column, minlength=rows.n_features_in)
-    with_zeros = np.flatnonzero(counts < X.shape[0]).tolist()  # in other columns all entries would be 1
-    encodings = [Encoding(j, kind) for kind in (NUMBER, CLIPPED) for j in range(d)]
-    encodings += [Encoding(j, PRESENT) for j in with_zeros]
-    unit = np.concatenate([np.ones(d), lower_medians(size, column, d), np.ones(len(with_zeros))])
-    encoding_sets = [places for places in np.split(np.arange(len(encodings)), [d, 2 * d]) if len(places)]
+    sign, curvature = np.zeros((2, d), int) if constraints is None else (constraints.sign, constraints.curvature)
+    is_straight, is_bound = curvature != 0, (sign != 0) | (curvature != 0)
+    clipped = np.flatnonzero(~is_straight)
+    present = np.flatnonzero((counts < X.shape[0]) & ~is_bound)  # in columns without zeros all entries would be 1
+    encodings = [Encoding(int(j), kind) for kind, columns in ((NUMBER, np.arange(d)), (CLIPPED, clipped), (PRESENT, present))
+                 for j in columns]  # fmt: skip
+    unit = np.concatenate([np.ones(d), lower_medians(size, column, d)[clipped], np.ones(len(present))])
+    numbers = np.flatnonzero(is_straight)
+    encoding_sets = [np.arange(d)]
+    if len(clipped):
+        encoding_sets.append(np.sort(np.concatenate([numbers, d + np.arange(len(clipped))])))
+    if len(present):
+        bound = np.concatenate([numbers, d + np.flatnonzero(is_bound[clipped])])
+        encoding_sets.append(np.concatenate([bound, d + len(clipped) + np.arange(len(present))]))
     return replace(ColumnStage.from_encodings(encodings, d, may_miss=False), unit=unit), encoding_sets
 
 
@@ -170,14 +190,32 @@ def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.
     return median
 
 
-def _plain_encodings(X, weight, table, means):
-    """Return the encodings of each column in turn: numbers or target means, frequent levels, and whether cells are missing."""
+def _ordered_levels(X, weight, table, constraints):
+    """Return the encodings {column: (knots, scores)} of ordered categories: the places of their levels in the order.
+
+    A level that no training row has is at the median.
+    """
+    encodings = {}
+    for j in constraints.orders:
+        ranks = constraints.ranks(j, table.levels[j])
+        there = ~np.isnan(X[:, j])
+        of_rows = ranks[X[there, j].astype(np.intp)]
+        median = weighted_quantile(of_rows[:, None], weight[there], 0.5)[0] if len(of_rows) else 0.0
+        encodings[j] = np.append(UNKNOWN, np.arange(len(ranks))), np.append(median, ranks)
+    return encodings
+
+
+def _plain_encodings(X, weight, table, means, ordered):
+    """Return the encodings of each column in turn: numbers or target means, frequent levels, and whether cells are missing.
+
+    A category whose levels are ordered has the place in the order alone.
+    """
     encodings, has_missing = [], np.isnan(X).any(axis=0)
     for j in range(X.shape[1]):
         levels = None if table is None else table.levels[j]
         if levels is None or j in means:
             encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
-        if levels:
+        if levels and j not in ordered:
             encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
         if has_missing[j]:
             encodings.append(Encoding(j, MISSING))
@@ -298,7 +336,7 @@ def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: in
 
 def target_encode(
     X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator,
-    groups: np.ndarray | None = None,
+    groups: np.ndarray | None = None, ordered: Collection[int] = (),
 ) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:  # fmt: skip
     """Encode categories of many levels by the mean of the target in each level; return (X, {column: (knots, scores)}).
 
@@ -310,6 +348,8 @@ def target_encode(
         The targets. Means are taken of the target that varies most.
     groups : ndarray of shape (n_rows,) or None
         The group of each row. Rows of a group are in one fold.
+    ordered : collection of int
+        Categories that are encoded by the order of their levels, and not here.
 
     Notes
     -----
@@ -321,7 +361,7 @@ def target_encode(
     y = max(np.vstack(targets), key=np.var)
     means = {}
     for j, levels in enumerate(table.levels):
-        if levels and len(frequent_levels(X[:, j], weight)) < len(levels) - 1:
+        if levels and j not in ordered and len(frequent_levels(X[:, j], weight)) < len(levels) - 1:
             X = X if means else X.astype(np.float64)
             X[:, j], means[j] = _target_encode_column(X[:, j], len(levels), y, weight, rng, groups)
     return X, means

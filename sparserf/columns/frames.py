@@ -129,6 +129,11 @@ def own_order(column: Any) -> Any:
     return dictionary.unify_dictionaries().chunk(0).dictionary.to_pylist()
 
 
+def is_ordered(column: Any) -> bool:
+    """Return whether the categories of a column are ordered."""
+    return own_order(column) is not None
+
+
 def kind_of(cells: Any) -> str | None:
     """Return 'numbers' or 'strings'; None where all cells are missing."""
     if isinstance(cells, np.ndarray):

@@ -35,6 +35,7 @@ from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import Activation, RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
+from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
 __all__ = [
@@ -73,12 +74,15 @@ __all__ = [
     "Taylor",
     "are_same",
     "block_from_arrays",
+    "check_shapes",
     "default_batch_size",
     "distances",
     "draw_all",
     "folded",
+    "inputs_that_keep",
     "inputs_times",
     "inverse_deviations",
+    "keeps",
     "linear_functions",
     "make_dictionary",
     "make_learning_dictionary",

@@ -20,12 +20,14 @@ from .laplacian import Bumps
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
+from .shapes import constrained, rows_through
 from .taylor import Taylor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import Seed
+    from ..columns.constraints import InputConstraints
     from ..rows import Rows
     from .fourier import Kernel
 
@@ -78,6 +80,8 @@ class RandomDictionary:
     n_components, batch_size : the number of draws in all, and in a batch
     n_features_in : the number of inputs of the features
     seed : the seed from which each batch gets a random stream of its own
+    constraints : what features may see, or None; of the draws `constrained` then makes features that keep them
+    through : the rows through which `constrained` draws neurons
     """
 
     maps: tuple[DrawableMap, ...]
@@ -86,6 +90,8 @@ class RandomDictionary:
     batch_size: int
     n_features_in: int
     seed: np.random.SeedSequence
+    constraints: InputConstraints | None = None
+    through: np.ndarray | None = None
     is_random = True
 
     def __len__(self) -> int:
@@ -105,11 +111,15 @@ class RandomDictionary:
     @cached_property
     def _finite(self):
         """All features of the finite maps, as one FeatureSet."""
-        features = FeatureSet((), self.n_features_in)
+        features, rng = FeatureSet((), self.n_features_in), stream(self.seed, self.n_batches)
         for map_, scale in zip(self.maps, self.scales, strict=True):
             if map_.is_finite:
-                features = features.concat(map_.draw(None, self.n_features_in).scaled(scale))
+                features = features.concat(self._constrained(map_.draw(None, self.n_features_in).scaled(scale), rng))
         return features
+
+    def _constrained(self, features, rng):
+        """Return the features that stand for these draws where there are constraints."""
+        return features if self.constraints is None else constrained(features, self.constraints, self.through, rng)
 
     def batch(self, k: int) -> FeatureSet:
         """Return the features of batch k. Batch 0 begins with the features of the finite maps."""
@@ -119,7 +129,7 @@ class RandomDictionary:
         rng = stream(self.seed, k)
         for i, (map_, scale) in enumerate(random):
             share = size * (i + 1) // len(random) - size * i // len(random)
-            features = features.concat(map_.draw(share, self.n_features_in, rng).scaled(scale))
+            features = features.concat(self._constrained(map_.draw(share, self.n_features_in, rng).scaled(scale), rng))
         return features
 
 
@@ -152,11 +162,13 @@ class FixedDictionary:
 def make_dictionary(
     features: Any, rows: Rows, *, n_components: int | None, batch_size: int | None, gamma: Any, rng: Seed,
     scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
+    constraints: InputConstraints | None = None,
 ) -> RandomDictionary | FixedDictionary:  # fmt: skip
     """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and make its dictionary.
 
     scales : function scales(n_maps) that returns the factors by which the features of the maps are multiplied; None: 1.
     weight : weights of the rows, for parameters that maps compute from the rows; None: all rows count alike.
+    constraints : what draws may see of their inputs; a FeatureSet has been checked. None: anything.
     """
     n_features_in = rows.n_features_in
     batch_size = default_batch_size(n_features_in) if batch_size is None else check_integer("batch_size", batch_size, 1)
@@ -176,7 +188,8 @@ def make_dictionary(
     maps = tuple(map_.resolve(rows, rng, weight) for map_ in maps)
     seed = draw_seed(rng)
     scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
-    return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed)
+    through = None if constraints is None else rows_through(rows, weight, rng)
+    return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed, constraints, through)
 
 
 def default_batch_size(n_features_in: int) -> int:
@@ -187,13 +200,14 @@ def default_batch_size(n_features_in: int) -> int:
 def draw_all(
     features: Any, rows: Rows, *, n_components: int | None, gamma: Any = None, rng: Seed = None,
     scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
+    constraints: InputConstraints | None = None,
 ) -> FeatureSet:  # fmt: skip
     """Return the whole dictionary of a `features` argument as one FeatureSet; arguments as in `make_dictionary`."""
     if isinstance(features, FeatureSet):
         n_components = max(len(features), 1)
     n_components = check_integer("n_components", n_components, 1)
     dictionary = make_dictionary(features, rows, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
-                                 scales=scales, weight=weight)  # fmt: skip
+                                 scales=scales, weight=weight, constraints=constraints)  # fmt: skip
     return dictionary.batch(0)
 
 

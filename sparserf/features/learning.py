@@ -10,7 +10,7 @@ the measurements.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,11 +20,13 @@ from .._base.random import draw_seed, sample_rows, stream
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
 from .blocks import NeuronBlock
 from .feature_set import FeatureSet
+from .shapes import Shape, in_places, neurons, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Seed
+    from ..columns.constraints import InputConstraints
     from ..columns.stage import ColumnStage
     from ..rows import Rows
 
@@ -37,6 +39,8 @@ NARROWEST, WIDEST = 0.25, 4.0
 FEW_DISTANCES, THRESHOLDS = 500, 500
 # Probability that a random step of some inputs takes no further input.
 NO_MORE = 0.4
+# The least share of the base distribution that sees inputs in which the model must rise, fall, or be convex or concave.
+BOUND = 0.5
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
 DIFFERENT = 1e-5
 # Draws in a batch by default: small batches let proposals follow the accepted features early.
@@ -63,27 +67,31 @@ class BaseDistribution(ABC):
     inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry for each
     units : the unit of the entry of w at each input
     max_order : the most inputs that a feature may have, the number of nonzeros of w; None: all
+    constraints : what features may see of these inputs, or None. Features that see an input that is bound are of the `shapes`
     """
 
     inputs: np.ndarray = field(repr=False)
     units: np.ndarray = field(repr=False)
     max_order: int | None = field(default=None, kw_only=True)
+    constraints: InputConstraints | None = field(default=None, kw_only=True, repr=False)
 
     activation: ClassVar[str]
     scale: ClassVar[float]
     is_periodic: ClassVar[bool]
+    shapes: ClassVar[tuple[Shape, ...]]
     is_finite = False
 
     @classmethod
     @abstractmethod
     def from_rows(
         cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
-        max_order: int | None = None,
+        max_order: int | None = None, constraints: InputConstraints | None = None,
     ) -> Self:  # fmt: skip
         """Make the distribution in units that are computed from the rows.
 
         weight : the weight of each row, positive and of mean 1.
         stage : the column stage that encoded the rows.
+        constraints : what features may see of the inputs; None: anything.
         """
 
     @abstractmethod
@@ -98,13 +106,19 @@ class BaseDistribution(ABC):
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw an offset b for each w."""
 
+    @abstractmethod
+    def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw an offset b for each w of the neurons of the `shapes`, which change where w'x + b is 0."""
+
     @property
     def most_inputs(self) -> int:
         """The most inputs that a feature may have."""
         return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
 
     def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the weights with random entries set to 0 in each w that has more than `most_inputs`."""
+        """Return weights with random entries set to 0 in each w that has more than `most_inputs`, or some that may not meet."""
+        if self.constraints is not None:
+            weights = within(weights, self.constraints, rng)
         if self.most_inputs == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
@@ -112,38 +126,80 @@ class BaseDistribution(ABC):
 
     def features(self, weights: np.ndarray, n_features: int, rng: np.random.Generator) -> FeatureSet:
         """Return the features of these weights over the inputs, with random offsets."""
-        offset = self.offsets(weights, rng)
+        if self.constraints is None:
+            return FeatureSet([self._block(weights, n_features, rng)], n_features)
+        is_bound = ((weights != 0) & self.constraints.is_bound).any(axis=1)
+        free, bound = np.flatnonzero(~is_bound), np.flatnonzero(is_bound)
+        shape = rng.integers(0, len(self.shapes), len(bound))
+        shaped = neurons(weights[bound], shape, self.shapes, self.constraints, lambda w: self.middles(w, rng))
+        blocks = [self._block(weights[free], n_features, rng), *(self._over_all(block, n_features) for block, _ in shaped)]
+        return in_places(blocks, [free, *(bound[some] for _, some in shaped)], n_features)
+
+    def _block(self, weights, n_features, rng):
+        """Return the features of these weights, of the own activation, as a block."""
+        return self._over_all(NeuronBlock(self.activation, self.scale, weights, self.offsets(weights, rng)), n_features)
+
+    def _over_all(self, block, n_features):
+        """Return a block of features of the `inputs` as one of features of all inputs."""
         if len(self.inputs) == n_features:
-            block = NeuronBlock(self.activation, self.scale, weights, offset)
-        elif n_features <= MOST_INPUTS:
-            everywhere = np.zeros((len(weights), n_features))  # 0 for the inputs that are constant
-            everywhere[:, self.inputs] = weights
-            block = NeuronBlock(self.activation, self.scale, everywhere, offset)
-        else:
-            inputs = np.tile(self.inputs.astype(np.int32), (len(weights), 1))
-            block = NeuronBlock(self.activation, self.scale, weights, offset, inputs)
-        return FeatureSet([block], n_features)
+            return block
+        if n_features <= MOST_INPUTS:
+            everywhere = np.zeros((len(block), n_features))  # 0 for the inputs that are constant
+            everywhere[:, self.inputs] = block.weights
+            return replace(block, weights=everywhere)
+        return replace(block, inputs=np.tile(self.inputs.astype(np.int32), (len(block), 1)))
 
     def followed(self, features: FeatureSet) -> np.ndarray:
-        """Return the positions of the features that proposals may follow: neurons of this activation.
+        """Return the positions of the features that proposals may follow: neurons of this activation, and of the `shapes`.
 
         A fit that starts from a model may have terms of other kinds.
         """
-        is_like = [np.full(len(block), block.activation == self.activation) for block in features.blocks]
+        followed = (
+            {self.activation} if self.constraints is None else {self.activation, *(each.activation for each in self.shapes)}
+        )
+        is_like = [np.full(len(block), block.activation in followed) for block in features.blocks]
         return np.flatnonzero(features.from_blocks(np.concatenate([np.zeros(0, bool), *is_like])))
 
     def weights_of(self, features: FeatureSet) -> np.ndarray:
-        """Return the weights over the inputs of features that `followed` finds; other inputs are left out."""
+        """Return the weights over the inputs of features that `followed` finds, in the direction in which neurons rise.
+
+        Other inputs are left out.
+        """
         weights = [np.zeros((0, len(self.inputs)))]
         for block in features.blocks:
             if block.inputs is None:
-                weights.append(block.weights[:, self.inputs])
+                weights.append(np.sign(block.scale) * block.weights[:, self.inputs])
                 continue
             place = np.minimum(np.searchsorted(self.inputs, block.inputs), len(self.inputs) - 1)
             there = self.inputs[place] == block.inputs
             weights.append(np.zeros((len(block), len(self.inputs))))
-            np.add.at(weights[-1], (np.arange(len(block))[:, None], place), np.where(there, block.weights, 0.0))
+            own = np.where(there, np.sign(block.scale) * block.weights, 0.0)
+            np.add.at(weights[-1], (np.arange(len(block))[:, None], place), own)
         return np.vstack(weights)[features.places]
+
+    def inputs_used(
+        self, n: int, orders: Callable[[int | np.ndarray], np.ndarray], rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw which inputs each of n features has, (n, len(inputs)), and how many.
+
+        Where there are constraints, a share of the features sees inputs that are bound, and one of them in any case: the share
+        of these among the inputs, but at least the share BOUND. The others see none.
+
+        orders : draws the number of inputs of each feature, given the most
+        """
+        k = len(self.inputs)
+        if self.constraints is None:
+            order = orders(self.most_inputs)
+            return rng.random((n, k)).argsort(axis=1) < order[:, None], order
+        seen = within(np.ones((n, k)), self.constraints, rng)
+        is_bound = (seen != 0) & self.constraints.is_bound
+        share = max(BOUND, self.constraints.is_bound.mean())
+        is_free = (rng.random(n) >= share) & (is_bound.sum(axis=1) < seen.sum(axis=1))
+        seen[is_free[:, None] & is_bound] = 0.0
+        order = orders(np.minimum(self.most_inputs, (seen > 0).sum(axis=1)))
+        bound = np.where(is_bound & (seen != 0), rng.random((n, k)), 0.0)
+        seen += (bound > 0) & (bound == bound.max(axis=1, keepdims=True))  # the one that is seen in any case
+        return (rng.random((n, k)) - seen).argsort(axis=1).argsort(axis=1) < order[:, None], order
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
         """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
@@ -162,32 +218,38 @@ class RandomCosines(BaseDistribution):
     Gaussian kernel whose width is c times the median distance between the rows x / s.
 
     units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
+    sample : some rows, (n, len(inputs)), in the middle of which the neurons of the `shapes` are
     """
+
+    sample: np.ndarray = field(repr=False)
 
     activation: ClassVar[str] = "cos"
     scale: ClassVar[float] = float(np.sqrt(2))
     is_periodic: ClassVar[bool] = True
+    shapes: ClassVar[tuple[Shape, ...]] = Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0)
 
     @classmethod
     def from_rows(
         cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
-        max_order: int | None = None,
+        max_order: int | None = None, constraints: InputConstraints | None = None,
     ) -> Self:  # fmt: skip
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
-            return cls(np.zeros(1, np.intp), np.zeros((2, 1)), max_order=max_order)
+            return cls(np.zeros(1, np.intp), np.zeros((2, 1)), np.zeros((1, 1)), max_order=max_order)
         X, weight = _sample(rows, inputs, weight, rng)
         units = 1 / scale
         few = slice(None, None, max(1, len(X) // FEW_DISTANCES))
         widths = [distance_scale((X[few] * unit).__getitem__, weight[few], None, "euclidean", rng) for unit in units]
         units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
-        return cls(inputs, units, max_order=max_order)
+        constraints = None if constraints is None else constraints.take(inputs)
+        return cls(inputs, units, X[few], max_order=max_order, constraints=constraints)
 
     def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        k = len(self.inputs)
-        order = np.minimum(np.exp(rng.uniform(0.0, np.log(self.most_inputs + 1), n)).astype(np.intp), self.most_inputs)
-        used = rng.random((n, k)).argsort(axis=1) < order[:, None]
-        return rng.standard_normal((n, k)) * used * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
+        def orders(most):
+            return np.minimum(np.exp(rng.uniform(0.0, np.log(most + 1), n)).astype(np.intp), most)
+
+        used, order = self.inputs_used(n, orders, rng)
+        return rng.standard_normal(used.shape) * used * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
 
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         unit = self.units[rng.integers(0, 2, len(j)), j]
@@ -200,6 +262,9 @@ class RandomCosines(BaseDistribution):
 
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(0.0, 2 * np.pi, len(weights))
+
+    def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return -(weights * self.sample[rng.integers(0, len(self.sample), len(weights))]).sum(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,22 +285,23 @@ class RandomSteps(BaseDistribution):
     activation: ClassVar[str] = "sign"
     scale: ClassVar[float] = 1.0
     is_periodic: ClassVar[bool] = False
+    shapes: ClassVar[tuple[Shape, ...]] = (Shape("sign", 1.0),)
 
     @classmethod
     def from_rows(
         cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
-        max_order: int | None = None,
+        max_order: int | None = None, constraints: InputConstraints | None = None,
     ) -> Self:  # fmt: skip
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
-        return cls(inputs, 1 / scale[1], _sample(rows, inputs, weight, rng)[0], max_order=max_order)
+        X = _sample(rows, inputs, weight, rng)[0]
+        constraints = None if constraints is None else constraints.without_curved().take(inputs)
+        return cls(inputs, 1 / scale[1], X, max_order=max_order, constraints=constraints)
 
     def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        k = len(self.inputs)
-        order = np.minimum(rng.geometric(NO_MORE, n), self.most_inputs)
-        used = rng.random((n, k)).argsort(axis=1) < order[:, None]
-        return rng.choice([-1.0, 1.0], (n, k)) * used * self.units
+        used, _ = self.inputs_used(n, lambda most: np.minimum(rng.geometric(NO_MORE, n), most), rng)
+        return rng.choice([-1.0, 1.0], used.shape) * used * self.units
 
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], len(j)) * self.units[j]
@@ -257,6 +323,8 @@ class RandomSteps(BaseDistribution):
         low = np.where(is_highest, np.where(np.isinf(below), z - 1 - np.abs(z), below), z)
         high = np.where(is_highest, z, above)
         return -(low + (high - low) * rng.uniform(0.25, 0.75, len(weights)))
+
+    middles = offsets
 
 
 def inputs_that_vary(rows, weight, stage):
@@ -357,6 +425,7 @@ class LearningDictionary:
 def make_learning_dictionary(
     rows: Rows, *, weight: np.ndarray, n_components: int | None, batch_size: int | None, gamma: Any, rng: np.random.Generator,
     stage: ColumnStage | None = None, base: type[BaseDistribution] = RandomCosines, max_order: int | None = None,
+    constraints: InputConstraints | None = None,
 ) -> LearningDictionary:  # fmt: skip
     """Make the dictionary of features="auto".
 
@@ -364,13 +433,14 @@ def make_learning_dictionary(
     stage : the column stage that encoded the rows.
     base : the class of distributions from which the dictionary starts.
     max_order : the most inputs that a feature may have; None: all.
+    constraints : what features may see of the inputs; None: anything.
     """
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     rng = check_rng(rng)
-    base = base.from_rows(rows, weight, rng, stage, max_order)
+    base = base.from_rows(rows, weight, rng, stage, max_order, constraints)
     return LearningDictionary(base, n_components, batch_size, rows.n_features_in, draw_seed(rng))
 
 

@@ -45,7 +45,10 @@ class Block(ABC):
 
     @abstractmethod
     def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
-        """Return Phi' v, v (n_rows,), of cosines cos(t), and of cos(t - pi/2) = sin(t): float64 (2, len(features))."""
+        """Return Phi' v, v (n_rows,), of cosines cos(t), and of cos(t - pi/2) = sin(t): float64 (2, len(features)).
+
+        Of features that have no phase the first is Phi' v, and the second is of no use.
+        """
 
     @abstractmethod
     def apply(self, features: FeatureSet, coef: np.ndarray) -> Array:

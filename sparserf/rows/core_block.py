@@ -214,7 +214,7 @@ class CoreBlock(Block):
             def part(rows, block=block):
                 sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
                 for panels, some, packed_rows in _packed(block, self._inputs(block, rows)):
-                    panels.correlate(packed_rows, v[:, some], sums[0], sine=sums[1])
+                    panels.correlate(packed_rows, v[:, some], sums[0], sine=sums[1] if block.is_periodic else None)
                 return sums
 
             totals.append(sum(self._each_slice(part, len(block)))[:, :, : len(block)])

@@ -310,7 +310,7 @@ class SparseRFOptions:
         """
         about = {
             "n_components": default if self.n_components is None else self.n_components, "batch_size": self.batch_size,
-            "gamma": self.gamma, "rng": self.rng, "weight": task.weight,
+            "gamma": self.gamma, "rng": self.rng, "weight": task.weight, "constraints": task.input_constraints,
         }  # fmt: skip
         if not self.learns:
             return make_dictionary(self.features, task.rows, **about)

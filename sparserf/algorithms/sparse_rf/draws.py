@@ -281,7 +281,7 @@ class RandomSource(DrawSource):
 
 
 class LearningSource(DrawSource):
-    """Draws that follow the working set, each cosine turned to its best phase.
+    """Draws that follow the working set, each cosine turned to its best phase; neurons without a phase stay as they are.
 
     The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the correlations of v with the cosine
     and the sine, it is atan2(-S, C), and the correlation there (C^2 + S^2)^(1/2).
@@ -308,8 +308,8 @@ class LearningSource(DrawSource):
         (start, features), g = self._proposed, self._answer
         self.forget()
         if self._turns:
-            C, S = g
-            features, g = features.turned(np.arctan2(-S, C)), np.hypot(C, S)
+            (C, S), has_phase = g, features.is_periodic
+            features, g = features.turned(np.arctan2(-S, C)), np.where(has_phase, np.hypot(C, S), C)
         return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:

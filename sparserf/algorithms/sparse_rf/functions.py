@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from ..._base.splits import Splits
     from ..._base.types import MatrixLike, Seed
+    from ...columns.constraints import Interactions, Signs
     from ...columns.stage import Missing, Units
     from ...columns.table import Categorical
     from ...columns.targets import ClassWeight
@@ -60,8 +61,9 @@ DRAWS_OF_START = 1_000
 @shows_progress
 def sparse_rf(
     X: MatrixLike, y: ArrayLike, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None,
-    scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, loss: LossLike = "squared",
-    n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
+    scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None,
+    convex: Signs = None, interactions: Interactions = None, loss: LossLike = "squared", n_components: int | None = None,
+    batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
     validation: float | Splits = 0.1, groups: ArrayLike | None = None, n_models: int | None = None,
     max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
@@ -130,6 +132,21 @@ def sparse_rf(
         or one. Where levels are rarer than a hundredth, or more than 24, a further input is the mean of y over the rows of the
         level (of a training row: over the rows of other folds). A level that training rows do not have counts as missing, with
         about the mean of y over all rows. X must be in host memory.
+    monotone : mapping of columns to 1, -1 or levels; a sequence of 1, -1 and 0 for all columns; or None, default None
+        Columns, by name or index, in which f never falls (1) or never rises (-1), whatever the other columns are; in
+        scikit-learn `monotonic_cst`. It holds for all values, by construction: whatever sees such a column rises with it, a linear function,
+        a tanh, a step or a clipped line whose weights have the right signs, with a coefficient of at least 0. f of two classes
+        is the decision value of `classes[1]`. For a category the levels in ascending order, or 1 and -1 where it is an ordered
+        one of pandas; f need not rise from or to missing cells and unknown levels. For more than two classes a ValueError.
+    convex : mapping of columns to 1 or -1, a sequence of 1, -1 and 0 for all columns, or None, default None
+        Columns of numbers in which f is convex (1) or concave (-1) at any values of the others. Such a column is seen as it is,
+        neither clipped nor in ranks, by linear functions and lines with one corner; beyond the training rows f goes on along
+        lines. A column may be in `monotone`, too.
+    interactions : sequence of groups of columns, or None, default None
+        Groups of columns, by names or indices, that may meet in one term. Columns in no common group never do, so that f is a
+        sum of functions of the columns of one group each. A column in no group is in terms of its own (scikit-learn's
+        `interaction_cst` has one more group of all such columns). `max_order` holds as well. Linear functions are sums of
+        functions of one column, and may have all columns. None: all may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For real targets also "huber", "quantile", "poisson", "tweedie", "gamma"; for labels "squared_hinge", "logistic",
         and "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
@@ -228,7 +245,9 @@ def sparse_rf(
     ------
     ValueError, TypeError
         An argument is out of its range or of another kind: NaN or infinity in X, y, weights or offsets, shapes that do not
-        match, a single class, alpha or tol not positive, an unknown name, a broken CSR matrix; pairs with a row in both parts,
+        match, a single class, alpha or tol not positive, an unknown name, a broken CSR matrix; a sign that is none of 1, -1 and
+        0, a category without an order in `monotone`, an empty group; features or a start that break constraints; pairs with a
+        row in both parts,
         without rows in one of them, or without rows of a class to fit; groups with missing labels.
 
     Warns
@@ -303,7 +322,8 @@ def sparse_rf(
     with limits_time(deadline):
         task, options = _read_arguments(
             X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
-            categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order,
+            categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
+            n_components=n_components, batch_size=batch_size, max_order=max_order,
             exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
             groups=groups, tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
         )  # fmt: skip
@@ -321,8 +341,9 @@ def sparse_rf(
 def sparse_rf_path(
     X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike | None = None, n_alphas: int = 20, alpha_min_ratio: float = 1e-3,
     features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
-    categorical: Categorical = None, loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None,
-    max_order: int | None = None, exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
+    categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
+    loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None,
+    exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, tol: float = 1e-4,
     max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
@@ -330,7 +351,8 @@ def sparse_rf_path(
 
     Parameters
     ----------
-    X, y, features, gamma, scale, missing, categorical, loss, n_components, batch_size, exact, fit_intercept
+    X, y, features, gamma, scale, missing, categorical, monotone, convex, interactions, loss, n_components, batch_size, exact,
+    fit_intercept
         As in `sparse_rf`.
     sample_weight, class_weight, offset, groups, max_order, tol, rng, workers, callback, verbose
         As in `sparse_rf`.
@@ -379,7 +401,8 @@ def sparse_rf_path(
     alphas = None if alphas is None else check_alphas(alphas)
     task, options = _read_arguments(
         X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, loss=loss, n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
+        categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
+        n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
         fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
         tol=tol, max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
@@ -388,8 +411,8 @@ def sparse_rf_path(
 
 def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
-    categorical: Categorical, loss: LossLike, n_components: int | None, batch_size: int | None, max_order: int | None,
-    exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None,
+    categorical: Categorical, monotone: Signs, convex: Signs, interactions: Interactions, loss: LossLike,
+    n_components: int | None, batch_size: int | None, max_order: int | None, exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None,
     groups: ArrayLike | None, tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int,
     callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
@@ -402,7 +425,7 @@ def _read_arguments(
     rng, is_auto = check_rng(rng), isinstance(features, str) and features == "auto"
     if max_order is not None and not is_auto:
         raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-    columns = ColumnSetting(scale, missing, categorical)
+    columns = ColumnSetting(scale, missing, categorical, monotone, convex, interactions)
     task = Task.from_arguments(
         X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
         groups=groups, workers=workers, rng=rng, columns=columns, several_outputs="apart", losses=JOINTLY,

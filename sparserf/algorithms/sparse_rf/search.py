@@ -37,6 +37,7 @@ from ..._base.warnings import TimeLimitWarning, warn
 from ...features import (
     LinearFunctions,
     RandomSteps,
+    inputs_that_keep,
     inputs_times,
     inverse_deviations,
     linear_functions,
@@ -284,7 +285,6 @@ def choose_by_held_out_rows(
             kinds, samples, budget, searches, n_targets=len(task.targets), errors=errors_to_beat_constant(task, strata)
         )
 
-
         # Fit their terms to all rows, and take the mean of these models.
         with part(1 - PRUNING):
             model, ended = fit_to_all_rows(found, task, options.tol, whole.part(1.0, OF_FITS))
@@ -398,7 +398,8 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
 
     For other `features` than "auto": a constant, and their dictionary. For CSR X linear functions come before the inputs:
     where there are many inputs, each mostly matters little, and a linear function of all is one term. Steps are not tried for
-    CSR X: on counts of words they predicted no better.
+    CSR X: on counts of words they predicted no better. Linear functions of all inputs are not tried where f must rise or fall
+    in an input, since their weights have any sign, nor steps where all inputs must be convex or concave.
     """
 
     if not options.learns:
@@ -412,12 +413,15 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
         seen = task.with_encodings(encodings)
         is_scaled = seen.stage is not None and not seen.stage.is_raw
         units = np.ones(len(seen.stage)) if is_scaled else inverse_deviations(seen.rows, task.weight)
+        constraints = seen.input_constraints
+        each_input = inputs_times(units) if constraints is None else inputs_that_keep(units, constraints)
         dictionary = make_dictionary(
-            inputs_times(units), seen.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
+            each_input, seen.rows, n_components=None, batch_size=len(units), gamma=None, rng=options.rng,
             weight=task.weight,
         )  # fmt: skip
         inputs.append(Candidate(encodings, dictionary, options, to_tolerance=True, work=WORK_OF_LINEAR))
-        functions.append(Candidate(encodings, LinearFunctions(units), options, work=WORK_OF_LINEAR))
+        if constraints is None or not constraints.sign.any():
+            functions.append(Candidate(encodings, LinearFunctions(units), options, work=WORK_OF_LINEAR))
 
     n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
     learned = [
@@ -425,22 +429,26 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
         for encodings in encoding_sets
     ]
     constant = inputs[0].without_terms()
-    if is_sparse:
-        return [[constant], functions, inputs, learned]
-    steps = options.dictionary(task.with_encodings(encoding_sets[0]), n_draws, base=RandomSteps)
-    return [[constant], inputs, functions, [*learned, Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS)]]
+    linear = [functions, inputs] if is_sparse else [inputs, functions]
+    with_steps = task.with_encodings(encoding_sets[0])
+    if not is_sparse and (task.constraints is None or (with_steps.input_constraints.curvature == 0).any()):
+        steps = options.dictionary(with_steps, n_draws, base=RandomSteps)
+        learned.append(Candidate(encoding_sets[0], steps, options, work=WORK_OF_STEPS))
+    return [[constant], *(kind for kind in linear if kind), learned]
 
 
 def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_terms: int | None) -> bool:
     """Return whether kernel ridge is a candidate: for few dense rows and a loss of bounded curvature, where all others are.
 
-    It is not where `max_terms` leaves no room for a term for each row, or terms are to have few inputs. Nor is it for more than
+    It is not where `max_terms` leaves no room for a term for each row, or the model has constraints, which no bump keeps, or
+    terms are to have few inputs. Nor is it for more than
     two classes: on the one table of three where bumps were chosen, the log loss was .134 with them and .120 without.
     """
     n_rows, several_classes = task.raw.n_rows, task.loss.is_classifier and len(task.targets) > 1
     has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + MOST_TERMS)
     is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
-    is_dense, is_given = options.learns and not task.raw.is_sparse, task.offset is not None or options.max_order is not None
+    is_dense = options.learns and not task.raw.is_sparse
+    is_given = task.offset is not None or options.max_order is not None or task.constraints is not None
     return is_dense and is_smooth and has_room and not (several_classes or is_given) and budget.candidates == 1
 
 
@@ -656,9 +664,7 @@ def _search_once(
             if points and min(point.loss for point in points.values()) <= NEARLY_MET * max(losses_of_empty, default=0.0):
                 continue
             with ends_at(of_path.deadline):
-                points[name], drawn = candidate.best_point(
-                    sample, max(k, first), of_path, points, (starts or {}).get(name)
-                )
+                points[name], drawn = candidate.best_point(sample, max(k, first), of_path, points, (starts or {}).get(name))
                 n_drawn += drawn
                 of_path.note_finished()
             if name not in points:

@@ -1,0 +1,236 @@
+"""What a model may be in its columns: monotone, convex or concave; and which columns may meet in one term.
+
+`read_constraints` reads the arguments `monotone`, `convex` and `interactions` once, into `Constraints` of the columns of X.
+What follows for the inputs of features, which are encodings of the columns, are `InputConstraints`: features that keep them,
+with coefficients of at least 0 where they see an input that is bound, make a model that keeps the constraints for all values of
+X (`features/shapes.py` says which features do, and makes them).
+
+The encodings that a bound column may have: a monotone column those that rise with it, a number, clipped or in ranks, and a
+category one number, its place in the order of its levels; a convex or concave column the number itself, in its units, without
+limits. Whether the cell is missing is free: two rows that have the cell do not differ in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from .frames import is_ordered, label, listing, open_columns
+from .stage import CLIPPED, MISSING, NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .stage import ColumnStage
+
+# The arguments of fits: a sign for each column that is bound, by name or index, or for all columns; of a category also its
+# levels in ascending order. And groups of columns.
+Signs: TypeAlias = "Mapping[Any, Any] | Sequence[int] | np.ndarray | None"
+Interactions: TypeAlias = "Sequence[Sequence[Any]] | None"
+
+
+@dataclass(frozen=True, eq=False)
+class InputConstraints:
+    """What features may see of their inputs.
+
+    sign : for each input 1 where f must not fall in it, -1 where it must not rise, 0 where it is free
+    curvature : for each input 1 where f must be convex in it, -1 where concave, 0 where it is free
+    is_barred : a mask of the inputs that no feature may see
+    groups : a mask (n_groups, n_inputs) of the inputs that may stand in one term; inputs of no group stand alone, and with
+        others of their column. None: all may
+    column : the column of each input
+    """
+
+    sign: np.ndarray
+    curvature: np.ndarray
+    is_barred: np.ndarray
+    groups: np.ndarray | None
+    column: np.ndarray
+
+    @property
+    def is_bound(self) -> np.ndarray:
+        """A mask of the inputs that only features of the right shape may see."""
+        return (self.sign != 0) | (self.curvature != 0)
+
+    def take(self, inputs: np.ndarray) -> InputConstraints:
+        """Return the constraints of some of the inputs."""
+        groups = None if self.groups is None else self.groups[:, inputs]
+        return replace(
+            self, sign=self.sign[inputs], curvature=self.curvature[inputs], is_barred=self.is_barred[inputs], groups=groups,
+            column=self.column[inputs],
+        )  # fmt: skip
+
+    def without_curved(self) -> InputConstraints:
+        """Return the constraints of features that are neither convex nor concave: they see no input that must be."""
+        return replace(self, is_barred=self.is_barred | (self.curvature != 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What the model may be in the columns of X.
+
+    sign, curvature : as in `InputConstraints`, for each column
+    groups : a mask (n_groups, n_columns) of the columns that may stand in one term, or None: all may
+    orders : {category: its levels, ascending}, of the categories with a sign; f must not fall in this order where the sign is 1
+    """
+
+    sign: np.ndarray
+    curvature: np.ndarray
+    groups: np.ndarray | None
+    orders: Mapping[int, tuple[Any, ...]]
+
+    @property
+    def binds(self) -> bool:
+        """Whether the model is bound in some column."""
+        return bool(self.sign.any() or self.curvature.any())
+
+    def ranks(self, j: int, levels: Sequence[Any]) -> np.ndarray:
+        """Return the place of each level of an ordered category in the order, 0, 1, ..., and of no other level."""
+        place = {level: k for k, level in enumerate(self.orders[j])}
+        return np.argsort(np.argsort([place[level] for level in levels])).astype(np.float64)
+
+    def of_inputs(self, stage: ColumnStage | None, n_columns: int) -> InputConstraints:
+        """Return the constraints of the encodings of a stage; None: of the columns themselves."""
+        if stage is None:
+            return InputConstraints(self.sign, self.curvature, np.zeros(n_columns, bool), self.groups, np.arange(n_columns))
+        column, is_there = stage.column, stage.kind == MISSING
+        sign, curvature = (np.where(is_there, 0, each[column]) for each in (self.sign, self.curvature))
+        barred = (sign != 0) & ~self._rises(stage) | (curvature != 0) & ~_is_affine(stage)
+        groups = None if self.groups is None else self.groups[:, column]
+        return InputConstraints(np.where(barred, 0, sign), np.where(barred, 0, curvature), barred, groups, column)
+
+    def _rises(self, stage: ColumnStage) -> np.ndarray:
+        """Return a mask of the encodings that never fall where their column rises."""
+        rises = np.isin(stage.kind, (NUMBER, CLIPPED))
+        for v in np.flatnonzero(rises):
+            j = int(stage.column[v])
+            if j in self.orders:
+                X = np.zeros((len(stage.table.levels[j]), stage.n_columns))
+                X[:, j] = np.argsort(self.ranks(j, stage.table.levels[j]))
+                scores = stage.take(np.array([v])).transform(X)[:, 0]
+            else:
+                scores = stage.scores[stage.first_knot[v] : stage.first_knot[v + 1]]
+            rises[v] = bool((np.diff(scores) >= 0).all())
+        return rises
+
+
+def _is_affine(stage):
+    """Return a mask of the encodings that are the number itself in some unit."""
+    return (stage.kind == NUMBER) & (np.diff(stage.first_knot) == 0) & np.isinf(stage.reach)
+
+
+# ---------------------------------------------------------------- the arguments
+
+
+def read_constraints(
+    monotone: Signs, convex: Signs, interactions: Interactions, X: Any, names: Sequence[str] | None,
+    levels: Sequence[Sequence[Any] | None], n_columns: int,
+) -> Constraints | None:  # fmt: skip
+    """Check the three arguments, and return the constraints; None where they ask for nothing.
+
+    X : what the user gave, which says whether its categories are ordered
+    names : the names of the columns, or None
+    levels : for each column the levels of the training rows, or None for numbers; empty where all columns are numbers
+    """
+    sign, orders = np.zeros(n_columns, int), {}
+    for j, value in _values("monotone", monotone, names, n_columns):
+        of_column = levels[j] if levels else None
+        if of_column is None:
+            sign[j] = _sign("monotone", value, label(names, j))
+        elif isinstance(value, (list, tuple)):
+            sign[j], orders[j] = 1, _order(value, of_column, label(names, j))
+        elif _sign("monotone", value, label(names, j)):
+            if not is_ordered(open_columns(X)[1][j]):
+                where = label(names, j)
+                raise ValueError(f"monotone must list the levels of {where}, which has no order, ascending, got {value!r}")
+            sign[j], orders[j] = value, tuple(of_column)
+    curvature = np.zeros(n_columns, int)
+    for j, value in _values("convex", convex, names, n_columns):
+        curvature[j] = _sign("convex", value, label(names, j))
+        if curvature[j] and levels and levels[j] is not None:
+            raise ValueError(f"convex must be of columns of numbers, got {value!r} for {label(names, j)}, a category")
+    groups = None if interactions is None else _groups(interactions, names, n_columns)
+    is_nothing = groups is None and not (sign.any() or curvature.any())
+    return None if is_nothing else Constraints(sign, curvature, groups, orders)
+
+
+def _values(argument, given, names, n_columns):
+    """Yield (column, value) of a mapping, or of a sequence with a value for each column."""
+    if given is None:
+        return
+    if isinstance(given, Mapping):
+        seen = {}
+        for key, value in given.items():
+            j = _column(argument, key, names, n_columns)
+            if j in seen:
+                raise ValueError(f"{argument} must name a column once, got {label(names, j)} as {seen[j]!r} and {key!r}")
+            seen[j] = key
+            yield j, value
+        return
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__") or isinstance(given, (set, frozenset)):
+        raise TypeError(f"{argument} must be a mapping from columns to signs or a sequence of signs, got {given!r}")
+    if len(given) != n_columns:
+        raise ValueError(f"{argument} must have an entry for each of the {n_columns} columns of X, got {len(given)}")
+    yield from enumerate(given)
+
+
+def _column(argument, key, names, n_columns):
+    """Return the index of a column that is given by its name or index."""
+    if isinstance(key, str):
+        if names is None or key not in names:
+            has = "an array, whose columns have no names" if names is None else "which lacks it"
+            raise ValueError(f"{argument} must name columns of X, {has}: {key!r}")
+        return list(names).index(key)
+    if isinstance(key, (bool, np.bool_)) or not isinstance(key, Integral):
+        raise TypeError(f"{argument} must name columns of X or give their indices, got {key!r}")
+    if not 0 <= key < n_columns:
+        raise ValueError(f"{argument} must have indices of columns in [0, {n_columns}), got {key!r}")
+    return int(key)
+
+
+def _sign(argument, value, where):
+    """Return a sign: 1, -1 or 0."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{argument} must be 1, -1 or 0 for {where}, got {value!r}")
+    if value not in (1, -1, 0):
+        raise ValueError(f"{argument} must be 1, -1 or 0 for {where}, got {value!r}")
+    return int(value)
+
+
+def _order(given, levels, where):
+    """Return the order of the levels of a category that the user lists."""
+    order = tuple(given)
+    repeated = [level for level in dict.fromkeys(order) if order.count(level) > 1]
+    if repeated:
+        raise ValueError(f"monotone must list each level of {where} once, got {listing(repeated)} more often")
+    lacking = [level for level in levels if level not in order]
+    if lacking:
+        raise ValueError(f"monotone must list all levels of {where}, and lacks {listing(lacking)}")
+    return order
+
+
+def _groups(given, names, n_columns):
+    """Return the mask of the columns of each group."""
+    if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"interactions must be a sequence of groups of columns, got {given!r}")
+    groups = []
+    for group in given:
+        if isinstance(group, (str, bytes, Mapping)) or not hasattr(group, "__iter__"):
+            raise TypeError(f"interactions must be a sequence of groups of columns, got the group {group!r}")
+        columns = [_column("interactions", key, names, n_columns) for key in group]
+        if not columns or len(set(columns)) < len(columns):
+            fault = "has a column twice" if columns else "is empty"
+            raise ValueError(f"interactions must have groups of different columns, got {group!r}, which {fault}")
+        if set(columns) in groups:
+            raise ValueError(f"interactions must have different groups, got {group!r} twice")
+        groups.append(set(columns))
+    if not groups:
+        raise ValueError(f"interactions must have at least one group of columns, got {given!r}")
+    mask = np.zeros((len(groups), n_columns), bool)
+    for k, columns in enumerate(groups):
+        mask[k, list(columns)] = True
+    return mask
