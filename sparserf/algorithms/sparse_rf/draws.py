@@ -159,7 +159,7 @@ class Draws:
         self._g[some], self._is_exact[some] = usable(g, self._nonnegative[some]), True
 
     def _describe(self, some, features, places=slice(None)):
-        """Note what bounds the gradients of the draws at these positions, which are these features, or those at these places."""
+        """Note what bounds the gradients of the draws at these positions, which are the features at these places."""
         self._largest[some], self._nonnegative[some] = features.largest_value[places], features.nonnegative[places]
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
