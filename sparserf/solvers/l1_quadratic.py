@@ -2,9 +2,10 @@
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the model that prox-Newton
 minimises in each of its steps. Passes of coordinate descent find the support, and a Newton step on it, kept to the orthant of
-its signs, the values; both are repeated until the violation is below the tolerance: the largest distance of 0 to the subdifferential in one x_j. Where that takes long, as when features are
-nearly collinear, a primal-dual interior point comes near first, in some tens of Cholesky factorisations however ill-conditioned
-H is (S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992).
+its signs, the values; both are repeated until the violation is below the tolerance: the largest distance of 0 to the
+subdifferential in one x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point comes
+near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra, On the implementation of a
+primal-dual interior point method, SIAM J. Optimization 2, 1992).
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonne
 
     A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed and lower, as where alpha is
     next to nothing. If neither lowers the objective, the step is cut where half of the coefficients that become zero on the way
-    have done so, or a quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure to.
+    have done so, or a quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure
+    to.
 
     v : the slopes of the quadratic at x
     """
