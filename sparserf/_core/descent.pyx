@@ -1,6 +1,6 @@
 """Soft-thresholding coordinate descent on a quadratic with an l1 penalty.
 
-    minimise over w   (1/2) (w - w0)' H (w - w0) + g' (w - w0) + alpha |w|_1
+    minimise over w   (1/2) (w - w0)' H (w - w0) + g' (w - w0) + alpha |w|_1,   w_j >= 0 where a mask says so
 
 The gradient v = g + H (w - w0) is kept up to date: to look at a coordinate costs one number, to change it one row of H.
 """
@@ -16,16 +16,19 @@ cdef inline double soft_threshold(double z, double alpha) noexcept nogil:
     return 0.0
 
 
-cdef inline double violation(double w, double v, double alpha) noexcept nogil:
+cdef inline double violation(double w, double v, double alpha, bint is_nonnegative) noexcept nogil:
     """Return the distance of 0 to the subdifferential at one coordinate."""
     if w > 0:
         return fabs(v + alpha)
     if w < 0:
         return fabs(v - alpha)
+    if is_nonnegative and v > 0:
+        return 0.0
     return max(fabs(v) - alpha, 0.0)
 
 
-cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alpha, bint nonzeros) noexcept nogil:
+cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alpha, const unsigned char[::1] nonnegative,
+                bint nonzeros) noexcept nogil:
     """Pass once over all coordinates, or over the nonzeros; return whether the support changed."""
     cdef ptrdiff_t i, j, p = w.shape[0]
     cdef double new, change
@@ -34,6 +37,8 @@ cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alp
         if H[j, j] <= 0.0 or (nonzeros and w[j] == 0.0):
             continue
         new = soft_threshold(w[j] * H[j, j] - v[j], alpha) / H[j, j]
+        if nonnegative is not None and nonnegative[j] and new < 0:
+            new = 0.0
         change = new - w[j]
         if change == 0.0:
             continue
@@ -44,36 +49,53 @@ cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alp
     return moved
 
 
-cdef double worst_of(const double[::1] w, const double[::1] v, double alpha) noexcept nogil:
+cdef double worst_of(const double[::1] w, const double[::1] v, double alpha,
+                     const unsigned char[::1] nonnegative) noexcept nogil:
     cdef ptrdiff_t j
     cdef double worst = 0.0
     for j in range(w.shape[0]):
-        worst = max(worst, violation(w[j], v[j], alpha))
+        worst = max(worst, violation(w[j], v[j], alpha, nonnegative is not None and nonnegative[j]))
     return worst
 
 
-def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha):
-    """Return the largest distance of 0 to the subdifferential over the coordinates."""
+def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha, nonnegative=None):
+    """Return the largest distance of 0 to the subdifferential over the coordinates.
+
+    nonnegative: a mask of the coordinates that must be at least 0, as they are in w; None: there are none
+    """
+    cdef const unsigned char[::1] mask = as_bytes(nonnegative, w.shape[0])
     cdef double worst
     with nogil:
-        worst = worst_of(w, v, alpha)
+        worst = worst_of(w, v, alpha, mask)
     return worst
+
+
+def as_bytes(nonnegative, n):
+    """Return a mask of n coordinates as the kernels read it."""
+    if nonnegative is None:
+        return None
+    if nonnegative.dtype != bool or nonnegative.shape != (n,):
+        raise ValueError(f"nonnegative must be a mask of {n} coordinates")
+    return nonnegative.view("uint8")
 
 
 def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None, double alpha, int n_epochs,
-            double tol=0.0):
+            double tol=0.0, nonnegative=None):
     """Pass over all coordinates until the support does not change, then over the nonzeros, and so on; change w and v in place.
 
     Stop after n_epochs passes, or where the largest violation is at most tol; return the largest violation.
+
+    nonnegative: a mask of the coordinates that must be at least 0, as they are in w; None: there are none
     """
+    cdef const unsigned char[::1] mask = as_bytes(nonnegative, w.shape[0])
     cdef int _
     cdef bint nonzeros = False
     cdef double worst
     with nogil:
-        worst = worst_of(w, v, alpha)
+        worst = worst_of(w, v, alpha, mask)
         for _ in range(n_epochs):
             if worst <= tol:
                 break
-            nonzeros = not epoch(H, w, v, alpha, nonzeros) and not nonzeros
-            worst = worst_of(w, v, alpha)
+            nonzeros = not epoch(H, w, v, alpha, mask, nonzeros) and not nonzeros
+            worst = worst_of(w, v, alpha, mask)
     return worst

@@ -1,5 +1,6 @@
 """The l1 problem on a working set:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
 
+The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); where one is 0, it can leave only upwards.
 Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods for minimizing composite functions, 2014): each
 step minimises the quadratic model of the losses, with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and
 searches along the line. With the squared loss the model is exact and one step is the solution. For the other losses the Gram
@@ -74,9 +75,10 @@ class L1Problem(Problem):
         return self.alpha * np.abs(w).sum()
 
     def dual_gap(self, z: RowVector, w: np.ndarray, largest: float) -> float:
-        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v| of any feature of the problem.
+        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v|, `usable`, of any feature of the problem.
 
-        v = s L'(z) / n is scaled by c = min(1, alpha / largest) to be feasible: |c phi' v| <= alpha for all features. Then
+        v = s L'(z) / n is scaled by c = min(1, alpha / largest) to be feasible: |c phi' v| <= alpha for all features, or
+        c phi' v >= -alpha where the coefficient must be at least 0. Then
         D = -(1/n) sum_i s_i L*(c L'(z_i)). Feasibility also needs sum(v) = 0, which is the optimality of the intercept.
         """
         c = self.alpha / largest if largest > self.alpha else 1.0
@@ -242,8 +244,17 @@ class WorkingSet(ActiveFeatures):
 
     @property
     def largest_gradient(self) -> float:
-        """The largest |g_j|, 0 without features."""
-        return np.abs(self.g).max(initial=0.0)
+        """The largest |g_j| that is `usable`, 0 without features."""
+        return np.abs(self.usable_slopes).max(initial=0.0)
+
+    @property
+    def usable_slopes(self) -> np.ndarray:
+        """The slopes g, as far as they are `usable`."""
+        return usable(self.g, self.features.nonnegative)
+
+    def largest_violation(self, alpha: float) -> float:
+        """Return the largest distance of 0 to the subdifferential of the objective in one coefficient."""
+        return largest_violation(self.w, self.g, alpha, self.features.nonnegative)
 
     def add(self, features: FeatureSet, index: np.ndarray, g: np.ndarray) -> None:
         """Add features at the end, with coefficient zero and slope g."""
@@ -255,6 +266,11 @@ class WorkingSet(ActiveFeatures):
         kept = np.flatnonzero((self.w != 0) | but)
         self.keep(kept)
         self.w, self.g = self.w[kept], self.g[kept]
+
+
+def usable(g: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
+    """Return the slopes g, 0 where they are positive and the coefficient must be at least 0: from 0 it cannot follow them."""
+    return np.where(nonnegative, np.minimum(g, 0.0), g)
 
 
 def solve(
@@ -279,7 +295,7 @@ def solve(
         A.effort.add_to_whole(A.work_of_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
         # The gap shrinks with the violation.
-        violation = largest_violation(A.w, A.g, problem.alpha)
+        violation = A.largest_violation(problem.alpha)
         accuracy = max(0.3 * tol / gap, share, trust) * violation
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
         accuracy = accuracy, max(accuracy, A.forcing * violation)
@@ -290,7 +306,7 @@ def solve(
         if (not moved and A.weights.is_best) or (is_exact and not A.weights.is_rough and k == max_iter - 1):
             break
         if not is_exact and violation > 0:
-            left = largest_violation(A.w, A.g, problem.alpha) / violation
+            left = A.largest_violation(problem.alpha) / violation
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
@@ -320,7 +336,8 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     H = H + np.outer(m, slope_b)
     H.flat[:: len(m) + 1] += damping
     with np.errstate(over="ignore", invalid="ignore"):  # where rounding has left H no minimum, d may be of any size
-        d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort) - A.w
+        nonnegative = A.features.nonnegative
+        d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative) - A.w
         questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
         predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
         # A predicted change above 0 is rounding.

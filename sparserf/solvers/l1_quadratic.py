@@ -1,10 +1,11 @@
 """A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
 
-H is positive semidefinite. It is the model that prox-Newton minimises in each of its steps. Passes of coordinate descent find
-the support, and a Newton step on it, kept to the orthant of its signs, the values; both are repeated until the violation is
-below the tolerance: the largest distance of 0 to the subdifferential in one x_j. Where that takes long, as when features are
-nearly collinear, a primal-dual interior point comes near first, in some tens of Cholesky factorisations however ill-conditioned
-H is (S. Mehrotra, On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992).
+Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the model that prox-Newton
+minimises in each of its steps. Passes of coordinate descent find the support, and a Newton step on it, kept to the orthant of
+its signs, the values; both are repeated until the violation is below the tolerance: the largest distance of 0 to the
+subdifferential in one x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point comes
+near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra, On the implementation of a
+primal-dual interior point method, SIAM J. Optimization 2, 1992).
 """
 
 from __future__ import annotations
@@ -39,42 +40,45 @@ RESIDUAL_ROUNDING = 10
 
 
 def minimize(
-    H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, enough: float = 0.0, effort: Effort = UNBOUNDED
-) -> np.ndarray:
+    H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, enough: float = 0.0, effort: Effort = UNBOUNDED,
+    nonnegative: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which the effort is spent.
 
     enough : a violation that will do where QUICK_ROUNDS rounds do not come to tol
+    nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
-    x, violation = _alternate(H, g, w, w, alpha, tol, QUICK_ROUNDS, effort)
+    x, violation = _alternate(H, g, w, w, alpha, tol, QUICK_ROUNDS, effort, nonnegative)
     tol = max(tol, enough)
     if violation > tol and not effort.is_spent:
-        x, violation = _alternate(H, g, w, x, alpha, tol, FEW_ROUNDS, effort)
+        x, violation = _alternate(H, g, w, x, alpha, tol, FEW_ROUNDS, effort, nonnegative)
     if violation > tol and not effort.is_spent:
-        x = interior_point(H, g, w, alpha, tol, effort)
-        x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS, effort)
+        x = interior_point(H, g, w, alpha, tol, effort, nonnegative)
+        x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS, effort, nonnegative)
     return x
 
 
-def _alternate(H, g, w, x, alpha, tol, rounds, effort):
+def _alternate(H, g, w, x, alpha, tol, rounds, effort, nonnegative):
     """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step between two, starting from x."""
     x, v = x.copy(), g + H @ (x - w)
     for k in range(rounds):
         check_not_ended()
         effort.add(WAIT * PASSES * len(x) ** 2)
-        if descend(H, x, v, alpha, PASSES) <= tol or effort.is_spent or k == rounds - 1:
+        if descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol or effort.is_spent or k == rounds - 1:
             break
         effort.add_factor(np.count_nonzero(x))
-        newton_step(H, x, v, alpha)
+        newton_step(H, x, v, alpha, nonnegative)
         v = g + H @ (x - w)  # computed anew: updates add up rounding
-    return x, largest_violation(x, v, alpha)
+    return x, largest_violation(x, v, alpha, nonnegative)
 
 
-def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float) -> None:
+def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None) -> None:
     """Move x, in place, to the minimum on its support, where the penalty is linear as long as no sign changes.
 
-    A coefficient that would change its sign becomes zero, or keeps the new sign if that is lower, as where alpha is next to
-    nothing. If neither lowers the objective, the step is cut where half of the coefficients that become zero on the way have
-    done so, or a quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure to.
+    A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed and lower, as where alpha is
+    next to nothing. If neither lowers the objective, the step is cut where half of the coefficients that become zero on the way
+    have done so, or a quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure
+    to.
 
     v : the slopes of the quadratic at x
     """
@@ -92,52 +96,58 @@ def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float) -> No
         return step @ (v[A] + 0.5 * (H_A @ step)) + alpha * (np.abs(new) - np.abs(x_A)).sum()
 
     kept = np.where(to_zero <= 1, 0.0, x_A + d)
+    crossed = x_A + d if nonnegative is None else np.where((to_zero <= 1) & nonnegative[A], 0.0, x_A + d)
     shorter = (np.where(to_zero <= t, 0.0, x_A + t * d) for t in ends)
-    for new in itertools.chain([min(kept, x_A + d, key=change)], shorter):
+    for new in itertools.chain([min(kept, crossed, key=change)], shorter):
         if change(new) < 0:
             x[A] = new
             return
 
 
-def interior_point(H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort) -> np.ndarray:
+def interior_point(
+    H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort, nonnegative: np.ndarray | None = None
+) -> np.ndarray:
     """Return x to a violation of at most tol, or as near as rounding or the effort lets.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >=
     0. A coefficient counts as zero where both its parts, in units of the largest, are smaller than their slacks, in units of
-    alpha.
+    alpha. A coefficient that must be at least 0 has no part u_1: that is 0, its slack alpha, and neither moves.
     """
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
-    sign, start = np.array([[1.0], [-1.0]]), np.abs(w).max() or alpha / largest
-    u, z = np.maximum(sign * w, 0.0) + START * start, np.full((2, len(w)), alpha)
+    sign, start, exists = np.array([[1.0], [-1.0]]), np.abs(w).max() or alpha / largest, np.ones((2, len(w)))
+    if nonnegative is not None:
+        exists[1, nonnegative] = 0.0
+    n_parts = exists.sum()
+    u, z = exists * (np.maximum(sign * w, 0.0) + START * start), np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
         check_not_ended()
         effort.add_factor(len(w))
-        x, mean = u[0] - u[1], np.mean(u * z)
+        x, mean = u[0] - u[1], np.sum(u * z) / n_parts
         for candidate in (np.where((u / u.max() < z / alpha).all(axis=0), 0.0, x), x):
             v = g + H @ (candidate - w)
             value = 0.5 * (candidate - w) @ (g + v) + alpha * np.abs(candidate).sum()
             if value < least:
-                best, least, violation = candidate, value, largest_violation(candidate, v, alpha)
-        residual = alpha + sign * v - z
+                best, least, violation = candidate, value, largest_violation(candidate, v, alpha, nonnegative)
+        residual = exists * (alpha + sign * v - z)
         worst = np.abs(residual).max()
-        step = _newton_direction(H, u, z, residual)
+        step = _newton_direction(H, u, z, residual, exists)
         if violation <= tol or effort.is_spent or step is None or worst > RESIDUAL_ROUNDING * max(alpha, least_residual):
             break
         least_residual = min(worst, least_residual)
         du, dz = step(-u * z)
         t = _longest(u, du, z, dz)
-        share = (np.mean((u + t * du) * (z + t * dz)) / mean) ** 3
-        du, dz = step(share * mean - u * z - du * dz)
+        share = (np.sum((u + t * du) * (z + t * dz)) / n_parts / mean) ** 3
+        du, dz = step(exists * (share * mean - u * z - du * dz))
         t = min(1.0, SHORT * _longest(u, du, z, dz))
         u, z = u + t * du, z + t * dz
     return best
 
 
-def _newton_direction(H, u, z, residual):
-    """Return the function step(a) = (du, dz) with z du + u dz = a and dz = residual +- H (du_0 - du_1).
+def _newton_direction(H, u, z, residual, exists):
+    """Return the function step(a) = (du, dz) with z du + u dz = a and dz = residual +- H (du_0 - du_1) of the parts that exist.
 
     With S = sum u / z, (H + 1 / S) dx = q / S, q the difference of (a - u residual) / z; then H dx = (q - dx) / S. None where
     the system has no finite solution.
@@ -154,7 +164,7 @@ def _newton_direction(H, u, z, residual):
         plus, minus = (a - u * residual) / z
         q = plus - minus
         dx = cho_solve(factor, q / S, check_finite=False)
-        dz = residual + sign * ((q - dx) / S)
+        dz = residual + exists * sign * ((q - dx) / S)
         return (a - u * dz) / z, dz
 
     return step

@@ -10,6 +10,9 @@ g_h = phi_h' v, and (w, b) is optimal where
 
     |phi_h' v| <= alpha for every h,    phi_h' v = -alpha sign(w_h) where w_h is not zero,    sum_i v_i = 0.
 
+Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever compares |phi_h' v| with alpha
+takes a positive phi_h' v for 0 there (`solvers.l1.usable`).
+
 A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and a step on it alone lowers F by at least
 (|g_h| - alpha)^2 / (2 gamma_h), where gamma_h bounds the curvature of the loss along w_h (Theorem 1 of the paper, before the
 expectation). So of each batch only violators enter the working set A, and the matrix of all features is never stored: one pass
@@ -42,7 +45,7 @@ from ..._core.search import top_k
 from ...features import LearningDictionary, LinearFunctions, RandomCosines, make_dictionary, make_learning_dictionary
 from ...model import warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
-from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
+from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve, usable
 from .draws import source_of
 
 if TYPE_CHECKING:
@@ -536,7 +539,7 @@ class L1Fit(BaseL1Fit):
         return True
 
     def look_at(self, draws: Draws) -> tuple[np.ndarray, float, float, float]:
-        """Return |g| of the draws, the duality gap over these and A, the objective, and the gap that is within tolerance."""
+        """Return |g| of the draws (`usable`), the gap over these and A, the objective, and the gap that is within tolerance."""
         A, problem = self.A, self.problem
         A.effort.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha, A))
@@ -568,7 +571,7 @@ class L1Fit(BaseL1Fit):
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # What still violates, since one step was not enough, must stay unless the next round would find it again.
-        A.prune(but=(np.abs(A.g) > problem.alpha) & ~np.isin(A.index, draws.index))
+        A.prune(but=(np.abs(A.usable_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
         return len(entering)
 
@@ -640,8 +643,8 @@ class L1Fit(BaseL1Fit):
 
     def violates(self, feature: FeatureSet) -> bool:
         """Return whether a feature violates the optimality condition by more than the features of A do."""
-        g = np.abs(self._rows.correlate(feature, self.A.v)).max()
-        return bool(g > max(self.problem.alpha, self.A.largest_gradient))
+        g = usable(self._rows.correlate(feature, self.A.v), feature.nonnegative)
+        return bool(np.abs(g).max() > max(self.problem.alpha, self.A.largest_gradient))
 
     def residual(self) -> float:
         """Return the root of the mean loss in units of y: for the squared loss, of half the mean square of the residual."""

@@ -1,5 +1,7 @@
 """Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and the sources that make the draws of one target.
 
+A draw whose coefficient must be at least 0 violates only phi_h' v >= -alpha: a positive gradient of it counts as 0 (`usable`).
+
 `Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on them. Their features are made
 when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` keep their features.
 
@@ -22,6 +24,7 @@ import numpy as np
 from ..._core.search import top_k
 from ...features import FeatureSet, LearningDictionary, LinearFunctions, inputs_times
 from ...rows import correlation, correlation_pair
+from ...solvers.l1 import usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -81,10 +84,11 @@ class Draws:
         n = len(self.index)
         self._v, self._moved = None, np.inf  # the dual point at which gradients are known, and how far it moved the last time
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
-        self._largest = np.zeros(n)  # max |phi_h(x)|, known once a batch has been drawn
+        # Known once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be at least 0.
+        self._largest, self._nonnegative = np.zeros(n), np.zeros(n, bool)
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
-        """Return phi_h' v of each draw; where that lies within -alpha and alpha, perhaps a bound within them instead.
+        """Return phi_h' v of each draw, as far as it is `usable`; within -alpha and alpha perhaps a bound within them instead.
 
         A : the working set at v, which knows the gradients of the draws that are in it; None: there is none
         """
@@ -126,8 +130,8 @@ class Draws:
         """Take the gradients of the draws that are in A from there: the slopes of A, at the dual point."""
         positions, there = self._in(A)
         if len(positions):
+            self._describe(positions, A.features, there)
             self._learn(positions, A.g[there])
-            self._largest[positions] = A.features.largest_value[there]
 
     def turn_to(self, rows: Rows) -> None:
         """Go on with the same rows in another precision, in which no gradient is known yet."""
@@ -152,7 +156,11 @@ class Draws:
 
     def _learn(self, some, g):
         """Note the gradients of the draws at these positions, at the dual point."""
-        self._g[some], self._is_exact[some] = g, True
+        self._g[some], self._is_exact[some] = usable(g, self._nonnegative[some]), True
+
+    def _describe(self, some, features, places=slice(None)):
+        """Note what bounds the gradients of the draws at these positions, which are the features at these places."""
+        self._largest[some], self._nonnegative[some] = features.largest_value[places], features.nonnegative[places]
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
         """Add the draws at these positions (ascending) to the working set."""
@@ -174,7 +182,7 @@ class Draws:
             if len(some):
                 batch = LazyBatch(make, None if len(some) == len(index) else some - start)
                 if np.isinf(self._g[some]).any():
-                    self._largest[some] = batch.features.largest_value
+                    self._describe(some, batch.features)
                 yield some, batch
 
     def _passes(self, positions):
@@ -201,7 +209,8 @@ class DrawsInMemory(Draws):
     ):  # fmt: skip
         """Take the features, and in `make` what would draw them again where that is less to send than the features are."""
         super().__init__(rows, [(index, make)])
-        self._features, self._make, self._v, self._largest[:] = features, make, v, features.largest_value
+        self._features, self._make, self._v = features, make, v
+        self._describe(slice(None), features)
         if gradient is not None:
             self._learn(slice(None), gradient)
 
