@@ -95,7 +95,9 @@ def _check_same_index(first, first_index, name, index):
         return
     # Labels are compared as text, since pandas.NA != pandas.NA is not a bool.
     pairs = enumerate(zip(map(repr, first_index), map(repr, index), strict=True))
-    row, (one, other) = next((pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(first_index[0]), repr(index[0]))))
+    row, (one, other) = next(
+        (pair for pair in pairs if pair[1][0] != pair[1][1]), (0, (repr(first_index[0]), repr(index[0])))
+    )
     beside = f"row {row} is {one} in {first} and {other} in {name}"
     if Counter(first_index) == Counter(index):
         ways = f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it as it is"

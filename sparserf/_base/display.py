@@ -19,10 +19,7 @@ _screen = threading.Lock()  # held by the line on the screen: of fits on several
 
 
 def display(
-    name: str,
-    screen: Literal["notebook", "terminal"] | None,
-    verbose: bool | None,
-    is_inner: bool,
+    name: str, screen: Literal["notebook", "terminal"] | None, verbose: bool | None, is_inner: bool,
     time_limit: float | None = None,
 ) -> ScreenLine | LogLines | None:
     """Return a display of the progress of a call of this name; None where nothing is to be shown.

@@ -96,7 +96,9 @@ def srfe(
     rows, weight = task.rows, task.weight
     eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
     max_iter = check_integer("max_iter", max_iter, 1)
-    everything = draw_dictionary(features, rows, weight, n_components=n_components, activation=activation, order=order, rng=rng)
+    everything = draw_dictionary(
+        features, rows, weight, n_components=n_components, activation=activation, order=order, rng=rng
+    )
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
     fit = L1Fit(task, task.targets[0], dictionary, SparseRFOptions(fit_intercept=fit_intercept, tol=tol))
     with single_threaded_blas(), rows:

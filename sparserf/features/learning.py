@@ -110,6 +110,10 @@ class BaseDistribution(ABC):
     def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw an offset b for each w of the neurons of the `shapes`, which change where w'x + b is 0."""
 
+    def spreads(self, weights: np.ndarray) -> np.ndarray:
+        """Return the standard deviation of w'x over the sample of each w."""
+        return (weights @ self.sample.T).std(axis=1)
+
     @property
     def most_inputs(self) -> int:
         """The most inputs that a feature may have."""
@@ -131,7 +135,7 @@ class BaseDistribution(ABC):
         is_bound = ((weights != 0) & self.constraints.is_bound).any(axis=1)
         free, bound = np.flatnonzero(~is_bound), np.flatnonzero(is_bound)
         shape = rng.integers(0, len(self.shapes), len(bound))
-        shaped = neurons(weights[bound], shape, self.shapes, self.constraints, lambda w: self.middles(w, rng))
+        shaped = neurons(weights[bound], shape, self.shapes, self.constraints, lambda w: self.middles(w, rng), self.spreads)
         blocks = [self._block(weights[free], n_features, rng), *(self._over_all(block, n_features) for block, _ in shaped)]
         return in_places(blocks, [free, *(bound[some] for _, some in shaped)], n_features)
 

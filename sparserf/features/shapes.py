@@ -126,7 +126,8 @@ def within(
 
 def neurons(
     weights: np.ndarray, shape: np.ndarray, shapes: Sequence[Shape], constraints: InputConstraints,
-    offsets: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray | None = None,
+    offsets: Callable[[np.ndarray], np.ndarray], spreads: Callable[[np.ndarray], np.ndarray] | None,
+    inputs: np.ndarray | None = None,
 ) -> list[tuple[NeuronBlock, np.ndarray]]:  # fmt: skip
     """Return neurons that keep the constraints, of weights in which `within` has left what they may see: (block, places).
 
@@ -135,14 +136,21 @@ def neurons(
 
     shape : the number among `shapes` that each w is to have
     offsets : returns the offset of each w of the right signs
+    spreads : returns the standard deviation of w'x of each w, by which the w of a relu are divided, so that their penalty does
+        not depend on their size; None: they stay as they are
     """
     at = np.arange(weights.shape[1])[None] if inputs is None else inputs
     weights = np.where(constraints.sign[at] != 0, constraints.sign[at] * np.abs(weights), weights)
     curvature = np.where(weights != 0, constraints.curvature[at], 0)
-    bent, offset, found = np.sign(curvature.sum(axis=1)), offsets(weights), []
+    bent, found = np.sign(curvature.sum(axis=1)), []
     kinds = [(each, (bent == 0) & (shape == k)) for k, each in enumerate(shapes)]
     size = abs(shapes[0].scale)
     kinds += [(Shape("relu", sign * size), bent == sign) for sign in (1, -1)]
+    is_relu = np.any([is_it for each, is_it in kinds if each.activation == "relu"], axis=0)
+    if spreads is not None and is_relu.any():
+        spread = spreads(weights)
+        weights = np.divide(weights, spread[:, None], out=weights, where=(is_relu & (spread > 0))[:, None])
+    offset = offsets(weights)
     for (activation, scale), is_it in kinds:
         some = np.flatnonzero(is_it)
         if len(some):
@@ -246,13 +254,17 @@ def _constrained_block(block, constraints, through, rng):
             shapes.append(Shape("relu", -scale))
         inputs = None if block.inputs is None else block.inputs[bound]
 
+        def values(w, some):
+            return (w[:, None] * (some if inputs is None else np.take_along_axis(some, inputs[:, None], axis=2))).sum(axis=2)
+
         def offsets(w):
-            pairs = through[rng.integers(0, len(through), (2, len(w)))]
-            pairs = pairs if inputs is None else np.take_along_axis(pairs, inputs[None], axis=2)
-            share = rng.random(len(w))
-            return -(share * (w * pairs[0]).sum(axis=1) + (1 - share) * (w * pairs[1]).sum(axis=1))
+            share, pairs = rng.random(len(w)), values(w, through[rng.integers(0, len(through), (len(w), 2))])
+            return -(share * pairs[:, 0] + (1 - share) * pairs[:, 1])
+
+        def spreads(w):
+            return values(w, through[rng.integers(0, len(through), (len(w), FEWEST_ROWS))]).std(axis=1)
 
         shape = rng.integers(0, len(shapes), len(bound))
-        shaped = neurons(weights[bound], shape, shapes, constraints, offsets, inputs)
+        shaped = neurons(weights[bound], shape, shapes, constraints, offsets, None if rises else spreads, inputs)
         parts += [(part, bound[some]) for part, some in shaped]
     return parts

@@ -134,10 +134,11 @@ def sparse_rf(
         about the mean of y over all rows. X must be in host memory.
     monotone : mapping of columns to 1, -1 or levels; a sequence of 1, -1 and 0 for all columns; or None, default None
         Columns, by name or index, in which f never falls (1) or never rises (-1), whatever the other columns are; in
-        scikit-learn `monotonic_cst`. It holds for all values, by construction: whatever sees such a column rises with it, a linear function,
-        a tanh, a step or a clipped line whose weights have the right signs, with a coefficient of at least 0. f of two classes
-        is the decision value of `classes[1]`. For a category the levels in ascending order, or 1 and -1 where it is an ordered
-        one of pandas; f need not rise from or to missing cells and unknown levels. For more than two classes a ValueError.
+        scikit-learn `monotonic_cst`. It holds for all values, by construction: whatever sees such a column rises with it, a
+        linear function, a tanh, a step or a clipped line whose weights have the right signs, with a coefficient of at least 0.
+        f of two classes is the decision value of `classes[1]`. For a category the levels in ascending order, or 1 and -1 where
+        it is an ordered one of pandas; missing cells and unknown levels are in no order. For more than two classes a
+        ValueError.
     convex : mapping of columns to 1 or -1, a sequence of 1, -1 and 0 for all columns, or None, default None
         Columns of numbers in which f is convex (1) or concave (-1) at any values of the others. Such a column is seen as it is,
         neither clipped nor in ranks, by linear functions and lines with one corner; beyond the training rows f goes on along
@@ -412,9 +413,9 @@ def sparse_rf_path(
 def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, monotone: Signs, convex: Signs, interactions: Interactions, loss: LossLike,
-    n_components: int | None, batch_size: int | None, max_order: int | None, exact: bool, fit_intercept: bool, sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None,
-    groups: ArrayLike | None, tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int,
-    callback: Callback,
+    n_components: int | None, batch_size: int | None, max_order: int | None, exact: bool, fit_intercept: bool,
+    sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None, groups: ArrayLike | None, tol: float,
+    max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int, callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
