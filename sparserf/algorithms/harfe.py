@@ -28,7 +28,7 @@ import numpy as np
 from .._base.checks import check_integer, check_sizes
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..features import RandomNeurons, draw_all
+from ..features import RandomNeurons, check_any_sign, draw_all
 from ..model import warn_unconverged
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
@@ -351,6 +351,8 @@ def models_of_sizes(
         task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
         order=options.order, rng=options.rng, constraints=task.input_constraints,
     )  # fmt: skip
+    if task.is_joint:
+        check_any_sign(dictionary, "classes that are fitted together")
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
         sizes = np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()

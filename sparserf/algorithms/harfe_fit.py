@@ -10,6 +10,9 @@ Symbols are the paper's: A, the columns of the dictionary over their root mean s
 features themselves; c~, the gradient step; S, the support; mu, the step size. g is the gradient of the mean loss in w over the
 whole dictionary, and p = alpha r^2, so that the penalty alpha/2 ||c||^2 is 1/2 sum_j p_j w_j^2. At the solution of the ridge
 problem g / r + alpha c = 0 on the support.
+
+Coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); with the positive selection those of all. Of such
+features only positive entries of c~ count, and those that ridge regression makes negative leave the support.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from .._base.checks import check_choice, check_flag, check_integer, check_real
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.active import Support
+from ..solvers.problem import usable
 from .shared_options import SharedOptions
 
 if TYPE_CHECKING:
@@ -112,7 +116,7 @@ class L0Fit:
     fits_well : whether the relative residual is at most the tolerance
     progress : the objectives so far, in units of y, and the callback
     p : the factor of w_j^2 / 2 in the penalty, for each feature of the dictionary
-    is_positive : whether coefficients must be positive
+    nonnegative : a mask of the features whose coefficients must be at least 0
     """
 
     problem: RidgeProblem
@@ -122,7 +126,7 @@ class L0Fit:
     fits_well: bool
     progress: Progress
     p: np.ndarray
-    is_positive: bool
+    nonnegative: np.ndarray
 
     def __init__(
         self, task: Task, y: np.ndarray, problem: RidgeProblem, constant: SupportIterate, dictionary: FeatureSet, r: np.ndarray,
@@ -132,7 +136,9 @@ class L0Fit:
         self.problem, self.iterate, self.constant = problem, constant, constant
         self.progress = task.progress(options.callback, y)
         self.p = np.minimum(problem.alpha * r * r, 1e300)
-        self.is_positive = options.selection == "positive"
+        self.nonnegative = dictionary.nonnegative | (options.selection == "positive")
+        # The positive selection without backtracking may go by points with negative coefficients.
+        self._always_nonnegative = self.nonnegative if options.backtracking else dictionary.nonnegative
         self._rows, self._dictionary, self._r = task.rows, dictionary, r
         self._support = Support(task.rows, dictionary, r)
         self._alpha, self._tol, self._backtracking = options.alpha, options.tol, options.backtracking
@@ -177,6 +183,7 @@ class L0Fit:
                 found, tried = self.solve_on(S), S  # ridge regression on S
                 if not self._backtracking:
                     found = self._evaluated(found)
+                    self._seen.add(S.tobytes())
                     break
                 # A pass over the rows decides. None is made where the predicted objective is too high for its error to matter.
                 here, error = self.iterate, PREDICTED * self.constant.objective if found.f is None else 0.0
@@ -196,29 +203,28 @@ class L0Fit:
 
         On the support the gradient of the objective is zero, so that c~ = c there; off it c = 0.
 
-        The positive selection keeps the positive ones among the s, as the reference implementation does. With backtracking
-        it keeps the s largest c~ > 0: no negative entry may take the place of one that lowers the objective.
+        Of features whose coefficients must be at least 0 only c~ > 0 counts: no negative entry may take the place of one that
+        lowers the objective. The positive selection without backtracking keeps the positive ones among the s largest, as the
+        reference implementation does.
         """
         index, w = self.iterate.index, self.iterate.w
-        c_tilde = -mu * self.gradient()
-        if self.is_positive and self._backtracking:
-            c_tilde = np.maximum(c_tilde, 0.0)
+        c_tilde = -mu * usable(self.gradient(), self._always_nonnegative)
         c_tilde[index] = 0.0
         new = largest(c_tilde, most_new)
         kept = np.zeros(len(c_tilde))
         kept[new], kept[index] = c_tilde[new], w * self._r[index]
         S = largest(kept, s)
-        return S[kept[S] > 0] if self.is_positive else S
+        return S[(kept[S] > 0) | ~self.nonnegative[S]]
 
     def solve_on(self, S: np.ndarray) -> SupportIterate:
-        """Return the iterate of least objective on S.
+        """Return the iterate of least objective on S, or on what is left of it.
 
-        The positive selection with backtracking drops terms whose coefficients are not positive, and solves again.
+        Terms whose coefficients must be positive, and are not, are dropped; what is left is solved again.
         """
         while True:
             found = self._solve_ridge(S)
-            negative = found.w <= 0
-            if not (self.is_positive and self._backtracking and negative.any()):
+            negative = (found.w <= 0) & self._always_nonnegative[found.index]
+            if not negative.any():
                 return found
             S = found.index[~negative]
 
@@ -271,7 +277,7 @@ class L0Fit:
     def _make_iterate(self, w, b, f, objective, g=None):
         """Return the iterate of coefficients w, which are in the order in which the support has its columns."""
         order = np.argsort(self._support.index)
-        is_feasible = not self.is_positive or bool((w >= 0).all())
+        is_feasible = bool((w >= 0)[self.nonnegative[self._support.index]].all())
         return SupportIterate(self._support.index[order], w[order], b, f, objective, is_feasible, g)
 
     def minimise_on(self, S: np.ndarray) -> None:
@@ -307,7 +313,7 @@ class L0Fit:
         """
         at, problem, gap = self.iterate, self.problem, np.inf
         if certified:
-            squares = np.maximum(-self.gradient(), 0) ** 2 if self.is_positive else self.gradient() ** 2
+            squares = usable(self.gradient(), self.nonnegative) ** 2
             gap = at.objective - problem.lower_bound(problem.margins(at.f, at.b), squares, self._s)
         return self.progress.info(
             lambda: at.objective, gap, converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._dictionary),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
+from ..solvers.problem import usable
 from ..solvers.ridge import RidgeProblem
 from .harfe_fit import L0Fit, begin_fits
 from .task import merge_solutions
@@ -142,7 +143,7 @@ class MultinomialL0Fit:
             w, b, f = self._problem.combine_iterates(shares, iterates_of_class)
             fit.iterate = replace(fit.iterate, w=w, b=b, f=f)  # its objective comes from `settle`
         self._classes.settle()
-        is_feasible = not any(fit.is_positive and (fit.iterate.w < 0).any() for fit in self._fits)
+        is_feasible = not any((fit.iterate.w < 0)[fit.nonnegative[fit.iterate.index]].any() for fit in self._fits)
         if not self._objective() < before or not is_feasible:
             for fit, iterate in zip(self._fits, iterates, strict=True):
                 fit.iterate = iterate
@@ -161,7 +162,7 @@ class MultinomialL0Fit:
         used, gap = [fit.iterate.index[fit.iterate.w != 0] for fit in self._fits], np.inf
         if certified:
             problem = self._problem.with_penalty(RidgeProblem, self._fits[0].problem.alpha)
-            gradients = [np.maximum(-fit.gradient(), 0) if fit.is_positive else fit.gradient() for fit in self._fits]
+            gradients = [usable(fit.gradient(), fit.nonnegative) for fit in self._fits]
             bound = problem.lower_bound(self._classes.margins(), np.concatenate(gradients) ** 2, len(self._fits) * self._s)
             gap = self._objective() - bound
         return self.progress.info(

@@ -37,7 +37,7 @@ from .._base.checks import check_flag, check_integer, check_real, check_vector
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
-from ..features import FeatureSet, Linear, Taylor, draw_all
+from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all
 from ..model import warn_unconverged
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
@@ -339,6 +339,7 @@ def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_ro
     if options.best_phase and task.is_joint:
         raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
     candidates = draw_candidates(task, options)
+    check_any_sign(candidates, "mfga")
     n_nonzero_coefs = options.n_nonzero_coefs
     if n_nonzero_coefs is None or options.is_auto:  # a search may have found fewer features than the user wants
         n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))

@@ -9,6 +9,9 @@ most, with all terms taken before at their best coefficients: by |c_j|^2 / d_j, 
 part of feature j that is orthogonal to the terms before, and d_j is the square of that part. Both follow from G = Phi' diag(h)
 Phi and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots are the terms taken.
 
+Where coefficients must be at least 0 (`FeatureSet.nonnegative`), terms that would enter with another sign are taken last, and
+the coefficients of all terms taken are those of least squares under this constraint (`best_terms`).
+
 Terms of fewer inputs are parts of the terms of the model. The mean of cos(u + v) over a v that is independent of u, and
 symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that
 is a function of a few of its inputs is a cosine of these inputs, with the weights of the others zero and their means in its
@@ -35,6 +38,7 @@ from ..features import FeatureSet, Linear
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
 from ..model import SparseModel
+from ..solvers.nonnegative import nonnegative_minimum
 from .task import power_of_two, rows_of_positive_weight
 
 if TYPE_CHECKING:
@@ -53,6 +57,8 @@ ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
 RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
+# Terms are as good as all together where they leave less than this share of the variance.
+ALL = 1e-14
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
 # A change below this number of units in the last place may be rounding alone; coefficients fitted to it could be of any size.
@@ -212,7 +218,7 @@ def pruned(
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
     least = _least_pivots(G, m, rounding)
-    S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
+    S, w = best_terms(G, c, variance, most, largest, least, features.nonnegative)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), w[:, np.argsort(S)]
@@ -257,11 +263,11 @@ def made_readable(
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
         least = _least_pivots(G, m, rounding)
-        c, largest = np.atleast_2d(c), max(tol, rounding) * variance
-        S, w = orthogonal_least_squares(G, c, variance, most, largest, least)
+        c, largest, nonnegative = np.atleast_2d(c), max(tol, rounding) * variance, candidates.nonnegative
+        S, w = best_terms(G, c, variance, most, largest, least, nonnegative)
         left = variance - float((w * c[:, S]).sum())
         if tol and left > largest:  # all candidates together leave more: the change may then be as much beyond that
-            S, w = orthogonal_least_squares(G, c, variance, most, left + largest, least)
+            S, w = best_terms(G, c, variance, most, left + largest, least, nonnegative)
             left = variance - float((w * c[:, S]).sum())
         S, w = np.sort(S), w[:, np.argsort(S)]
         return S, w / r[S], w @ m[S], left
@@ -285,13 +291,35 @@ def made_readable(
     return _in_terms_of(model, candidates, S, unit * w, unit * (f_mean - w_mean))
 
 
+def best_terms(
+    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray, nonnegative: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return terms S and their coefficients w, (n_outputs, len(S)), at least 0 where the mask `nonnegative` says so.
+
+    The terms are those of `orthogonal_least_squares`. Where coefficients at least 0 leave more than `largest`, it takes more
+    terms, until they do not, or there are no more; terms whose coefficient is then 0 are left out.
+    """
+    goal = largest
+    while True:
+        S, w = orthogonal_least_squares(G, c, variance, most, goal, least, nonnegative)
+        if not nonnegative[S].any():
+            return S, w
+        has_ended = len(S) == most or goal < ALL * variance or variance - (w * c[:, S]).sum() > goal
+        w = np.stack([nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative[S]) for c_k in c])
+        if has_ended or variance - (w * c[:, S]).sum() <= largest:
+            used = w.any(axis=0)
+            return S[used], w[:, used]
+        goal /= 2
+
+
 def orthogonal_least_squares(
-    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray
+    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray, nonnegative: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the terms S in the order in which they were taken, and their coefficients w, (n_outputs, len(S)).
 
     Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. One whose d is at most
-    `least` is never taken.
+    `least` is never taken; one of the mask `nonnegative` that would enter with negative coefficients alone only after all
+    others.
 
     G = Phi' diag(h) Phi, c = f' diag(h) Phi and variance = tr f' diag(h) f. Q' has the columns of the Cholesky factor of G that
     have been made, those of S. On the way d = diag(G - Q'Q), and c loses what the terms taken explain.
@@ -303,7 +331,8 @@ def orthogonal_least_squares(
     while len(S) < len(Q) and left > largest:
         check_not_ended()
         gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
-        j = int(gain.argmax())
+        of_right_sign = np.where(nonnegative & (c <= 0).all(axis=0), 0.0, gain)
+        j = int((of_right_sign if of_right_sign.any() else gain).argmax())
         if not gain[j] > 0:
             break
         q = (G[j] - Q[: len(S), j] @ Q[: len(S)]) / np.sqrt(d[j])

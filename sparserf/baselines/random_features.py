@@ -16,7 +16,7 @@ from .._base.checks import check_choice, check_flag, check_integer, check_real, 
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
 from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
-from ..features import make_dictionary
+from ..features import check_any_sign, make_dictionary
 from ..model import warn_unconverged
 from ..solvers.ridge import RidgeProblem
 
@@ -330,6 +330,7 @@ def _fit(X, y, options, choose=None):
         X, y, features=options.features, loss=options.loss, sample_weight=options.sample_weight,
         class_weight=options.class_weight, workers=options.workers, rng=None, columns=RAW_COLUMNS,
     )  # fmt: skip
+    check_any_sign(task.features, "ridge regression on all features")
     rows, weight, targets = task.rows, task.weight, task.targets
     dictionary = make_dictionary(
         task.features, rows, n_components=options.n_components, batch_size=None, gamma=options.gamma, rng=options.rng,

@@ -27,7 +27,7 @@ from .dictionary import (
     draw_all,
     make_dictionary,
 )
-from .feature_set import DefaultNames, FeatureSet, Solution, are_same
+from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
@@ -74,7 +74,9 @@ __all__ = [
     "Taylor",
     "are_same",
     "block_from_arrays",
+    "check_any_sign",
     "check_shapes",
+||||||| cdb5aa1
     "default_batch_size",
     "distances",
     "draw_all",

@@ -264,6 +264,16 @@ def are_same(one: FeatureSet, other: FeatureSet) -> bool:
     return one is other or _contents(one) == _contents(other)
 
 
+def check_any_sign(features: Any, where: str) -> None:
+    """Check that no feature of a FeatureSet asks for a coefficient of at least 0, where coefficients may be of any sign.
+
+    where : the method, or what is fitted, for the message
+    """
+    if isinstance(features, FeatureSet) and features.nonnegative.any():
+        n = np.count_nonzero(features.nonnegative)
+        raise ValueError(f"features must take coefficients of any sign in {where}, got {n} that ask for nonnegative ones")
+
+
 def keys_of(features: FeatureSet) -> list[tuple[Any, ...]]:
     """Return a key of each feature; features with equal keys are the same function of their inputs."""
     keys = [()] * len(features)

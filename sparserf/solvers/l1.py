@@ -19,7 +19,7 @@ from .._core.descent import largest_violation
 from .active import ActiveFeatures
 from .effort import LOSS, work_of_pass
 from .l1_quadratic import minimize
-from .problem import Problem, backtrack
+from .problem import Problem, backtrack, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -266,11 +266,6 @@ class WorkingSet(ActiveFeatures):
         kept = np.flatnonzero((self.w != 0) | but)
         self.keep(kept)
         self.w, self.g = self.w[kept], self.g[kept]
-
-
-def usable(g: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
-    """Return the slopes g, 0 where they are positive and the coefficient must be at least 0: from 0 it cannot follow them."""
-    return np.where(nonnegative, np.minimum(g, 0.0), g)
 
 
 def solve(

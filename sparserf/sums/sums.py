@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base.calls import checks_call
 from ..algorithms import REGISTRY
-from ..features import FeatureSet, Linear, are_same, default_batch_size
+from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
 from ..model import SparseModel
 from .moments import Moments, read_moments
 
@@ -170,6 +170,7 @@ class Sums:
         """
         if not isinstance(features, FeatureSet):
             raise TypeError(f"features must be a FeatureSet, as a map's draw(...) returns it, got {type(features).__name__}")
+        check_any_sign(features, "Sums")
         moments, one_output = read_moments(X, y, features, folds, sample_weight, workers)
         return [cls(features, of_fold, one_output) for of_fold in moments]
 

@@ -11,7 +11,7 @@ g_h = phi_h' v, and (w, b) is optimal where
     |phi_h' v| <= alpha for every h,    phi_h' v = -alpha sign(w_h) where w_h is not zero,    sum_i v_i = 0.
 
 Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever compares |phi_h' v| with alpha
-takes a positive phi_h' v for 0 there (`solvers.l1.usable`).
+takes a positive phi_h' v for 0 there (`solvers.problem.usable`).
 
 A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and a step on it alone lowers F by at least
 (|g_h| - alpha)^2 / (2 gamma_h), where gamma_h bounds the curvature of the loss along w_h (Theorem 1 of the paper, before the
@@ -45,7 +45,8 @@ from ..._core.search import top_k
 from ...features import LearningDictionary, LinearFunctions, RandomCosines, make_dictionary, make_learning_dictionary
 from ...model import warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
-from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve, usable
+from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
+from ...solvers.problem import usable
 from .draws import source_of
 
 if TYPE_CHECKING:

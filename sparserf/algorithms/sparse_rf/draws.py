@@ -24,7 +24,7 @@ import numpy as np
 from ..._core.search import top_k
 from ...features import FeatureSet, LearningDictionary, LinearFunctions, inputs_times
 from ...rows import correlation, correlation_pair
-from ...solvers.l1 import usable
+from ...solvers.problem import usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

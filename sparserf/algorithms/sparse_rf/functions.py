@@ -28,7 +28,7 @@ from ..._base.deadline import NEVER, check_time_limit, limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.splits import read_splits
 from ..._base.threads import single_threaded_blas
-from ...features import NAMES
+from ...features import NAMES, check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
@@ -435,6 +435,9 @@ def _read_arguments(
     if start is not None:
         check_start_of_task(start, task, max_order)
     features = task.features
+    if task.is_joint:
+        for given in (features, None if start is None else start.features):
+            check_any_sign(given, "classes that are fitted together")
     task = task.centered(check_flag("fit_intercept", fit_intercept))
     options = SparseRFOptions(
         fit_intercept=fit_intercept, tol=check_real("tol", tol, 0, strict=True),

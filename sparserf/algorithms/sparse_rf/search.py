@@ -967,7 +967,7 @@ def widen_encodings(model: SparseModel, of_model: np.ndarray, encodings: np.ndar
 def merge_linear_functions(model: SparseModel) -> SparseModel:
     """Return a model with its linear functions of all inputs added up, to one for each output; one without them as it is."""
     features, n_inputs = model.features, model.features.n_inputs
-    is_function = [np.full(len(block), block.is_matrix) for block in features.blocks]
+    is_function = [np.full(len(block), block.is_matrix and not block.nonnegative) for block in features.blocks]
     is_function = features.from_blocks(np.concatenate([np.zeros(0, bool), *is_function]))
     if not is_function.any():
         return model

@@ -109,11 +109,12 @@ def with_shared_terms(
     best : a point that the rows of `sample` were fitted for
     task : the task of the sample, with the encodings of the point
 
-    Also returns whether the callback has ended the search.
+    Also returns whether the callback has ended the search. Terms whose coefficients must be at least 0 are not shared: ridge
+    regression of all outputs may give them any sign.
     """
     states = best.states[0] if task.is_joint else best.states
     index, features, w, b = merge_solutions([solution_of(state) for state in states])
-    if len(index) == 0 or effort.is_spent:
+    if len(index) == 0 or effort.is_spent or features.nonnegative.any():
         return best, False
     fit, found = SharedFit(task, (features, index, w, b), options), best
     alpha = STRONGEST * best.alpha / np.sqrt(np.mean(w[w != 0] ** 2))
