@@ -76,7 +76,6 @@ __all__ = [
     "block_from_arrays",
     "check_any_sign",
     "check_shapes",
-||||||| cdb5aa1
     "default_batch_size",
     "distances",
     "draw_all",
