@@ -12,6 +12,10 @@ from .._base.splits import (
 from .._base.types import (
     MatrixLike,
 )
+from ..columns.constraints import (
+    Interactions,
+    Signs,
+)
 from ..columns.stage import (
     Missing,
     Units,
@@ -50,11 +54,7 @@ class _Estimator(BaseEstimator):
     @property
     def n_iter_(self) -> int: ...
     def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self: ...
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray: ...
@@ -103,23 +103,11 @@ class DRPClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        alpha: float = 0.001,
-        n_projections: int | None = None,
-        n_iter: int | None = None,
-        accelerate: bool = True,
-        projection: Literal["auto"] | ProjectionName = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        loss: LinearLossLike = "logistic",
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float = 1e-06,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
+        projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        loss: LinearLossLike = "logistic", fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 1e-06,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class DRPRegressor(_FitMixin, _Regressor):
@@ -138,22 +126,11 @@ class DRPRegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        alpha: float = 0.001,
-        n_projections: int | None = None,
-        n_iter: int | None = None,
-        accelerate: bool = True,
-        projection: Literal["auto"] | ProjectionName = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        loss: LinearLossLike = "squared",
-        fit_intercept: bool = True,
-        tol: float = 1e-06,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
+        projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        loss: LinearLossLike = "squared", fit_intercept: bool = True, tol: float = 1e-06,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class HARFEClassifier(_FitMixin, _Classifier):
@@ -166,6 +143,9 @@ class HARFEClassifier(_FitMixin, _Classifier):
     scale: Units
     missing: Missing
     categorical: Categorical
+    monotone: Signs
+    convex: Signs
+    interactions: Interactions
     loss: LossLike
     selection: Literal["magnitude", "positive"]
     normalize: bool
@@ -181,31 +161,14 @@ class HARFEClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        n_components: int = 10000,
-        n_nonzero_coefs: int | None = None,
-        order: int | None = None,
-        alpha: float = 0.0001,
-        activation: Activation = "sin",
-        features: Features | None = None,
-        scale: Units = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        loss: LossLike = "logistic",
-        selection: Literal["magnitude", "positive"] = "magnitude",
-        normalize: bool = True,
-        step_size: float = 0.1,
-        backtracking: bool = True,
-        start: Literal["greedy", "zero"] = "greedy",
-        max_iter: int = 50,
-        tol: float = 0.005,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
+        activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
+        categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
+        loss: LossLike = "logistic", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
+        step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
+        tol: float = 0.005, fit_intercept: bool = True, class_weight: ClassWeight = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class HARFERegressor(_FitMixin, _Regressor):
@@ -218,6 +181,9 @@ class HARFERegressor(_FitMixin, _Regressor):
     scale: Units
     missing: Missing
     categorical: Categorical
+    monotone: Signs
+    convex: Signs
+    interactions: Interactions
     loss: LossLike
     selection: Literal["magnitude", "positive"]
     normalize: bool
@@ -232,30 +198,14 @@ class HARFERegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        n_components: int = 10000,
-        n_nonzero_coefs: int | None = None,
-        order: int | None = None,
-        alpha: float = 0.0001,
-        activation: Activation = "sin",
-        features: Features | None = None,
-        scale: Units = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        loss: LossLike = "squared",
-        selection: Literal["magnitude", "positive"] = "magnitude",
-        normalize: bool = True,
-        step_size: float = 0.1,
-        backtracking: bool = True,
-        start: Literal["greedy", "zero"] = "greedy",
-        max_iter: int = 50,
-        tol: float = 0.005,
-        fit_intercept: bool = True,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
+        activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
+        categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
+        loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
+        step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
+        tol: float = 0.005, fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class MFGAClassifier(_FitMixin, _Classifier):
@@ -280,28 +230,12 @@ class MFGAClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        n_nonzero_coefs: int | None = None,
-        features: Features | None = None,
-        nu: ArrayLike | None = None,
-        gamma: Gamma = None,
-        scale: Units = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        n_components: int = 10000,
-        loss: LossLike = "logistic",
-        alpha: float = 0.001,
-        n_select: int = 1,
-        normalize: bool = False,
-        best_phase: bool = False,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
+        gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        n_components: int = 10000, loss: LossLike = "logistic", alpha: float = 0.001, n_select: int = 1,
+        normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, class_weight: ClassWeight = None,
+        tol: float | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class MFGARegressor(_FitMixin, _Regressor):
@@ -325,27 +259,12 @@ class MFGARegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        n_nonzero_coefs: int | None = None,
-        features: Features | None = None,
-        nu: ArrayLike | None = None,
-        gamma: Gamma = None,
-        scale: Units = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        n_components: int = 10000,
-        loss: LossLike = "squared",
-        alpha: float = 0.001,
-        n_select: int = 1,
-        normalize: bool = False,
-        best_phase: bool = False,
-        fit_intercept: bool = True,
-        tol: float | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
+        gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
+        n_components: int = 10000, loss: LossLike = "squared", alpha: float = 0.001, n_select: int = 1, normalize: bool = False,
+        best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFClassifier(_FitMixin, _Classifier):
@@ -355,6 +274,9 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     scale: Units
     missing: Missing
     categorical: Categorical
+    monotone: Signs
+    convex: Signs
+    interactions: Interactions
     loss: LossLike
     n_components: int | None
     batch_size: int | None
@@ -375,33 +297,14 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        alpha: float | None = None,
-        features: Features = "auto",
-        gamma: Gamma = None,
-        scale: Units = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        loss: LossLike = "logistic",
-        n_components: int | None = None,
-        batch_size: int | None = None,
-        max_order: int | None = None,
-        exact: bool = False,
-        validation: float | Splits = 0.1,
-        n_models: int | None = None,
-        max_terms: int | None = None,
-        effort: float = 1.0,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float = 0.0001,
-        max_iter: int | None = None,
-        start: SparseModel | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
+        missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None, convex: Signs = None,
+        interactions: Interactions = None, loss: LossLike = "logistic", n_components: int | None = None,
+        batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float | Splits = 0.1,
+        n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None,
+        fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001, max_iter: int | None = None,
+        start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFRegressor(_FitMixin, _Regressor):
@@ -411,6 +314,9 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     scale: Units
     missing: Missing
     categorical: Categorical
+    monotone: Signs
+    convex: Signs
+    interactions: Interactions
     loss: LossLike
     n_components: int | None
     batch_size: int | None
@@ -430,30 +336,12 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self,
-        *,
-        alpha: float | None = None,
-        features: Features = "auto",
-        gamma: Gamma = None,
-        scale: Units = "auto",
-        missing: Missing = "learn",
-        categorical: Categorical = None,
-        loss: LossLike = "squared",
-        n_components: int | None = None,
-        batch_size: int | None = None,
-        max_order: int | None = None,
-        exact: bool = False,
-        validation: float | Splits = 0.1,
-        n_models: int | None = None,
-        max_terms: int | None = None,
-        effort: float = 1.0,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        tol: float = 0.0001,
-        max_iter: int | None = None,
-        start: SparseModel | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None,
-        callback: Callback = None,
-        verbose: bool | None = None,
+        self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
+        missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None, convex: Signs = None,
+        interactions: Interactions = None, loss: LossLike = "squared", n_components: int | None = None,
+        batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float | Splits = 0.1,
+        n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None,
+        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None, start: SparseModel | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
+        callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...

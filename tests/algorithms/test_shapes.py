@@ -72,7 +72,7 @@ def test_models_rise_where_they_must(loss, data):
     X, y = table(150, seed)
     y = {"squared": y, "quantile": y, "logistic": y > np.median(y), "poisson": np.floor(np.exp(np.clip(y, -3, 3)))}[loss]
     weight = np.random.default_rng(seed).integers(0, 3, len(y)) * 1.0 if data.draw(st.booleans()) else None
-    how = data.draw(st.sampled_from([SMALL, {"alpha": 0.01}, {"alpha": 0.01, "features": "gaussian", "n_components": 300}]))
+    how = data.draw(st.sampled_from([SMALL, {"alpha": 0.1}, {"alpha": 0.1, "features": "gaussian", "n_components": 300}]))
     model = srf.sparse_rf(X, y, loss=loss, monotone=signs, sample_weight=weight, rng=seed, **how)
     assert is_kept(model, X, monotone=signs)
     Z, rng = table(400, seed + 1)[0], np.random.default_rng(seed)
