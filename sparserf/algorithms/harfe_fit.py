@@ -44,7 +44,7 @@ PREDICTED = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HarfeOptions(SharedOptions):
-    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked."""
+    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked; limits are as the user gives them."""
 
     alpha: float
     order: int | None = None
@@ -56,6 +56,8 @@ class HarfeOptions(SharedOptions):
     start: Literal["greedy", "zero"] = "greedy"
     max_iter: int = 50
     tol: float = 5e-3
+    lower: float | None = None
+    upper: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

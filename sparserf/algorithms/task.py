@@ -137,6 +137,8 @@ class Task:
         The `features` argument; a FeatureSet without its stage, which the task has.
     is_single : bool
         Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
+    limits : tuple of float or None
+        The limits (lower, upper) of f that the model is to have. Fits do not look at them.
     """
 
     raw: Rows
@@ -152,6 +154,7 @@ class Task:
     encoding_sets: tuple[np.ndarray, ...] = ()
     features: Any = None
     is_single: bool = False
+    limits: tuple[float | None, float | None] = (None, None)
 
     @classmethod
     def from_arguments(
@@ -470,7 +473,21 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     b = b if np.ndim(b) else float(b)
     loss, features = task.loss, features.staged(task.stage)
-    return SparseModel(w, b, index, features, loss.name, task.classes, info, loss.parameters, loss.link)
+    return SparseModel(w, b, index, features, loss.name, task.classes, info, loss.parameters, loss.link, *task.limits)
+
+
+def with_ranges(model: SparseModel, task: Task) -> SparseModel:
+    """Return the model with the ranges of the numbers that its terms see, over the rows of the task: one pass."""
+    seen, stage = model.features.columns_seen, task.stage
+    if stage is not None and stage.table is not None:
+        seen &= [levels is None for levels in stage.table.levels]
+    columns = np.flatnonzero(seen)
+    if not len(columns):
+        return model
+    low, high = task.raw.extremes[:, columns]
+    there = low <= high  # not of a column of NaN alone
+    ends = zip(low[there].tolist(), high[there].tolist(), strict=True)
+    return replace(model, ranges=dict(zip(columns[there].tolist(), ends, strict=True)))
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:
