@@ -44,7 +44,7 @@ PREDICTED = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HarfeOptions(SharedOptions):
-    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked; limits are as the user gives them."""
+    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked but for the limits."""
 
     alpha: float
     order: int | None = None

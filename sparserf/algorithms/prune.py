@@ -228,11 +228,10 @@ def _in_terms_of(model, features, support, w, b):
         b = model.intercept + b.reshape(np.shape(model.intercept))
     if not (np.isfinite(w).all() and np.isfinite(b).all()):
         raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
-    seen = features.columns_seen
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(support)), intercept=b if np.ndim(b) else float(b), support=support,
         features=features, info=replace(model.info, n_nonzero=len(support), validation_loss=None, fidelity=None),
-        ranges={j: ends for j, ends in model.ranges.items() if seen[j]},
+        ranges=model.ranges.of(features.columns_seen),
     )  # fmt: skip
 
 

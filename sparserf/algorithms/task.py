@@ -43,6 +43,7 @@ from ..losses import SELECTING, Loss, check_loss
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
+from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows
 
 if TYPE_CHECKING:
@@ -486,8 +487,7 @@ def with_ranges(model: SparseModel, task: Task) -> SparseModel:
         return model
     low, high = task.raw.extremes[:, columns]
     there = low <= high  # not of a column of NaN alone
-    ends = zip(low[there].tolist(), high[there].tolist(), strict=True)
-    return replace(model, ranges=dict(zip(columns[there].tolist(), ends, strict=True)))
+    return replace(model, ranges=Ranges(columns[there], np.column_stack([low, high])[there]))
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:

@@ -24,6 +24,7 @@ from ..columns.stage import ColumnStage
 from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from .base import CLASSIFIER_LINKS, INVERSE_LINKS
+from .ranges import Ranges
 from .sparse_model import FitInfo, SparseModel
 
 if TYPE_CHECKING:
@@ -141,8 +142,7 @@ def _content(model):
             del info[name]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     if model.ranges:
-        arrays["range_column"] = np.array(list(model.ranges), np.int64)
-        arrays["range_ends"] = np.array(list(model.ranges.values()), np.float64)
+        arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
     if model.loss_parameters or model.link != "identity":  # left out at their defaults, as in files of earlier versions
@@ -238,15 +238,15 @@ def _checked_limits(meta, classes):
 
 
 def _checked_ranges(arrays, features):
-    """Check and return the ranges of columns, {index: (least, largest)}: of some that are no categories, ascending."""
+    """Check and return the `Ranges`, of columns that are no categories."""
     if "range_column" not in arrays and "range_ends" not in arrays:
-        return {}
+        return Ranges.of_nothing()
     column, ends = integers(arrays, "range_column"), floats(arrays, "range_ends")
     require(len(column) > 0 and ends.shape == (len(column), 2) and bool((ends[:, 0] <= ends[:, 1]).all()), "range_ends")
     require(column[0] >= 0 and column[-1] < features.n_features_in and bool((np.diff(column) > 0).all()), "range_column")
     table = None if features.stage is None else features.stage.table
     require(table is None or all(table.levels[j] is None for j in column.tolist()), "range_column")
-    return dict(zip(column.tolist(), map(tuple, ends.tolist()), strict=True))
+    return Ranges(column, ends)
 
 
 def _check_inputs(d, arrays):

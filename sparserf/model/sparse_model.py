@@ -15,9 +15,10 @@ from ..features import FeatureSet
 from ..losses import PROBABILISTIC
 from .base import BaseModel, exponential_within, identity, probabilities, within
 from .outputs import describe_limits
+from .ranges import Ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
     from onnx import ModelProto
@@ -144,7 +145,7 @@ class SparseModel(BaseModel):
         The least and the largest f, of all outputs: decision values beyond, offset included, are set to them. None: no limit.
         With the link "log" they are the logarithms of the limits of predictions. Whatever explains a model by its terms, such
         as `shapley`, `importances`, `effects` and `summary`, is about f before it is limited.
-    ranges : dict
+    ranges : mapping of int to (float, float)
         The least and the largest number that training rows of positive weight have in each column of numbers that terms see,
         {index: (least, largest)}; an entry that CSR rows do not store is 0, and NaN is left out. Empty where no rows were seen.
 
@@ -169,7 +170,7 @@ class SparseModel(BaseModel):
     link: Literal["identity", "log", "softmax"] = "identity"
     lower: float | None = None
     upper: float | None = None
-    ranges: dict[int, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[int, tuple[float, float]] = field(default_factory=Ranges.of_nothing)
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
@@ -408,8 +409,8 @@ class SparseModel(BaseModel):
         Returns
         -------
         ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, n_outputs) for several outputs
-            float64. The values of a row add up to f(x) minus the mean of f over the background, but for rounding; f is here what
-            it is before `lower` and `upper` limit it.
+            float64. The values of a row add up to f(x) minus the mean of f over the background, but for rounding. Here f is
+            before `lower` and `upper`.
 
         Raises
         ------
