@@ -180,8 +180,7 @@ def _left_out(n_smaller, n_negligible):
 def _how_it_predicts(model):
     """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
-        lines = [] if model.lower is None and model.upper is None else [describe_limits(model)]
-        return [*lines, "predict gives exp(f)"] if model.link == "log" else lines
+        return [*filter(None, [describe_limits(model)]), *["predict gives exp(f)"] * (model.link == "log")]
     if model.coef.ndim == 1:
         one, other = two_classes(model)
         line = f"predict gives {other} where f > 0, else {one}"

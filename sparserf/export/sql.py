@@ -162,7 +162,8 @@ def _answers(model, n_outputs):
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
         steps = []
         if model.lower is not None or model.upper is not None:
-            steps, f = [("limited", {f"l{k}": _within(model, each) for k, each in enumerate(f)})], [f"l{k}" for k in range(len(f))]
+            limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
+            steps, f = [("limited", limited)], list(limited)
         values = [_power(each, f"{each} < -{FAR}") for each in f] if model.link == "log" else f
         return steps, dict(zip(aliases, values, strict=True))
     if n_outputs > MOST_MADE:

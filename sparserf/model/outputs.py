@@ -55,8 +55,10 @@ def unit_of(model: SparseModel) -> str:
 
 
 def describe_limits(model: SparseModel) -> str:
-    """Return in words within which limits a model predicts; it has one."""
+    """Return in words within which limits a model predicts; "" where it has none."""
     lower, upper = model.limits_of_predictions
+    if model.lower is None and model.upper is None:
+        return ""
     if model.upper is None:
         return f"predictions of at least {lower:.4g}"
     if model.lower is None:

@@ -174,8 +174,8 @@ class SparseModel(BaseModel):
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
-        limits = f", {describe_limits(self)}" if self._has_limits else ""
-        return f"SparseModel({kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r}{limits})"
+        about = f"{kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r}"
+        return f"SparseModel({', '.join(filter(None, [about, describe_limits(self)]))})"
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
