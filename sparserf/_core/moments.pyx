@@ -149,6 +149,21 @@ def by_sign(const floating[:, ::1] U not None, const double[:] v not None, doubl
     return n_plus, end
 
 
+def entry_extremes(const floating[::1] data not None, const int32_t[::1] indices not None, double[:, ::1] out not None,
+                   int64_t[::1] count not None):
+    """Lower out[0, j] and raise out[1, j] to the entries of column j of CSR rows; add the number of these to count[j]."""
+    cdef ptrdiff_t i, j
+    cdef double x
+    with nogil:
+        for i in range(data.shape[0]):
+            j, x = indices[i], data[i]
+            count[j] += 1
+            if x < out[0, j]:
+                out[0, j] = x
+            if x > out[1, j]:
+                out[1, j] = x
+
+
 def second_moments(const floating[::1] data not None, const int32_t[::1] indices not None,
                    const int64_t[::1] indptr not None, const double[::1] v not None, double[:, ::1] out not None):
     """Add sum_i v[i] x_ia x_ib to out[a, b] for a <= b, for CSR rows with ascending indices. O(sum_i nnz_i^2)."""

@@ -35,7 +35,7 @@ from ..losses import LOSSES
 from ..model import warn_unconverged
 from ..solvers.multinomial import MultinomialProblem
 from .fallback import with_fallbacks
-from .task import ColumnSetting, Task, model_of, partial_fits_on_error
+from .task import ColumnSetting, Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -353,7 +353,7 @@ def _fit_path(X, options):
                         fit.descend(steps, options.n_iter)
                     else:
                         descend(fit, steps[0], options.n_iter)
-                    models.append(with_fallbacks(model_of([fit], task), task))
+                    models.append(with_ranges(with_fallbacks(model_of([fit], task), task), task))
                     complaints.append(_complaint(fit, diverges))
     for model, complaint in zip(models, complaints, strict=True):
         if complaint:

@@ -98,7 +98,8 @@ class HiddenCells:
 
     def __init__(self, model: SparseModel, task: Task, X: np.ndarray, sample: np.ndarray, weight: np.ndarray):
         """X, weight : the rows, and their weights; sample : their places among the rows of the task."""
-        self._on_encodings, self._task, self._weight = replace(model, features=model.features.staged(None)), task, weight
+        self._on_encodings = replace(model, features=model.features.staged(None), lower=None, upper=None)
+        self._task, self._weight = task, weight
         self._encodings = model.features.stage.transform(X)
         self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, sample]
         self._offset = 0.0 if task.offset is None else task.offset[..., sample]

@@ -21,6 +21,7 @@ target is in `harfe_fit`; for classes that are fitted together, in `harfe_multin
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -32,8 +33,9 @@ from ..features import RandomNeurons, check_any_sign, draw_all
 from ..model import warn_unconverged
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
+from .limits import check_limits
 from .shared_options import read_task
-from .task import Fit, model_of, partial_fits_on_error
+from .task import Fit, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,8 +122,8 @@ def harfe(
     selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
     backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
     fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool | None = None,
+    offset: ArrayLike | None = None, groups: ArrayLike | None = None, lower: float | None = None, upper: float | None = None,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a model of s terms, chosen among many random features by hard thresholding and ridge regression.
 
@@ -209,6 +211,8 @@ def harfe(
     groups : array of shape (n_samples,) or None, default None
         The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group, and features="auto"
         holds out whole groups.
+    lower, upper : float or None, default None
+        The least and the largest prediction, as in `sparse_rf`.
     rng : None, int or numpy.random.Generator, default None
         The seed of the draws.
     workers : int, default 1
@@ -266,8 +270,8 @@ def harfe(
         missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
         selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, rng=rng, workers=workers,
-        callback=callback,
+        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, lower=lower,
+        upper=upper, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_sizes(X, y, sizes, 1, options)[0]
 
@@ -281,8 +285,8 @@ def harfe_path(
     selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
     step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
     tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool | None = None,
+    offset: ArrayLike | None = None, groups: ArrayLike | None = None, lower: float | None = None, upper: float | None = None,
+    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit models of `harfe` for growing numbers of terms, each from the one before, over one dictionary.
 
@@ -296,8 +300,8 @@ def harfe_path(
         of `harfe`.
     n_models : int, default 10
         The number of models where n_nonzero_coefs is None, at least 1.
-    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight, offset, groups, rng, workers,
-    callback, verbose
+    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight, offset, groups, lower, upper,
+    rng, workers, callback, verbose
         As in `harfe`, for each model.
 
     Returns
@@ -336,8 +340,8 @@ def harfe_path(
         missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
         selection=selection, normalize=normalize, step_size=step_size,
         backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, rng=rng, workers=workers,
-        callback=callback,
+        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, lower=lower,
+        upper=upper, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return models_of_sizes(X, y, n_nonzero_coefs, check_integer("n_models", n_models, 1), options)
 
@@ -346,7 +350,8 @@ def models_of_sizes(
     X: MatrixLike, y: ArrayLike, n_nonzero_coefs: Iterable[int] | None, n_models: int, options: HarfeOptions
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    task = read_task(X, y, options, several_outputs="apart")
+    limits = check_limits(options.lower, options.upper, options.loss)
+    task = replace(read_task(X, y, options, several_outputs="apart"), limits=limits)
     dictionary = draw_dictionary(
         task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
         order=options.order, rng=options.rng, constraints=task.input_constraints,
@@ -376,7 +381,7 @@ def models_of_sizes(
                         grow(fit, s)
                     algorithm_1(fit, s, options.max_iter)
                 is_ended = any(fit.progress.ended_by_callback for fit in fits)
-                models.append((with_fallbacks(model_of(fits, task), task), is_ended))
+                models.append((with_ranges(with_fallbacks(model_of(fits, task), task), task), is_ended))
     for model, is_ended in models:
         if not (model.info.converged or is_ended):
             warn_unconverged(

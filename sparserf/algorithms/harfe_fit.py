@@ -48,7 +48,7 @@ PREDICTED = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HarfeOptions(SharedOptions):
-    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked."""
+    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked but for the limits."""
 
     alpha: float
     order: int | None = None
@@ -60,6 +60,8 @@ class HarfeOptions(SharedOptions):
     start: Literal["greedy", "zero"] = "greedy"
     max_iter: int = 50
     tol: float = 5e-3
+    lower: float | None = None
+    upper: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -44,7 +44,7 @@ from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .fallback import with_fallbacks
 from .shared_options import SharedOptions, read_task
-from .task import model_of, partial_fits_on_error
+from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -360,7 +360,7 @@ def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_ro
 def _model(fits, task):
     """Return the model of all targets as they are now; warn where Newton's method did not reach a minimum."""
     with partial_fits_on_error(fits, task):
-        model = with_fallbacks(model_of(fits, task), task)
+        model = with_ranges(with_fallbacks(model_of(fits, task), task), task)
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "

@@ -237,6 +237,7 @@ def _in_terms_of(model, features, support, w, b):
     return replace(
         model, coef=w.reshape(*model.coef.shape[:-1], len(support)), intercept=b if np.ndim(b) else float(b), support=support,
         features=features, info=replace(model.info, n_nonzero=len(support), validation_loss=None, fidelity=None),
+        ranges=model.ranges.of(features.columns_seen),
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ from ..losses import SELECTING, Loss, check_loss
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
+from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ class Task:
         Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
     constraints : Constraints or None
         What the model may be in the columns of X; None: anything.
+    limits : tuple of float or None
+        The limits (lower, upper) of f that the model is to have. Fits do not look at them.
     """
 
     raw: Rows
@@ -162,6 +165,7 @@ class Task:
     features: Any = None
     is_single: bool = False
     constraints: Constraints | None = None
+    limits: tuple[float | None, float | None] = (None, None)
 
     @classmethod
     def from_arguments(
@@ -506,7 +510,20 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     b = b if np.ndim(b) else float(b)
     loss, features = task.loss, features.staged(task.stage)
-    return SparseModel(w, b, index, features, loss.name, task.classes, info, loss.parameters, loss.link)
+    return SparseModel(w, b, index, features, loss.name, task.classes, info, loss.parameters, loss.link, *task.limits)
+
+
+def with_ranges(model: SparseModel, task: Task) -> SparseModel:
+    """Return the model with the ranges of the numbers that its terms see, over the rows of the task: one pass."""
+    seen, stage = model.features.columns_seen, task.stage
+    if stage is not None and stage.table is not None:
+        seen &= [levels is None for levels in stage.table.levels]
+    columns = np.flatnonzero(seen)
+    if not len(columns):
+        return model
+    low, high = task.raw.extremes[:, columns]
+    there = low <= high  # not of a column of NaN alone
+    return replace(model, ranges=Ranges(columns[there], np.column_stack([low, high])[there]))
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:

@@ -16,7 +16,7 @@ from .._base.checks import check_callable, check_choice, check_flag, check_integ
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import root_mean_squares
 from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
-from ..algorithms.task import Task, model_of
+from ..algorithms.task import Task, model_of, with_ranges
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
 from ..solvers import ridge
@@ -132,7 +132,7 @@ def boosting(
         for fit in fits:
             fit.restart(alpha)
             greedy_descent(fit, learner, n_terms)
-        return model_of(fits, task)
+        return with_ranges(model_of(fits, task), task)
 
 
 @dataclass

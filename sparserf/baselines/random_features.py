@@ -15,7 +15,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
-from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two
+from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two, with_ranges
 from ..features import check_any_sign, make_dictionary
 from ..model import warn_unconverged
 from ..solvers.ridge import RidgeProblem
@@ -348,7 +348,7 @@ def _fit(X, y, options, choose=None):
             copies = [choose(score, n_terms) for score in _scores(rows, everything, targets, weight, is_centred)]
         how = {"fit_intercept": options.fit_intercept, "alpha": options.alpha}
         fits = [RidgeFit(task, y, everything, m, **how) for m, y in zip(copies, targets, strict=True)]
-        model = model_of(fits, task)
+        model = with_ranges(model_of(fits, task), task)
     if not model.info.converged:
         warn_unconverged(
             f"alpha={options.alpha:.3g}: Newton's method stopped with a duality gap of {model.info.dual_gap:.3g} at an "

@@ -10,7 +10,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_real, check_rng
 from .._base.threads import check_workers, single_threaded_blas
 from ..algorithms.drp import DRPOptions, linear_fit
-from ..algorithms.task import model_of
+from ..algorithms.task import model_of, with_ranges
 from ..features import PROJECTIONS, make_projection
 from ..linear import ProjectedProblem
 
@@ -87,4 +87,4 @@ def random_projection(
             projected = ProjectedProblem(fit, make_projection(kind, fit.inputs.n_features, m, rng))
             fit.begin(alpha, np.inf)
             projected.expand(projected.solve())
-    return model_of([fit], task)
+    return with_ranges(model_of([fit], task), task)

@@ -11,7 +11,7 @@ from .._base.checks import check_flag, check_integer, check_real
 from .._base.threads import single_threaded_blas
 from ..algorithms.harfe import draw_dictionary
 from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, exact_descent
-from ..algorithms.task import RAW_COLUMNS, Task, model_of
+from ..algorithms.task import RAW_COLUMNS, Task, model_of, with_ranges
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
@@ -103,7 +103,7 @@ def srfe(
     fit = L1Fit(task, task.targets[0], dictionary, SparseRFOptions(fit_intercept=fit_intercept, tol=tol))
     with single_threaded_blas(), rows:
         _to_residual(fit, eta, max_iter)
-    return model_of([fit], task)
+    return with_ranges(model_of([fit], task), task)
 
 
 def _to_residual(fit, eta, max_iter):

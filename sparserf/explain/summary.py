@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_integer
-from ..model.outputs import describe_task, function_names, unit_of
+from ..model.outputs import describe_limits, describe_task, function_names, unit_of
 from ..model.terms import column_names, term_sizes, terms_of
 from .importances import HEADS, Importances, InputRow, html_table, percent, table
 
@@ -49,6 +49,8 @@ class Summary:
         The names of the outputs: f, or f[class].
     unit : str
         The unit of f.
+    limits : str
+        Within which limits the model predicts, in words; "" where there are none. All else is about f before them.
     """
 
     kind: str
@@ -63,6 +65,7 @@ class Summary:
     info: FitInfo
     importances: Importances | None
     terms: tuple[tuple[str, np.ndarray, float], ...]
+    limits: str = ""
 
     def __str__(self) -> str:
         lines = [f"SparseModel: {self._what()}", *self._about()]
@@ -94,10 +97,11 @@ class Summary:
         return f"{self.kind}, loss {self.loss!r}"
 
     def _about(self):
-        """Return the two lines at the top: on the terms of the model, and on its fit."""
+        """Return the lines at the top: on the terms of the model, on its fit, and on its limits, if it has some."""
         kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
         seen = f"{len(self.inputs)} of {self.n_inputs} inputs"
-        return [f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}", f"fit: {self._fit()}"]
+        lines = [f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}", f"fit: {self._fit()}"]
+        return [*lines, self.limits] if self.limits else lines
 
     def _below(self):
         """Return the lines below the table of inputs."""
@@ -161,7 +165,7 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
     b = np.atleast_1d(model.intercept)
     return Summary(
         describe_task(model), model.loss, len(size), model.n_features_in, dict(kinds), inputs, b, tuple(function_names(model)),
-        unit_of(model), model.info, importances, terms,
+        unit_of(model), model.info, importances, terms, describe_limits(model),
     )  # fmt: skip
 
 

@@ -187,12 +187,18 @@ def _in_lanes(values, n_vectors):
 
 def _outputs(written):
     """Return the C function `values`, which computes all outputs f of a row, with the sum of linear terms."""
+    lower, upper = written.model.lower, written.model.upper
     calls = [f"    add_terms_{b}(u, sum);" for b in range(len(written.groups))]
     linear = ""
     if written.linear.any():
         linear = "\n" + _array("double", "linear", written.linear) + LINEAR
         calls.append("    add_linear(u, sum);")
-    return linear + "\n" + _array("double", "intercept", written.constant) + _filled(VALUES, calls="\n".join(calls))
+    return linear + "\n" + _array("double", "intercept", written.constant) + _filled(
+        VALUES,
+        calls="\n".join(calls),
+        lower="" if lower is None else _filled(LOWER, limit=_number(lower)),
+        upper="" if upper is None else _filled(UPPER, limit=_number(upper)),
+    )
 
 
 def _array(ctype, name, values):
@@ -397,11 +403,13 @@ static int values(const double *x, double *f) {
 ${calls}
     for (int o = 0; o < N_OUTPUTS; o++) {
         f[o] = intercept[o];
-        for (int k = 0; k < LANES; k++) f[o] += sum[o][k];
+        for (int k = 0; k < LANES; k++) f[o] += sum[o][k];${lower}${upper}
     }
     return 1;
 }
 """
+
+LOWER, UPPER = "\n        if (f[o] < ${limit}) f[o] = ${limit};", "\n        if (f[o] > ${limit}) f[o] = ${limit};"
 
 ONE_VALUE = r"""
 double ${name}(const double *x) {
@@ -586,7 +594,7 @@ STATEMENTS = {
 # Names that a model's function may not have: the words of C, and all names in the templates.
 TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
              ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, EXPONENTIAL, TANHS, BUMPS,
-             INPUT, DISTANCE, SHIFT, *STATEMENTS.values())  # fmt: skip
+             INPUT, DISTANCE, SHIFT, LOWER, UPPER, *STATEMENTS.values())  # fmt: skip
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()

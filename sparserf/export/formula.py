@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from .._base.checks import check_choice, check_integer
 from ..losses import PROBABILISTIC
-from ..model.outputs import are_negligible, function_names, two_classes
+from ..model.outputs import are_negligible, describe_limits, function_names, two_classes
 from .expressions import distances, joined, signed
 from .written import WrittenModel
 
@@ -180,7 +180,7 @@ def _left_out(n_smaller, n_negligible):
 def _how_it_predicts(model):
     """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
-        return ["predict gives exp(f)"] if model.link == "log" else []
+        return [*filter(None, [describe_limits(model)]), *["predict gives exp(f)"] * (model.link == "log")]
     if model.coef.ndim == 1:
         one, other = two_classes(model)
         line = f"predict gives {other} where f > 0, else {one}"

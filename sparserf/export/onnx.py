@@ -15,6 +15,7 @@ from .._base.checks import check_choice
 from ..columns.frames import label, numbers_of
 from ..columns.stage import CLIP
 from ..losses import PROBABILISTIC
+from ..model.base import rounded_inwards
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -271,8 +272,8 @@ def _products(graph, group, u):
 def _add_outputs(graph, model, f, n_outputs, dtype):
     """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
-        mean = graph("Exp", f) if model.link == "log" else f
-        graph.output("variable", graph.cast(mean, dtype), dtype, n_outputs)
+        mean = graph.cast(graph("Exp", f) if model.link == "log" else f, dtype)
+        graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
     if n_outputs == 1:
         index = graph("Squeeze", graph.cast(graph("Greater", f, 0.0), np.int64), np.array([1]))
@@ -285,6 +286,16 @@ def _add_outputs(graph, model, f, n_outputs, dtype):
         graph.output("probabilities", graph.cast(p, dtype), dtype, len(classes))
     else:
         graph.output("scores", graph.cast(f, dtype), dtype, n_outputs)
+
+
+def _within(graph, model, mean, dtype):
+    """Return predictions within the limits of the model, rounded inwards to the dtype; NaN stays NaN."""
+    low, high = rounded_inwards(*model.limits_of_predictions, dtype.type)
+    if model.lower is not None:
+        mean = graph("Where", graph("Less", mean, dtype.type(low)), dtype.type(low), mean)
+    if model.upper is not None:
+        mean = graph("Where", graph("Greater", mean, dtype.type(high)), dtype.type(high), mean)
+    return mean
 
 
 def _labels(classes):

@@ -89,7 +89,8 @@ def python_source(written: WrittenModel, digits: int | None) -> str:
         c = [number(value) for value in c]
         body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if has_several else f"f += {c[0]} * {phi}")
     lines = [f'"""{title(written)}"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):"]
-    lines += [*("    " + line for line in body), "    return f", "", "", "def predict(X):", *_predict(written.model)]
+    body.append(f"return {_within(written.model)}")
+    lines += [*("    " + line for line in body), "", "", "def predict(X):", *_predict(written.model)]
     source = "\n".join(lines) + "\n"
     if written.model.loss not in PROBABILISTIC:
         return source
@@ -130,6 +131,13 @@ def _encode(encoding, x, u, number, is_category):
     lines += [f"_reached({u}, {number(encoding.reach)})"] if encoding.reach is not None else []
     lines += [f"_squeezed({u})"] if encoding.squeezed else []
     return lines + ([f"np.where(np.isnan({x}), {number(encoding.fill)}, {u})"] if encoding.fill is not None else [])
+
+
+def _within(model):
+    """Return the expression of f within the limits of the model."""
+    if model.lower is None and model.upper is None:
+        return "f"
+    return f"np.clip(f, {model.lower!r}, {model.upper!r})"
 
 
 def _predict(model):

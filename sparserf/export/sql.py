@@ -44,7 +44,8 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     """Return the SELECT statement of `SparseModel.formula`.
 
     The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X; u5 for encoding 5; s0, ... for
-    |u|^2; e0, ... for envelopes; z0, ... for exponents of bumps; t0, ... for terms; and f0, ... for outputs.
+    |u|^2; e0, ... for envelopes; z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for
+    outputs within their limits.
     """
     number = partial(float_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
@@ -159,8 +160,12 @@ def _answers(model, n_outputs):
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
+        steps = []
+        if model.lower is not None or model.upper is not None:
+            limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
+            steps, f = [("limited", limited)], list(limited)
         values = [_power(each, f"{each} < -{FAR}") for each in f] if model.link == "log" else f
-        return [], dict(zip(aliases, values, strict=True))
+        return steps, dict(zip(aliases, values, strict=True))
     if n_outputs > MOST_MADE:
         raise ValueError(f"language 'sql' is for up to {MOST_MADE} classes, the model has {n_outputs}")
     if model.coef.ndim == 1:
@@ -178,6 +183,14 @@ def _answers(model, n_outputs):
     kind = "probability" if model.loss in PROBABILISTIC else "decision"
     aliases = [quoted(f"{kind}_{label}") for label in classes]
     return steps, {"prediction": label} | dict(zip(aliases, answers, strict=True))
+
+
+def _within(model, f):
+    """Return f within the limits of the model, whose digits are not rounded."""
+    lower, upper = (None if limit is None else float_literal(None, limit) for limit in (model.lower, model.upper))
+    cases = [] if lower is None else [f"WHEN {f} < {lower} THEN {lower}"]
+    cases += [] if upper is None else [f"WHEN {f} > {upper} THEN {upper}"]
+    return f"CASE {' '.join(cases)} ELSE {f} END"
 
 
 def _power(exponent, is_far):

@@ -169,6 +169,10 @@ class FeatureBlock:
         inputs = inputs if column is None else column[inputs]
         return _count_entries(np.where(used, inputs, -1), n_columns)
 
+    def sees_input(self, n_inputs: int) -> np.ndarray:
+        """Return a mask of the inputs that some feature depends on."""
+        return self.count_inputs(n_inputs) > 0
+
     def inputs_seen(self, k: int, n_inputs: int) -> np.ndarray:
         """Return the inputs that feature k depends on, ascending."""
         used = self.weights[k] != 0
@@ -267,7 +271,10 @@ class FeatureBlock:
     def to_arrays(self, i: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what the file of a model holds of this block, the i-th: (meta, arrays)."""
         arrays = {f"{name}_{i}": getattr(self, name) for name in BLOCK_ARRAYS}
-        return {name: getattr(self, name) for name in BLOCK_META}, {name: a for name, a in arrays.items() if a is not None}
+        meta = {name: getattr(self, name) for name in BLOCK_META}
+        if self.nonnegative:  # left out where it is not so, as in files of earlier versions
+            meta["nonnegative"] = True
+        return meta, {name: a for name, a in arrays.items() if a is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,6 +423,10 @@ class MonomialBlock(FeatureBlock):
         factors = self.inputs - 1 if column is None else np.append(column, -1)[self.inputs - 1]
         return _count_entries(np.where(self.weights != 0, factors, -1), n_columns)
 
+    def sees_input(self, n_inputs: int) -> np.ndarray:
+        """Return all inputs, on which the envelope depends."""
+        return np.full(n_inputs, bool(self.weights.any()))
+
     def inputs_seen(self, k: int, n_inputs: int) -> np.ndarray:
         """Return all inputs, on which the envelope depends."""
         return np.arange(n_inputs if self.weights[k, 0] != 0 else 0)
@@ -489,10 +500,13 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
     is_bump = type(meta) is dict and meta.get("activation") == BumpBlock.activation
     require(is_bump == (f"centers_{i}" in arrays), "centers")
-    require(type(meta) is dict and set(meta) == set(BLOCK_META), "blocks")
+    require(type(meta) is dict and set(meta) - {"nonnegative"} == set(BLOCK_META), "blocks")
+    require(meta.get("nonnegative", True) is True, "nonnegative")
+    about = {"nonnegative": True} if "nonnegative" in meta else {}
     require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
     require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
     require(offset.ndim == 1 and len(offset) > 0, "offset")
+    require(not about or meta["activation"] not in (MonomialBlock.activation, BumpBlock.activation), "nonnegative")
     if meta["activation"] == MonomialBlock.activation:
         require(not offset.any(), "offset")
         require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
@@ -512,8 +526,8 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
         require(inputs is None or _are_distinct(inputs, weights), "inputs")
         return BumpBlock(meta["scale"], weights, centers, inputs)
     if meta["activation"] == LinearBlock.activation and not offset.any():
-        return LinearBlock(meta["scale"], weights, inputs)
-    return NeuronBlock(meta["activation"], meta["scale"], weights, offset, inputs)
+        return LinearBlock(meta["scale"], weights, inputs, **about)
+    return NeuronBlock(meta["activation"], meta["scale"], weights, offset, inputs, **about)
 
 
 def _require_inputs(inputs, n_features, n_inputs):

@@ -258,6 +258,18 @@ class FeatureSet:
             count += block.count_inputs(d, column)
         return count / max(len(self), 1)
 
+    @property
+    def columns_seen(self) -> np.ndarray:
+        """A mask of the columns of X that some feature depends on, (n_features_in,)."""
+        inputs = np.zeros(self.n_inputs, bool)
+        for block in self.blocks:
+            inputs |= block.sees_input(self.n_inputs)
+        if self.stage is None:
+            return inputs
+        seen = np.zeros(self.n_features_in, bool)
+        seen[self.stage.column[inputs]] = True
+        return seen
+
 
 def are_same(one: FeatureSet, other: FeatureSet) -> bool:
     """Return whether two sets hold the same features, in the same order."""

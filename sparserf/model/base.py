@@ -65,7 +65,8 @@ class BaseModel(ABC):
             Threads; -1 for all cores. The result does not depend on it.
         offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
             What is added to f, such as the log of the exposures. None: 0 in all rows, also where the model was fitted with
-            offsets: with the log link the rate, for the exposure 1. Not for more than two classes.
+            offsets: with the log link the rate, for the exposure 1. Limits of a model, `lower` and `upper`, hold for what is
+            predicted with it: of counts, not of rates. Not for more than two classes.
 
         Returns
         -------
@@ -78,8 +79,13 @@ class BaseModel(ABC):
         ValueError, TypeError
             X does not fit the model, or offset not the rows.
         """
-        finish = INVERSE_LINKS[self.link] if self.classes is None else partial(labels_of_decisions, self.classes)
+        finish = self._inverse_link if self.classes is None else partial(labels_of_decisions, self.classes)
         return self._map_decisions(X, workers, finish, offset)
+
+    @property
+    def _inverse_link(self) -> Callable[[Array], Array]:
+        """The function that makes predictions of a regression of its f."""
+        return INVERSE_LINKS[self.link]
 
     def _read_offset(self, offset: ArrayLike | None, X: MatrixLike, n_rows: int) -> list[np.ndarray]:
         """Check the offsets; return them as row vectors to go with f, (n_rows,) or (n_outputs, n_rows): one, or none."""
@@ -107,6 +113,26 @@ INVERSE_LINKS = {"identity": identity, "log": exponential}
 CLASSIFIER_LINKS = ("identity", "softmax")
 # The largest size of a decision value in a softmax; larger ones are clipped, since differences of infinite ones are NaN.
 LARGEST_DECISION = 1e30
+
+
+def within(lower: float, upper: float, values: Array) -> Array:
+    """Return values, with those beyond the limits set to them: to the nearest number of the dtype that is within."""
+    xp = namespace(values)
+    return xp.clip(values, *rounded_inwards(lower, upper, np.float32 if values.dtype == xp.float32 else np.float64))
+
+
+def rounded_inwards(lower: float, upper: float, dtype: type[np.floating]) -> tuple[float, float]:
+    """Return the least number of a dtype that is at least lower, and the largest that is at most upper."""
+    with np.errstate(over="ignore"):
+        low, high = dtype(lower), dtype(upper)
+    low = np.nextafter(low, dtype(np.inf)) if float(low) < lower else low
+    high = np.nextafter(high, dtype(-np.inf)) if float(high) > upper else high
+    return float(low), float(high)
+
+
+def exponential_within(lower: float, upper: float, f: Array) -> Array:
+    """Return e^f, which is within limits: also where it is rounded to the dtype of f."""
+    return within(lower, upper, exponential(f))
 
 
 def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:

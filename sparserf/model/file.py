@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import npz as _npz
-from .._base.npz import FORMAT, check_format, floats, no_constant, require
+from .._base.npz import FORMAT, check_format, floats, integers, no_constant, require
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
 from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
 from ..losses import LOSSES
 from .base import CLASSIFIER_LINKS, INVERSE_LINKS
+from .ranges import Ranges
 from .sparse_model import FitInfo, SparseModel
 
 if TYPE_CHECKING:
@@ -140,10 +141,13 @@ def _content(model):
         if not is_told:  # left out, as in files of earlier versions
             del info[name]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
+    if model.ranges:
+        arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
     _check_inputs(model.n_features_in, arrays)
     meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
     if model.loss_parameters or model.link != "identity":  # left out at their defaults, as in files of earlier versions
         meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
+    meta |= {name: value for name, value in (("lower", model.lower), ("upper", model.upper)) if value is not None}
     return meta, arrays
 
 
@@ -172,13 +176,18 @@ def _upgrade_3(meta, arrays):
     return meta, arrays
 
 
+def _upgrade_4(meta, arrays):
+    """Change nothing: format 5 may have limits, ranges and nonnegative coefficients, and format 4 has none."""
+    return meta, arrays
+
+
 # {format: function that returns the content in the next format}; the contents are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3, 4: _upgrade_4}
 
 
 def _checked_model(meta, arrays):
     """Check metadata and arrays of the present format, and return the model."""
-    about = {"loss_parameters", "link"} & set(meta)
+    about = {"loss_parameters", "link", "lower", "upper"} & set(meta)
     require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"} | about, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
     require(type(meta["version"]) is str and len(meta["version"]) < 40, "version")
@@ -197,13 +206,16 @@ def _checked_model(meta, arrays):
     if classes is not None:
         require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
     require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
+    require(bool((coef[..., features.nonnegative] >= 0).all()), "coef")
+    lower, upper = _checked_limits(meta, classes)
     support = arrays["support"]
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
-    known = {"coef", "intercept", "support", "classes", "objective", "order", *STAGE_ARRAYS}
+    known = {"coef", "intercept", "support", "classes", "objective", "order", "range_column", "range_ends", *STAGE_ARRAYS}
     require(set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))}, "members")
     return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
-                       _checked_info(meta["info"], floats(arrays, "objective")), parameters, link)  # fmt: skip
+                       _checked_info(meta["info"], floats(arrays, "objective")), parameters, link, lower, upper,
+                       _checked_ranges(arrays, features))  # fmt: skip
 
 
 def _check_loss(name, parameters, link, classes):
@@ -214,6 +226,27 @@ def _check_loss(name, parameters, link, classes):
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
     require(link in (INVERSE_LINKS if classes is None else CLASSIFIER_LINKS), "link")
+
+
+def _checked_limits(meta, classes):
+    """Check and return the limits of f, (lower, upper); None where there is none."""
+    given = {name: meta[name] for name in ("lower", "upper") if name in meta}
+    require(all(type(value) is float and np.isfinite(value) for value in given.values()), "limits")
+    require(not given or classes is None, "limits")
+    require(len(given) < 2 or given["lower"] <= given["upper"], "limits")
+    return given.get("lower"), given.get("upper")
+
+
+def _checked_ranges(arrays, features):
+    """Check and return the `Ranges`, of columns that are no categories."""
+    if "range_column" not in arrays and "range_ends" not in arrays:
+        return Ranges.of_nothing()
+    column, ends = integers(arrays, "range_column"), floats(arrays, "range_ends")
+    require(len(column) > 0 and ends.shape == (len(column), 2) and bool((ends[:, 0] <= ends[:, 1]).all()), "range_ends")
+    require(column[0] >= 0 and column[-1] < features.n_features_in and bool((np.diff(column) > 0).all()), "range_column")
+    table = None if features.stage is None else features.stage.table
+    require(table is None or all(table.levels[j] is None for j in column.tolist()), "range_column")
+    return Ranges(column, ends)
 
 
 def _check_inputs(d, arrays):

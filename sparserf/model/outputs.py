@@ -54,6 +54,18 @@ def unit_of(model: SparseModel) -> str:
     return "log odds" if model.loss in PROBABILISTIC and model.link != "softmax" else "units of f"
 
 
+def describe_limits(model: SparseModel) -> str:
+    """Return in words within which limits a model predicts; "" where it has none."""
+    lower, upper = model.limits_of_predictions
+    if model.lower is None and model.upper is None:
+        return ""
+    if model.upper is None:
+        return f"predictions of at least {lower:.4g}"
+    if model.lower is None:
+        return f"predictions of at most {upper:.4g}"
+    return f"predictions from {lower:.4g} to {upper:.4g}"
+
+
 def effect_on(model: SparseModel, output: object) -> str:
     """Return the label of an axis for effects on f of one output, as `of_output` takes it."""
     if model.classes is None:

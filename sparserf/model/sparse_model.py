@@ -13,10 +13,12 @@ from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .._base.warnings import warn
 from ..features import FeatureSet
 from ..losses import PROBABILISTIC
-from .base import BaseModel, identity, probabilities
+from .base import BaseModel, exponential_within, identity, probabilities, within
+from .outputs import describe_limits
+from .ranges import Ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
     from onnx import ModelProto
@@ -140,9 +142,12 @@ class SparseModel(BaseModel):
     link : {"identity", "log", "softmax"}
         What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the softmax of f.
     lower, upper : float or None
-        The least and the largest f: decision values beyond are set to them. None: no limit.
-    ranges : dict
-        The least and the largest number that training rows have in each column that terms see, {index: (least, largest)}.
+        The least and the largest f, of all outputs: decision values beyond, offset included, are set to them. None: no limit.
+        With the link "log" they are the logarithms of the limits of predictions. Whatever explains a model by its terms, such
+        as `shapley`, `importances`, `effects` and `summary`, is about f before it is limited.
+    ranges : mapping of int to (float, float)
+        The least and the largest number that training rows of positive weight have in each column of numbers that terms see,
+        {index: (least, largest)}; an entry that CSR rows do not store is 0, and NaN is left out. Empty where no rows were seen.
 
     Examples
     --------
@@ -165,11 +170,12 @@ class SparseModel(BaseModel):
     link: Literal["identity", "log", "softmax"] = "identity"
     lower: float | None = None
     upper: float | None = None
-    ranges: dict[int, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[int, tuple[float, float]] = field(default_factory=Ranges.of_nothing)
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
-        return f"SparseModel({kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r})"
+        about = f"{kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r}"
+        return f"SparseModel({', '.join(filter(None, [about, describe_limits(self)]))})"
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
@@ -197,7 +203,7 @@ class SparseModel(BaseModel):
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes
-            float32 for float32 X, float64 for all else.
+            Within `lower` and `upper`, offset included. float32 for float32 X, float64 for all else.
         """
         return self._map_decisions(X, workers, identity, offset)
 
@@ -230,9 +236,32 @@ class SparseModel(BaseModel):
             raise ValueError(f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}")
         return self._map_decisions(X, workers, partial(probabilities, self.link), offset)
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The limits of f, (lower, upper); infinite where there is none."""
+        return -np.inf if self.lower is None else self.lower, np.inf if self.upper is None else self.upper
+
+    @property
+    def limits_of_predictions(self) -> tuple[float, float]:
+        """The limits of what `predict` returns, (lower, upper): those of f or, with the link "log", e to the power of them."""
+        with np.errstate(over="ignore"):
+            lower, upper = np.exp(self.limits) if self.link == "log" else self.limits
+        return float(lower), float(upper)
+
+    @property
+    def _has_limits(self):
+        return self.lower is not None or self.upper is not None
+
+    @property
+    def _inverse_link(self) -> Callable[[Array], Array]:
+        if self.link == "log" and self._has_limits:
+            return partial(exponential_within, *self.limits_of_predictions)
+        return super()._inverse_link
+
     def _map_decisions(self, X, workers, finish, offset):
         rows = self.features.rows_of(X, workers)
-        decide = partial(_decide, self.features, self.coef, self.intercept, rows.dtype, finish)
+        limits = self.limits if self._has_limits else None
+        decide = partial(_decide, self.features, self.coef, self.intercept, limits, rows.dtype, finish)
         return rows.to_namespace_of_X(rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0))
 
     def summary(self, X: MatrixLike | None = None, *, n_terms: int = 10, rng: Seed = 0) -> Summary:
@@ -380,7 +409,8 @@ class SparseModel(BaseModel):
         Returns
         -------
         ndarray of shape (n_samples, n_features_in), or (n_samples, n_features_in, n_outputs) for several outputs
-            float64. The values of a row add up to f(x) minus the mean of f over the background, but for rounding.
+            float64. The values of a row add up to f(x) minus the mean of f over the background, but for rounding. Here f is
+            before `lower` and `upper`.
 
         Raises
         ------
@@ -638,18 +668,21 @@ class SparseModel(BaseModel):
 
 @np.errstate(over="ignore")  # values too large for the dtype of X become infinite
 def _decide(
-    features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, dtype: np.dtype, finish: Callable[[Array], Array],
-    block: Block, *offset: Array,
+    features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, limits: tuple[float, float] | None,
+    dtype: np.dtype, finish: Callable[[Array], Array], block: Block, *offset: Array,
 ) -> Array:  # fmt: skip
     """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a line for each row.
 
     offset : nothing, or the one offset that is added to f
+    limits : the limits of f, offset included; None: none
     """
     f = check_no_overflow(block.apply(features, coef))
     f = f + outputs_like(intercept, f)
     for each in offset:
         f = f + each
     if isinstance(f, np.ndarray):
-        return finish(f.T.astype(dtype, copy=False))
-    xp = namespace(f)
-    return finish(xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype.name), copy=False))
+        f = f.T.astype(dtype, copy=False)
+    else:
+        xp = namespace(f)
+        f = xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype.name), copy=False)
+    return finish(f if limits is None else within(*limits, f))

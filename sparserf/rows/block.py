@@ -84,7 +84,10 @@ class Block(ABC):
 
     @abstractmethod
     def extremes(self) -> np.ndarray:
-        """Return the least and the largest entry of each column: float64 (2, n_columns)."""
+        """Return the least and the largest entry of each column, NaN left out: float64 (2, n_columns).
+
+        They are infinity and -infinity in a column without a number.
+        """
 
     @abstractmethod
     def scaled_sum(self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import mmap
 from functools import partial, reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .._base.checks import check_indices, check_integer, check_X, is_sparse
+from .block import wider_extremes
 from .core_block import CoreBlock, Scratch
 from .remote import RemoteRows
 from .rows import add_answers, stack_blocks
@@ -178,7 +179,10 @@ def _unshared(X, given):
 
 
 class ChunkedRows(RemoteRows):
-    """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn."""
+    """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn.
+
+    While entered, the first pass looks for the `extremes` as well, which a fit wants at its end.
+    """
 
     n_rows: int
     n_passes: int
@@ -196,7 +200,11 @@ class ChunkedRows(RemoteRows):
         self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
         first = source.read(0, may_miss)
-        self.dtype, self.is_sparse = first.dtype, is_sparse(first)
+        self.dtype, self.is_sparse, self._is_entered = first.dtype, is_sparse(first), False
+
+    def __enter__(self) -> Self:
+        self._is_entered = True
+        return super().__enter__()
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
         parts = (part for _, part in self._answers(answer, vectors))
@@ -227,8 +235,14 @@ class ChunkedRows(RemoteRows):
     def _answers(self, answer, vectors):
         """Yield (slice of the rows, answer(block)) for each block in turn."""
         self.n_passes += 1
+        extremes, looks_at_them = None, self._is_entered and "extremes" not in vars(self)
         for some, X in self._blocks():
-            yield some, answer(CoreBlock(X, self._workers, self._scratch), *(v[..., some] for v in vectors))
+            block = CoreBlock(X, self._workers, self._scratch)
+            if looks_at_them:
+                extremes = block.extremes() if extremes is None else wider_extremes(extremes, block.extremes())
+            yield some, answer(block, *(v[..., some] for v in vectors))
+        if looks_at_them:
+            vars(self)["extremes"] = extremes  # as the cached property has it
 
     def _blocks(self):
         """Yield (slice of the rows, these rows of X) for each block in turn, while the next block is read."""

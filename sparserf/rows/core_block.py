@@ -23,7 +23,7 @@ from .._base.checks import is_sparse
 from .._base.csr import csr_arrays
 from .._base.threads import Workers, single_threaded_blas
 from .._core.features import PANEL
-from .._core.moments import by_sign, enveloped, second_moments
+from .._core.moments import by_sign, entry_extremes, enveloped, second_moments
 from .._core.rows import RowSlice
 from ..columns.stage import ColumnStage, EncodedMatrix
 from .block import Block, wider_extremes
@@ -430,10 +430,15 @@ class CoreBlock(Block):
 
     def extremes(self) -> np.ndarray:
         X = self.X
-        if is_sparse(X):
-            return np.stack([x.toarray().astype(np.float64).ravel() for x in (X.min(axis=0), X.max(axis=0))])
-        parts = (X[some] for some in slices(self.n_rows, COPIED_ROWS))
-        return reduce(wider_extremes, (np.stack([x.min(axis=0), x.max(axis=0)]).astype(np.float64) for x in parts))
+        if not is_sparse(X):
+            return reduce(wider_extremes, self._each_slice(lambda rows: _extremes(X[rows]), self.n_features_in))
+        extremes = np.full((2, self.n_features_in), [[np.inf], [-np.inf]])
+        count = np.zeros(self.n_features_in, np.int64)
+        data, indices, indptr = csr_arrays(X)
+        entry_extremes(data[: indptr[-1]], indices[: indptr[-1]], extremes, count)
+        has_zeros = count < self.n_rows  # entries that are not stored
+        extremes[:, has_zeros] = np.clip(extremes[:, has_zeros], [[-np.inf], [0.0]], [[0.0], [np.inf]])
+        return extremes
 
     def scaled_sum(self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
         total = np.zeros(self.n_features_in)
@@ -465,6 +470,17 @@ class CoreBlock(Block):
 def slices(n: int, size: int) -> list[slice]:
     """Cut n rows, or features, into slices of `size`, the last of which may be shorter."""
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+def _extremes(x):
+    """Return `Block.extremes` of an ndarray; rows in C order are laid side by side, since NumPy compares long lines best."""
+    n, d = x.shape
+    lines = FEWEST_ROWS if n % FEWEST_ROWS == 0 and x.flags.c_contiguous else 1
+    answers = []
+    for compare, start in ((np.fmin, np.inf), (np.fmax, -np.inf)):
+        of_lines = compare.reduce(x.reshape(n // lines, lines * d), axis=0, initial=start)
+        answers.append(compare.reduce(of_lines.reshape(lines, d), axis=0))
+    return np.array(answers, np.float64)
 
 
 def _in_order(X):

@@ -204,8 +204,11 @@ class ArrayBlock(Block):
 
     def extremes(self) -> np.ndarray:
         xp = self.xp
-        each = ((xp.min(x, axis=0), xp.max(x, axis=0)) for _, x in self._widened_rows())
-        low, high = zip(*each, strict=True)
+
+        def least(x):
+            return xp.min(xp.where(xp.isnan(x), xp.full_like(x, np.inf), x), axis=0)
+
+        low, high = zip(*((least(x), -least(-x)) for _, x in self._widened_rows()), strict=True)
         return np.stack([to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))])
 
     def scaled_sum(self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:

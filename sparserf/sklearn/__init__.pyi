@@ -193,6 +193,8 @@ class HARFERegressor(_FitMixin, _Regressor):
     max_iter: int
     tol: float
     fit_intercept: bool
+    lower: float | None
+    upper: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -328,6 +330,8 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     effort: float
     time_limit: float | None
     fit_intercept: bool
+    lower: float | None
+    upper: float | None
     tol: float
     max_iter: int | None
     start: SparseModel | None

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 RENAMED = {"rng": "random_state", "workers": "n_jobs"}
 ARGUMENTS_OF_FIT = "X", "y", "sample_weight", "offset", "groups"
 ARGUMENTS_OF_CLASSIFIERS = ("class_weight",)  # which regressors do not have
+ARGUMENTS_OF_REGRESSORS = "lower", "upper"
 
 
 class FitMixin:
@@ -150,7 +151,7 @@ def _check_y(y, is_numeric):
 def make_constructor(function: Callable[..., SparseModel], cls: type, defaults: dict[str, Any]) -> Callable[..., None]:
     """Return an __init__ with the arguments of the function, by keyword alone."""
     defaults = {"n_jobs": None, **defaults} if cls._y_is_numeric else {"n_jobs": None, "loss": "logistic", **defaults}
-    left_out = (*ARGUMENTS_OF_FIT, *(ARGUMENTS_OF_CLASSIFIERS if cls._y_is_numeric else ()))
+    left_out = (*ARGUMENTS_OF_FIT, *(ARGUMENTS_OF_CLASSIFIERS if cls._y_is_numeric else ARGUMENTS_OF_REGRESSORS))
     parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
     for name, parameter in signature(function).parameters.items():
         if name not in left_out:

@@ -16,6 +16,7 @@ from .._base.calls import checks_call
 from ..algorithms import REGISTRY
 from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
 from ..model import SparseModel
+from ..model.ranges import Ranges
 from .moments import Moments, read_moments
 
 if TYPE_CHECKING:
@@ -262,13 +263,13 @@ class Sums:
         of_features, of_targets = np.split(shift, [len(self.features)])
         moved = of_targets - np.atleast_2d(model.coef) @ of_features[model.support]
         intercept = model.intercept + moved if np.ndim(model.intercept) else model.intercept + float(moved[0])
-        return replace(model, features=self.features.take(model.support), intercept=intercept)
+        return replace(model, features=self.features.take(model.support), intercept=intercept, ranges=Ranges.of_nothing())
 
     def mean_loss(self, model: SparseModel) -> float:
         """Return the mean squared loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2.
 
-        For several outputs it is added up over them. On a fold that the model was not fitted to it is a validation loss. It is
-        exact up to rounding of the squares of y and f.
+        For several outputs it is added up over them; f is before limits of the model. On a fold that the model was not fitted
+        to it is a validation loss. It is exact up to rounding of the squares of y and f.
 
         Parameters
         ----------

@@ -85,8 +85,14 @@ REGRESSIONS = EXPANSIONS | {
     "thousands": lambda: srf.harfe(X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1),
     "poisson": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0),
     "tweedie": lambda: srf.mfga(X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, rng=0),
+    "limited": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, lower=-0.1, upper=0.7, rng=0),
+    "limited above": lambda: srf.sparse_rf(X, np.stack([Y, -Y], axis=1), features="gaussian", alpha=1e-3, n_components=300,
+                                           upper=0.1, rng=0),
+    "limited counts": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200,
+                                            lower=0.7, upper=1.3, rng=0),
     "one input": lambda: srf.sparse_rf(X[:, :1], Y, features="gaussian", alpha=1e-3, n_components=500, rng=0),
 }  # fmt: skip
+LIMITS = {"limited": (-0.1, 0.7), "limited above": (-np.inf, 0.1), "limited counts": (0.7, 1.3)}
 OF_CSR = {
     "words": lambda: srf.sparse_rf(WORDS, OF_WORDS, rng=0, n_models=1, n_components=300),
     "words, drp": lambda: srf.drp(WORDS, OF_WORDS, alpha=1e-3, rng=0),
@@ -180,6 +186,19 @@ def test_onnx_of_float64(name, make):
     assert answer.dtype == np.float64
     expected = model.predict(rows)
     assert np.abs(answer.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_onnx_stays_within_the_limits(dtype):
+    """They are neither met from beyond by rounding, nor by a missing number."""
+    for name, (low, high) in LIMITS.items():
+        model, rows = fitted(name, REGRESSIONS[name]), rows_for(name).astype(dtype)
+        answer = asked(model, {"X": rows}, dtype=dtype)["variable"].astype(np.float64)
+        assert low <= answer.min() and answer.max() <= high and (answer.max() - high) > -1e-6
+        if not model.features.stage.may_miss:
+            continue
+        gaps = np.full((2, D), np.nan, dtype)
+        np.testing.assert_allclose(asked(model, {"X": gaps}, dtype=dtype)["variable"].squeeze(), model.predict(gaps), rtol=1e-5)
 
 
 @classifiers
@@ -359,6 +378,8 @@ def test_c_of_real_targets(name, make, tmp_path):
     model, rows = fitted(name, make), rows_for(name)
     library, n_outputs, expected = compiled(model, tmp_path), np.size(model.intercept), model.predict(rows)
     f = of_rows(library, rows, n_outputs)
+    low, high = LIMITS.get(name, (-np.inf, np.inf))
+    assert low <= f.min() and f.max() <= high
     assert np.abs(f.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
     assert error_of(f, model, rows) < 1e-12
     library.predict.restype = ctypes.c_double if n_outputs == 1 else None

@@ -213,3 +213,18 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
 def test_bad_arguments_are_named(models, wrong):
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
         models["linear"].formula(**wrong)
+
+
+@pytest.mark.parametrize(("loss", "lower", "upper"), [("squared", -0.1, 0.4), ("squared", None, 0.1), ("poisson", 0.7, 1.3)])
+def test_code_stays_within_the_limits(loss, lower, upper):
+    y = np.exp(Y) if loss == "poisson" else Y
+    model = srf.harfe(X, y, loss=loss, n_components=200, n_nonzero_coefs=20, lower=lower, upper=upper, rng=0)
+    code, rows = run(model), np.concatenate([X, 3 * X])
+    assert_same(model, code["decision_function"](rows), rows)
+    data = pd.DataFrame(rows, columns=[f"x{j}" for j in range(4)])
+    assert_sql_predicts(model, data, rows)
+    for prediction in (code["predict"](rows), select(model, data)["prediction"].to_numpy()):
+        assert prediction.max() <= upper and (lower is None or prediction.min() >= lower)
+    few = model.formula("sql", digits=1, n_terms=1)  # the limits keep all digits
+    assert f"> {model.upper!r} THEN {model.upper!r}" in few
+    assert ("predictions from 0.7 to 1.3" if lower == 0.7 else "predictions") in model.formula()

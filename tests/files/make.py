@@ -6,6 +6,7 @@ Files of earlier formats stay as they are: tests/model/test_model.py loads all o
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,15 @@ def models():
     yield "chosen", X, srf.sparse_rf(X, Y, n_models=1, n_components=40, max_terms=6, rng=0)
     yield "frame", FRAME, srf.sparse_rf(FRAME, Y, alpha=0.03, **few)
     yield "bumps", X, srf.sparse_rf(X, Y, features=srf.Bumps(), alpha=0.01, rng=0)
+    yield "limited", X, srf.harfe(X, np.exp(Y), loss="gamma", n_nonzero_coefs=5, lower=0.5, upper=2.0, **few)
+    yield "nonnegative", X, srf.harfe(X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, rng=0)
     yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)
+
+
+def nonnegative():
+    """Return steps and linear functions whose coefficients must be at least 0."""
+    drawn = srf.RandomNeurons("tanh", order=2).draw(30, D, rng=0).concat(srf.Linear().draw(None, D))
+    return srf.FeatureSet([replace(block, nonnegative=True) for block in drawn.blocks], D)
 
 
 def main():

@@ -71,12 +71,17 @@ OF_FRAMES = {
     "frame": {"X": FRAME, "features": MIXED, "alpha": 0.003},
     "codes": {"X": FRAME[["b", "city", "is_open"]], "categorical": ["is_open"]},
 }
+# Models that are not their terms alone.
+OTHERS = {
+    "limited": {"lower": -0.5, "upper": 0.25},
+    "limited counts": {"y": np.exp(Y), "loss": "poisson", "lower": 0.5, "upper": 2.0},
+}
 
 
 @functools.cache
 def model(kind):
     """Return the model of a kind, fitted once."""
-    return fit(**(KINDS | OF_FRAMES)[kind])
+    return fit(**(KINDS | OF_FRAMES | OTHERS)[kind])
 
 
 def rows(kind):
@@ -97,6 +102,7 @@ def check_same(a, b, X):
     assert [(x.dtype, x.shape, x.tobytes()) for x in arrays(a)] == [(x.dtype, x.shape, x.tobytes()) for x in arrays(b)]
     assert [block.kind for block in a.features.blocks] == [block.kind for block in b.features.blocks]
     assert (a.loss, a.info, a.n_features_in, repr(a)) == (b.loss, b.info, b.n_features_in, repr(b))
+    assert (a.lower, a.upper, a.ranges) == (b.lower, b.upper, b.ranges)
     assert type(a.intercept) is type(b.intercept)
     for Z in (X, X.astype(np.float32)):
         assert a.decision_function(Z).tobytes() == b.decision_function(Z).tobytes()

@@ -201,7 +201,7 @@ def load_and_use(data, tmp_path):
         use(m)
 
 
-FUZZED = ["mixed", "three", "strings", "interleaved", "bumps", *OF_FRAMES]
+FUZZED = ["mixed", "three", "strings", "interleaved", "bumps", "limited", *OF_FRAMES]
 
 
 @pytest.mark.parametrize("kind", FUZZED)
@@ -770,6 +770,60 @@ def test_other_numbers_in_a_table(kind, tmp_path):
         values = [0, 1, 255] if broken.dtype == np.uint8 else [0, -1, 1, 2, 3, 5, 100, 2**31, 2**62, -(2**63)]
         broken[rng.integers(len(broken), size=rng.integers(1, 3))] = rng.choice(values)
         load_and_use(archive(members(kind, **{name: broken})), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["limited", "limited counts"])
+def test_limits_are_finite_and_ordered(kind, tmp_path):
+    meta = contents(kind)[0]
+    for field in ("lower", "upper"):
+        for value in (*WRONG, 10.0 if field == "lower" else -10.0):
+            if type(value) is not float or abs(value) == 10:
+                refused(archive(members(kind, meta=meta | {field: value})), tmp_path)
+        alone = {key: value for key, value in meta.items() if key != field}
+        m = load(archive(members(kind, meta=alone)), tmp_path)
+        assert getattr(m, field) is None and {m.lower, m.upper} != {None}
+    text = json.dumps(meta | {"lower": "HERE"}).replace('"HERE"', "-1e999")
+    refused(archive(members(kind, meta=text)), tmp_path)
+    for large in (-1e300, 1e300):  # beyond all logarithms
+        use(load(archive(members(kind, meta=meta | {"lower": min(large, 0.0), "upper": max(large, 0.0)})), tmp_path))
+    refused(archive(members("three", meta=contents("three")[0] | {"lower": 0.0})), tmp_path)
+
+
+def test_ranges_are_finite_and_ordered(tmp_path):
+    column, ends = (contents("limited")[1][name] for name in ("range_column", "range_ends"))
+    assert len(column) == D and ends.shape == (D, 2)
+    for wrong in (None, column[::-1].copy(), column - 1, column + 1, np.zeros_like(column), column[:-1], column.astype(float)):
+        refused(archive(members("limited", range_column=wrong)), tmp_path)
+    for wrong in (None, ends[:, ::-1].copy(), ends[:-1], ends.T.copy(), ends.astype(np.float32), ends * np.nan, ends + np.inf):
+        refused(archive(members("limited", range_ends=wrong)), tmp_path)
+    refused(archive(members("limited", range_column=column[:0], range_ends=ends[:0])), tmp_path)
+    some = load(archive(members("limited", range_column=column[1:3], range_ends=ends[1:3])), tmp_path)
+    assert some.ranges == {1: tuple(ends[1]), 2: tuple(ends[2])}
+    is_category = [j for j, name in enumerate(FRAME) if name == "city"]
+    refused(archive(members("frame", range_column=np.array(is_category), range_ends=ends[:1])), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["linear", "q-sparse"])
+def test_coefficients_that_must_be_nonnegative_are(kind, tmp_path):
+    m = model(kind)
+    features = srf.FeatureSet([dataclasses.replace(block, nonnegative=True) for block in m.features.blocks], D)
+    m = dataclasses.replace(m, features=features, coef=np.abs(m.coef))
+    back = through_file(m, tmp_path / "m")
+    check_same(m, back, X)
+    assert back.features.nonnegative.all() and srf.SparseModel.from_json(m.to_json()).features.nonnegative.all()
+    meta = contents(kind)[0]
+    changed(meta, "blocks.0.nonnegative", True)
+    use(load(archive(members(kind, meta=meta, coef=m.coef)), tmp_path))
+    refused(archive(members(kind, meta=meta, coef=-m.coef)), tmp_path)
+    for value in WRONG:
+        if value is not True:
+            refused(archive(members(kind, meta=changed(meta, "blocks.0.nonnegative", value), coef=m.coef)), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["products alone", "bumps"])
+def test_no_other_features_are_nonnegative(kind, tmp_path):
+    meta = changed(contents(kind)[0], "blocks.0.nonnegative", True)
+    refused(archive(members(kind, meta=meta, coef=np.abs(contents(kind)[1]["coef"]))), tmp_path)
 
 
 def test_blocks_that_do_not_match(tmp_path):

@@ -32,7 +32,8 @@ from ...features import NAMES, check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..task import ColumnSetting, Task, model_of, partial_fits_on_error
+from ..limits import check_limits
+from ..task import ColumnSetting, Task, model_of, partial_fits_on_error, with_ranges
 from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .search import choose_by_held_out_rows
 from .start import begin_at, check_start, check_start_of_task, first_search, with_indices_of
@@ -67,8 +68,9 @@ def sparse_rf(
     validation: float | Splits = 0.1, groups: ArrayLike | None = None, n_models: int | None = None,
     max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    tol: float = 1e-4, max_iter: int | None = None, start: SparseModel | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool | None = None,
+    lower: float | None = None, upper: float | None = None, tol: float = 1e-4, max_iter: int | None = None,
+    start: SparseModel | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
@@ -203,6 +205,11 @@ def sparse_rf(
     offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
         What is added to f in the loss of each row, L(f(x_i) + o_i, y_i): the log of the exposures of counts, or what is known
         of f already. `predict` takes the offsets of other rows. None: 0. Not for more than two classes.
+    lower, upper : float or None, default None
+        The least and the largest prediction, of each output, whatever the row and its offset: what is known of every target,
+        such as 0 and 100 of a percentage. The fit and its intercept are the same as without them; the model, and whatever it
+        is saved or exported as, sets predictions beyond them to them. Those of "poisson", "gamma" and "tweedie" are above 0
+        without them, and end within rounding of a limit, on its inner side. None: no limit. Not for classes.
     tol : float, default 1e-4
         Largest duality gap of a solution, relative to its objective. With alpha=None, where alpha itself is a choice, a gap of
         half the objective is near enough, and a tenth for linear functions of all inputs.
@@ -246,10 +253,10 @@ def sparse_rf(
     ------
     ValueError, TypeError
         An argument is out of its range or of another kind: NaN or infinity in X, y, weights or offsets, shapes that do not
-        match, a single class, alpha or tol not positive, an unknown name, a broken CSR matrix; a sign that is none of 1, -1 and
-        0, a category without an order in `monotone`, an empty group; features or a start that break constraints; pairs with a
-        row in both parts,
-        without rows in one of them, or without rows of a class to fit; groups with missing labels.
+        match, a single class, alpha or tol not positive, lower not below upper, an unknown name, a broken CSR matrix; a sign
+        that is none of 1, -1 and 0, a category without an order in `monotone`, an empty group; features or a start that break
+        constraints; pairs with a row in both parts, without rows in one of them, or without rows of a class to fit; groups with
+        missing labels.
 
     Warns
     -----
@@ -305,7 +312,7 @@ def sparse_rf(
     >>> bool(abs(more.info.objective[-1] / alone.info.objective[-1] - 1) < 1e-6)
     True
     """
-    deadline = check_time_limit(time_limit)
+    deadline, limits = check_time_limit(time_limit), check_limits(lower, upper, loss)
     if isinstance(validation, Real):
         validation = check_real("validation", validation, 0, strict=True)
         if validation >= 1:
@@ -326,7 +333,7 @@ def sparse_rf(
             categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
             n_components=n_components, batch_size=batch_size, max_order=max_order,
             exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-            groups=groups, tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
+            groups=groups, limits=limits, tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
         )  # fmt: skip
         if alpha is not None:
             return _fit_path(task, options, [alpha], start=start, deadline=deadline)[0]
@@ -345,8 +352,9 @@ def sparse_rf_path(
     categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
     loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None,
     exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, tol: float = 1e-4,
-    max_iter: int | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
+    class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None,
+    lower: float | None = None, upper: float | None = None, tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None,
+    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
     """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
 
@@ -355,7 +363,7 @@ def sparse_rf_path(
     X, y, features, gamma, scale, missing, categorical, monotone, convex, interactions, loss, n_components, batch_size, exact,
     fit_intercept
         As in `sparse_rf`.
-    sample_weight, class_weight, offset, groups, max_order, tol, rng, workers, callback, verbose
+    sample_weight, class_weight, offset, groups, lower, upper, max_order, tol, rng, workers, callback, verbose
         As in `sparse_rf`.
     alphas : sequence of float or None, default None
         Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
@@ -399,13 +407,13 @@ def sparse_rf_path(
     alpha_min_ratio = check_real("alpha_min_ratio", alpha_min_ratio, 0, strict=True)
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
-    alphas = None if alphas is None else check_alphas(alphas)
+    alphas, limits = None if alphas is None else check_alphas(alphas), check_limits(lower, upper, loss)
     task, options = _read_arguments(
         X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
         categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
         n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
         fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
-        tol=tol, max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
+        limits=limits, tol=tol, max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
     )  # fmt: skip
     return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
 
@@ -414,12 +422,14 @@ def _read_arguments(
     X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
     categorical: Categorical, monotone: Signs, convex: Signs, interactions: Interactions, loss: LossLike,
     n_components: int | None, batch_size: int | None, max_order: int | None, exact: bool, fit_intercept: bool,
-    sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None, groups: ArrayLike | None, tol: float,
-    max_iter: int | None, start: SparseModel | None, rng: Seed, workers: int, callback: Callback,
+    sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None, groups: ArrayLike | None,
+    limits: tuple[float | None, float | None], tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed,
+    workers: int, callback: Callback,
 ) -> tuple[Task, SparseRFOptions]:  # fmt: skip
     """Check the arguments of a public function; return what is to be fitted, and how.
 
     has_several_encodings : whether "auto" is to have several encodings of the columns (as they are, clipped, in ranks)
+    limits : the limits of f
     """
     if isinstance(features, str):
         check_choice("features", features, ("auto", *NAMES))
@@ -438,7 +448,7 @@ def _read_arguments(
     if task.is_joint:
         for given in (features, None if start is None else start.features):
             check_any_sign(given, "classes that are fitted together")
-    task = task.centered(check_flag("fit_intercept", fit_intercept))
+    task = replace(task.centered(check_flag("fit_intercept", fit_intercept)), limits=limits)
     options = SparseRFOptions(
         fit_intercept=fit_intercept, tol=check_real("tol", tol, 0, strict=True),
         max_iter=None if max_iter is None else check_integer("max_iter", max_iter, 1),
@@ -496,6 +506,6 @@ def _fit_path(
 def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
     """Return the model of these fits, with its fallbacks where there is time for them."""
     model = model_of(fits, task, certified=not effort.is_late)
-    model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
+    model = with_ranges(effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task)
     cut = dict(effort.cuts_in_time)
     return replace(model, info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut))

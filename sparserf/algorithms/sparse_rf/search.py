@@ -50,7 +50,7 @@ from ...solvers.multinomial import MultinomialProblem
 from ...solvers.problem import Problem
 from ..fallback import with_fallbacks
 from ..prune import ROWS_A_TERM, pruned
-from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two
+from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two, with_ranges
 from .budget import FEW_SEARCH_ROWS, MOST_TERMS, OF_FITS, OF_PRUNING, Budget, effort_of_searches
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
 from .held_out import (
@@ -300,7 +300,7 @@ def choose_by_held_out_rows(
             model = drop_terms_at_once(model, task, max_terms) if small is None else small
             if options.fit_intercept and not task.loss.is_quadratic:
                 model = whole.done_in_time("intercepts", partial(with_best_intercept, model, task), model)
-    model = whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
+    model = with_ranges(whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task)
 
     info = replace(model.info, n_drawn=found.n_drawn, validation_loss=in_units(loss, unit, task.loss.degree))
     if not ended:
