@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from ..explain.importances import ImportanceMeasure, Importances
     from ..explain.summary import Summary
     from ..export.formula import Formula
+    from ..proof.bounds import Bounds
     from ..rows import Block
     from ..sklearn import FittedClassifier, FittedRegressor
+    from .box import BoxLike
 
 
 class ConvergenceWarning(UserWarning):
@@ -418,6 +420,69 @@ class SparseModel(BaseModel):
         from ..explain.shapley import shapley
 
         return shapley(self, X, background, n_permutations, rng)
+
+    def bounds(
+        self, box: BoxLike | None = None, *, tol: float = 1e-3, time_limit: float | None = 10.0, output: object = None
+    ) -> Bounds:
+        """Bound the least and the largest value of f over a box of rows: two intervals that are proved to hold them.
+
+        Parameters
+        ----------
+        box : mapping or None, default None
+            {name or index of a column: part}. The part of a column of numbers is (low, high), or a number; of a category a
+            level, or a list of levels; None is a missing cell, also in a list of levels. Columns that are left out have the
+            range of the training rows, `ranges`, or all known levels.
+        tol : float, default 1e-3
+            How wide the two intervals may be, relative to the range of f over the box, at least 0.
+        time_limit : float or None, default 10.0
+            The seconds that the call may take, > 0. At the limit the intervals are wider, and as true. None: any time, until a
+            million boxes are left.
+        output : label of a class, int, or None, default None
+            The output that is bounded, where a model has several, as in `plot.effects`.
+
+        Returns
+        -------
+        Bounds
+            With the intervals `least` and `largest`, and rows `at_least` and `at_largest` at which f is nearly so. f is the
+            decision function: where the link is the log, predictions lie between e to the power of the bounds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            box names a column or level that there is not, has an interval that is empty or not finite, or leaves out a column
+            whose range is not known; tol or time_limit is out of its range; the model has several outputs and no `output`.
+
+        Notes
+        -----
+        Branch and bound: on each of many boxes the terms lie below linear functions, whose largest value is known. The bounds
+        hold for the real numbers that the parameters of the model define, with every rounding of the computation counted in a
+        margin: some n_terms units in the last place of the sum of all ``|coef| sup|phi|``. At a step both values count, also
+        where rows of floating-point numbers reach one of them only.
+
+        Time grows with the number of columns that interact: exponentially where f is not monotone in them, and not at all in
+        those in which it is.
+
+        References
+        ----------
+        H. Zhang et al., Efficient Neural Network Robustness Certification with General Activation Functions, 2018. A. H. Land,
+        A. G. Doig, An Automatic Method of Solving Discrete Programming Problems, 1960.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> print(model.bounds({0: (0, 1), 1: (-1, 1)}))
+        bounds of f over the box, proved
+          least in   [8.43529e-09, 8.43529e-09]
+          largest in [5, 5]
+          near the least:   x0 = 0, x1 = -1
+          near the largest: x0 = 1, x1 = 1
+          4 boxes
+        """
+        from ..proof.bounds import bounds
+
+        return bounds(self, box, tol, time_limit, output)
 
     def formula(
         self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
