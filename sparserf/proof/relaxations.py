@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..features import FeatureSet, NeuronBlock
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -78,17 +80,16 @@ class Neurons(Group):
 
     def __init__(self, activation: str, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray, largest: np.ndarray):
         """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t is bounded."""
-        self._line = LINES[activation]
         self._activation, self._coef, self._weights, self._offset = activation, coef, weights, offset
         self._absolute = np.abs(weights)
         self._up, self._down = coef[:, None] * np.maximum(weights, 0), coef[:, None] * np.minimum(weights, 0)
         # Of t, which has a multiple of pi in its offset.
         self._rounding = EPS * (weights.shape[1] + 8) * (self._absolute @ largest + np.abs(offset) + 4)
+        if activation == "cos":
+            self._waves, self._radii = _sines_and_cosines(weights, offset), _sines_and_cosines(self._absolute, self._rounding)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
-        m = mid @ self._weights.T + self._offset
-        r = rad @ self._absolute.T + self._rounding
-        line = self._line(m, r)
+        line, r = self._line_over(mid, rad)
         slope = line.slope * self._coef
         gap = (line.top - line.value) * self._coef / np.maximum(r, 1e-300)
         high = line.high @ self._up + line.low @ self._down
@@ -99,17 +100,37 @@ class Neurons(Group):
             low[jumps @ (self._down < 0) > 0] = -np.inf
         return Relaxation(line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute))
 
+    def _line_over(self, mid, rad):
+        """Return lines above the activations on boxes, and the radii of their intervals, (n, n_terms)."""
+        r = rad @ self._absolute.T + self._rounding
+        if self._activation != "cos":
+            return LINES[self._activation](mid @ self._weights.T + self._offset, r), r
+        return cosine_line(*(each.transform(x) for x, pair in ((mid, self._waves), (rad, self._radii)) for each in pair), r), r
+
     def values(self, U: np.ndarray) -> np.ndarray:
-        return VALUES[self._activation](U @ self._weights.T + self._offset) @ self._coef
+        return self._transform(U) @ self._coef
 
     def gradients(self, U: np.ndarray) -> np.ndarray:
+        if self._activation == "cos":
+            return (-self._waves[0].transform(U) * self._coef) @ self._weights
         return (DERIVATIVES[self._activation](U @ self._weights.T + self._offset) * self._coef) @ self._weights
+
+    def _transform(self, U):
+        """Return the terms without their coefficients at points, (n, n_terms)."""
+        if self._activation == "cos":
+            return self._waves[1].transform(U)
+        return VALUES[self._activation](U @ self._weights.T + self._offset)
 
     def size(self, largest: np.ndarray) -> float:
         return float(self._coef @ (1 + self._absolute @ largest + np.abs(self._offset)))
 
     def steepness(self) -> np.ndarray:
         return self._coef @ self._absolute
+
+
+def _sines_and_cosines(weights, offset):
+    """Return the features sin(weights'u + offset), and cos: the kernels compute them fast."""
+    return [FeatureSet([NeuronBlock(kind, 1.0, weights.copy(), offset.copy())], weights.shape[1]) for kind in ("sin", "cos")]
 
 
 class Line(NamedTuple):
@@ -127,21 +148,26 @@ class Line(NamedTuple):
     jumps: np.ndarray | None = None
 
 
-def cosine_line(m: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above cos."""
-    is_wide = ~(r < np.pi) | ~np.isfinite(m)
-    m, r = np.where(is_wide, 0.0, m), np.where(is_wide, np.pi, r)
-    sin_m, cos_m, sin_r, cos_r = np.sin(m), np.cos(m), np.sin(r), np.cos(r)
-    slope = np.where(is_wide, 0.0, -sin_m * sin_r / r)
-    # Where the derivative is the slope, and cos is concave: at t with sin t = -slope.
+def cosine_line(sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: np.ndarray, r: np.ndarray) -> Line:
+    """Return lines above cos: tangents at the middle where they are, or else of the slope of the chord."""
+    swing, ends, across, along = sin_m * sin_r, cos_m * cos_r, cos_m * sin_r, sin_m * cos_r
+    is_wide = r >= np.pi
+    high, low = np.abs(across) - along, -np.abs(across) - along  # the derivative at both ends
+    np.copyto(high, 1.0, where=is_wide | (-sin_m >= cos_r - NEAR))
+    np.copyto(low, -1.0, where=is_wide | (sin_m >= cos_r - NEAR))
+    is_tangent = cos_m - ends >= np.abs(swing - sin_m * r) + NEAR
+    slope, top = swing / -r, ends
+    np.copyto(slope, 0.0, where=is_wide)
+    np.copyto(slope, -sin_m, where=is_tangent)
+    np.copyto(top, cos_m, where=is_tangent)
+    # Where cos is concave and has that slope, at t with sin t = -slope; s is t - m.
     cos_t = np.sqrt(1 - slope * slope)
-    cos_s, sin_s = cos_t * cos_m - slope * sin_m, -slope * cos_m - cos_t * sin_m
-    ends = cos_m * cos_r
-    crest = cos_t - slope * np.arctan2(sin_s, cos_s)
-    top = np.where(is_wide, 1.0, np.where(cos_s >= cos_r - NEAR, np.maximum(crest, ends), ends))
-    left, right = cos_m * sin_r - sin_m * cos_r, -cos_m * sin_r - sin_m * cos_r
-    high = np.where(is_wide | (-sin_m >= cos_r - NEAR), 1.0, np.maximum(left, right))
-    low = np.where(is_wide | (sin_m >= cos_r - NEAR), -1.0, np.minimum(left, right))
+    cos_s = cos_t * cos_m - slope * sin_m
+    mixed = np.flatnonzero(~is_tangent & ~is_wide & (cos_s >= cos_r - NEAR))
+    a, c = slope.take(mixed), cos_t.take(mixed)
+    crest = c - a * np.arctan2(-a * cos_m.take(mixed) - c * sin_m.take(mixed), cos_s.take(mixed))
+    top.put(mixed, np.maximum(top.take(mixed), crest))
+    np.copyto(top, 1.0, where=is_wide)
     return Line(slope, top, cos_m, low, high)
 
 
@@ -187,10 +213,10 @@ def sign_line(m: np.ndarray, r: np.ndarray) -> Line:
     return Line(slope, top, value, nothing, nothing, jumps)
 
 
-LINES = {"cos": cosine_line, "tanh": tanh_line, "relu": relu_line, "-relu": minus_relu_line, "sign": sign_line}
-VALUES = {"cos": np.cos, "tanh": np.tanh, "relu": lambda t: np.maximum(t, 0), "-relu": lambda t: -np.maximum(t, 0),
+LINES = {"tanh": tanh_line, "relu": relu_line, "-relu": minus_relu_line, "sign": sign_line}
+VALUES = {"tanh": np.tanh, "relu": lambda t: np.maximum(t, 0), "-relu": lambda t: -np.maximum(t, 0),
           "sign": lambda t: np.where(t >= 0, 1.0, -1.0)}  # fmt: skip
-DERIVATIVES = {"cos": lambda t: -np.sin(t), "tanh": lambda t: 1 - np.tanh(t) ** 2, "relu": lambda t: (t > 0) * 1.0,
+DERIVATIVES = {"tanh": lambda t: 1 - np.tanh(t) ** 2, "relu": lambda t: (t > 0) * 1.0,
                "-relu": lambda t: (t > 0) * -1.0, "sign": np.zeros_like}  # fmt: skip
 
 

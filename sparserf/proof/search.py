@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .space import Space
 
 # About the number of pairs of a box and a term that are looked at together, and the least and the most boxes.
-AT_ONCE, FEWEST, MOST = 300_000, 16, 2_048
+AT_ONCE, FEWEST, MOST = 30_000, 16, 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
 # The local search: its starts, its steps, its best points of which all levels of categories are tried, and the share of the box
@@ -135,7 +135,8 @@ class Search:
             first, boxes = boxes.take(place[:size]), boxes.take(place[size:])
             can_halve = first.blame.max(axis=1) >= 0
             if not can_halve.all():
-                done = max(done, first.upper[~can_halve].max())
+                ends = first.take(~can_halve)  # which are smaller than when they were bounded
+                done = max(done, self._bound(ends.low, ends.high, ends.upper).upper.max())
                 first = first.take(can_halve)
             if len(first.upper):
                 halves = self._bound(*self._halve(first), np.tile(first.upper, 2))
