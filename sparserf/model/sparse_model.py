@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..explain.summary import Summary
     from ..export.formula import Formula
     from ..proof.bounds import Bounds
+    from ..proof.monotone import Monotonicity
     from ..rows import Block
     from ..sklearn import FittedClassifier, FittedRegressor
     from .box import BoxLike
@@ -483,6 +484,55 @@ class SparseModel(BaseModel):
         from ..proof.bounds import bounds
 
         return bounds(self, box, tol, time_limit, output)
+
+    def is_monotone(
+        self, column: str | int, box: BoxLike | None = None, *, sign: Literal[1, -1] | None = None,
+        time_limit: float | None = 10.0, output: object = None,
+    ) -> Monotonicity:  # fmt: skip
+        """Tell whether f is monotone in a column of numbers over a box of rows: proved, refuted by two rows, or open.
+
+        Parameters
+        ----------
+        column : str or int
+            The name or the index of the column.
+        box : mapping or None, default None
+            As in `bounds`.
+        sign : 1, -1 or None, default None
+            Whether f is to rise or to fall with the column. None: the result says which of both holds, if one does.
+        time_limit : float or None, default 10.0
+            The seconds that the call may take, > 0; None: any time, until a million boxes are left.
+        output : label of a class, int, or None, default None
+            The output, where a model has several, as in `plot.effects`.
+
+        Returns
+        -------
+        Monotonicity
+            Its `status` is "proved", "refuted" or "open"; as a condition it is true where monotonicity is proved. f is monotone
+            if it never moves against the sign; it may be constant.
+
+        Raises
+        ------
+        ValueError, TypeError
+            column is none of the model's, or a category; sign is another number; or as in `bounds`.
+
+        Notes
+        -----
+        If every term that sees the column is monotone in it with the right sign, that is the proof, for all rows of the box.
+        Otherwise the box is halved until the derivative has the sign on each part, and no step goes against it. A point where
+        the derivative is 0, but not on either side, may stay open. Rounding is counted as in `bounds`. Limits of f are regarded
+        in refutations, and not in proofs.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> model.is_monotone(0, {0: (-1, 1), 1: (-1, 1)})
+        proved: f rises with x0 over the box
+        """
+        from ..proof.monotone import is_monotone
+
+        return is_monotone(self, column, box, sign, time_limit, output)
 
     def formula(
         self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,

@@ -91,9 +91,10 @@ class Part:
     total: TermSum
     negative: TermSum
 
-    def __init__(self, model: SparseModel, box: Box, terms: list[tuple[Term, float]]):
+    def __init__(self, model: SparseModel, box: Box, terms: list[tuple[Term, float]], rising: int | None = None):
+        """Take the terms; rising : a column of numbers whose coordinate must rise with the numbers."""
         seen = np.unique(np.concatenate([term.encodings for term, _ in terms]))
-        self.space = Space(model, box, seen)
+        self.space = Space(model, box, seen, rising)
         self.total = TermSum(terms, self.space.place, self.space.largest)
         self.space.order_levels(lambda Z: self.total.values(self.space.inputs(Z)))
         self.negative = TermSum([(term, -coef) for term, coef in terms], self.space.place, self.space.largest)
@@ -111,10 +112,12 @@ class Part:
         return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * self.total.rounding
 
 
-def parts_of(model: SparseModel, box: Box) -> tuple[list[Part], float]:
+def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
     """Split the terms into parts that have no column in common; return (the parts, the sum of all that is constant).
 
     Bounds of the parts add up. A linear term is a sum of terms of one encoding each.
+
+    rising : a column of numbers whose coordinate must rise with the numbers
     """
     column, single, constant = columns_of_encodings(model.features), [], float(model.intercept)
     for term in terms_of(model.features):
@@ -133,7 +136,7 @@ def parts_of(model: SparseModel, box: Box) -> tuple[list[Part], float]:
     by_group: dict[int, list] = {}
     for term, coef in single:
         by_group.setdefault(min(group[int(term.columns[0])]), []).append((term, coef))
-    return [Part(model, box, terms) for terms in by_group.values()], constant
+    return [Part(model, box, terms, rising) for terms in by_group.values()], constant
 
 
 def _summand(term, k, column):

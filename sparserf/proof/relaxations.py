@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ..model.terms import Term
 
 EPS = float(np.finfo(np.float64).eps)
+# The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.
+IN_CACHE = 8_192
 # The rounding of a comparison of numbers of size 1.
 NEAR = 1e-12
 
@@ -73,6 +75,14 @@ class Group(ABC):
     @abstractmethod
     def steepness(self) -> np.ndarray:
         """Return a bound of the sum of the sizes of all terms' derivatives, for each input; 0 where none is needed."""
+
+    @abstractmethod
+    def rises(self, inputs: np.ndarray) -> bool:
+        """Return whether every term rises with some inputs wherever the others are, by its weights alone."""
+
+    @abstractmethod
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        """Return how much each input can change the derivatives by some inputs, (n_inputs,): an estimate."""
 
 
 class Neurons(Group):
@@ -126,6 +136,15 @@ class Neurons(Group):
 
     def steepness(self) -> np.ndarray:
         return self._coef @ self._absolute
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        weights = self._weights[:, inputs]
+        if self._activation == "cos":
+            return not weights.any()
+        return bool((weights <= 0).all() if self._activation == "-relu" else (weights >= 0).all())
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        return (self._coef * self._absolute[:, inputs].sum(axis=1)) @ self._absolute
 
 
 def _sines_and_cosines(weights, offset):
@@ -284,6 +303,12 @@ class Bumps(Group):
     def steepness(self) -> np.ndarray:
         return np.abs(self._coef) @ self._weights
 
+    def rises(self, inputs: np.ndarray) -> bool:
+        return not self._weights[:, inputs].any()
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        return (np.abs(self._coef) * self._weights[:, inputs].sum(axis=1)) @ self._weights
+
 
 class Products(Group):
     """Terms sum_k c_k prod_v u_v^p_kv exp(-gamma_k u_v^2): products of factors, bounded by the products of their intervals."""
@@ -339,6 +364,12 @@ class Products(Group):
     def steepness(self) -> np.ndarray:  # derivatives are not bounded
         return np.zeros(self._powers.shape[1])
 
+    def rises(self, inputs: np.ndarray) -> bool:  # the envelope falls with every input
+        return False
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        return np.full(self._powers.shape[1], np.abs(self._coef).sum())
+
 
 class TermSum:
     """A sum of terms, linear'u + groups, which is what is bounded. Linear terms have no offset."""
@@ -378,19 +409,27 @@ class TermSum:
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         """Return the relaxation of the sum on boxes."""
-        top, shape = mid @ self.linear, mid.shape
+        shape = mid.shape
         slope, low, high = (np.broadcast_to(self.linear, shape).copy() for _ in range(3))
-        blame = np.zeros(shape)
-        for group in self.groups:
-            one = group.relax(mid, rad)
-            top += one.top
-            for total, part in zip((slope, low, high, blame), one[1:], strict=True):
-                total += part
-        return Relaxation(top, slope, low, high, blame)
+        sums = Relaxation(mid @ self.linear, slope, low, high, np.zeros(shape))
+        step = max(1, IN_CACHE // max(self.n_terms, 1))
+        for some in (slice(start, start + step) for start in range(0, len(mid), step)):
+            for group in self.groups:
+                for total, part in zip(sums, group.relax(mid[some], rad[some]), strict=True):
+                    total[some] += part
+        return sums
 
     def values(self, U: np.ndarray) -> np.ndarray:
         """Return the sum at points."""
         return U @ self.linear + sum(group.values(U) for group in self.groups)
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        """Return whether every term rises with some inputs, by its weights alone."""
+        return bool((self.linear[inputs] >= 0).all()) and all(group.rises(inputs) for group in self.groups)
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        """Return how much each input can change the derivatives by some inputs: an estimate."""
+        return sum((group.coupling(inputs) for group in self.groups), np.zeros(len(self.linear)))
 
     def gradients(self, U: np.ndarray) -> np.ndarray:
         """Return the derivatives of the sum at points."""

@@ -15,11 +15,11 @@ import numpy as np
 from .._base.deadline import time_left
 
 if TYPE_CHECKING:
-    from .relaxations import TermSum
-    from .space import Space
+    from .relaxations import Relaxation, TermSum
+    from .space import Geometry, Space
 
 # About the number of pairs of a box and a term that are looked at together, and the least and the most boxes.
-AT_ONCE, FEWEST, MOST = 30_000, 16, 2_048
+AT_ONCE, FEWEST, MOST = 300_000, 16, 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
 # The local search: its starts, its steps, its best points of which all levels of categories are tried, and the share of the box
@@ -64,7 +64,7 @@ class Search:
     def __init__(self, total: TermSum, space: Space):
         self._total, self._space = total, space
         self._number = ~space.is_table
-        self._membership = (space.axis[:, None] == np.arange(len(space.low))).astype(np.float64)
+        self._membership = space.membership
         self.best, self.z = -np.inf, space.low
         self.n_boxes = 0
 
@@ -139,21 +139,10 @@ class Search:
                 done = max(done, self._bound(ends.low, ends.high, ends.upper).upper.max())
                 first = first.take(can_halve)
             if len(first.upper):
-                halves = self._bound(*self._halve(first), np.tile(first.upper, 2))
+                halves = self._bound(*space.halve(first.low, first.high, first.blame.argmax(axis=1)), np.tile(first.upper, 2))
                 boxes = boxes.join(halves)
         upper = max(done, boxes.upper.max(initial=-np.inf), self.best)
         return Maximum(upper, self.best, self.z, self.n_boxes)
-
-    def _halve(self, boxes):
-        """Return (low, high) of both halves of boxes, across the coordinate of most blame."""
-        a, i = boxes.blame.argmax(axis=1), np.arange(len(boxes.upper))
-        low, high = boxes.low[i, a], boxes.high[i, a]
-        middle = low + (high - low) / 2
-        is_table = self._space.is_table[a]
-        ends = np.where(is_table, np.floor(middle), middle), np.where(is_table, np.floor(middle) + 1, middle)
-        left, right = boxes.high.copy(), boxes.low.copy()
-        left[i, a], right[i, a] = ends
-        return np.concatenate([boxes.low, right]), np.concatenate([left, boxes.high])
 
     def _bound(self, low, high, before=np.inf):
         """Bound the sum on boxes, make them smaller where that loses nothing, and evaluate it at corners.
@@ -202,10 +191,20 @@ class Search:
 
     def _fix(self, low, high, relaxed, shape):
         """Set coordinates in which the sum rises, or falls, on the whole box to its upper, or lower, end."""
-        rounding = self._total.slope_rounding
-        least, most = relaxed.low - rounding, relaxed.high + rounding
-        least, most = np.clip(least, -FAR, FAR), np.clip(most, -FAR, FAR)
-        products = [one * two for one in (least, most) for two in (shape.flat, shape.steep)]
-        rises = (self._by_axis(np.minimum.reduce(products)) >= 0) & self._number
-        falls = (self._by_axis(np.maximum.reduce(products)) <= 0) & self._number & ~rises
+        least, most = derivatives(self._total, relaxed, shape, self._membership)
+        rises = (least >= 0) & self._number
+        falls = (most <= 0) & self._number & ~rises
         return np.where(rises, high, low), np.where(falls, low, high)
+
+
+def derivatives(
+    total: TermSum, relaxed: Relaxation, shape: Geometry, membership: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return bounds of the derivatives of a sum by the coordinates on boxes, (n, n_axes): where one is infinite, a large number.
+
+    membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
+    """
+    least = np.clip(relaxed.low - total.slope_rounding, -FAR, FAR)
+    most = np.clip(relaxed.high + total.slope_rounding, -FAR, FAR)
+    products = [one * two for one in (least, most) for two in (shape.flat, shape.steep)]
+    return np.minimum.reduce(products) @ membership, np.maximum.reduce(products) @ membership

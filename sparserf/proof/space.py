@@ -52,12 +52,18 @@ class Space:
     low, high : ndarray of shape (n_axes,), the whole box
     encodings : the encoding that each input is; place : the input of each encoding, 0 for those that no term sees
     axis : the coordinate of each input
+    membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
+    is_table : whether each coordinate is the index in a table
     tables : {coordinate: values of its inputs, (n_levels, n_inputs of it)}
     ties : triples (a, b, z): where coordinate a is 0, coordinate b is z
     """
 
-    def __init__(self, model: SparseModel, box: Box, seen: np.ndarray):
-        """Make the coordinates of the columns of the encodings that terms see, ascending."""
+    def __init__(self, model: SparseModel, box: Box, seen: np.ndarray, rising: int | None = None):
+        """Make the coordinates of the columns of the encodings that terms see, ascending.
+
+        rising : a column of numbers whose coordinate must rise with the numbers
+        """
+        self._rising = rising
         stage = model.features.stage
         if stage is None:
             n = model.features.n_inputs
@@ -98,6 +104,7 @@ class Space:
             if len(numbers):
                 self._add_number(j, numbers, ends, low, high)
         self.low, self.high = np.array(low, float), np.array(high, float)
+        self.membership = (self.axis[:, None] == np.arange(len(low))).astype(np.float64)
         self.is_table = np.isin(np.arange(len(low)), list(self.tables))
         self._direct = np.array([v for v in range(len(seen)) if self.axis[v] not in self.tables
                                  and self.axis[v] not in self._curves], np.intp)  # fmt: skip
@@ -131,7 +138,7 @@ class Space:
         """Add the coordinate of a column of numbers."""
         knots = [self._knots(v)[0] for v in inputs]
         places = np.unique(np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)]))
-        if len(inputs) == 1:
+        if len(inputs) == 1 and (j != self._rising or (np.diff(self._knots(inputs[0])[1]) >= 0).all()):
             u = self._encode(j, places)[:, inputs[0]]
             a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
             self._states[a] = places[[u.argmin(), u.argmax()]]
@@ -200,6 +207,10 @@ class Space:
             U[:, self._inputs_of[a]] = curve.at(Z[:, a])
         return U
 
+    def inputs_of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the inputs in rows of numbers, (n, n_columns)."""
+        return self._stage.transform(rows[:, self._used])
+
     def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
         n = len(low), len(self.encodings)
@@ -220,6 +231,19 @@ class Space:
         """Return the least and the largest values in the lines low to high of a table."""
         first, last = low.astype(np.intp), high.astype(np.intp)
         return tuple(_range_query(_ranges(self.tables[a], take), first, last, take) for take in (np.minimum, np.maximum))
+
+    def halve(self, low: np.ndarray, high: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (low, high) of both halves of boxes, each cut across one of its coordinates, a: the first halves, then the second."""
+        i = np.arange(len(low))
+        middle = low[i, a] + (high[i, a] - low[i, a]) / 2
+        left, right = high.copy(), low.copy()
+        left[i, a] = np.where(self.is_table[a], np.floor(middle), middle)
+        right[i, a] = np.where(self.is_table[a], np.floor(middle) + 1, middle)
+        return np.concatenate([low, right]), np.concatenate([left, high])
+
+    def n_states(self, j: int) -> int:
+        """Return the most lines of the tables of a column."""
+        return max(len(table) for a, table in self.tables.items() if self.columns[a] == j)
 
     def row(self, z: np.ndarray) -> np.ndarray:
         """Return the row of numbers at a point, (n_columns,), in the units of X; levels are codes."""
@@ -309,9 +333,9 @@ class Curve:
             near = np.where(t[:-1] * t[1:] <= 0, 0.0, np.minimum(np.abs(t[:-1]), np.abs(t[1:])))
             clips = stage.kind[v] == CLIPPED
             slopes = [raw * dx / unit * _bend(size, reach, clips) for size in (far, near)]
-            room = 1e-9 * np.maximum(*map(np.abs, slopes))
-            flat.append(np.minimum(*slopes) - room)
-            steep.append(np.maximum(*slopes) + room)
+            least, most = np.minimum(*slopes), np.maximum(*slopes)
+            flat.append(least - 1e-9 * np.abs(least))
+            steep.append(most + 1e-9 * np.abs(most))
         self._flat, self._steep = (_ranges(np.stack(each, axis=1), take) for each, take in ((flat, np.minimum), (steep, np.maximum)))
 
     def at(self, z: np.ndarray) -> np.ndarray:
