@@ -10,6 +10,7 @@ import numpy as np
 from .._base.checks import check_real
 from .._base.deadline import check_time_limit, limits_time, share_of_time
 from .._base.threads import single_threaded_blas
+from ..explain.evaluate import decision_values
 from ..model.box import Box, read_box
 from ..model.outputs import function_names, of_output
 from ..model.terms import Term, columns_of_encodings, terms_of
@@ -126,7 +127,8 @@ def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[l
             single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):
-            constant += coef * float(model.features.take([term.position]).transform(np.zeros((1, model.n_features_in)))[0, 0])
+            of_term = replace(model, coef=model.coef[[term.position]], intercept=0.0, features=model.features.take([term.position]))
+            constant += float(decision_values(of_term, np.zeros((1, model.n_features_in)))[0, 0])
         elif coef != 0 and term.gain != 0:
             single.append((term, coef))
     group = {}  # {column: the columns that it is with}
@@ -173,7 +175,8 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
     largest = Interval(constant + ends[0][0] - slop, constant + upper[0].sum() + slop)
     least = Interval(constant - upper[1].sum() - slop, constant + ends[1][0] + slop)
     width = largest.upper - least.lower
-    converged = max(largest.upper - largest.lower, least.upper - least.lower) <= max(2 * tol * width, 4 * slop)
+    rounding = 4 * slop + 8 * sum(part.total.rounding for part in parts)
+    converged = max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
     if not (np.isfinite(least.lower) and np.isfinite(largest.upper)):
         raise ValueError("box must be such that f does not overflow, got one on which it may")
     largest, least = _limited(largest, one), _limited(least, one)

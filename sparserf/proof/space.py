@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..columns.stage import CLIPPED, NUMBER, PRESENT, ColumnStage, Encoding
+from ..columns.stage import CLIP, CLIPPED, NUMBER, PRESENT, ColumnStage, Encoding
 from ..model.terms import column_levels, column_names, columns_of_encodings
 from .relaxations import EPS
 
@@ -356,11 +356,11 @@ class Curve:
 
 def _bend(size, reach, clips):
     """Return the derivative of an encoding by (r - center) / unit, where that is of some size."""
-    bent = np.where(size > reach, (reach / np.maximum(size, 1e-300)) ** 2, 1.0)
+    ratio = np.minimum(reach / np.maximum(size, 1e-300), 1.0)
     if not clips:
-        return bent
-    shown = np.where(size > reach, reach * (2 - reach / np.maximum(size, 1e-300)), size)
-    return bent * (1 + (np.minimum(shown, 1e100) / 3.0) ** 2) ** -1.5
+        return ratio**2
+    compressed = np.where(ratio < 1, reach * (2 - ratio), size)
+    return ratio**2 * (1 + (np.minimum(compressed, 1e100) / CLIP) ** 2) ** -1.5
 
 
 def _ranges(cells, take):
