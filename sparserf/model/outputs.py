@@ -77,11 +77,12 @@ def effect_on(model: SparseModel, output: object) -> str:
     return f"effect on the log odds of {label}"
 
 
-def of_output(model: SparseModel, output: object) -> SparseModel:
+def of_output(model: SparseModel, output: object, *, every_term: bool = False) -> SparseModel:
     """Return the model of one output, without the terms of other outputs.
 
     output : the label of a class, or the index of a class whose labels are text, or the index of a target; None where the model
         has one f
+    every_term : whether terms that are negligible in this output are kept
 
     A model of two classes has one f, which is that of the second class; f of the first class is -f.
     """
@@ -93,10 +94,16 @@ def of_output(model: SparseModel, output: object) -> SparseModel:
     k = _index_of(model, classes, output)
     if model.coef.ndim == 1:
         sign = 1.0 if k else -1.0
-        return replace(model, coef=sign * model.coef, intercept=sign * model.intercept)
-    kept = ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
+        limits = (model.lower, model.upper) if k else (_negative(model.upper), _negative(model.lower))
+        return replace(model, coef=sign * model.coef, intercept=sign * model.intercept, lower=limits[0], upper=limits[1])
+    kept = every_term | ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
     return replace(model, coef=model.coef[k, kept], intercept=float(np.asarray(model.intercept)[k]),
                    support=model.support[kept], features=model.features.take(np.flatnonzero(kept)))  # fmt: skip
+
+
+def _negative(limit):
+    """Return a limit of f as a limit of -f; None is none."""
+    return None if limit is None else -limit
 
 
 def are_negligible(size: np.ndarray, share: float) -> np.ndarray:

@@ -1,0 +1,217 @@
+"""The least and the largest value of a model over a box, each in an interval that is proved to hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .._base.checks import check_real
+from .._base.deadline import check_time_limit, limits_time, share_of_time
+from .._base.threads import single_threaded_blas
+from ..explain.evaluate import decision_values
+from ..model.box import Box, read_box
+from ..model.outputs import function_names, of_output
+from ..model.terms import Term, columns_of_encodings, terms_of
+from .relaxations import TermSum
+from .search import STARTS, Search
+from .space import Space
+
+if TYPE_CHECKING:
+    from ..model import SparseModel
+    from ..model.box import BoxLike
+
+# The most cells that are printed of a point.
+MOST_SHOWN = 8
+# The points around the best one that are tried, and the shares of the box that they are away: at a step f is one-sided.
+NEARBY, NEARBY_SHARES = 64, (1e-12, 1e-10, 1e-8, 1e-6)
+
+
+class Interval(NamedTuple):
+    """Two numbers between which a third one lies."""
+
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        return f"[{self.lower:.6g}, {self.upper:.6g}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The least and the largest value of f over a box. Made by `SparseModel.bounds`; prints as text.
+
+    Attributes
+    ----------
+    least, largest : Interval
+        (lower, upper), between which the least, or the largest, value of f over the box is proved to lie.
+    at_least, at_largest : dict
+        Rows of the box at which f is nearly so: f at `at_least` is `least.upper`, f at `at_largest` is `largest.lower`, but for
+        rounding. {name of a column: cell}, as the columns of the training frame; {index: cell} where there are no names.
+    converged : bool
+        Whether both intervals are as narrow as was asked for.
+    n_boxes : int
+        The number of boxes that were bounded.
+    name : str
+        The name of the output, as in formulas.
+    """
+
+    least: Interval
+    largest: Interval
+    at_least: dict[str | int, Any]
+    at_largest: dict[str | int, Any]
+    converged: bool
+    n_boxes: int
+    name: str = "f"
+
+    def __str__(self) -> str:
+        head = f"bounds of {self.name} over the box, proved" + ("" if self.converged else "; the tolerance was not reached")
+        lines = [head, f"  least in   {self.least}", f"  largest in {self.largest}"]
+        lines += [f"  near the least:   {describe_row(self.at_least)}", f"  near the largest: {describe_row(self.at_largest)}"]
+        return "\n".join([*lines, f"  {self.n_boxes:,} boxes"])
+
+    __repr__ = __str__
+
+
+def describe_row(row: dict[str | int, Any]) -> str:
+    """Return a row as text, at most some of its cells."""
+    cells = [f"{f'x{key}' if isinstance(key, int) else key} = {cell:.4g}" if isinstance(cell, float)
+             else f"{f'x{key}' if isinstance(key, int) else key} = {cell}" for key, cell in row.items()]  # fmt: skip
+    return ", ".join(cells[:MOST_SHOWN]) + (", ..." if len(cells) > MOST_SHOWN else "")
+
+
+class Part:
+    """The terms of a model that depend on some columns alone, as a sum to be bounded, and its negative.
+
+    space : the coordinates of these columns
+    total, negative : the sum of the terms, without the intercept, and its negative
+    """
+
+    space: Space
+    total: TermSum
+    negative: TermSum
+
+    def __init__(self, model: SparseModel, box: Box, terms: list[tuple[Term, float]], rising: int | None = None):
+        """Take the terms; rising : a column of numbers whose coordinate must rise with the numbers."""
+        seen = np.unique(np.concatenate([term.encodings for term, _ in terms]))
+        self.space = Space(model, box, seen, rising)
+        self.total = TermSum(terms, self.space.place, self.space.largest)
+        self.space.order_levels(lambda Z: self.total.values(self.space.inputs(Z)))
+        self.negative = TermSum([(term, -coef) for term, coef in terms], self.space.place, self.space.largest)
+
+    def least_at(self, U: np.ndarray) -> np.ndarray:
+        """Return lower bounds of the sum at points, also where the sign of a step is in doubt."""
+        around = np.broadcast_to(self.space.rounding, U.shape)
+        relaxed = self.negative.relax(U, around)
+        return -(relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * self.negative.rounding)
+
+    def largest_at(self, U: np.ndarray) -> np.ndarray:
+        """Return upper bounds of the sum at points."""
+        around = np.broadcast_to(self.space.rounding, U.shape)
+        relaxed = self.total.relax(U, around)
+        return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * self.total.rounding
+
+
+def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
+    """Split the terms into parts that have no column in common; return (the parts, the sum of all that is constant).
+
+    Bounds of the parts add up. A linear term is a sum of terms of one encoding each.
+
+    rising : a column of numbers whose coordinate must rise with the numbers
+    """
+    column, single, constant = columns_of_encodings(model.features), [], float(model.intercept)
+    for term in terms_of(model.features):
+        coef = float(model.coef[term.position])
+        if term.activation == "identity":
+            single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
+            constant += coef * term.gain * term.offset
+        elif not len(term.columns):
+            of_term = replace(model, coef=model.coef[[term.position]], intercept=0.0, features=model.features.take([term.position]))
+            constant += float(decision_values(of_term, np.zeros((1, model.n_features_in)))[0, 0])
+        elif coef != 0 and term.gain != 0:
+            single.append((term, coef))
+    group = {}  # {column: the columns that it is with}
+    for term, _ in single:
+        together = {j for k in term.columns.tolist() for j in group.get(k, {k})}
+        group |= dict.fromkeys(together, together)
+    by_group: dict[int, list] = {}
+    for term, coef in single:
+        by_group.setdefault(min(group[int(term.columns[0])]), []).append((term, coef))
+    return [Part(model, box, terms, rising) for terms in by_group.values()], constant
+
+
+def _summand(term, k, column):
+    """Return the term of encoding k of a linear term, without its offset."""
+    some, zero = slice(k, k + 1), np.zeros(1, np.intp)
+    return replace(term, encodings=term.encodings[some], weights=term.weights[some], offset=0.0,
+                   columns=column[term.encodings[some]], place=zero)  # fmt: skip
+
+
+def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: float | None, output: object) -> Bounds:
+    """Bound a model over a box: see `SparseModel.bounds`."""
+    tol, deadline = check_real("tol", tol, 0), check_time_limit(time_limit)
+    one = of_output(model, output, every_term=True)
+    name = function_names(model)[0] if output is None else f"f of {output!r}"
+    box = read_box(model, box)
+    with single_threaded_blas(), limits_time(deadline):
+        parts, constant = parts_of(one, box)
+        searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
+        starts = [part.space.random(np.random.default_rng(0), STARTS) for part in parts]
+        jobs = [(search, Z) for pair, Z in zip(searches, starts, strict=True) for search in pair]
+        for k, (search, Z) in enumerate(jobs):
+            with limits_time(share_of_time(deadline, 0.3 / (len(jobs) - k))):
+                search.climb(Z)
+        ranges = np.array([top.best + bottom.best for top, bottom in searches])
+        upper, n_boxes = np.zeros((2, len(parts))), 0
+        # The parts of the smallest range first: their searches are short, and leave time.
+        order = [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)]
+        for done, (k, side) in enumerate(order):
+            with limits_time(share_of_time(deadline, 1 / (len(order) - done))):
+                found = searches[k][side].maximize(-np.inf, tol * max(ranges[k], 0.0))
+                upper[side, k], n_boxes = found.upper, n_boxes + found.n_boxes
+        ends = [_evaluate(parts, [pair[side] for pair in searches], side) for side in (0, 1)]
+    slop = 1e-15 * (abs(constant) + np.abs(upper).sum()) * (len(parts) + 2)
+    largest = Interval(constant + ends[0][0] - slop, constant + upper[0].sum() + slop)
+    least = Interval(constant - upper[1].sum() - slop, constant + ends[1][0] + slop)
+    width = largest.upper - least.lower
+    rounding = 4 * slop + 8 * sum(part.total.rounding for part in parts)
+    converged = max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
+    if not (np.isfinite(least.lower) and np.isfinite(largest.upper)):
+        raise ValueError("box must be such that f does not overflow, got one on which it may")
+    largest, least = _limited(largest, one), _limited(least, one)
+    points = [_row(one, box, parts, end[1]) for end in ends]
+    return Bounds(least, largest, points[1], points[0], bool(converged), n_boxes, name)
+
+
+def _evaluate(parts, searches, side):
+    """Return (a bound of the sum at the best points that holds for all rounding, these points): side 0 from below, 1 from above.
+
+    Where a best point lies on a step, a point nearby may be better: the step has its other value there.
+    """
+    total, points = 0.0, []
+    for part, search in zip(parts, searches, strict=True):
+        space, rng = part.space, np.random.default_rng(0)
+        width = np.where(space.is_table, 0.0, space.high - space.low)
+        near = [search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in NEARBY_SHARES]
+        Z = space.tied(np.clip(np.concatenate([search.z[None], *near]), space.low, space.high))
+        U = space.inputs(Z)
+        f = part.least_at(U) if side == 0 else -part.largest_at(U)
+        total += float(f.max()) * (1 if side == 0 else -1)
+        points.append(Z[f.argmax()])
+    return total, points
+
+
+def _row(model, box, parts, points):
+    """Return a row as a user writes it, from the point of each part."""
+    row = None
+    for part, z in zip(parts, points, strict=True):
+        of_part = part.space.row(z)
+        row = of_part if row is None else np.where(np.isin(np.arange(len(row)), part.space.columns), of_part, row)
+    space = parts[0].space if parts else Space(model, box, np.zeros(0, np.intp))
+    return space.cells(space.row(np.zeros(0)) if row is None else row)
+
+
+def _limited(interval, model):
+    """Return an interval of values of f with the limits of the model."""
+    return Interval(*(float(np.clip(end, model.lower, model.upper)) for end in interval))

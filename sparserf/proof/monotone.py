@@ -1,0 +1,193 @@
+"""Whether a model is monotone in a column over a box: proved, refuted by two rows, or open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from .._base.deadline import check_time_limit, limits_time, time_left
+from .._base.threads import single_threaded_blas
+from ..explain.evaluate import decision_values
+from ..model.box import find_column, read_box
+from ..model.outputs import of_output
+from ..model.terms import column_levels, column_names
+from .bounds import describe_row, parts_of
+from .search import AT_ONCE, FEWEST, MOST, MOST_KEPT, SMALLEST, derivatives
+
+if TYPE_CHECKING:
+    from ..model import SparseModel
+    from ..model.box import BoxLike
+
+# The lines of the box along which f is looked at for a fall, and the points of each.
+LINES, POINTS = 512, 33
+# The pairs of points that are looked at exactly, those that fall most.
+MOST_PAIRS = 8
+
+
+class Pair(NamedTuple):
+    """Two rows that differ in one column, and the values of f there.
+
+    low, high : dict
+        The rows with the lower and the higher number, {name of a column, or index: cell}.
+    f_low, f_high : float
+    """
+
+    low: dict[str | int, Any]
+    high: dict[str | int, Any]
+    f_low: float
+    f_high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Monotonicity:
+    """Whether f is monotone in a column. Made by `SparseModel.is_monotone`; true where that is proved; prints as text.
+
+    Attributes
+    ----------
+    status : {"proved", "refuted", "open"}
+        "proved" : f rises (sign 1) or falls (sign -1) with the column, or stays as it is, everywhere in the box. "refuted" : it
+        does not, as `pairs` shows. "open" : neither was shown within the time.
+    column : str
+        The name of the column.
+    sign : 1, -1 or None
+        The sign that was asked for or, where that was None, the one that was proved or may be; None where there is none.
+    pairs : tuple of Pair
+        Two rows between which f moves against the sign; where no sign was asked for, two pairs, between which f falls and rises.
+    open_share : float
+        The share of the box on which nothing is proved, in the coordinates of the proof (of numbers, the encodings).
+    n_boxes : int
+        The number of boxes that were looked at.
+    """
+
+    status: Literal["proved", "refuted", "open"]
+    column: str
+    sign: int | None
+    pairs: tuple[Pair, ...] = ()
+    open_share: float = 0.0
+    n_boxes: int = 0
+
+    def __bool__(self) -> bool:
+        return self.status == "proved"
+
+    def __str__(self) -> str:
+        word = {1: "rises", -1: "falls", None: "is monotone"}[self.sign]
+        if self.status == "open":
+            return f"open whether f {word} with {self.column}: nothing is proved on {100 * self.open_share:.3g} % of the box"
+        lines = [f"{self.status}: f {word} with {self.column} over the box"]
+        for pair in self.pairs:
+            lines += [f"  f = {f:.6g} at {describe_row(row)}" for f, row in ((pair.f_low, pair.low), (pair.f_high, pair.high))]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def is_monotone(
+    model: SparseModel, column: str | int, box: BoxLike | None, sign: int | None, time_limit: float | None, output: object
+) -> Monotonicity:  # fmt: skip
+    """Tell whether a model is monotone in a column: see `SparseModel.is_monotone`."""
+    j = find_column("column", column, column_names(model))
+    name, deadline = str(column_names(model)[j]), check_time_limit(time_limit)
+    if isinstance(sign, bool) or sign not in (None, 1, -1):
+        raise ValueError(f"sign must be 1, -1 or None, got {sign!r}")
+    if column_levels(model)[j] is not None:
+        raise ValueError(f"column must be a column of numbers, got {name!r}, which is a category")
+    one, box = of_output(model, output, every_term=True), read_box(model, box)
+    with single_threaded_blas(), limits_time(deadline):
+        part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
+        axes = [] if part is None else [a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]]
+        has_jump = part is not None and any(part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties)
+        if part is None or not axes:
+            jumps = part is not None and part.space.n_states(j) > 1
+            return Monotonicity("open" if jumps else "proved", name, 1 if sign is None else sign, open_share=float(jumps))
+        pairs = {s: _find_pair(one, part, axes[0], s) for s in ((1, -1) if sign is None else (sign,))}
+        against = [pair for pair in pairs.values() if pair is not None]
+        if len(against) == len(pairs):
+            return Monotonicity("refuted", name, sign, tuple(against))
+        tried = next(s for s, pair in pairs.items() if pair is None)
+        if has_jump:
+            return Monotonicity("open", name, tried, open_share=1.0)
+        return _prove(one, part, axes[0], tried, name, pairs.get(-tried))
+
+
+def _prove(model, part, a, sign, name, other):
+    """Prove that f times the sign rises with coordinate a of a part, on parts of the box where that can be told.
+
+    other : a pair between which f moves with the sign, where that was not asked for: f falling somewhere then refutes all
+    """
+    total, space = part.total if sign > 0 else part.negative, part.space
+    low, high, n_boxes = space.low[None].copy(), space.high[None].copy(), 1
+    shape, inputs = space.geometry(low, high), np.flatnonzero(space.axis == a)
+    if (shape.flat[0, inputs] >= 0).all() and total.rises(inputs):
+        return Monotonicity("proved", name, sign, n_boxes=n_boxes)
+    influence = total.coupling(inputs) + 1e-300
+    size = int(np.clip(AT_ONCE // max(total.n_terms, 1), FEWEST, MOST))
+    whole, stuck = space.high - space.low + space.is_table, 0.0
+    least = np.full(1, -np.inf)
+    while len(low) and time_left() > 0 and len(low) < MOST_KEPT:
+        place = np.argsort(least, kind="stable")
+        some, rest = place[:size], place[size:]
+        some_low, some_high = low[some], high[some]
+        shape = space.geometry(some_low, some_high)
+        rad = np.abs(shape.chord) + shape.spread
+        relaxed = total.relax(shape.mid, rad)
+        at_least = derivatives(total, relaxed, shape, space.membership)[0][:, a]
+        n_boxes += len(some)
+        is_open = at_least < 0
+        worst = np.argsort(at_least, kind="stable")[:MOST_PAIRS]
+        ends = [some_low[worst] + (some_high[worst] - some_low[worst]) / 2 for _ in range(2)]
+        for Z, end in zip(ends, (some_low, some_high), strict=True):
+            Z[:, space.is_table] = some_low[worst][:, space.is_table]
+            Z[:, a] = end[worst, a]
+        pair = _fall(model, part, *ends, sign)
+        if pair is not None:
+            pairs = (pair,) if other is None else (pair, other)
+            return Monotonicity("refuted", name, sign if other is None else None, pairs, n_boxes=n_boxes)
+        blame = (rad * influence) @ space.membership
+        width = some_high - some_low
+        blame[width <= SMALLEST * np.maximum(np.abs(some_low), np.abs(some_high))] = -1.0
+        can_halve = blame.max(axis=1) >= 0
+        stuck += _volume(some_low[is_open & ~can_halve], some_high[is_open & ~can_halve], space, whole)
+        is_open &= can_halve
+        halves = space.halve(some_low[is_open], some_high[is_open], blame[is_open].argmax(axis=1))
+        low, high = np.concatenate([low[rest], halves[0]]), np.concatenate([high[rest], halves[1]])
+        least = np.concatenate([least[rest], np.tile(at_least[is_open], 2)])
+    share = stuck + _volume(low, high, space, whole)
+    if len(low) or stuck:
+        return Monotonicity("open", name, sign, open_share=min(share, 1.0), n_boxes=n_boxes)
+    return Monotonicity("proved", name, sign, n_boxes=n_boxes)
+
+
+def _volume(low, high, space, whole):
+    """Return the share of the box that some boxes are."""
+    parts = np.divide(high - low + space.is_table, whole, out=np.ones_like(low), where=whole > 0)
+    return float(parts.prod(axis=1).sum())
+
+
+def _find_pair(model, part, a, sign):
+    """Return a pair of rows between which f times the sign falls as coordinate a rises, or None: along lines of the box."""
+    space, total = part.space, part.total
+    Z = np.repeat(space.random(np.random.default_rng(0), LINES)[:, None], POINTS, axis=1)
+    Z[:, :, a] = np.linspace(space.low[a], space.high[a], POINTS)
+    f = sign * total.values(space.inputs(Z.reshape(LINES * POINTS, -1))).reshape(LINES, POINTS)
+    before = np.maximum.accumulate(f, axis=1)
+    worst = np.argsort((f - before).min(axis=1), kind="stable")[:MOST_PAIRS]
+    last = (f - before)[worst].argmin(axis=1)
+    first = np.array([f[i, : k + 1].argmax() for i, k in zip(worst, last, strict=True)])
+    return _fall(model, part, Z[worst, first], Z[worst, last], sign)
+
+
+def _fall(model, part, low, high, sign):
+    """Return the first pair of points between which f times the sign falls, for all that rounding may do, or None."""
+    limits = -np.inf if model.lower is None else model.lower, np.inf if model.upper is None else model.upper
+    for one, two in zip(low, high, strict=True):
+        rows = np.stack([part.space.row(one), part.space.row(two)])
+        U = part.space.inputs_of_rows(rows)
+        least, largest = part.least_at(U), part.largest_at(U)
+        if not (least[0] > largest[1] if sign > 0 else least[1] > largest[0]):
+            continue
+        f = np.clip(decision_values(model, rows)[0], *limits)
+        if sign * f[0] > sign * f[1]:
+            return Pair(*(part.space.cells(row) for row in rows), *map(float, f))
+    return None

@@ -1,0 +1,447 @@
+"""Linear functions above sums of terms, over boxes of their inputs: what branch and bound is made of.
+
+Over the box of all u with |u_v - mid_v| <= rad_v, a group of terms with value g(u) has a `Relaxation`
+
+    g(u) <= top + sum_v slope_v (u_v - mid_v),  low_v <= dg / du_v <= high_v.
+
+Of a neuron c sigma(w'u + b), t = w'u + b lies in an interval [l, h]. There sigma(t) <= d + a (t - m) with m the middle, a the
+slope of the chord from l to h, and d the largest value of sigma(t) - a (t - m): at an end, or where sigma' = a. The gap is of
+second order in the width h - l, whether sigma is convex, concave or neither (H. Zhang et al., Efficient Neural Network
+Robustness Certification with General Activation Functions, 2018). All functions work on many boxes at once, and all terms are
+written with positive coefficients: -cos(t) = cos(t + pi), -tanh(t) = tanh(-t).
+
+Signs are bounded with both values, -1 and 1, where t may be 0; their derivative is infinite there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..features import FeatureSet, NeuronBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..model.terms import Term
+
+EPS = float(np.finfo(np.float64).eps)
+# The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.
+IN_CACHE = 8_192
+# The rounding of a comparison of numbers of size 1.
+NEAR = 1e-12
+
+
+class Relaxation(NamedTuple):
+    """A linear function above a sum of terms on each of n boxes, and bounds of its derivatives.
+
+    top : (n,)
+    slope, low, high : (n, n_inputs), as in the formulas of the module
+    blame : (n, n_inputs)
+        The gap between terms and their lines, at the middle of the box, shared out to the inputs that it comes from.
+    """
+
+    top: np.ndarray
+    slope: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    blame: np.ndarray
+
+
+class Group(ABC):
+    """Terms of one kind, as functions of n_inputs inputs u."""
+
+    @abstractmethod
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        """Return the relaxation of the sum of the terms on boxes (n, n_inputs)."""
+
+    @abstractmethod
+    def values(self, U: np.ndarray) -> np.ndarray:
+        """Return the sum of the terms at points (n, n_inputs)."""
+
+    @abstractmethod
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        """Return the derivatives of the sum at points, (n, n_inputs); at steps and kinks that of one side."""
+
+    @abstractmethod
+    def size(self, largest: np.ndarray) -> float:
+        """Return a bound of all sizes that rounding is relative to: sum |c| (sup|phi| + sup of |t| in its parts).
+
+        largest : the largest |u_v| of each input
+        """
+
+    @abstractmethod
+    def steepness(self) -> np.ndarray:
+        """Return a bound of the sum of the sizes of all terms' derivatives, for each input; 0 where none is needed."""
+
+    @abstractmethod
+    def rises(self, inputs: np.ndarray) -> bool:
+        """Return whether every term rises with some inputs wherever the others are, by its weights alone."""
+
+    @abstractmethod
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        """Return how much each input can change the derivatives by some inputs, (n_inputs,): an estimate."""
+
+
+class Neurons(Group):
+    """Terms sum_k c_k sigma(w_k'u + b_k) of one activation sigma, with c_k > 0."""
+
+    def __init__(self, activation: str, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray, largest: np.ndarray):
+        """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t is bounded."""
+        self._activation, self._coef, self._weights, self._offset = activation, coef, weights, offset
+        self._absolute = np.abs(weights)
+        self._up, self._down = coef[:, None] * np.maximum(weights, 0), coef[:, None] * np.minimum(weights, 0)
+        # Of t, which has a multiple of pi in its offset.
+        self._rounding = EPS * (weights.shape[1] + 8) * (self._absolute @ largest + np.abs(offset) + 4)
+        if activation == "cos":
+            self._waves, self._radii = _sines_and_cosines(weights, offset), _sines_and_cosines(self._absolute, self._rounding)
+
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        line, r = self._line_over(mid, rad)
+        slope = line.slope * self._coef
+        gap = (line.top - line.value) * self._coef / np.maximum(r, 1e-300)
+        high = line.high @ self._up + line.low @ self._down
+        low = line.low @ self._up + line.high @ self._down
+        if line.jumps is not None:
+            jumps = line.jumps.astype(np.float64)
+            high[jumps @ (self._up > 0) > 0] = np.inf
+            low[jumps @ (self._down < 0) > 0] = -np.inf
+        return Relaxation(line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute))
+
+    def _line_over(self, mid, rad):
+        """Return lines above the activations on boxes, and the radii of their intervals, (n, n_terms)."""
+        r = rad @ self._absolute.T + self._rounding
+        if self._activation != "cos":
+            return LINES[self._activation](mid @ self._weights.T + self._offset, r), r
+        return cosine_line(*(each.transform(x) for x, pair in ((mid, self._waves), (rad, self._radii)) for each in pair), r), r
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        return self._transform(U) @ self._coef
+
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        if self._activation == "cos":
+            return (-self._waves[0].transform(U) * self._coef) @ self._weights
+        return (DERIVATIVES[self._activation](U @ self._weights.T + self._offset) * self._coef) @ self._weights
+
+    def _transform(self, U):
+        """Return the terms without their coefficients at points, (n, n_terms)."""
+        if self._activation == "cos":
+            return self._waves[1].transform(U)
+        return VALUES[self._activation](U @ self._weights.T + self._offset)
+
+    def size(self, largest: np.ndarray) -> float:
+        return float(self._coef @ (1 + self._absolute @ largest + np.abs(self._offset)))
+
+    def steepness(self) -> np.ndarray:
+        return self._coef @ self._absolute
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        weights = self._weights[:, inputs]
+        if self._activation == "cos":
+            return not weights.any()
+        return bool((weights <= 0).all() if self._activation == "-relu" else (weights >= 0).all())
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        return (self._coef * self._absolute[:, inputs].sum(axis=1)) @ self._absolute
+
+
+def _sines_and_cosines(weights, offset):
+    """Return the features sin(weights'u + offset), and cos: the kernels compute them fast."""
+    return [FeatureSet([NeuronBlock(kind, 1.0, weights.copy(), offset.copy())], weights.shape[1]) for kind in ("sin", "cos")]
+
+
+class Line(NamedTuple):
+    """A line above an activation on intervals [m - r, m + r], sigma(t) <= top + slope (t - m), and bounds of sigma'.
+
+    value : sigma(m)
+    jumps : where sigma may jump up in the interval; None: nowhere
+    """
+
+    slope: np.ndarray
+    top: np.ndarray
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    jumps: np.ndarray | None = None
+
+
+def cosine_line(sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: np.ndarray, r: np.ndarray) -> Line:
+    """Return lines above cos: tangents at the middle where they are, or else of the slope of the chord."""
+    swing, ends, across, along = sin_m * sin_r, cos_m * cos_r, cos_m * sin_r, sin_m * cos_r
+    is_wide = r >= np.pi
+    high, low = np.abs(across) - along, -np.abs(across) - along  # the derivative at both ends
+    np.copyto(high, 1.0, where=is_wide | (-sin_m >= cos_r - NEAR))
+    np.copyto(low, -1.0, where=is_wide | (sin_m >= cos_r - NEAR))
+    is_tangent = cos_m - ends >= np.abs(swing - sin_m * r) + NEAR
+    slope, top = swing / -r, ends
+    np.copyto(slope, 0.0, where=is_wide)
+    np.copyto(slope, -sin_m, where=is_tangent)
+    np.copyto(top, cos_m, where=is_tangent)
+    # Where cos is concave and has that slope, at t with sin t = -slope; s is t - m.
+    cos_t = np.sqrt(1 - slope * slope)
+    cos_s = cos_t * cos_m - slope * sin_m
+    mixed = np.flatnonzero(~is_tangent & ~is_wide & (cos_s >= cos_r - NEAR))
+    a, c = slope.take(mixed), cos_t.take(mixed)
+    crest = c - a * np.arctan2(-a * cos_m.take(mixed) - c * sin_m.take(mixed), cos_s.take(mixed))
+    top.put(mixed, np.maximum(top.take(mixed), crest))
+    np.copyto(top, 1.0, where=is_wide)
+    return Line(slope, top, cos_m, low, high)
+
+
+def tanh_line(m: np.ndarray, r: np.ndarray) -> Line:
+    """Return lines above tanh."""
+    left, right = np.tanh(m - r), np.tanh(m + r)
+    slope = np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
+    # Where the derivative is the slope, and tanh is concave.
+    tanh_t = np.minimum(np.sqrt(1 - slope), 1 - EPS)
+    t = np.arctanh(tanh_t)
+    crest = np.where((m - r <= t) & (t <= m + r), tanh_t - slope * (t - m), -np.inf)
+    top = np.maximum(np.maximum(left + slope * r, right - slope * r), crest)
+    squares = left * left, right * right
+    high = np.where((m - r <= 0) & (m + r >= 0), 1.0, 1 - np.minimum(*squares))
+    return Line(slope, top, np.tanh(m), 1 - np.maximum(*squares), high)
+
+
+def relu_line(m: np.ndarray, r: np.ndarray) -> Line:
+    """Return lines above relu."""
+    left, right = np.maximum(m - r, 0), np.maximum(m + r, 0)
+    slope = np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
+    top = np.maximum(left + slope * r, right - slope * r)
+    return Line(slope, top, np.maximum(m, 0), (m - r >= 0).astype(np.float64), (m + r > 0).astype(np.float64))
+
+
+def minus_relu_line(m: np.ndarray, r: np.ndarray) -> Line:
+    """Return lines above -relu."""
+    left, right = np.maximum(m - r, 0), np.maximum(m + r, 0)
+    slope = -np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
+    top = np.maximum(slope * r - left, -slope * r - right)
+    top = np.where((m - r < 0) & (m + r > 0), np.maximum(top, slope * m), top)
+    return Line(slope, top, -np.maximum(m, 0), -(m + r > 0).astype(np.float64), -(m - r >= 0).astype(np.float64))
+
+
+def sign_line(m: np.ndarray, r: np.ndarray) -> Line:
+    """Return lines above the sign, which may be 1 or -1 at 0: constants, or from (l, -1) to (0, 1) where -l > h."""
+    jumps = np.abs(m) <= r
+    value = np.where(m >= 0, 1.0, -1.0)
+    is_steep = jumps & (m < 0)
+    slope = np.where(is_steep, 2 / np.maximum(r - m, 1e-300), 0.0)
+    top = np.where(is_steep, 1 + slope * m, np.where(jumps, 1.0, value))
+    nothing = np.zeros_like(m)
+    return Line(slope, top, value, nothing, nothing, jumps)
+
+
+LINES = {"tanh": tanh_line, "relu": relu_line, "-relu": minus_relu_line, "sign": sign_line}
+VALUES = {"tanh": np.tanh, "relu": lambda t: np.maximum(t, 0), "-relu": lambda t: -np.maximum(t, 0),
+          "sign": lambda t: np.where(t >= 0, 1.0, -1.0)}  # fmt: skip
+DERIVATIVES = {"tanh": lambda t: 1 - np.tanh(t) ** 2, "relu": lambda t: (t > 0) * 1.0,
+               "-relu": lambda t: (t > 0) * -1.0, "sign": np.zeros_like}  # fmt: skip
+
+
+class Bumps(Group):
+    """Terms sum_k c_k exp(-q_k), q_k = sum_v w_kv |u_v - c_kv|, with coefficients of either sign.
+
+    exp(-q) lies below its chord over the range of q, and above its tangent; |u - c| lies below its chord, and above the line of
+    the same slope through its kink.
+    """
+
+    def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray):
+        self._coef, self._weights, self._centers = coef, weights, centers
+
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        n, n_inputs, c = *mid.shape, self._coef
+        q_low, q_high = np.zeros((n, len(c))), np.zeros((n, len(c)))
+        above, below, parts = np.zeros((n, len(c))), np.zeros((n, len(c))), []
+        for v in range(n_inputs):  # below + secant (u - mid) <= |u - c| <= above + secant (u - mid)
+            w, x, r = self._weights[:, v], mid[:, v, None] - self._centers[:, v], rad[:, v, None]
+            left, right = np.abs(x - r), np.abs(x + r)
+            secant = np.clip((right - left) / np.maximum(2 * r, 1e-300), -1.0, 1.0)
+            has_kink = np.abs(x) <= r
+            lowest = np.minimum(left + secant * r, right - secant * r)
+            q_low += w * np.where(has_kink, 0.0, np.minimum(left, right))
+            q_high += w * np.maximum(left, right)
+            above += w * np.maximum(left + secant * r, right - secant * r)
+            below += w * np.where(has_kink, np.minimum(lowest, secant * x), lowest)
+            parts.append((w * secant, has_kink, x > 0))
+        most, least = np.exp(-q_low), np.exp(-q_high)
+        steepness = np.where(q_high > q_low, (most - least) / np.maximum(q_high - q_low, 1e-300), most)
+        steepness = np.minimum(steepness, most)
+        q_mid = (q_low + q_high) / 2
+        e_mid = np.exp(-q_mid)
+        swing = sum(np.abs(secant) * rad[:, v, None] for v, (secant, _, _) in enumerate(parts))
+        over, under = most + steepness * (q_low - below), e_mid * (1 + q_mid - above)
+        flat = np.where(c > 0, over + steepness * swing >= most, under - e_mid * swing <= least)
+        factor = np.where(flat, 0.0, np.where(c > 0, steepness, e_mid))
+        top = np.where(flat, np.where(c > 0, most, least), np.where(c > 0, over, under))
+        answers = Relaxation(top @ c, *(np.zeros((n, n_inputs)) for _ in range(4)))
+        for v, (secant, has_kink, is_right) in enumerate(parts):
+            cw = c * self._weights[:, v]
+            answers.slope[:, v] = -(factor * secant) @ c
+            signed = np.where(is_right, -cw, cw)
+            ends = signed * most, signed * least
+            answers.high[:, v] = np.where(has_kink, np.abs(cw) * most, np.maximum(*ends)).sum(axis=1)
+            answers.low[:, v] = np.where(has_kink, -np.abs(cw) * most, np.minimum(*ends)).sum(axis=1)
+            answers.blame[:, v] = rad[:, v] * ((most - least) @ np.abs(cw))
+        return answers
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        return np.exp(-self._distances(U)) @ self._coef
+
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        e = np.exp(-self._distances(U)) * self._coef
+        return np.stack([-(e * np.sign(U[:, v, None] - self._centers[:, v])) @ self._weights[:, v]
+                         for v in range(U.shape[1])], axis=1)  # fmt: skip
+
+    def _distances(self, U):
+        """Return q of each term at points, (n, n_terms)."""
+        return sum(self._weights[:, v] * np.abs(U[:, v, None] - self._centers[:, v]) for v in range(U.shape[1]))
+
+    def size(self, largest: np.ndarray) -> float:
+        return float(np.abs(self._coef) @ (1 + (self._weights * (largest + np.abs(self._centers))).sum(axis=1)))
+
+    def steepness(self) -> np.ndarray:
+        return np.abs(self._coef) @ self._weights
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        return not self._weights[:, inputs].any()
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        return (np.abs(self._coef) * self._weights[:, inputs].sum(axis=1)) @ self._weights
+
+
+class Products(Group):
+    """Terms sum_k c_k prod_v u_v^p_kv exp(-gamma_k u_v^2): products of factors, bounded by the products of their intervals."""
+
+    def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray):
+        self._coef, self._powers, self._gamma = coef, powers, gamma
+
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        n, n_inputs = mid.shape
+        low, high = np.ones((n, len(self._coef))), np.ones((n, len(self._coef)))
+        for v in range(n_inputs):
+            ends = np.stack(self._factor_range(v, mid[:, v, None], rad[:, v, None]))
+            products = np.stack([low * ends[0], low * ends[1], high * ends[0], high * ends[1]])
+            low, high = products.min(axis=0), products.max(axis=0)
+        top = np.maximum(low * self._coef, high * self._coef).sum(axis=1)
+        unknown = np.full((n, n_inputs), np.inf)
+        blame = rad * ((high - low) @ np.abs(self._coef))[:, None]
+        return Relaxation(top, np.zeros((n, n_inputs)), -unknown, unknown, blame)
+
+    def _factor_range(self, v, mid, rad):
+        """Return the least and the largest u^p exp(-gamma u^2) of each term, (n, n_terms): at an end, at 0 or at a peak."""
+        p, peak = self._powers[:, v], np.sqrt(self._powers[:, v] / (2 * self._gamma))
+        left, right = self._factor(v, mid - rad), self._factor(v, mid + rad)
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        for place in (-peak, peak, np.zeros_like(peak)):
+            at = self._factor(v, place[None])
+            is_inside = (np.abs(place - mid) <= rad * (1 + NEAR)) & ((place != 0) | (p != 1))
+            low, high = np.where(is_inside, np.minimum(low, at), low), np.where(is_inside, np.maximum(high, at), high)
+        return low, high
+
+    def _factor(self, v, u):
+        """Return u^p exp(-gamma u^2) of each term, without overflow."""
+        p = self._powers[:, v]
+        return np.where(p > 0, u * np.exp(-self._gamma * u / np.maximum(p, 1) * u), np.exp(-self._gamma * u * u)) ** np.maximum(p, 1)
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        return np.prod([self._factor(v, U[:, v, None]) for v in range(U.shape[1])], axis=0) @ self._coef
+
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        factors = [self._factor(v, U[:, v, None]) for v in range(U.shape[1])]
+        out = np.zeros_like(U)
+        for v in range(U.shape[1]):
+            u, p = U[:, v, None], self._powers[:, v]
+            power = np.where(p > 0, p * u ** np.maximum(p - 1, 0), 0.0) * np.exp(-self._gamma * u * u)
+            others = np.prod([*factors[:v], *factors[v + 1 :], np.ones_like(factors[v])], axis=0)
+            out[:, v] = (others * (power - 2 * self._gamma * u * factors[v])) @ self._coef
+        return out
+
+    def size(self, largest: np.ndarray) -> float:
+        peaks = (np.maximum(self._powers, 1) / (2 * np.e * self._gamma[:, None])) ** (self._powers / 2)
+        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * (1 + self._powers.sum(axis=1) + self._gamma * (largest**2).sum())))
+
+    def steepness(self) -> np.ndarray:  # derivatives are not bounded
+        return np.zeros(self._powers.shape[1])
+
+    def rises(self, inputs: np.ndarray) -> bool:  # the envelope falls with every input
+        return False
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        return np.full(self._powers.shape[1], np.abs(self._coef).sum())
+
+
+class TermSum:
+    """A sum of terms, linear'u + groups, which is what is bounded. Linear terms have no offset."""
+
+    def __init__(self, terms: Sequence[tuple[Term, float]], place: np.ndarray, largest: np.ndarray):
+        """Take pairs (term, coefficient).
+
+        place : the input of each encoding
+        largest : the largest |u| of each input
+        """
+        n = len(largest)
+        self.linear, self.n_terms = np.zeros(n), len(terms)
+        by_kind: dict[str, list[tuple]] = {}
+        for term, coef in terms:
+            c, w, center = coef * term.gain, np.zeros(n), np.zeros(n)
+            w[place[term.encodings]] = term.weights
+            if term.activation == "identity":
+                self.linear += c * w
+            elif term.activation == "product":
+                by_kind.setdefault("product", []).append((c, w, term.gamma))
+            elif term.activation == "bump":
+                center[place[term.encodings]] = term.centers
+                by_kind.setdefault("bump", []).append((c, w, center))
+            else:
+                kind, *neuron = _with_positive_coefficient(term.activation, c, w, term.offset)
+                by_kind.setdefault(kind, []).append(neuron)
+        self.groups: list[Group] = []
+        for kind, of_kind in by_kind.items():
+            arrays = [np.array(each, np.float64) for each in zip(*of_kind, strict=True)]
+            group = {"product": Products, "bump": Bumps}.get(kind)
+            self.groups.append(Neurons(kind, *arrays, largest) if group is None else group(*arrays))
+        size = np.abs(self.linear) @ largest + sum(group.size(largest) for group in self.groups)
+        # A bound of the rounding of values and of tops, sums of n_terms + n numbers of functions that are right to a few ulps.
+        self.rounding: float = 4 * EPS * (self.n_terms + n + 32) * size
+        steepness = np.abs(self.linear) + sum((group.steepness() for group in self.groups), np.zeros(n))
+        self.slope_rounding: np.ndarray = 4 * EPS * (self.n_terms + 32) * steepness
+
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        """Return the relaxation of the sum on boxes."""
+        shape = mid.shape
+        slope, low, high = (np.broadcast_to(self.linear, shape).copy() for _ in range(3))
+        sums = Relaxation(mid @ self.linear, slope, low, high, np.zeros(shape))
+        step = max(1, IN_CACHE // max(self.n_terms, 1))
+        for some in (slice(start, start + step) for start in range(0, len(mid), step)):
+            for group in self.groups:
+                for total, part in zip(sums, group.relax(mid[some], rad[some]), strict=True):
+                    total[some] += part
+        return sums
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        """Return the sum at points."""
+        return U @ self.linear + sum(group.values(U) for group in self.groups)
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        """Return whether every term rises with some inputs, by its weights alone."""
+        return bool((self.linear[inputs] >= 0).all()) and all(group.rises(inputs) for group in self.groups)
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        """Return how much each input can change the derivatives by some inputs: an estimate."""
+        return sum((group.coupling(inputs) for group in self.groups), np.zeros(len(self.linear)))
+
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        """Return the derivatives of the sum at points."""
+        return self.linear + sum((group.gradients(U) for group in self.groups), np.zeros_like(U))
+
+
+def _with_positive_coefficient(activation, c, w, b):
+    """Return a neuron c sigma(w'u + b) as (activation, c, w, b) with c >= 0 and no sine."""
+    if activation == "sin":
+        activation, b = "cos", b - np.pi / 2
+    if c >= 0:
+        return activation, c, w, b
+    if activation == "cos":
+        return activation, -c, w, b + np.pi
+    return ("-relu", -c, w, b) if activation == "relu" else (activation, -c, -w, -b)

@@ -1,0 +1,381 @@
+"""The columns of a box as coordinates z, in which boxes are cut, and the inputs u of terms as functions of them.
+
+There is a coordinate for each column that terms see, by what is made of the column:
+
+- a column of numbers with one encoding: z is the encoding u itself, which is continuous in x
+- a column of numbers with several encodings: z is piecewise linear in x, and every u lies near a chord over an interval of z
+- a category, a cell that is fixed, or whether a cell is 0: z is the index in a table of the values of all encodings of the
+  column, one line for each level; levels are ordered by f, so that an interval has levels of like f
+
+On a box of z with middle s = 0 and ends s = -1 and 1, input v is within `spread` of mid + chord s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..columns.stage import CLIP, CLIPPED, NUMBER, PRESENT, ColumnStage, Encoding
+from ..model.terms import column_levels, column_names, columns_of_encodings
+from .relaxations import EPS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import SparseModel
+    from ..model.box import Box
+
+# A coordinate of a column with several encodings has cells over which each of them changes by less than this share of its range,
+# if that takes no more than this number of halvings.
+FINE, HALVINGS = 1 / 128, 12
+
+
+class Geometry(NamedTuple):
+    """The inputs on n boxes: within spread of mid + chord s for s in [-1, 1], with the derivatives du/dz in [flat, steep].
+
+    All arrays are of shape (n, n_inputs). Inputs of tables have chord 0.
+    """
+
+    mid: np.ndarray
+    chord: np.ndarray
+    spread: np.ndarray
+    flat: np.ndarray
+    steep: np.ndarray
+
+
+class Space:
+    """The coordinates of a box, and the inputs of terms.
+
+    columns : the column of each coordinate
+    low, high : ndarray of shape (n_axes,), the whole box
+    encodings : the encoding that each input is; place : the input of each encoding, 0 for those that no term sees
+    axis : the coordinate of each input
+    membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
+    is_table : whether each coordinate is the index in a table
+    tables : {coordinate: values of its inputs, (n_levels, n_inputs of it)}
+    ties : triples (a, b, z): where coordinate a is 0, coordinate b is z
+    """
+
+    def __init__(self, model: SparseModel, box: Box, seen: np.ndarray, rising: int | None = None):
+        """Make the coordinates of the columns of the encodings that terms see, ascending.
+
+        rising : a column of numbers whose coordinate must rise with the numbers
+        """
+        self._rising = rising
+        stage = model.features.stage
+        if stage is None:
+            n = model.features.n_inputs
+            stage = ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
+        self._model, self._box, self.encodings = model, box, seen
+        column = stage.column[seen]
+        used, of_input = np.unique(column, return_inverse=True)
+        self._used = used
+        # The stage of the inputs alone, whose rows hold the columns that are used.
+        self._stage = replace(stage.in_knots.take(seen), column=of_input, n_columns=len(used))
+        self.place = np.zeros(len(columns_of_encodings(model.features)), np.intp)
+        self.place[seen] = np.arange(len(seen))
+        self.axis = np.zeros(len(seen), np.intp)
+        self.columns: list[int] = []
+        self.tables: dict[int, np.ndarray] = {}
+        self.ties: list[tuple[int, int, float]] = []
+        self._states: dict[int, np.ndarray] = {}
+        self._inputs_of: list[np.ndarray] = []
+        self._curves: dict[int, Curve] = {}
+        self._presence: dict[int, int] = {}
+        low, high = [], []
+        levels = column_levels(model)
+        for k, j in enumerate(used.tolist()):
+            inputs, ends = np.flatnonzero(of_input == k), (box.low[j], box.high[j])
+            if levels[j] is not None or not ends[0] < ends[1]:
+                states = box.levels[j] if levels[j] is not None else np.array([box.low[j]])
+                self._add_table(j, inputs, states, low, high)
+                continue
+            is_there = stage.kind[seen[inputs]] == PRESENT
+            numbers = inputs[np.isin(stage.kind[seen[inputs]], [NUMBER, CLIPPED])]
+            constant = np.setdiff1d(inputs, numbers)
+            if is_there.any() and ends[0] <= 0 <= ends[1]:
+                self._presence[j] = len(self.columns)
+                self._add_table(j, inputs[is_there], np.array([0.0, ends[1] if ends[1] > 0 else ends[0]]), low, high)
+                constant = np.setdiff1d(constant, inputs[is_there])
+            if len(constant):
+                self._add_table(j, constant, np.array([ends[0]]), low, high)
+            if len(numbers):
+                self._add_number(j, numbers, ends, low, high)
+        self.low, self.high = np.array(low, float), np.array(high, float)
+        self.membership = (self.axis[:, None] == np.arange(len(low))).astype(np.float64)
+        self.is_table = np.isin(np.arange(len(low)), list(self.tables))
+        self._direct = np.array([v for v in range(len(seen)) if self.axis[v] not in self.tables
+                                 and self.axis[v] not in self._curves], np.intp)  # fmt: skip
+        self._bound_inputs()
+
+    def _column_of(self, j):
+        """Return the place of a column among those that are used."""
+        return int(np.searchsorted(self._used, j))
+
+    def _encode(self, j, x):
+        """Return all inputs at numbers x of column j, (n, n_inputs); those of other columns are meaningless."""
+        X = np.zeros((len(x), len(self._used)))
+        X[:, self._column_of(j)] = x
+        return self._stage.transform(X)
+
+    def _add_axis(self, j, inputs, ends, low, high):
+        """Add a coordinate, and return its index."""
+        self.axis[inputs] = len(self.columns)
+        self.columns.append(j)
+        self._inputs_of.append(inputs)
+        low.append(ends[0])
+        high.append(ends[1])
+        return len(self.columns) - 1
+
+    def _add_table(self, j, inputs, states, low, high):
+        """Add a coordinate whose values are the indices of some cells of column j."""
+        a = self._add_axis(j, inputs, (0.0, len(states) - 1.0), low, high)
+        self._states[a], self.tables[a] = states, self._encode(j, states)[:, inputs]
+
+    def _add_number(self, j, inputs, ends, low, high):
+        """Add the coordinate of a column of numbers."""
+        knots = [self._knots(v)[0] for v in inputs]
+        places = np.unique(np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)]))
+        if len(inputs) == 1 and (j != self._rising or (np.diff(self._knots(inputs[0])[1]) >= 0).all()):
+            u = self._encode(j, places)[:, inputs[0]]
+            a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
+            self._states[a] = places[[u.argmin(), u.argmax()]]
+            zero = self._encode(j, np.zeros(1))[0, inputs[0]]
+        else:
+            curve = Curve(self, j, inputs, places)
+            a = self._add_axis(j, inputs, (0.0, curve.z[-1]), low, high)
+            self._curves[a] = curve
+            zero = np.interp(0.0, curve.x, curve.z)
+        if j in self._presence:
+            self.ties.append((self._presence[j], a, float(zero)))
+
+    def _knots(self, v):
+        """Return the knots and the scores of an input."""
+        some = slice(*self._stage.first_knot[v : v + 2])
+        return self._stage.knots[some], self._stage.scores[some]
+
+    def _bound_inputs(self):
+        """Bound the size of all inputs, and the rounding of encodings: a few roundings of (r - center) / unit."""
+        n, stage = len(self.encodings), self._stage
+        self.rounding, self.largest = np.zeros(n), np.zeros(n)
+        for a in range(len(self.columns)):
+            inputs = self._inputs_of[a]
+            self.largest[inputs] = np.abs(self.tables[a]).max(axis=0) if a in self.tables else 0.0
+        number = [v for v in range(n) if self.axis[v] not in self.tables]
+        for v in number:
+            j = self.columns[self.axis[v]]
+            scores = self._knots(v)[1]
+            raw = np.abs(scores).max() if len(scores) else max(abs(self._box.low[j]), abs(self._box.high[j]))
+            if stage.unit[v] > 0:
+                self.rounding[v] = 16 * EPS * (raw + abs(stage.center[v])) / stage.unit[v]
+        if number:
+            ends = self.geometry(self.low[None], self.high[None])
+            self.largest[number] = (np.abs(ends.mid) + np.abs(ends.chord) + ends.spread)[0, number]
+
+    def order_levels(self, values: Any) -> None:
+        """Order the levels of categories by the value of a function of z, (n, n_axes) -> (n,), over points of the box."""
+        rng = np.random.default_rng(0)
+        for a in [a for a in self.tables if len(self._states[a]) > 2]:
+            n = len(self._states[a])
+            Z = np.repeat(self.random(rng, 32)[None], n, axis=0)
+            Z[:, :, a] = np.arange(n)[:, None]
+            order = np.argsort(values(Z.reshape(n * 32, -1)).reshape(n, 32).mean(axis=1), kind="stable")
+            self._states[a], self.tables[a] = self._states[a][order], self.tables[a][order]
+
+    def random(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Return random points of the box, (n, n_axes)."""
+        Z = self.low + rng.random((n, len(self.low))) * (self.high - self.low)
+        for a in self.tables:
+            Z[:, a] = rng.integers(0, len(self._states[a]), n)
+        return self.tied(Z)
+
+    def tied(self, Z: np.ndarray) -> np.ndarray:
+        """Return points whose numbers are 0 where they are said to be."""
+        for a, b, zero in self.ties:
+            Z[:, b] = np.where(Z[:, a] == 0, zero, Z[:, b])
+        return Z
+
+    def inputs(self, Z: np.ndarray) -> np.ndarray:
+        """Return the inputs at points, (n, n_inputs)."""
+        U = np.empty((len(Z), len(self.encodings)))
+        U[:, self._direct] = Z[:, self.axis[self._direct]]
+        for a, table in self.tables.items():
+            U[:, self._inputs_of[a]] = table[Z[:, a].astype(np.intp)]
+        for a, curve in self._curves.items():
+            U[:, self._inputs_of[a]] = curve.at(Z[:, a])
+        return U
+
+    def inputs_of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return the inputs in rows of numbers, (n, n_columns)."""
+        return self._stage.transform(rows[:, self._used])
+
+    def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
+        """Return the inputs on boxes of z, each array (n, n_axes)."""
+        n = len(low), len(self.encodings)
+        answers = Geometry(np.zeros(n), np.zeros(n), np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n))
+        some, axes = self._direct, self.axis[self._direct]
+        answers.mid[:, some], answers.chord[:, some] = (low[:, axes] + high[:, axes]) / 2, (high[:, axes] - low[:, axes]) / 2
+        for a, table in self.tables.items():
+            inputs, (least, most) = self._inputs_of[a], self._range_of_table(a, low[:, a], high[:, a])
+            answers.mid[:, inputs], answers.spread[:, inputs] = (least + most) / 2, (most - least) / 2 + 4 * EPS * np.abs(most)
+            answers.spread[:, inputs] += 4 * EPS * np.abs(least)
+        for a, curve in self._curves.items():
+            for array, part in zip(answers, curve.over(low[:, a], high[:, a]), strict=True):
+                array[:, self._inputs_of[a]] = part
+            answers.spread[:, self._inputs_of[a]] += self.rounding[self._inputs_of[a]]
+        return answers
+
+    def _range_of_table(self, a, low, high):
+        """Return the least and the largest values in the lines low to high of a table."""
+        first, last = low.astype(np.intp), high.astype(np.intp)
+        return tuple(_range_query(_ranges(self.tables[a], take), first, last, take) for take in (np.minimum, np.maximum))
+
+    def halve(self, low: np.ndarray, high: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return (low, high) of both halves of boxes, each cut across one of its coordinates, a: the first halves, then the second."""
+        i = np.arange(len(low))
+        middle = low[i, a] + (high[i, a] - low[i, a]) / 2
+        left, right = high.copy(), low.copy()
+        left[i, a] = np.where(self.is_table[a], np.floor(middle), middle)
+        right[i, a] = np.where(self.is_table[a], np.floor(middle) + 1, middle)
+        return np.concatenate([low, right]), np.concatenate([left, high])
+
+    def n_states(self, j: int) -> int:
+        """Return the most lines of the tables of a column."""
+        return max(len(table) for a, table in self.tables.items() if self.columns[a] == j)
+
+    def row(self, z: np.ndarray) -> np.ndarray:
+        """Return the row of numbers at a point, (n_columns,), in the units of X; levels are codes."""
+        row = np.where(np.isfinite(self._box.low), (self._box.low + self._box.high) / 2, np.nan)
+        for j, levels in self._box.levels.items():
+            row[j] = levels[0]
+        present = dict.fromkeys(self._presence)
+        for a, j in enumerate(self.columns):
+            if self._presence.get(j) == a:
+                present[j] = bool(z[a])
+            elif a in self.tables:
+                row[j] = self._states[a][int(z[a])]
+            elif a in self._curves:
+                row[j] = np.interp(z[a], self._curves[a].z, self._curves[a].x)
+            else:
+                row[j] = self._invert(a, z[a])
+        for j, is_there in present.items():
+            end = self._states[self._presence[j]][1]
+            row[j] = 0.0 if not is_there else row[j] if row[j] != 0 else 1e-9 * end
+        return row
+
+    def _invert(self, a, z):
+        """Return a number whose one encoding is z, by bisection between the places of the least and the largest encoding."""
+        least, most = self._states[a]
+        j, v = self.columns[a], self._inputs_of[a][0]
+        if z in self._encode(j, self._states[a])[:, v]:
+            return self._states[a][self._encode(j, self._states[a])[:, v] == z][0]
+        for _ in range(100):
+            middle = (least + most) / 2
+            least, most = (middle, most) if self._encode(j, np.array([middle]))[0, v] < z else (least, middle)
+        return (least + most) / 2
+
+    def cells(self, row: np.ndarray) -> dict[str | int, Any]:
+        """Return a row of numbers as a user writes it: {name of a column, or its index: number, level, or None}."""
+        names, levels = column_names(self._model), column_levels(self._model)
+        keys = names if self._model.feature_names_in_ else range(len(names))
+        cells = {}
+        for j, key in enumerate(keys):
+            if np.isnan(row[j]):
+                cells[key] = None
+            else:
+                cells[key] = float(row[j]) if levels[j] is None else levels[j][int(row[j])]
+        return cells
+
+
+class Curve:
+    """The coordinate of a column of numbers with several encodings: z is linear in x on each cell of a grid.
+
+    x, z : the grid, ascending; z is what all encodings together have changed by
+    """
+
+    def __init__(self, space: Space, j: int, inputs: Sequence[int], places: np.ndarray):
+        """Refine a grid of numbers that holds all knots until the encodings change little on each cell."""
+        self._space, self._j, self._inputs = space, j, inputs
+        x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
+        u = self._encode(x)
+        for _ in range(HALVINGS):
+            change = (np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)).max(axis=1)
+            wide = np.flatnonzero(change > FINE)
+            x = np.unique(np.append(x, (x[wide] + x[wide + 1]) / 2))
+            u = self._encode(x)
+        share = np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)
+        z = np.append(0.0, np.cumsum(share.mean(axis=1) + 1e-3 * np.diff(x) / (x[-1] - x[0])))
+        kept = np.append(True, np.diff(z) > 0)
+        self.x, self.z = x[kept], z[kept]
+        self._slopes()
+
+    def _encode(self, x):
+        """Return the inputs of the column at numbers x, (n, n_inputs of it)."""
+        return self._space._encode(self._j, x)[:, self._inputs]
+
+    def _slopes(self):
+        """Bound du/dz on each cell: the slope between knots, times a derivative that falls with the distance from the center."""
+        stage, dx = self._space._stage, np.diff(self.x) / np.diff(self.z)
+        flat, steep = [], []
+        for v in self._inputs:
+            knots, scores = self._space._knots(v)
+            r = np.interp(self.x, knots, scores) if len(knots) else self.x
+            raw = np.diff(r) / np.diff(self.x)
+            unit, reach = stage.unit[v], stage.reach[v]
+            if unit == 0:
+                flat.append(np.zeros(len(dx)))
+                steep.append(np.zeros(len(dx)))
+                continue
+            t = (r - stage.center[v]) / unit
+            far = np.maximum(np.abs(t[:-1]), np.abs(t[1:]))
+            near = np.where(t[:-1] * t[1:] <= 0, 0.0, np.minimum(np.abs(t[:-1]), np.abs(t[1:])))
+            clips = stage.kind[v] == CLIPPED
+            slopes = [raw * dx / unit * _bend(size, reach, clips) for size in (far, near)]
+            least, most = np.minimum(*slopes), np.maximum(*slopes)
+            flat.append(least - 1e-9 * np.abs(least))
+            steep.append(most + 1e-9 * np.abs(most))
+        self._flat, self._steep = (_ranges(np.stack(each, axis=1), take) for each, take in ((flat, np.minimum), (steep, np.maximum)))
+
+    def at(self, z: np.ndarray) -> np.ndarray:
+        """Return the inputs of the column at coordinates z."""
+        return self._encode(np.interp(z, self.z, self.x))
+
+    def over(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return (mid, chord, spread, flat, steep) of the inputs over intervals of z: see `Geometry`."""
+        last = len(self.z) - 2
+        first_cell = np.clip(np.searchsorted(self.z, low, side="right") - 1, 0, last)
+        last_cell = np.clip(np.searchsorted(self.z, high, side="left") - 1, first_cell, last)
+        flat, steep = _range_query(self._flat, first_cell, last_cell, np.minimum), _range_query(self._steep, first_cell, last_cell, np.maximum)
+        left, right, width = self.at(low), self.at(high), (high - low)[:, None]
+        slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
+        bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
+        return (left + right) / 2, (right - left) / 2, bow, flat, steep
+
+
+def _bend(size, reach, clips):
+    """Return the derivative of an encoding by (r - center) / unit, where that is of some size."""
+    ratio = np.minimum(reach / np.maximum(size, 1e-300), 1.0)
+    if not clips:
+        return ratio**2
+    compressed = np.where(ratio < 1, reach * (2 - ratio), size)
+    return ratio**2 * (1 + (np.minimum(compressed, 1e100) / CLIP) ** 2) ** -1.5
+
+
+def _ranges(cells, take):
+    """Return the minima or maxima of the lines k to k + 2^p - 1 of an array, for each p: a list of arrays."""
+    levels = [cells]
+    while 2 * (step := 2 ** (len(levels) - 1)) <= len(cells):
+        levels.append(take(levels[-1][:-step], levels[-1][step:]))
+    return levels
+
+
+def _range_query(levels, first, last, take):
+    """Return the minima or maxima of the lines first to last, for arrays of both."""
+    power = np.frexp(last - first + 1)[1] - 1
+    out = np.empty((len(first), levels[0].shape[1]))
+    for p in np.unique(power).tolist():
+        some = power == p
+        out[some] = take(levels[p][first[some]], levels[p][last[some] + 1 - 2**p])
+    return out

@@ -1,0 +1,311 @@
+"""Bounds hold what they bound, proofs of monotonicity hold, refutations fall; lines lie above what they are above."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sparserf as srf
+from sparserf.columns.stage import CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
+from sparserf.columns.table import Table
+from sparserf.explain.evaluate import decision_values
+from sparserf.features import BumpBlock, LinearBlock, NeuronBlock
+from sparserf.model.box import read_box
+from sparserf.proof import relaxations
+from sparserf.proof.bounds import parts_of
+
+ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign")
+LEVELS = ("a", "b", "c", "d")
+INFO = srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
+seeds = st.integers(0, 10**6)
+
+
+def model_of(features, rng, ranges=None, **limits):
+    """Return a model of some features with random coefficients."""
+    n = len(features)
+    ranges = {j: (-2.0, 2.0) for j in range(features.n_features_in)} if ranges is None else ranges
+    return srf.SparseModel(rng.normal(size=n), 0.3, np.arange(n), features, "squared", None, INFO, ranges=ranges, **limits)
+
+
+def neurons(rng, n, d, order, activation, scale=1.0):
+    """Return random neurons."""
+    inputs = np.stack([np.sort(rng.choice(d, order, replace=False)) for _ in range(n)]).astype(np.int32)
+    return NeuronBlock(activation, 0.7, rng.normal(0, scale, (n, order)), rng.normal(0, 2, n), inputs)
+
+
+def random_stage(rng):
+    """Return a stage of three columns, two of numbers and a category, with every kind of encoding."""
+    knots = np.sort(rng.uniform(-3, 3, 6))
+    rising, wild = np.sort(rng.normal(size=6)), rng.normal(size=6)
+    of_levels = np.append(-1.0, np.arange(4.0)), rng.normal(size=5)
+    encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(0, NUMBER, 0, (knots, rising)), Encoding(0, MISSING),
+                 Encoding(1, NUMBER, 0, (knots, wild)), Encoding(2, LEVEL, 1), Encoding(2, LEVEL, 2), Encoding(2, NUMBER, 0, of_levels)]  # fmt: skip
+    stage = ColumnStage.from_encodings(encodings, 3, Table(("p", "q", "city"), (None, None, LEVELS)))
+    n = len(encodings)
+    stage = replace(stage, center=rng.normal(size=n), unit=rng.uniform(0.3, 2, n), reach=rng.uniform(0.4, 2, n),
+                    fill=rng.normal(size=n))  # fmt: skip
+    return stage.with_fallbacks(stage.fill, {5: 0.4}) if rng.random() < 0.5 else stage
+
+
+def random_model(rng):
+    """Return (a model with terms of every kind, a box of it)."""
+    if rng.random() < 0.5:
+        d, box = 3, {0: tuple(np.sort(rng.uniform(-2, 2, 2)))}
+        stage = None
+    else:
+        stage, d = random_stage(rng), 8
+        box = {"p": tuple(np.sort(rng.uniform(-3, 3, 2))), "city": [LEVELS[k] for k in np.flatnonzero(rng.random(4) < 0.7)] or "b"}
+        if rng.random() < 0.2:
+            box |= {"q": None, "city": ["a", None]}
+    blocks = [neurons(rng, 4, d, int(rng.integers(1, 4)), kind) for kind in ACTIVATIONS]
+    blocks.append(BumpBlock(0.8, rng.uniform(0, 2, (4, d)) * (rng.random((4, d)) < 0.5), rng.normal(size=(4, d))))
+    blocks.append(LinearBlock(0.5, rng.normal(size=(2, d))))
+    blocks = [blocks[k] for k in rng.permutation(len(blocks))[: rng.integers(1, len(blocks) + 1)]]
+    if rng.random() < 0.3:
+        blocks += srf.Taylor(2, 0.1).draw(None, d).blocks
+    features = srf.FeatureSet(blocks, d, stage=stage)
+    n_columns = features.n_features_in
+    limits = {"lower": -0.5, "upper": 1.5} if rng.random() < 0.3 else {}
+    return model_of(features, rng, {j: (-2.0, 2.0) for j in range(n_columns)}, **limits), box
+
+
+def rows_in(model, box, rng, n):
+    """Return random rows of a box, many at its corners."""
+    read = read_box(model, box)
+    share = rng.random((n, len(read.low)))
+    share = np.where(rng.random(share.shape) < 0.3, np.round(share), share)
+    rows = read.low + share * (read.high - read.low)
+    for j, codes in read.levels.items():
+        rows[:, j] = rng.choice(codes, n)
+    return rows
+
+
+def values(model, rows):
+    """Return f in rows of numbers, with the limits of the model."""
+    f = decision_values(model, rows)[0]
+    return f if model.lower is None else np.clip(f, model.lower, model.upper)
+
+
+def as_rows(model, rows):
+    """Return rows that a result gives as rows of numbers."""
+    table = None if model.features.stage is None else model.features.stage.table
+    if table is None:
+        return np.array([list(row.values()) for row in rows], float)
+    return np.array([[np.nan if cell is None else float(levels.index(cell)) if levels else cell
+                      for cell, levels in zip(row.values(), table.levels, strict=True)] for row in rows], float)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds)
+def test_bounds_hold_the_values_of_random_models(seed):
+    rng = np.random.default_rng(seed)
+    model, box = random_model(rng)
+    found = model.bounds(box, time_limit=0.4)
+    f = values(model, rows_in(model, box, rng, 3_000))
+    slack = 1e-12 * (1 + np.abs(f).max())
+    assert found.least.lower - slack <= f.min() and f.max() <= found.largest.upper + slack
+    assert found.least.lower <= found.least.upper and found.largest.lower <= found.largest.upper
+    ends = values(model, as_rows(model, [found.at_least, found.at_largest]))
+    near = 1e-6 * (1 + np.abs(f).max())  # the wild column is steep
+    assert ends[0] <= found.least.upper + near and ends[1] >= found.largest.lower - near
+    assert (found.largest.lower >= f.max() - 1e-3 * np.ptp(f) - slack) or not found.converged
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds)
+def test_relaxations_lie_above_sums_on_boxes(seed):
+    rng = np.random.default_rng(seed)
+    model, box = random_model(rng)
+    for part in parts_of(model, read_box(model, box))[0]:
+        ends = np.sort(np.stack([part.space.random(rng, 40), part.space.random(rng, 40)]), axis=0)
+        low, high = ends[0], np.where(rng.random((40, 1)) < 0.5, ends[1], ends[0] + rng.random() ** 4 * (ends[1] - ends[0]))
+        high = np.where(part.space.is_table, ends[1], high)
+        shape = part.space.geometry(low, high)
+        for total in (part.total, part.negative):
+            relaxed = total.relax(shape.mid, np.abs(shape.chord) + shape.spread)
+            for _ in range(30):
+                share = rng.random(low.shape)
+                share = np.where(rng.random(low.shape) < 0.3, np.round(share), share)
+                Z = low + share * (high - low)
+                Z = np.where(part.space.is_table, np.round(Z), Z)
+                U = part.space.inputs(Z)
+                s = (2 * share - 1)[:, part.space.axis]
+                assert (np.abs(U - shape.mid - shape.chord * s)[:, ~part.space.is_table[part.space.axis]]
+                        <= shape.spread[:, ~part.space.is_table[part.space.axis]] + 1e-9).all()  # fmt: skip
+                assert (np.abs(U - shape.mid) <= np.abs(shape.chord) + shape.spread + 1e-12).all()
+                above = relaxed.top + (relaxed.slope * (U - shape.mid)).sum(axis=1)
+                assert (above >= total.values(U) - 2 * total.rounding - 1e-12).all()
+                slopes = total.gradients(U)
+                assert (slopes >= relaxed.low - 1e-9).all() and (slopes <= relaxed.high + 1e-9).all()
+
+
+@pytest.mark.parametrize("activation", ["cos", "tanh", "relu", "-relu", "sign"])
+def test_lines_lie_above_activations(activation):
+    rng = np.random.default_rng(0)
+    m, r = rng.normal(0, 3, 20_000), 5 * rng.random(20_000) ** 3 + 1e-9
+    if activation == "cos":
+        line, function = relaxations.cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r), np.cos
+    else:
+        line, function = relaxations.LINES[activation](m, r), relaxations.VALUES[activation]
+    gap = np.full(len(m), np.inf)
+    for s in np.linspace(-1, 1, 201):
+        gap = np.minimum(gap, line.top + line.slope * s * r - function(m + s * r))
+    assert gap.min() >= -1e-12
+    if activation != "sign":  # lines touch what they are above, and are of second order
+        assert (gap <= 0.03 + (r > np.pi)).all()
+        assert np.abs(line.top - function(m))[r < 0.1].max() <= 0.01 if activation in ("cos", "tanh") else True
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.sampled_from([None, 1, -1]))
+def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(seed, sign):
+    rng = np.random.default_rng(seed)
+    model, box = random_model(rng)
+    column = 0
+    found = model.is_monotone(column, box, sign=sign, time_limit=0.3)
+    read = read_box(model, box)
+    rows = rows_in(model, box, rng, 3_000)
+    other = rows.copy()
+    other[:, column] = read.low[column] + rng.random(len(rows)) * (read.high[column] - read.low[column])
+    up = np.where(rows[:, column] <= other[:, column], 1, -1)
+    rise = (values(model, other) - values(model, rows)) * up
+    if found:
+        assert (found.sign * rise >= -1e-9 * (1 + np.abs(rise).max())).all()
+    assert (found.status == "refuted") == bool(found.pairs)
+    for pair in found.pairs:
+        two = as_rows(model, [pair.low, pair.high])
+        assert two[0, column] < two[1, column] and np.array_equal(np.delete(two, column, 1), np.delete(two, column, 1), equal_nan=True)
+        f = values(model, two)
+        assert f.tolist() == [pair.f_low, pair.f_high] and f[0] != f[1]
+        assert sign is None or sign * (f[1] - f[0]) < 0
+    if found.status == "refuted" and sign is None:
+        assert sorted(np.sign(pair.f_high - pair.f_low) for pair in found.pairs) == [-1, 1]
+
+
+def test_monotone_by_construction_is_proved_at_once():
+    rng = np.random.default_rng(0)
+    blocks = []
+    for kind in ("tanh", "relu", "sign"):
+        block = neurons(rng, 30, 4, 3, kind)
+        weights = np.where(block.inputs == 2, np.abs(block.weights), block.weights)
+        blocks.append(replace(block, weights=weights))
+    blocks.append(NeuronBlock("cos", 1.0, rng.normal(size=(20, 2)), rng.normal(size=20), np.tile(np.array([[0, 1]], np.int32), (20, 1))))
+    features = srf.FeatureSet(blocks, 4)
+    model = replace(model_of(features, rng), coef=np.where(np.arange(110) < 90, rng.random(110), rng.normal(size=110)))
+    found = model.is_monotone(2)
+    assert found and found.sign == 1 and found.n_boxes == 1
+    assert model.is_monotone(2, sign=-1).status == "refuted"
+    wrong = [replace(blocks[1], weights=np.where(np.arange(90).reshape(30, 3) == np.flatnonzero(blocks[1].inputs.ravel() == 2)[0],
+                                                 -9.0, blocks[1].weights)), *blocks[:1], *blocks[2:]]  # fmt: skip
+    assert not replace(model, features=srf.FeatureSet([wrong[1], wrong[0], *wrong[2:]], 4)).is_monotone(2, sign=1, time_limit=1.0)
+
+
+def test_converges_to_the_range_of_models_of_few_columns():
+    rng = np.random.default_rng(1)
+    for kind in ("cos", "tanh", "relu"):
+        model = model_of(srf.FeatureSet([neurons(rng, 60, 2, 2, kind)], 2), rng)
+        found = model.bounds(tol=1e-4, time_limit=20.0)
+        grid = np.stack(np.meshgrid(*[np.linspace(-2, 2, 801)] * 2), axis=-1).reshape(-1, 2)
+        f = model.predict(grid)
+        assert found.converged
+        assert found.largest.lower >= f.max() - 1e-4 * np.ptp(f) and found.least.upper <= f.min() + 1e-4 * np.ptp(f)
+        assert found.largest.upper - found.largest.lower <= 2e-4 * np.ptp(f) * 1.1
+
+
+def test_an_entry_of_sparse_rows_is_there_or_not():
+    stage = ColumnStage.from_encodings([Encoding(0, NUMBER), Encoding(0, PRESENT), Encoding(1, NUMBER)], 2, may_miss=False)
+    features = srf.FeatureSet([LinearBlock(1.0, np.array([[0.0, 5.0, 0.0], [-1.0, 0.0, 1.0]]))], 3, stage=stage)
+    model = srf.SparseModel(np.ones(2), 0.0, np.arange(2), features, "squared", None, INFO)
+    found = model.bounds({0: (0.0, 2.0), 1: (0.0, 1.0)})
+    assert np.allclose([found.least.lower, found.largest.upper], [0, 6], atol=1e-6)
+    assert model.is_monotone(0, {0: (0.0, 2.0), 1: (0.0, 1.0)}, sign=1).status != "proved"
+    assert model.is_monotone(0, {0: (1.0, 2.0), 1: (0.0, 1.0)}).sign == -1
+
+
+def test_frames_categories_and_outputs():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(18, 90, 400), "city": rng.choice(list("abc"), 400)})
+    y = np.sin(X.age / 20) + (X.city == "b")
+    model = replace(srf.sparse_rf(X, y, features="gaussian", alpha=0.003, rng=0), ranges={0: (18.0, 90.0)})
+    found = model.bounds({"age": (30, 60)})
+    f = model.predict(pd.DataFrame([found.at_least, found.at_largest]))
+    assert np.allclose(f, [found.least.upper, found.largest.lower], atol=1e-6)
+    assert 30 <= found.at_largest["age"] <= 60 and found.at_largest["city"] == "b"
+    assert model.bounds({"city": "a"}).largest.upper < model.bounds({"city": ["a", "b"]}).largest.upper
+    assert "proved" in str(found) and str(found.largest) in str(found)
+    classes = np.digitize(y, [0.3, 1.0])
+    three = replace(srf.sparse_rf(X, classes, features="gaussian", alpha=0.01, loss="logistic", rng=0), ranges={0: (18.0, 90.0)})
+    decisions = three.decision_function(X)
+    for k in range(3):
+        found = three.bounds(output=k)
+        assert found.least.lower <= decisions[:, k].min() and decisions[:, k].max() <= found.largest.upper
+    with pytest.raises(ValueError, match="output must be given"):
+        three.bounds()
+
+
+def test_a_fixed_box_has_the_value_of_its_row():
+    rng = np.random.default_rng(0)
+    model = model_of(srf.FeatureSet([neurons(rng, 50, 3, 2, "cos")], 3), rng)
+    found = model.bounds({0: 0.5, 1: 1.0, 2: -1.0})
+    f = model.predict(np.array([[0.5, 1.0, -1.0]]))[0]
+    assert found.converged and found.least.lower <= f <= found.largest.upper
+    assert found.largest.upper - found.least.lower < 1e-9
+    assert model.is_monotone(0, {0: 0.5})
+    assert model_of(srf.FeatureSet([], 2), rng).bounds().largest.upper == pytest.approx(0.3)
+
+
+def test_time_limit_is_kept():
+    import time
+
+    rng = np.random.default_rng(0)
+    model = model_of(srf.FeatureSet([neurons(rng, 1_000, 10, 3, "cos")], 10), rng)
+    start = time.monotonic()
+    found = model.bounds(time_limit=1.0)
+    assert time.monotonic() - start < 2.0 and not found.converged
+    assert found.largest.upper <= np.abs(model.coef).sum() + 0.3 + 1e-9
+
+
+BOXES = [
+    ({"z": (0, 1)}, ValueError, "'z'"),
+    ({9: (0, 1)}, ValueError, "got 9"),
+    ({0.5: (0, 1)}, TypeError, "got 0.5"),
+    ({"p": (1, 0)}, ValueError, "low <= high for 'p'"),
+    ({"p": (0, np.inf)}, ValueError, "finite numbers for 'p'"),
+    ({"p": np.nan}, ValueError, "finite numbers for 'p'"),
+    ({"p": (0, 1, 2)}, TypeError, "'p'"),
+    ({"p": "wide"}, TypeError, "'p'"),
+    ({"p": (0, 1), 0: (0, 1)}, ValueError, "'p' by its name and by its index"),
+    ({"city": "z"}, ValueError, "'z'"),
+    ({"city": []}, ValueError, "at least one level"),
+    ([(0, 1)], TypeError, "mapping"),
+]
+
+
+@pytest.mark.parametrize(("box", "error", "words"), BOXES)
+def test_boxes_that_are_none(box, error, words):
+    rng = np.random.default_rng(0)
+    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 8)))], 8, stage=random_stage(rng))
+    with pytest.raises(error, match=words):
+        model_of(features, rng).bounds(box)
+
+
+def test_arguments_that_are_none():
+    rng = np.random.default_rng(0)
+    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 8)))], 8, stage=random_stage(rng))
+    model = model_of(features, rng)
+    with pytest.raises(ValueError, match="range in training the model does not know: 'p', 'q'"):
+        model_of(features, rng, ranges={}).bounds()
+    for sign in (0, 2, True, "up"):
+        with pytest.raises(ValueError, match="sign must be 1, -1 or None"):
+            model.is_monotone("p", sign=sign)
+    with pytest.raises(ValueError, match="'city', which is a category"):
+        model.is_monotone("city")
+    with pytest.raises(ValueError, match="column must name columns of X, got 'z'"):
+        model.is_monotone("z")
+    with pytest.raises(ValueError, match="tol must be finite and >= 0"):
+        model.bounds(tol=-1.0)
+    with pytest.raises(ValueError, match="time_limit must be finite and > 0"):
+        model.bounds(time_limit=0)
