@@ -6,6 +6,7 @@ import numpy as np
 from experiments.data import WORKERS, csv, few, folded, with_more
 from experiments.fits import BATCH, Fitted, bagged, loss_of
 from experiments.fits import ours as fitted
+from experiments.others import PICTURES
 
 # Predictions of a pair of rows that differ by less than this share of their range are level.
 LEVEL = 1e-6
@@ -108,3 +109,40 @@ def told(data, result, n_pairs=10_000):
         wrong += int(np.sum(f[0] > f[1] + LEVEL * np.ptp(predicted)))
         pairs += len(base)
     return found | {"size": len(result.support) if model else result.size, "wrong": wrong, "pairs": pairs}
+
+
+def drawn(data, seed, file, columns, title, n_curves=12, n_places=60):
+    """A picture: along each of some columns, the curves of some rows; red where a curve goes against the constraint."""
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import LineCollection
+
+    models = {
+        "no constraint": ours(data, seed, constrained=False), "constrained": ours(data, seed),
+        "LightGBM, constrained": lightgbm(data, seed),
+    }  # fmt: skip
+    some = data.X_test.iloc[np.random.default_rng(seed).permutation(len(data.y_test))[:n_curves]]
+    figure, axes = plt.subplots(len(columns), 3, figsize=(10, 2.6 * len(columns)), sharey="row", squeeze=False)
+    for line, column in zip(axes, columns, strict=True):
+        sign, order = data.monotone[column], data.monotone[column]
+        is_ordered = isinstance(order, list)
+        places = order if is_ordered else np.linspace(data.X[column].min(), data.X[column].max(), n_places)
+        at = np.arange(len(places)) if is_ordered else places
+        for ax, (name, model) in zip(line, models.items(), strict=True):
+            curves = []
+            for place in places:
+                dtype = data.X[column].dtype if is_ordered else float
+                rows = some.assign(**{column: some[column].array._from_sequence([place] * len(some), dtype=dtype)})
+                curves.append(model.decision_function(rows))
+            for curve in np.stack(curves, axis=1):
+                steps = np.stack([np.column_stack([at, curve])[:-1], np.column_stack([at, curve])[1:]], axis=1)
+                falls = np.diff(curve) * (1 if is_ordered else sign) < -LEVEL * np.ptp(curves)
+                ax.add_collection(LineCollection(steps, colors=np.where(falls, "crimson", "0.45"), linewidths=np.where(falls, 2, 1)))
+            ax.autoscale()
+            ax.set_xlabel(column)
+            ax.set_title(name if line is axes[0] else "")
+            if is_ordered:
+                ax.set_xticks(at, places)
+        line[0].set_ylabel(title)
+    figure.tight_layout()
+    figure.savefig(PICTURES / file, dpi=90)
+    return {"terms": len(models["constrained"].support)}
