@@ -89,7 +89,7 @@ def of_codes(data, model):
 
 
 def told(data, result, n_pairs=10_000):
-    """The error on test rows, the size, and of random pairs of rows that differ in one constrained column, how many are wrong."""
+    """The error on test rows, the size, and how many pairs of rows that differ in one constrained column are wrong."""
     model = hasattr(result, "support")
     decide = partial(result.decision_function, workers=WORKERS) if model else result.decision_function
     n = len(data.y_test)
@@ -136,7 +136,8 @@ def drawn(data, seed, file, columns, title, n_curves=12, n_places=60):
             for curve in np.stack(curves, axis=1):
                 steps = np.stack([np.column_stack([at, curve])[:-1], np.column_stack([at, curve])[1:]], axis=1)
                 falls = np.diff(curve) * (1 if is_ordered else sign) < -LEVEL * np.ptp(curves)
-                ax.add_collection(LineCollection(steps, colors=np.where(falls, "crimson", "0.45"), linewidths=np.where(falls, 2, 1)))
+                how = {"colors": np.where(falls, "crimson", "0.45"), "linewidths": np.where(falls, 2, 1)}
+                ax.add_collection(LineCollection(steps, **how))
             ax.autoscale()
             ax.set_xlabel(column)
             ax.set_title(name if line is axes[0] else "")
