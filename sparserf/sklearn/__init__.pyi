@@ -205,7 +205,7 @@ class HARFERegressor(_FitMixin, _Regressor):
         categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
         loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
         step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-        tol: float = 0.005, fit_intercept: bool = True,
+        tol: float = 0.005, fit_intercept: bool = True, lower: float | None = None, upper: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
@@ -345,7 +345,8 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         interactions: Interactions = None, loss: LossLike = "squared", n_components: int | None = None,
         batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float | Splits = 0.1,
         n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None,
-        fit_intercept: bool = True, tol: float = 0.0001, max_iter: int | None = None, start: SparseModel | None = None,
+        fit_intercept: bool = True, lower: float | None = None, upper: float | None = None, tol: float = 0.0001,
+        max_iter: int | None = None, start: SparseModel | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
