@@ -67,26 +67,35 @@ def probabilities(data, seed, loss, calibrated):
 
 def exported(data, to):
     """Nanoseconds a row of many, of one row, and the largest error relative to the largest prediction: in C, ONNX or Python."""
-    X, out, kind = data.X, np.empty(len(data.X)), to.partition(" ")[0]
-    if kind == "c":
-        folder = Path(tempfile.mkdtemp())
-        data.model.to_c(folder / "model.c")
-        subprocess.run(["cc", *to.split()[1:], "-fPIC", "-shared", "model.c", "-o", "model.so", "-lm"], check=True, cwd=folder)
-        call, pointer = ctypes.CDLL(str(folder / "model.so")).predict_rows, lambda a: a.ctypes.data_as(ctypes.c_void_p)
-        predict = lambda X: (call(pointer(X), ctypes.c_size_t(len(X)), pointer(out)), out)[1]  # noqa: E731
-    elif kind == "onnx":
-        import onnxruntime
-
-        X, how = X.astype(to.split()[1]), onnxruntime.SessionOptions()
-        how.intra_op_num_threads = 1
-        model = data.model.to_onnx(dtype=to.split()[1]).SerializeToString()
-        session = onnxruntime.InferenceSession(model, how, providers=["CPUExecutionProvider"])
-        predict = lambda X: session.run(None, {"X": X})[0][:, 0]  # noqa: E731
-    else:
-        predict = data.model.predict
+    X, predict = data.X.astype(to.split()[1]) if to.startswith("onnx") else data.X, elsewhere(data.model, to)
     expected = data.model.predict(X.astype(np.float64))
     found = {"off": float(np.abs(predict(X) - expected).max() / np.abs(expected).max()), "terms": len(data.model.support)}
     return found | {"many_ns": 1e3 * clock(predict, X, 30), "one_us": clock(predict, X[:1], 1000)}
+
+
+def elsewhere(model, to):
+    """The function that predicts, of rows of numbers, in C, ONNX or Python."""
+    if to.startswith("c "):
+        folder = Path(tempfile.mkdtemp())
+        model.to_c(folder / "model.c")
+        subprocess.run(["cc", *to.split()[1:], "-fPIC", "-shared", "model.c", "-o", "model.so", "-lm"], check=True, cwd=folder)
+        call, pointer = ctypes.CDLL(str(folder / "model.so")).predict_rows, lambda a: a.ctypes.data_as(ctypes.c_void_p)
+
+        def predict(X):
+            X, out = np.ascontiguousarray(X), np.empty(len(X))
+            call(pointer(X), ctypes.c_size_t(len(X)), pointer(out))
+            return out
+
+        return predict
+    if to.startswith("onnx "):
+        import onnxruntime
+
+        how = onnxruntime.SessionOptions()
+        how.intra_op_num_threads = 1
+        written = model.to_onnx(dtype=to.split()[1]).SerializeToString()
+        session = onnxruntime.InferenceSession(written, how, providers=["CPUExecutionProvider"])
+        return lambda X: session.run(None, {"X": X})[0][:, 0]
+    return model.predict
 
 
 def progress(data, **options):

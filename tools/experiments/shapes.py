@@ -6,7 +6,9 @@ import numpy as np
 from experiments.data import WORKERS, csv, few, folded, with_more
 from experiments.fits import BATCH, Fitted, bagged, loss_of
 from experiments.fits import ours as fitted
-from experiments.others import PICTURES
+from experiments.others import PICTURES, elsewhere
+
+import sparserf as srf
 
 # Predictions of a pair of rows that differ by less than this share of their range are level.
 LEVEL = 1e-6
@@ -147,3 +149,121 @@ def drawn(data, seed, file, columns, title, n_curves=12, n_places=60):
     figure.tight_layout()
     figure.savefig(PICTURES / file, dpi=90)
     return {"terms": len(models["constrained"].support)}
+
+
+# Whether constrained models keep them, tried hard
+
+
+def made(seed, rows=1500, gaps=0.0, csr=False, categories=False, target="squared", dtype="float64"):
+    """Made rows whose target rises with columns 0 and 2, falls with 1, and, of a frame, rises with the grade."""
+    from scipy.sparse import csr_array
+
+    rng, n = np.random.default_rng(seed), few(rows)
+    X = np.column_stack([
+        rng.standard_normal(n), rng.lognormal(0, 1.5, n), rng.integers(0, 11, n), rng.uniform(-2, 2, n), rng.integers(0, 2, n),
+        rng.standard_normal(n),
+    ])  # fmt: skip
+    if csr:
+        X *= rng.random(X.shape) < 0.3
+    grade, city = rng.integers(0, 5, n), rng.integers(0, 6, n)
+    f = 2 * np.tanh(X[:, 0]) - np.log1p(X[:, 1]) + 0.2 * X[:, 2] * (1 + X[:, 4]) + np.cos(2 * X[:, 3] + X[:, 5])
+    f = f + (grade + 0.3 * city * np.sin(X[:, 5]) if categories else 0)
+    noise = rng.standard_normal(n)
+    y = {"squared": f + 0.5 * noise, "logistic": np.where(f + noise > np.median(f), 1, -1),
+         "poisson": rng.poisson(np.exp(0.5 * f - 0.5 * f.mean()))}[target]  # fmt: skip
+    X, monotone = np.where(rng.random(X.shape) < gaps, np.nan, X).astype(dtype), {0: 1, 1: -1, 2: 1}
+    if categories:
+        import pandas as pd
+
+        order, towns = ["poor", "fair", "good", "fine", "best"], list("abcdef")
+        X = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+        X["grade"], X["city"] = pd.Categorical.from_codes(grade, order), pd.Categorical.from_codes(city, towns)
+        monotone = {"x0": 1, "x1": -1, "x2": 1, "grade": order}
+    return type(csv("airfoil"))(X=csr_array(X) if csr else X, y=y, loss=target, monotone=monotone)
+
+
+def kept(data, through="", constrained=True, n_pairs=10_000, n_searches=200, n_steps=200, **options):
+    """Of a constrained model how many pairs fall, at random and after a search for the worst, and by how much of the range.
+
+    through : what predicts: the model, pruned ("prune 30"), or exported ("c -O2", "onnx float64")
+    """
+    model, what = fitted(data, **options | ({"monotone": data.monotone} if constrained else {})), through.split()
+    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    if what[:1] == ["prune"]:
+        model = srf.prune(model, data.X, max_terms=int(what[1]))
+    decide = elsewhere(model, through) if what[:1] in (["c"], ["onnx"]) else model.decision_function
+    if hasattr(data.X, "toarray"):
+        dense = decide
+        decide = lambda X: dense(type(data.X)(X))  # noqa: E731
+    table, orders = Cells(X, data.monotone), np.random.default_rng(0)
+    rows, column = table.draw(few(n_pairs), orders), orders.choice(table.bound, few(n_pairs))
+    rise = lambda rows, column, low, high: decide(table.at(rows, column, high)) - decide(table.at(rows, column, low))  # noqa: E731
+    low, high = table.pair(column, orders)
+    change = rise(rows, column, low, high)
+    rows, column, low, high = (each[:n_searches] for each in (rows, column, low, high))
+    worst = rise(rows, column, low, high)
+    for _ in range(few(n_steps, 10)):
+        tried, (a, b) = table.moved(rows, orders), table.pair(column, orders)
+        keep = orders.random(len(a)) < 0.5
+        a, b = np.where(keep, low, a), np.where(keep, high, b)
+        found = rise(tried, column, a, b)
+        better = found < worst
+        rows = np.where(better[:, None], tried, rows)
+        low, high, worst = np.where(better, a, low), np.where(better, b, high), np.where(better, found, worst)
+    span = np.ptp(decide(table.at(rows, column, low))) + np.ptp(decide(table.frame(table.draw(1000, orders))))
+    level = LEVEL * span
+    found = {"pairs": len(change), "wrong": int(np.sum(change < -level)), "worst": float(min(change.min(), worst.min()) / span)}
+    return found | {"searches": len(worst), "found": int(np.sum(worst < -level)), "terms": len(model.support)}
+
+
+class Cells:
+    """Rows as numbers, categories by their codes, of which cells are drawn anew."""
+
+    def __init__(self, X, monotone):
+        self.X, self.is_frame = X, hasattr(X, "columns")
+        self.names = list(X.columns) if self.is_frame else list(range(X.shape[1]))
+        self.values = np.column_stack([self._codes(name) for name in self.names]) if self.is_frame else X
+        self.bound = [self.names.index(name) for name in monotone]
+        self.sign = {self.names.index(name): 1 if isinstance(sign, list) else sign for name, sign in monotone.items()}
+
+    def _codes(self, name):
+        return self.X[name].cat.codes if self.X[name].dtype == "category" else self.X[name]
+
+    def draw(self, n, rng):
+        """Rows whose cells come each from some row, a tenth of the numbers far out."""
+        cells = np.column_stack([rng.choice(self.values[:, j], n) for j in range(self.values.shape[1])])
+        return self._far(cells, 0.1, rng)
+
+    def moved(self, rows, rng):
+        """The rows with some cells from elsewhere."""
+        return np.where(rng.random(rows.shape) < 0.3, self.draw(len(rows), rng), rows)
+
+    def pair(self, column, rng):
+        """Two cells of these columns, the one that must give the smaller prediction first."""
+        cells = [self.draw(len(column), rng)[np.arange(len(column)), column] for _ in range(2)]
+        cells = [np.where(np.isnan(each), 0.0, each) for each in cells]
+        falls = np.array([self.sign[j] < 0 for j in column.tolist()])
+        low, high = np.minimum(*cells), np.maximum(*cells)
+        return np.where(falls, high, low), np.where(falls, low, high)
+
+    def at(self, rows, column, cells):
+        """What predicts takes: the rows with these cells."""
+        rows = rows.copy()
+        rows[np.arange(len(rows)), column] = cells
+        return self.frame(rows)
+
+    def frame(self, rows):
+        """The rows as the model's user has them."""
+        if not self.is_frame:
+            return rows.astype(self.values.dtype)
+        import pandas as pd
+
+        frame = pd.DataFrame(rows, columns=self.names)
+        for name in self.X.columns[self.X.dtypes == "category"]:
+            frame[name] = pd.Categorical.from_codes(frame[name].astype(int), dtype=self.X[name].dtype)
+        return frame
+
+    def _far(self, cells, share, rng):
+        is_number = np.array([not self.is_frame or self.X[name].dtype != "category" for name in self.names])
+        away = cells + 5 * np.abs(cells) * rng.standard_normal(cells.shape)
+        return np.where((rng.random(cells.shape) < share) & is_number, away, cells)
