@@ -13,6 +13,8 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
 import sparserf as srf
+from sparserf.algorithms.prune import best_terms
+from sparserf.algorithms.sparse_rf import shared
 from sparserf.features import FeatureSet
 from sparserf.losses import LOSSES, Huber
 
@@ -108,8 +110,8 @@ def test_the_largest_penalty_of_a_path_is_that_of_usable_slopes():
     slopes = phi_oracle(features, X).T @ (y.mean() - y) / N
     assert slopes.max() > -slopes.min() > 0
     least = -slopes.min()
-    none, one = srf.sparse_rf_path(X, y, features=features, exact=True, alphas=[1.001 * least, 0.999 * least])
-    assert (len(none.coef), len(one.coef)) == (0, 1)
+    none, one = srf.sparse_rf_path(X, y, features=features, exact=True, alphas=[1.001 * least, 0.95 * least])
+    assert len(none.coef) == 0 < len(one.coef)
     path = srf.sparse_rf_path(X, y, features=features, exact=True, n_alphas=3)
     assert path[0].info.alpha == pytest.approx(least, rel=1e-9)
 
@@ -161,6 +163,28 @@ def test_pruned_models_keep_signs(n_outputs, how):
             np.testing.assert_allclose(coef, fit.x, atol=1e-5 * abs(coef).max())
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_terms_are_taken_until_coefficients_of_their_sign_suffice(seed):
+    """The target is a sum of nonnegative multiples of collinear features, so that many orders of terms need negative ones."""
+    rng = np.random.default_rng(seed)
+    phi = rng.standard_normal((80, 1)) + rng.standard_normal((80, 25))
+    signs, w = rng.random(25) < 0.8, rng.exponential(size=(1, 25))
+    G = phi.T @ phi / 80
+    c, variance, least = w @ G, float((w @ G @ w.T).item()), 1e-9 * G.diagonal()
+    before = 0
+    for share in (0.1, 1e-2, 1e-3, 1e-5):
+        S, coef = best_terms(G, c, variance, 25, share * variance, least, signs)
+        step = w[0].copy()
+        step[S] -= coef[0]
+        assert (coef[:, signs[S]] >= 0).all() and coef.any(axis=0).all() and before <= len(S) <= 25
+        assert step @ G @ step <= share * variance * (1 + 1e-9)
+        before = len(S)
+    positive = np.where(signs & (c[0] <= 0), 0, c[0] ** 2 / G.diagonal()).argmax()
+    assert best_terms(G, c, variance, 1, 0.0, least, signs)[0].tolist() == [positive]
+    opposite = np.where(signs & (c[0] >= 0), 0, c[0] ** 2 / G.diagonal()).argmax()
+    assert best_terms(G, -c, variance, 1, 0.0, least, signs)[0].tolist() == [opposite]
+
+
 @ignore_convergence
 @pytest.mark.parametrize("backtracking", [True, False])
 @pytest.mark.parametrize("start", ["greedy", "zero"])
@@ -176,6 +200,25 @@ def test_harfe_keeps_signs_and_its_objective_never_rises(name, selection, start,
     assert (model.coef < 0).any() == (selection == "magnitude")
     assert np.diff(model.info.objective).max(initial=0) <= 1e-10
     assert model.info.dual_gap >= 0
+
+
+@pytest.mark.parametrize("backtracking", [True, False])
+def test_harfe_drops_what_ridge_regression_makes_negative(backtracking):
+    """Both inputs are correlated with y, and together the second is to be subtracted."""
+    x = RNG.standard_normal(N)
+    Z = np.column_stack([x, x + 0.3 * RNG.standard_normal(N)])
+    features = FeatureSet([replace(block, nonnegative=True) for block in srf.Linear().draw(None, 2).blocks], 2)
+    model = srf.harfe(Z, 2 * Z[:, 0] - Z[:, 1], features=features, n_nonzero_coefs=2, tol=0.0, backtracking=backtracking)
+    assert (model.support.tolist(), model.info.converged) == ([0], True)
+    assert model.coef > 0
+    assert model.info.n_iter < 50
+
+
+def test_harfe_counts_only_entries_of_the_right_sign():
+    """The first feature, which could only be subtracted, takes no place."""
+    features = FeatureSet([replace(block, nonnegative=True) for block in srf.Linear().draw(None, D).blocks], D)
+    model = srf.harfe(X, -5 * X[:, 0] + X[:, 1] + 0.5 * X[:, 2], features=features, n_nonzero_coefs=1, start="zero", tol=0.0)
+    assert model.support.tolist() == [1]
 
 
 def test_harfe_ends_where_no_term_of_the_right_sign_helps():
@@ -227,7 +270,11 @@ def test_methods_that_may_give_any_sign_refuse_such_features():
     assert (one.coef[:, one.features.nonnegative] >= 0).all()
 
 
-def test_classes_do_not_share_terms_of_one_sign():
-    labels = np.digitize(F, [-0.5, 0.5])
+def test_classes_do_not_share_terms_of_one_sign(monkeypatch):
+    labels, made, SharedFit = np.digitize(F, [-0.5, 0.5]), [], shared.SharedFit
+    monkeypatch.setattr(shared, "SharedFit", lambda *arguments: made.append(1) or SharedFit(*arguments))
+    srf.sparse_rf(X, labels, features=neurons(60, False), loss="logistic", rng=0)
+    assert made.pop()
+    made.clear()
     model = srf.sparse_rf(X, labels, features=MIXED, loss="logistic", rng=0)
-    assert (model.coef[:, model.features.nonnegative] >= 0).all()
+    assert (model.coef[:, model.features.nonnegative] >= 0).all() and not made
