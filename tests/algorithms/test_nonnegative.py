@@ -134,6 +134,12 @@ def test_start_keeps_signs(how):
     check_signs(srf.sparse_rf(X, y + X[:, 3], start=one, rng=0, **how))
 
 
+def test_a_start_of_wrong_signs_is_refused():
+    one = srf.sparse_rf(X, TARGETS["squared"], features=neurons(30, True), alpha=0.02)
+    with pytest.raises(ValueError, match=f"start must have coefficients of at least 0 .* got {len(one.coef)} below"):
+        srf.sparse_rf(X, TARGETS["squared"], start=replace(one, coef=-one.coef))
+
+
 def test_the_mean_of_a_search_keeps_flags_and_signs():
     model = srf.sparse_rf(X, TARGETS["squared"], features=MIXED, n_models=3, rng=0)
     check_signs(model)
@@ -208,10 +214,13 @@ def test_harfe_drops_what_ridge_regression_makes_negative(backtracking):
     x = RNG.standard_normal(N)
     Z = np.column_stack([x, x + 0.3 * RNG.standard_normal(N)])
     features = FeatureSet([replace(block, nonnegative=True) for block in srf.Linear().draw(None, 2).blocks], 2)
-    model = srf.harfe(Z, 2 * Z[:, 0] - Z[:, 1], features=features, n_nonzero_coefs=2, tol=0.0, backtracking=backtracking)
+    how = {"features": features, "n_nonzero_coefs": 2, "tol": 0.0, "backtracking": backtracking}
+    model = srf.harfe(Z, 2 * Z[:, 0] - Z[:, 1], **how)
     assert (model.support.tolist(), model.info.converged) == ([0], True)
     assert model.coef > 0
-    assert model.info.n_iter < 50
+    with pytest.warns(srf.ConvergenceWarning):  # the first step is on both
+        first = srf.harfe(Z, 2 * Z[:, 0] - Z[:, 1], start="zero", max_iter=1, **how)
+    assert first.support.tolist() == [0]
 
 
 def test_harfe_counts_only_entries_of_the_right_sign():
