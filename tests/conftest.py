@@ -156,10 +156,11 @@ def r2(model, X, y):
     return 1 - np.mean((model.predict(X) - y) ** 2) / np.var(y)
 
 
-def l1_oracle(value_and_slopes, phi, alpha, b=0.0, fit_intercept=True):
+def l1_oracle(value_and_slopes, phi, alpha, b=0.0, fit_intercept=True, nonnegative=None):
     """Minimize L(phi w + b) + alpha |w|_1 by L-BFGS-B, from w = 0 and b, over the positive and negative parts of w.
 
     value_and_slopes : function of the margins z that returns L(z) and its derivative in each margin
+    nonnegative : a mask of the entries of w that have no negative part
     """
     k = phi.shape[1]
 
@@ -168,7 +169,8 @@ def l1_oracle(value_and_slopes, phi, alpha, b=0.0, fit_intercept=True):
         g = phi.T @ v
         return value + alpha * x[:-1].sum(), np.concatenate([g + alpha, alpha - g, [v.sum() * fit_intercept]])
 
-    bounds = [(0, None)] * (2 * k) + [(None, None)]
+    no_negative = np.zeros(k, bool) if nonnegative is None else nonnegative
+    bounds = [(0, None)] * k + [(0, 0 if no else None) for no in no_negative] + [(None, None)]
     start = np.concatenate([np.zeros(2 * k), [b]])
     options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
     return minimize(value_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)

@@ -185,7 +185,6 @@ class L0Fit:
                 found, tried = self.solve_on(S), S  # ridge regression on S
                 if not self._backtracking:
                     found = self._evaluated(found)
-                    self._seen.add(S.tobytes())
                     break
                 # A pass over the rows decides. None is made where the predicted objective is too high for its error to matter.
                 here, error = self.iterate, PREDICTED * self.constant.objective if found.f is None else 0.0

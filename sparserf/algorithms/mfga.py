@@ -218,7 +218,7 @@ def mfga(
     ValueError, TypeError
         As `sparse_rf`. Also: n_nonzero_coefs is larger than the number of features; nu is not positive, has not one number for
         each map, or is given beside a FeatureSet; normalize and best_phase are both True; best_phase is asked for with
-        loss="multinomial" and more than two classes.
+        loss="multinomial" and more than two classes; features ask for coefficients of at least 0.
 
     Warns
     -----

@@ -143,6 +143,8 @@ def prune(
     the time and memory of pruning that number of terms. `readable` takes up to eight times the time of pruning the terms that
     stay.
 
+    Coefficients that must be at least 0 stay so: those of all terms taken are then the best of these signs.
+
     References
     ----------
     S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system

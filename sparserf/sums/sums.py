@@ -115,7 +115,8 @@ class Sums:
         ------
         ValueError, TypeError
             If an argument is out of its range or of another type: NaN or infinity, shapes that do not match, an empty
-            FeatureSet, weights that are all zero, values whose squares overflow.
+            FeatureSet, features that ask for coefficients of at least 0, weights that are all zero, values whose squares
+            overflow.
 
         Notes
         -----

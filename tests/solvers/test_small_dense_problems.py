@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparserf.rows import as_rows
 from sparserf.solvers.cholesky import (
@@ -17,7 +19,10 @@ from sparserf.solvers.cholesky import (
 from sparserf.solvers.effort import Effort, work_of_pass
 from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
 from sparserf.solvers.l1_quadratic import interior_point, minimize, newton_step
+from sparserf.solvers.nonnegative import nonnegative_minimum
 from sparserf.solvers.problem import backtrack
+
+from ..conftest import examples
 
 # The line search
 
@@ -148,26 +153,30 @@ def value(H, g, w, alpha, x):
     return (x - w) @ (g + H @ (x - w) / 2) + alpha * np.abs(x).sum()
 
 
-def least(H, g, w, alpha):
+def least(H, g, w, alpha, nonnegative):
     """Minimize over x by trying all signs: for each, the stationary point if it has these signs."""
     best = np.zeros(len(w))
     for signs in itertools.product((-1, 0, 1), repeat=len(w)):
         A, x = np.flatnonzero(signs), np.zeros(len(w))
         s = np.array(signs, float)
         x[A] = np.linalg.solve(H[np.ix_(A, A)], (H @ w - g - alpha * s)[A]) if len(A) else []
-        if (x * s >= 0).all() and value(H, g, w, alpha, x) < value(H, g, w, alpha, best):
+        if (x * s >= 0).all() and (x[nonnegative] >= 0).all() and value(H, g, w, alpha, x) < value(H, g, w, alpha, best):
             best = x
     return best
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("solve", [minimize, lambda *problem: interior_point(*problem, Effort(np.inf))])
-def test_the_l1_minimum_is_that_over_all_signs(seed, solve):
+@pytest.mark.parametrize("solve", [minimize, lambda *problem, **mask: interior_point(*problem, Effort(np.inf), **mask)])
+@pytest.mark.parametrize("nonnegative", [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]])
+def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(6, 4)) @ np.diag([1, 1, 3, 0.1])
     H, g, w, alpha = A.T @ A, 3 * rng.normal(size=4), rng.normal(size=4) * (seed % 3), 0.7
-    best = least(H, g, w, alpha)
-    np.testing.assert_allclose(solve(H, g, w, alpha, 1e-11), best, atol=1e-8)
+    nonnegative = np.array(nonnegative, bool)
+    w = np.where(nonnegative, abs(w), w)
+    x, best = solve(H, g, w, alpha, 1e-11, nonnegative=nonnegative), least(H, g, w, alpha, nonnegative)
+    np.testing.assert_allclose(x, best, atol=1e-8)
+    assert (x[nonnegative] >= 0).all()
 
 
 def test_the_interior_point_without_curvature_returns_its_start():
@@ -217,6 +226,48 @@ def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
         if min(ends) < value(H, g, w, alpha, w):
             assert value(H, g, w, alpha, x) == pytest.approx(min(ends), rel=1e-9)
         assert not np.array_equal(x, w)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("alpha", [0.3, 1e-12])
+def test_a_newton_step_makes_no_coefficient_negative_that_must_not_be(seed, alpha):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(12, 6))
+    H, g, w, nonnegative = A.T @ A, 10 * rng.normal(size=6), abs(rng.normal(size=6)), np.arange(6) % 2 == 0
+    x = w.copy()
+    newton_step(H, x, g.copy(), alpha, nonnegative)
+    assert (x[nonnegative] >= 0).all()
+    assert value(H, g, w, alpha, x) < value(H, g, w, alpha, w)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_nonnegative_minimum_is_that_over_all_supports(seed):
+    rng = np.random.default_rng(seed)
+    A, c, nonnegative = rng.normal(size=(8, 5)), rng.normal(size=5), rng.random(5) < [0.5, 1.0][seed % 2]
+    G, best = A.T @ A, np.inf
+    for used in itertools.product([False, True], repeat=5):
+        S, w = np.flatnonzero(used), np.zeros(5)
+        w[S] = np.linalg.solve(G[np.ix_(S, S)], c[S]) if len(S) else []
+        if (w[nonnegative] >= 0).all():
+            best = min(best, 0.5 * w @ G @ w - c @ w)
+    w = nonnegative_minimum(G, c, nonnegative)
+    assert (w[nonnegative] >= 0).all()
+    assert 0.5 * w @ G @ w - c @ w == pytest.approx(best, abs=1e-11)
+
+
+@examples(60)
+@given(st.integers(0, 10**6), st.integers(1, 60), st.sampled_from([0.3, 0.7, 1.0]), st.sampled_from([1.0, 1e-3]))
+def test_the_nonnegative_minimum_is_optimal(seed, k, share, spread):
+    """At collinear columns, too, where many exchanges are needed, until the rounding of G."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(k + 10, 1)) + spread * rng.normal(size=(k + 10, k))
+    y, nonnegative = rng.normal(size=len(A)), rng.random(k) < share
+    G, c = A.T @ A, A.T @ y
+    w = nonnegative_minimum(G, c, nonnegative)
+    slope, rounding = G @ w - c, 1e-8 * (abs(G) @ abs(w) + abs(c)).max()
+    assert (w[nonnegative] >= 0).all()
+    assert (slope[nonnegative & (w == 0)] >= -rounding).all()
+    assert (abs(slope[~nonnegative | (w != 0)]) <= rounding).all()
 
 
 # Conjugate gradients

@@ -27,6 +27,9 @@ def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
     """Return `start` as a model, checked as far as X and y need not be known."""
     if not isinstance(start, SparseModel):
         raise TypeError(f"start must be a SparseModel or None, got {type(start).__name__}")
+    negative = np.atleast_2d(start.coef)[:, start.features.nonnegative] < 0
+    if negative.any():
+        raise ValueError(f"start must have coefficients of at least 0 where features ask for it, got {negative.sum()} below")
     if alpha is None:
         if not (isinstance(features, str) and features == "auto"):
             raise ValueError("features must be left out where start is given and alpha is None: the terms are those of start")
