@@ -66,12 +66,16 @@ class BaseDistribution(ABC):
 
     inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry for each
     units : the unit of the entry of w at each input
+    sample : some rows, (n, len(inputs))
     max_order : the most inputs that a feature may have, the number of nonzeros of w; None: all
-    constraints : what features may see of these inputs, or None. Features that see an input that is bound are of the `shapes`
+    constraints : what features may see of these inputs, or None
+    activation, scale : what features are that see no input that is bound
+    shapes : what features are that see one, each as often as the others
     """
 
     inputs: np.ndarray = field(repr=False)
     units: np.ndarray = field(repr=False)
+    sample: np.ndarray = field(repr=False)
     max_order: int | None = field(default=None, kw_only=True)
     constraints: InputConstraints | None = field(default=None, kw_only=True, repr=False)
 
@@ -222,15 +226,13 @@ class RandomCosines(BaseDistribution):
     Gaussian kernel whose width is c times the median distance between the rows x / s.
 
     units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
-    sample : some rows, (n, len(inputs)), in the middle of which the neurons of the `shapes` are
     """
-
-    sample: np.ndarray = field(repr=False)
 
     activation: ClassVar[str] = "cos"
     scale: ClassVar[float] = float(np.sqrt(2))
     is_periodic: ClassVar[bool] = True
-    shapes: ClassVar[tuple[Shape, ...]] = Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0)
+    # Half are tanh, which told most on the tables that were measured.
+    shapes: ClassVar[tuple[Shape, ...]] = Shape("tanh", 1.0), Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0)
 
     @classmethod
     def from_rows(
@@ -281,10 +283,7 @@ class RandomSteps(BaseDistribution):
     some of them are 1 together; of others, it is a half space.
 
     units : 1 / half the range of each input
-    sample : some rows, (n, len(inputs))
     """
-
-    sample: np.ndarray = field(repr=False)
 
     activation: ClassVar[str] = "sign"
     scale: ClassVar[float] = 1.0

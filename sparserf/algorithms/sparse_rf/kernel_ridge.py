@@ -4,7 +4,8 @@ With K_ij = exp(-sum_l m_l |x_il - x_jl|), the Laplacian kernel with a weight m_
 
     (1/n) sum_i s_i L(z_i, y_i) + (alpha/2) c'K c,    z = a + K c + b,
 
-where a is zero, or the margins of the best other candidate: bumps then tell what that leaves.
+where a is zero, or the margins of the best other candidate: bumps then tell what that leaves. Where the model must rise or fall
+in some inputs, bumps do not see these.
 
 A loss whose curvature is at most kappa (`Loss.smoothness`) lies below the parabola of that curvature that touches it at z. The
 minimum of these parabolas solves, for t = z - L'(z) / kappa and ridge = n alpha / kappa,
@@ -102,7 +103,9 @@ class KernelRidge:
             bases.append((name, best.margins))
         fitted = np.flatnonzero(task.weight)
         trial = partial(Trial, sample, X, self.options.fit_intercept, effort)
-        choice = start.choice if start else learned_weights(trial(some_of(fitted, FEW_ROWS), bases[0][1]))
+        # Bumps that do not see all inputs are to tell what is left of the best other candidate.
+        first = bases[:1] if task.constraints is None else bases
+        choice = start.choice if start else learned_weights(trial(some_of(fitted, FEW_ROWS), *(a for _, a in first)))
         on_all = trial(fitted, *(margins for _, margins in bases))
         best = on_all.fit(choice)
         if start is None or sample.share > MORE_ROWS * start.share:
@@ -345,7 +348,9 @@ class Trial:
 def learned_weights(trial: Trial) -> KernelChoice:
     """Return the kernel and the ridge that are best on few rows."""
     inputs, scale = inputs_that_vary(trial.task.rows, trial.task.weight, trial.task.stage)
-    inputs, weights = (inputs, 1 / scale[0]) if len(inputs) else (np.zeros(1, np.intp), np.ones(1))
+    free = free_inputs(trial.task)
+    inputs, scale = inputs[free[inputs]], scale[:, free[inputs]]
+    inputs, weights = (inputs, 1 / scale[0]) if len(inputs) else (np.flatnonzero(free)[:1], np.ones(1))
     best = trial.at_best_ridge(trial.fit(trial.in_unit(KernelChoice(inputs, weights), weights)))
     for _ in range(MOST_LEARNED):
         new = trial.at_best_ridge(trial.fit(trial.in_unit(best.choice, trial.derivatives(best))))
@@ -356,6 +361,14 @@ def learned_weights(trial: Trial) -> KernelChoice:
         new = trial.at_best_ridge(trial.fit(replace(best.choice, weights=size * best.choice.weights)))
         best = min(best, new, key=lambda each: each.loss)
     return best.choice
+
+
+def free_inputs(task: Task) -> np.ndarray:
+    """Return a mask of the inputs that bumps may see: those in which the model need not rise, fall, or be convex or concave."""
+    constraints = task.input_constraints
+    if constraints is None:
+        return np.ones(len(task.stage) if task.stage is not None else task.raw.n_features_in, bool)
+    return ~(constraints.is_bound | constraints.is_barred)
 
 
 # The point and the fit
