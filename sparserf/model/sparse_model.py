@@ -18,7 +18,7 @@ from .outputs import describe_limits
 from .ranges import Ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
     from onnx import ModelProto
@@ -173,7 +173,7 @@ class SparseModel(BaseModel):
     link: Literal["identity", "log", "softmax"] = "identity"
     lower: float | None = None
     upper: float | None = None
-    ranges: Mapping[int, tuple[float, float]] = field(default_factory=Ranges.of_nothing)
+    ranges: Ranges = field(default_factory=Ranges.of_nothing)
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"

@@ -474,8 +474,10 @@ def slices(n: int, size: int) -> list[slice]:
 
 def _extremes(x):
     """Return `Block.extremes` of an ndarray; rows in C order are laid side by side, since NumPy compares long lines best."""
-    n, d = x.shape
-    lines = FEWEST_ROWS if n % FEWEST_ROWS == 0 and x.flags.c_contiguous else 1
+    (n, d), lines = x.shape, FEWEST_ROWS if x.flags.c_contiguous else 1
+    if n > lines and n % lines:
+        return wider_extremes(_extremes(x[: -(n % lines)]), _extremes(x[-(n % lines) :]))
+    lines = lines if n % lines == 0 else 1
     answers = []
     for compare, start in ((np.fmin, np.inf), (np.fmax, -np.inf)):
         of_lines = compare.reduce(x.reshape(n // lines, lines * d), axis=0, initial=start)

@@ -139,7 +139,7 @@ def test_parameters_are_those_of_the_function(name):
         left_out = "X", "y", "sample_weight", "offset", "groups", "rng", "workers"
         expected = {name for name in function if name not in left_out}
         expected |= {"random_state", "n_jobs"}
-        expected -= set() if Kind is type(CLASSIFIERS[name]) else {"class_weight"}
+        expected -= {"lower", "upper"} if Kind is type(CLASSIFIERS[name]) else {"class_weight"}
         assert set(own) == expected
         for parameter in own.values():
             assert parameter.kind is parameter.KEYWORD_ONLY

@@ -304,6 +304,13 @@ def sparse_rf(
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
 
+    No prediction leaves limits that are known of y, wherever the row is:
+
+    >>> share = srf.sparse_rf(X, np.clip(y, 0, 1), features="gaussian", alpha=0.003, lower=0, upper=1, n_components=500, rng=0)
+    >>> far = share.predict(5 * X)
+    >>> bool(far.min() >= 0), bool(far.max() <= 1), share.ranges == {j: (X[:, j].min(), X[:, j].max()) for j in range(2)}
+    (True, True, True)
+
     Started from a model of a larger penalty, the optimum is the same:
 
     >>> kernel = {"features": "gaussian", "gamma": 1.0, "scale": None, "n_components": 2000, "tol": 1e-6, "exact": True}
