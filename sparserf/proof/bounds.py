@@ -15,7 +15,7 @@ from ..model.box import Box, read_box
 from ..model.outputs import function_names, of_output
 from ..model.terms import Term, columns_of_encodings, terms_of
 from .relaxations import TermSum
-from .search import STARTS, Search
+from .search import Search
 from .space import Space
 
 if TYPE_CHECKING:
@@ -157,11 +157,10 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
     with single_threaded_blas(), limits_time(deadline):
         parts, constant = parts_of(one, box)
         searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
-        starts = [part.space.random(np.random.default_rng(0), STARTS) for part in parts]
-        jobs = [(search, Z) for pair, Z in zip(searches, starts, strict=True) for search in pair]
-        for k, (search, Z) in enumerate(jobs):
-            with limits_time(share_of_time(deadline, 0.3 / (len(jobs) - k))):
-                search.climb(Z)
+        every = [search for pair in searches for search in pair]
+        for k, search in enumerate(every):
+            with limits_time(share_of_time(deadline, 0.3 / (len(every) - k))):
+                search.climb()
         ranges = np.array([top.best + bottom.best for top, bottom in searches])
         upper, n_boxes = np.zeros((2, len(parts))), 0
         # The parts of the smallest range first: their searches are short, and leave time.
@@ -193,7 +192,8 @@ def _evaluate(parts, searches, side):
     for part, search in zip(parts, searches, strict=True):
         space, rng = part.space, np.random.default_rng(0)
         width = np.where(space.is_table, 0.0, space.high - space.low)
-        near = [search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in NEARBY_SHARES]
+        shares = NEARBY_SHARES if part.total.has_steps else ()
+        near = [search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in shares]
         Z = space.tied(np.clip(np.concatenate([search.z[None], *near]), space.low, space.high))
         U = space.inputs(Z)
         f = part.least_at(U) if side == 0 else -part.largest_at(U)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 EPS = float(np.finfo(np.float64).eps)
 # The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.
 IN_CACHE = 8_192
+# The number of values of terms that are made at a time.
+IN_MEMORY = 2**20
 # The rounding of a comparison of numbers of size 1.
 NEAR = 1e-12
 
@@ -51,7 +53,14 @@ class Relaxation(NamedTuple):
 
 
 class Group(ABC):
-    """Terms of one kind, as functions of n_inputs inputs u."""
+    """Terms of one kind, as functions of n_inputs inputs u.
+
+    work : about the time of a box, in that of a neuron
+    has_steps : whether the terms jump somewhere
+    """
+
+    work: int
+    has_steps: bool = False
 
     @abstractmethod
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -91,6 +100,7 @@ class Neurons(Group):
     def __init__(self, activation: str, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray, largest: np.ndarray):
         """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t is bounded."""
         self._activation, self._coef, self._weights, self._offset = activation, coef, weights, offset
+        self.work, self.has_steps = len(coef), activation == "sign"
         self._absolute = np.abs(weights)
         self._up, self._down = coef[:, None] * np.maximum(weights, 0), coef[:, None] * np.minimum(weights, 0)
         # Of t, which has a multiple of pi in its offset.
@@ -248,6 +258,7 @@ class Bumps(Group):
 
     def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray):
         self._coef, self._weights, self._centers = coef, weights, centers
+        self.work = 2 * weights.size
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs, c = *mid.shape, self._coef
@@ -315,6 +326,7 @@ class Products(Group):
 
     def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray):
         self._coef, self._powers, self._gamma = coef, powers, gamma
+        self.work = 2 * powers.size
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs = mid.shape
@@ -402,6 +414,8 @@ class TermSum:
             group = {"product": Products, "bump": Bumps}.get(kind)
             self.groups.append(Neurons(kind, *arrays, largest) if group is None else group(*arrays))
         size = np.abs(self.linear) @ largest + sum(group.size(largest) for group in self.groups)
+        self.work: int = n + sum(group.work for group in self.groups)
+        self.has_steps: bool = any(group.has_steps for group in self.groups)
         # A bound of the rounding of values and of tops, sums of n_terms + n numbers of functions that are right to a few ulps.
         self.rounding: float = 4 * EPS * (self.n_terms + n + 32) * size
         steepness = np.abs(self.linear) + sum((group.steepness() for group in self.groups), np.zeros(n))
@@ -412,8 +426,7 @@ class TermSum:
         shape = mid.shape
         slope, low, high = (np.broadcast_to(self.linear, shape).copy() for _ in range(3))
         sums = Relaxation(mid @ self.linear, slope, low, high, np.zeros(shape))
-        step = max(1, IN_CACHE // max(self.n_terms, 1))
-        for some in (slice(start, start + step) for start in range(0, len(mid), step)):
+        for some in self._slices(len(mid), IN_CACHE):
             for group in self.groups:
                 for total, part in zip(sums, group.relax(mid[some], rad[some]), strict=True):
                     total[some] += part
@@ -421,7 +434,15 @@ class TermSum:
 
     def values(self, U: np.ndarray) -> np.ndarray:
         """Return the sum at points."""
-        return U @ self.linear + sum(group.values(U) for group in self.groups)
+        f = U @ self.linear
+        for some in self._slices(len(U), IN_MEMORY):
+            f[some] += sum(group.values(U[some]) for group in self.groups)
+        return f
+
+    def _slices(self, n, most):
+        """Cut n rows into slices of at most so many pairs of a row and a term."""
+        step = max(1, most // max(self.n_terms, 1))
+        return (slice(start, start + step) for start in range(0, n, step))
 
     def rises(self, inputs: np.ndarray) -> bool:
         """Return whether every term rises with some inputs, by its weights alone."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .relaxations import Relaxation, TermSum
     from .space import Geometry, Space
 
-# About the number of pairs of a box and a term that are looked at together, and the least and the most boxes.
-AT_ONCE, FEWEST, MOST = 300_000, 16, 2_048
+# About the number of pairs of a box and a neuron that are looked at together, and the least and the most boxes.
+AT_ONCE, FEWEST, MOST = 300_000, 8, 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
 # The local search: its starts, its steps, its best points of which all levels of categories are tried, and the share of the box
@@ -72,9 +72,10 @@ class Search:
         """Return the sum at points of the box."""
         return self._total.values(self._space.inputs(Z))
 
-    def climb(self, Z: np.ndarray, n_steps: int = STEPS) -> None:
-        """Keep the best point that gradient steps reach from some points, and other levels of categories."""
+    def climb(self, n_steps: int = STEPS) -> None:
+        """Keep the best point that gradient steps reach from random points, and other levels of categories."""
         space, width = self._space, self._space.high - self._space.low
+        Z = space.random(np.random.default_rng(0), min(STARTS, 8 * size_of_batch(self._total)))
         f, step = self.values(Z), np.full(len(Z), FIRST_STEP)
         for k in range(n_steps):
             slope = self._gradients(Z) * width
@@ -120,7 +121,7 @@ class Search:
     def maximize(self, goal: float, tol: float) -> Maximum:
         """Bound the largest value until it is within tol of the best, or at most `goal`, or the time is over."""
         space, total = self._space, self._total
-        size = int(np.clip(AT_ONCE // max(total.n_terms, 1), FEWEST, MOST))
+        size = size_of_batch(total)
         done = -np.inf  # the largest bound of what was cut off
         boxes = self._bound(space.low[None].copy(), space.high[None].copy())
         while True:
@@ -195,6 +196,11 @@ class Search:
         rises = (least >= 0) & self._number
         falls = (most <= 0) & self._number & ~rises
         return np.where(rises, high, low), np.where(falls, low, high)
+
+
+def size_of_batch(total: TermSum) -> int:
+    """Return how many boxes to look at together."""
+    return int(np.clip(AT_ONCE // total.work, FEWEST, MOST))
 
 
 def derivatives(
