@@ -127,8 +127,8 @@ def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[l
             single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):
-            of_term = replace(model, coef=model.coef[[term.position]], intercept=0.0, features=model.features.take([term.position]))
-            constant += float(decision_values(of_term, np.zeros((1, model.n_features_in)))[0, 0])
+            feature = replace(model, coef=np.array([coef]), intercept=0.0, features=model.features.take([term.position]))
+            constant += float(decision_values(feature, np.zeros((1, model.n_features_in)))[0, 0])
         elif coef != 0 and term.gain != 0:
             single.append((term, coef))
     group = {}  # {column: the columns that it is with}
@@ -162,13 +162,15 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
             with limits_time(share_of_time(deadline, 0.3 / (len(every) - k))):
                 search.climb()
         ranges = np.array([top.best + bottom.best for top, bottom in searches])
-        upper, n_boxes = np.zeros((2, len(parts))), 0
-        # The parts of the smallest range first: their searches are short, and leave time.
-        order = [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)]
-        for done, (k, side) in enumerate(order):
-            with limits_time(share_of_time(deadline, 1 / (len(order) - done))):
-                found = searches[k][side].maximize(-np.inf, tol * max(ranges[k], 0.0))
-                upper[side, k], n_boxes = found.upper, n_boxes + found.n_boxes
+        # The parts of the smallest range first: their searches are short, and leave time; those that end at their share go on.
+        order, found = [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)], {}
+        for last in (False, True):
+            left = [job for job in order if not last or found[job].is_open]
+            for n, (k, side) in enumerate(left):
+                with limits_time(share_of_time(deadline, 1 / (len(left) - n))):
+                    found[k, side] = searches[k][side].maximize(tol * max(ranges[k], 0.0))
+        upper = np.array([[found[k, side].upper for k in range(len(parts))] for side in (0, 1)])
+        n_boxes = sum(each.n_boxes for each in found.values())
         ends = [_evaluate(parts, [pair[side] for pair in searches], side) for side in (0, 1)]
     slop = 1e-15 * (abs(constant) + np.abs(upper).sum()) * (len(parts) + 2)
     largest = Interval(constant + ends[0][0] - slop, constant + upper[0].sum() + slop)
@@ -184,7 +186,7 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
 
 
 def _evaluate(parts, searches, side):
-    """Return (a bound of the sum at the best points that holds for all rounding, these points): side 0 from below, 1 from above.
+    """Return (a bound of the sum at the best points that counts all rounding, these points): side 0 from below, 1 from above.
 
     Where a best point lies on a step, a point nearby may be better: the step has its other value there.
     """

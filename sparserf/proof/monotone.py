@@ -54,7 +54,7 @@ class Monotonicity:
     sign : 1, -1 or None
         The sign that was asked for or, where that was None, the one that was proved or may be; None where there is none.
     pairs : tuple of Pair
-        Two rows between which f moves against the sign; where no sign was asked for, two pairs, between which f falls and rises.
+        Two rows between which f moves against the sign; where no sign was asked for, one where f falls and one where it rises.
     open_share : float
         The share of the box on which nothing is proved, in the coordinates of the proof (of numbers, the encodings).
     n_boxes : int

@@ -23,7 +23,7 @@ import numpy as np
 from ..features import FeatureSet, NeuronBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..model.terms import Term
 
@@ -354,7 +354,8 @@ class Products(Group):
     def _factor(self, v, u):
         """Return u^p exp(-gamma u^2) of each term, without overflow."""
         p = self._powers[:, v]
-        return np.where(p > 0, u * np.exp(-self._gamma * u / np.maximum(p, 1) * u), np.exp(-self._gamma * u * u)) ** np.maximum(p, 1)
+        share = np.maximum(p, 1)
+        return (np.where(p > 0, u, 1.0) * np.exp(-self._gamma * u / share * u)) ** share
 
     def values(self, U: np.ndarray) -> np.ndarray:
         return np.prod([self._factor(v, U[:, v, None]) for v in range(U.shape[1])], axis=0) @ self._coef
@@ -371,7 +372,8 @@ class Products(Group):
 
     def size(self, largest: np.ndarray) -> float:
         peaks = (np.maximum(self._powers, 1) / (2 * np.e * self._gamma[:, None])) ** (self._powers / 2)
-        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * (1 + self._powers.sum(axis=1) + self._gamma * (largest**2).sum())))
+        roundings = 1 + self._powers.sum(axis=1) + self._gamma * (largest**2).sum()
+        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * roundings))
 
     def steepness(self) -> np.ndarray:  # derivatives are not bounded
         return np.zeros(self._powers.shape[1])
