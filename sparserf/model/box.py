@@ -60,7 +60,9 @@ def read_box(model: SparseModel, box: BoxLike | None) -> Box:
         elif j in model.ranges:
             low[j], high[j] = model.ranges[j]
     known = {*parts, *model.ranges, *codes}
-    unknown = sorted({j for term in terms_of(model.features) for j in term.columns.tolist()} - known)
+    unknown = []
+    if len(known) < len(names):
+        unknown = sorted({j for term in terms_of(model.features) for j in term.columns.tolist()} - known)
     if unknown:
         listed = ", ".join(repr(names[j]) for j in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
         raise ValueError(f"box must have an interval for columns whose range in training the model does not know: {listed}")

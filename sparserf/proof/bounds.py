@@ -15,7 +15,7 @@ from ..model.box import Box, read_box
 from ..model.outputs import function_names, of_output
 from ..model.terms import Term, columns_of_encodings, terms_of
 from .relaxations import TermSum
-from .search import STARTS, Search
+from .search import Search
 from .space import Space
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[l
             single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):
-            of_term = replace(model, coef=model.coef[[term.position]], intercept=0.0, features=model.features.take([term.position]))
-            constant += float(decision_values(of_term, np.zeros((1, model.n_features_in)))[0, 0])
+            feature = replace(model, coef=np.array([coef]), intercept=0.0, features=model.features.take([term.position]))
+            constant += float(decision_values(feature, np.zeros((1, model.n_features_in)))[0, 0])
         elif coef != 0 and term.gain != 0:
             single.append((term, coef))
     group = {}  # {column: the columns that it is with}
@@ -157,19 +157,20 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
     with single_threaded_blas(), limits_time(deadline):
         parts, constant = parts_of(one, box)
         searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
-        starts = [part.space.random(np.random.default_rng(0), STARTS) for part in parts]
-        jobs = [(search, Z) for pair, Z in zip(searches, starts, strict=True) for search in pair]
-        for k, (search, Z) in enumerate(jobs):
-            with limits_time(share_of_time(deadline, 0.3 / (len(jobs) - k))):
-                search.climb(Z)
+        every = [search for pair in searches for search in pair]
+        for k, search in enumerate(every):
+            with limits_time(share_of_time(deadline, 0.3 / (len(every) - k))):
+                search.climb()
         ranges = np.array([top.best + bottom.best for top, bottom in searches])
-        upper, n_boxes = np.zeros((2, len(parts))), 0
-        # The parts of the smallest range first: their searches are short, and leave time.
-        order = [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)]
-        for done, (k, side) in enumerate(order):
-            with limits_time(share_of_time(deadline, 1 / (len(order) - done))):
-                found = searches[k][side].maximize(-np.inf, tol * max(ranges[k], 0.0))
-                upper[side, k], n_boxes = found.upper, n_boxes + found.n_boxes
+        # The parts of the smallest range first: their searches are short, and leave time; those that end at their share go on.
+        order, found = [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)], {}
+        for last in (False, True):
+            left = [job for job in order if not last or found[job].is_open]
+            for n, (k, side) in enumerate(left):
+                with limits_time(share_of_time(deadline, 1 / (len(left) - n))):
+                    found[k, side] = searches[k][side].maximize(tol * max(ranges[k], 0.0))
+        upper = np.array([[found[k, side].upper for k in range(len(parts))] for side in (0, 1)])
+        n_boxes = sum(each.n_boxes for each in found.values())
         ends = [_evaluate(parts, [pair[side] for pair in searches], side) for side in (0, 1)]
     slop = 1e-15 * (abs(constant) + np.abs(upper).sum()) * (len(parts) + 2)
     largest = Interval(constant + ends[0][0] - slop, constant + upper[0].sum() + slop)
@@ -185,7 +186,7 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
 
 
 def _evaluate(parts, searches, side):
-    """Return (a bound of the sum at the best points that holds for all rounding, these points): side 0 from below, 1 from above.
+    """Return (a bound of the sum at the best points that counts all rounding, these points): side 0 from below, 1 from above.
 
     Where a best point lies on a step, a point nearby may be better: the step has its other value there.
     """
@@ -193,7 +194,8 @@ def _evaluate(parts, searches, side):
     for part, search in zip(parts, searches, strict=True):
         space, rng = part.space, np.random.default_rng(0)
         width = np.where(space.is_table, 0.0, space.high - space.low)
-        near = [search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in NEARBY_SHARES]
+        shares = NEARBY_SHARES if part.total.has_steps else ()
+        near = [search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in shares]
         Z = space.tied(np.clip(np.concatenate([search.z[None], *near]), space.low, space.high))
         U = space.inputs(Z)
         f = part.least_at(U) if side == 0 else -part.largest_at(U)

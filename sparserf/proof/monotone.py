@@ -14,7 +14,7 @@ from ..model.box import find_column, read_box
 from ..model.outputs import of_output
 from ..model.terms import column_levels, column_names
 from .bounds import describe_row, parts_of
-from .search import AT_ONCE, FEWEST, MOST, MOST_KEPT, SMALLEST, derivatives
+from .search import MOST_KEPT, SMALLEST, derivatives, size_of_batch
 
 if TYPE_CHECKING:
     from ..model import SparseModel
@@ -54,7 +54,7 @@ class Monotonicity:
     sign : 1, -1 or None
         The sign that was asked for or, where that was None, the one that was proved or may be; None where there is none.
     pairs : tuple of Pair
-        Two rows between which f moves against the sign; where no sign was asked for, two pairs, between which f falls and rises.
+        Two rows between which f moves against the sign; where no sign was asked for, one where f falls and one where it rises.
     open_share : float
         The share of the box on which nothing is proved, in the coordinates of the proof (of numbers, the encodings).
     n_boxes : int
@@ -122,7 +122,7 @@ def _prove(model, part, a, sign, name, other):
     if (shape.flat[0, inputs] >= 0).all() and total.rises(inputs):
         return Monotonicity("proved", name, sign, n_boxes=n_boxes)
     influence = total.coupling(inputs) + 1e-300
-    size = int(np.clip(AT_ONCE // max(total.n_terms, 1), FEWEST, MOST))
+    size = size_of_batch(total)
     whole, stuck = space.high - space.low + space.is_table, 0.0
     least = np.full(1, -np.inf)
     while len(low) and time_left() > 0 and len(low) < MOST_KEPT:
@@ -168,9 +168,10 @@ def _volume(low, high, space, whole):
 def _find_pair(model, part, a, sign):
     """Return a pair of rows between which f times the sign falls as coordinate a rises, or None: along lines of the box."""
     space, total = part.space, part.total
-    Z = np.repeat(space.random(np.random.default_rng(0), LINES)[:, None], POINTS, axis=1)
+    n = min(LINES, 4 * size_of_batch(total))
+    Z = np.repeat(space.random(np.random.default_rng(0), n)[:, None], POINTS, axis=1)
     Z[:, :, a] = np.linspace(space.low[a], space.high[a], POINTS)
-    f = sign * total.values(space.inputs(Z.reshape(LINES * POINTS, -1))).reshape(LINES, POINTS)
+    f = sign * total.values(space.inputs(Z.reshape(n * POINTS, -1))).reshape(n, POINTS)
     before = np.maximum.accumulate(f, axis=1)
     worst = np.argsort((f - before).min(axis=1), kind="stable")[:MOST_PAIRS]
     last = (f - before)[worst].argmin(axis=1)

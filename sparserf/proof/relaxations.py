@@ -23,13 +23,15 @@ import numpy as np
 from ..features import FeatureSet, NeuronBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ..model.terms import Term
 
 EPS = float(np.finfo(np.float64).eps)
 # The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.
 IN_CACHE = 8_192
+# The number of values of terms that are made at a time.
+IN_MEMORY = 2**20
 # The rounding of a comparison of numbers of size 1.
 NEAR = 1e-12
 
@@ -51,7 +53,14 @@ class Relaxation(NamedTuple):
 
 
 class Group(ABC):
-    """Terms of one kind, as functions of n_inputs inputs u."""
+    """Terms of one kind, as functions of n_inputs inputs u.
+
+    work : about the time of a box, in that of a neuron
+    has_steps : whether the terms jump somewhere
+    """
+
+    work: int
+    has_steps: bool = False
 
     @abstractmethod
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -91,6 +100,7 @@ class Neurons(Group):
     def __init__(self, activation: str, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray, largest: np.ndarray):
         """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t is bounded."""
         self._activation, self._coef, self._weights, self._offset = activation, coef, weights, offset
+        self.work, self.has_steps = len(coef), activation == "sign"
         self._absolute = np.abs(weights)
         self._up, self._down = coef[:, None] * np.maximum(weights, 0), coef[:, None] * np.minimum(weights, 0)
         # Of t, which has a multiple of pi in its offset.
@@ -248,6 +258,7 @@ class Bumps(Group):
 
     def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray):
         self._coef, self._weights, self._centers = coef, weights, centers
+        self.work = 2 * weights.size
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs, c = *mid.shape, self._coef
@@ -315,6 +326,7 @@ class Products(Group):
 
     def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray):
         self._coef, self._powers, self._gamma = coef, powers, gamma
+        self.work = 2 * powers.size
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs = mid.shape
@@ -342,7 +354,8 @@ class Products(Group):
     def _factor(self, v, u):
         """Return u^p exp(-gamma u^2) of each term, without overflow."""
         p = self._powers[:, v]
-        return np.where(p > 0, u * np.exp(-self._gamma * u / np.maximum(p, 1) * u), np.exp(-self._gamma * u * u)) ** np.maximum(p, 1)
+        share = np.maximum(p, 1)
+        return (np.where(p > 0, u, 1.0) * np.exp(-self._gamma * u / share * u)) ** share
 
     def values(self, U: np.ndarray) -> np.ndarray:
         return np.prod([self._factor(v, U[:, v, None]) for v in range(U.shape[1])], axis=0) @ self._coef
@@ -359,7 +372,8 @@ class Products(Group):
 
     def size(self, largest: np.ndarray) -> float:
         peaks = (np.maximum(self._powers, 1) / (2 * np.e * self._gamma[:, None])) ** (self._powers / 2)
-        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * (1 + self._powers.sum(axis=1) + self._gamma * (largest**2).sum())))
+        roundings = 1 + self._powers.sum(axis=1) + self._gamma * (largest**2).sum()
+        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * roundings))
 
     def steepness(self) -> np.ndarray:  # derivatives are not bounded
         return np.zeros(self._powers.shape[1])
@@ -402,6 +416,8 @@ class TermSum:
             group = {"product": Products, "bump": Bumps}.get(kind)
             self.groups.append(Neurons(kind, *arrays, largest) if group is None else group(*arrays))
         size = np.abs(self.linear) @ largest + sum(group.size(largest) for group in self.groups)
+        self.work: int = n + sum(group.work for group in self.groups)
+        self.has_steps: bool = any(group.has_steps for group in self.groups)
         # A bound of the rounding of values and of tops, sums of n_terms + n numbers of functions that are right to a few ulps.
         self.rounding: float = 4 * EPS * (self.n_terms + n + 32) * size
         steepness = np.abs(self.linear) + sum((group.steepness() for group in self.groups), np.zeros(n))
@@ -412,8 +428,7 @@ class TermSum:
         shape = mid.shape
         slope, low, high = (np.broadcast_to(self.linear, shape).copy() for _ in range(3))
         sums = Relaxation(mid @ self.linear, slope, low, high, np.zeros(shape))
-        step = max(1, IN_CACHE // max(self.n_terms, 1))
-        for some in (slice(start, start + step) for start in range(0, len(mid), step)):
+        for some in self._slices(len(mid), IN_CACHE):
             for group in self.groups:
                 for total, part in zip(sums, group.relax(mid[some], rad[some]), strict=True):
                     total[some] += part
@@ -421,7 +436,15 @@ class TermSum:
 
     def values(self, U: np.ndarray) -> np.ndarray:
         """Return the sum at points."""
-        return U @ self.linear + sum(group.values(U) for group in self.groups)
+        f = U @ self.linear
+        for some in self._slices(len(U), IN_MEMORY):
+            f[some] += sum(group.values(U[some]) for group in self.groups)
+        return f
+
+    def _slices(self, n, most):
+        """Cut n rows into slices of at most so many pairs of a row and a term."""
+        step = max(1, most // max(self.n_terms, 1))
+        return (slice(start, start + step) for start in range(0, n, step))
 
     def rises(self, inputs: np.ndarray) -> bool:
         """Return whether every term rises with some inputs, by its weights alone."""

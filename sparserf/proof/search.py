@@ -1,9 +1,9 @@
 """Branch and bound: the largest value of a sum of terms over a box, in an interval.
 
-Many boxes are looked at together. On each, a linear function lies above the sum (`relaxations.py`), and has its largest value at
-a corner; there the sum is evaluated, and the largest such value is the `best` so far. Parts of a box where the linear function
-is below it are cut off; coordinates in which the derivative has one sign are set to an end. What is left is halved across the
-coordinate to which most of the gap is due. The boxes of the largest bounds come first.
+Many boxes are looked at together. On each, a linear function lies above the sum (`relaxations.py`), and has its largest value
+at a corner; there the sum is evaluated, and the largest such value is the `best` so far. Parts of a box where the linear
+function is below it are cut off; coordinates in which the derivative has one sign are set to an end. What is left is halved
+across the coordinate to which most of the gap is due. The boxes of the largest bounds come first.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .relaxations import Relaxation, TermSum
     from .space import Geometry, Space
 
-# About the number of pairs of a box and a term that are looked at together, and the least and the most boxes.
-AT_ONCE, FEWEST, MOST = 300_000, 16, 2_048
+# About the number of pairs of a box and a neuron that are looked at together, and the least and the most boxes.
+AT_ONCE, FEWEST, MOST = 300_000, 8, 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
 # The local search: its starts, its steps, its best points of which all levels of categories are tried, and the share of the box
@@ -32,15 +32,15 @@ FAR = 1e200
 
 
 class Maximum(NamedTuple):
-    """What a search found: the largest value is at most `upper`; `best` is the value at the point z.
+    """What a search found: the largest value is at most `upper`.
 
     n_boxes : the number of boxes that were bounded
+    is_open : whether boxes are left, in which the value may be larger than the best by more than the tolerance
     """
 
     upper: float
-    best: float
-    z: np.ndarray
     n_boxes: int
+    is_open: bool
 
 
 class Bounded(NamedTuple):
@@ -65,16 +65,19 @@ class Search:
         self._total, self._space = total, space
         self._number = ~space.is_table
         self._membership = space.membership
-        self.best, self.z = -np.inf, space.low
-        self.n_boxes = 0
+        self.best, self.z, self.n_boxes = -np.inf, space.low, 0
+        # The boxes that are left, and the largest bound of what was cut off.
+        self._boxes: Bounded | None = None
+        self._done = -np.inf
 
     def values(self, Z: np.ndarray) -> np.ndarray:
         """Return the sum at points of the box."""
         return self._total.values(self._space.inputs(Z))
 
-    def climb(self, Z: np.ndarray, n_steps: int = STEPS) -> None:
-        """Keep the best point that gradient steps reach from some points, and other levels of categories."""
+    def climb(self, n_steps: int = STEPS) -> None:
+        """Keep the best point that gradient steps reach from random points, and other levels of categories."""
         space, width = self._space, self._space.high - self._space.low
+        Z = space.random(np.random.default_rng(0), min(STARTS, 8 * size_of_batch(self._total)))
         f, step = self.values(Z), np.full(len(Z), FIRST_STEP)
         for k in range(n_steps):
             slope = self._gradients(Z) * width
@@ -117,15 +120,14 @@ class Search:
         """Add up values of the inputs, (n, n_inputs), by coordinate."""
         return values @ self._membership
 
-    def maximize(self, goal: float, tol: float) -> Maximum:
-        """Bound the largest value until it is within tol of the best, or at most `goal`, or the time is over."""
+    def maximize(self, tol: float) -> Maximum:
+        """Bound the largest value until it is within tol of the best, or the time is over; a later call goes on."""
         space, total = self._space, self._total
-        size = int(np.clip(AT_ONCE // max(total.n_terms, 1), FEWEST, MOST))
-        done = -np.inf  # the largest bound of what was cut off
-        boxes = self._bound(space.low[None].copy(), space.high[None].copy())
+        size = size_of_batch(total)
+        done, boxes = self._done, self._boxes
+        boxes = self._bound(space.low[None].copy(), space.high[None].copy()) if boxes is None else boxes
         while True:
-            enough = max(self.best + tol, goal)
-            is_open = boxes.upper > enough
+            is_open = boxes.upper > self.best + tol
             if not is_open.all():
                 done = max(done, boxes.upper[~is_open].max())
                 boxes = boxes.take(is_open)
@@ -141,8 +143,9 @@ class Search:
             if len(first.upper):
                 halves = self._bound(*space.halve(first.low, first.high, first.blame.argmax(axis=1)), np.tile(first.upper, 2))
                 boxes = boxes.join(halves)
+        self._done, self._boxes = done, boxes
         upper = max(done, boxes.upper.max(initial=-np.inf), self.best)
-        return Maximum(upper, self.best, self.z, self.n_boxes)
+        return Maximum(upper, self.n_boxes, len(boxes.upper) > 0)
 
     def _bound(self, low, high, before=np.inf):
         """Bound the sum on boxes, make them smaller where that loses nothing, and evaluate it at corners.
@@ -197,10 +200,15 @@ class Search:
         return np.where(rises, high, low), np.where(falls, low, high)
 
 
+def size_of_batch(total: TermSum) -> int:
+    """Return how many boxes to look at together."""
+    return int(np.clip(AT_ONCE // total.work, FEWEST, MOST))
+
+
 def derivatives(
     total: TermSum, relaxed: Relaxation, shape: Geometry, membership: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Return bounds of the derivatives of a sum by the coordinates on boxes, (n, n_axes): where one is infinite, a large number.
+    """Return bounds of the derivatives of a sum by the coordinates on boxes, (n, n_axes); infinite ones are a large number.
 
     membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
     """

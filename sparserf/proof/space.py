@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from ..model.box import Box
 
-# A coordinate of a column with several encodings has cells over which each of them changes by less than this share of its range,
-# if that takes no more than this number of halvings.
+# A coordinate of a column with several encodings has cells over which each encoding changes by less than this share of its
+# range, if that takes no more than this number of halvings.
 FINE, HALVINGS = 1 / 128, 12
 
 
@@ -217,7 +217,7 @@ class Space:
         answers = Geometry(np.zeros(n), np.zeros(n), np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n))
         some, axes = self._direct, self.axis[self._direct]
         answers.mid[:, some], answers.chord[:, some] = (low[:, axes] + high[:, axes]) / 2, (high[:, axes] - low[:, axes]) / 2
-        for a, table in self.tables.items():
+        for a in self.tables:
             inputs, (least, most) = self._inputs_of[a], self._range_of_table(a, low[:, a], high[:, a])
             answers.mid[:, inputs], answers.spread[:, inputs] = (least + most) / 2, (most - least) / 2 + 4 * EPS * np.abs(most)
             answers.spread[:, inputs] += 4 * EPS * np.abs(least)
@@ -233,7 +233,7 @@ class Space:
         return tuple(_range_query(_ranges(self.tables[a], take), first, last, take) for take in (np.minimum, np.maximum))
 
     def halve(self, low: np.ndarray, high: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (low, high) of both halves of boxes, each cut across one of its coordinates, a: the first halves, then the second."""
+        """Return (low, high) of the first halves of boxes, and then of the second, cut across one coordinate of each, a."""
         i = np.arange(len(low))
         middle = low[i, a] + (high[i, a] - low[i, a]) / 2
         left, right = high.copy(), low.copy()
@@ -316,7 +316,7 @@ class Curve:
         return self._space._encode(self._j, x)[:, self._inputs]
 
     def _slopes(self):
-        """Bound du/dz on each cell: the slope between knots, times a derivative that falls with the distance from the center."""
+        """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center."""
         stage, dx = self._space._stage, np.diff(self.x) / np.diff(self.z)
         flat, steep = [], []
         for v in self._inputs:
@@ -336,7 +336,7 @@ class Curve:
             least, most = np.minimum(*slopes), np.maximum(*slopes)
             flat.append(least - 1e-9 * np.abs(least))
             steep.append(most + 1e-9 * np.abs(most))
-        self._flat, self._steep = (_ranges(np.stack(each, axis=1), take) for each, take in ((flat, np.minimum), (steep, np.maximum)))
+        self._flat, self._steep = _ranges(np.stack(flat, axis=1), np.minimum), _ranges(np.stack(steep, axis=1), np.maximum)
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """Return the inputs of the column at coordinates z."""
@@ -347,7 +347,8 @@ class Curve:
         last = len(self.z) - 2
         first_cell = np.clip(np.searchsorted(self.z, low, side="right") - 1, 0, last)
         last_cell = np.clip(np.searchsorted(self.z, high, side="left") - 1, first_cell, last)
-        flat, steep = _range_query(self._flat, first_cell, last_cell, np.minimum), _range_query(self._steep, first_cell, last_cell, np.maximum)
+        flat = _range_query(self._flat, first_cell, last_cell, np.minimum)
+        steep = _range_query(self._steep, first_cell, last_cell, np.maximum)
         left, right, width = self.at(low), self.at(high), (high - low)[:, None]
         slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width

@@ -42,7 +42,8 @@ def random_stage(rng):
     rising, wild = np.sort(rng.normal(size=6)), rng.normal(size=6)
     of_levels = np.append(-1.0, np.arange(4.0)), rng.normal(size=5)
     encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(0, NUMBER, 0, (knots, rising)), Encoding(0, MISSING),
-                 Encoding(1, NUMBER, 0, (knots, wild)), Encoding(2, LEVEL, 1), Encoding(2, LEVEL, 2), Encoding(2, NUMBER, 0, of_levels)]  # fmt: skip
+                 Encoding(1, NUMBER, 0, (knots, wild)), Encoding(2, LEVEL, 1), Encoding(2, LEVEL, 2),
+                 Encoding(2, NUMBER, 0, of_levels)]  # fmt: skip
     stage = ColumnStage.from_encodings(encodings, 3, Table(("p", "q", "city"), (None, None, LEVELS)))
     n = len(encodings)
     stage = replace(stage, center=rng.normal(size=n), unit=rng.uniform(0.3, 2, n), reach=rng.uniform(0.4, 2, n),
@@ -57,7 +58,8 @@ def random_model(rng):
         stage = None
     else:
         stage, d = random_stage(rng), 8
-        box = {"p": tuple(np.sort(rng.uniform(-3, 3, 2))), "city": [LEVELS[k] for k in np.flatnonzero(rng.random(4) < 0.7)] or "b"}
+        cities = [LEVELS[k] for k in np.flatnonzero(rng.random(4) < 0.7)]
+        box = {"p": tuple(np.sort(rng.uniform(-3, 3, 2))), "city": cities or "b"}
         if rng.random() < 0.2:
             box |= {"q": None, "city": ["a", None]}
     blocks = [neurons(rng, 4, d, int(rng.integers(1, 4)), kind) for kind in ACTIVATIONS]
@@ -177,7 +179,8 @@ def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(se
     assert (found.status == "refuted") == bool(found.pairs)
     for pair in found.pairs:
         two = as_rows(model, [pair.low, pair.high])
-        assert two[0, column] < two[1, column] and np.array_equal(np.delete(two, column, 1), np.delete(two, column, 1), equal_nan=True)
+        others = np.delete(two, column, axis=1)
+        assert two[0, column] < two[1, column] and np.array_equal(others[0], others[1], equal_nan=True)
         f = values(model, two)
         assert f.tolist() == [pair.f_low, pair.f_high] and f[0] != f[1]
         assert sign is None or sign * (f[1] - f[0]) < 0
@@ -192,15 +195,20 @@ def test_monotone_by_construction_is_proved_at_once():
         block = neurons(rng, 30, 4, 3, kind)
         weights = np.where(block.inputs == 2, np.abs(block.weights), block.weights)
         blocks.append(replace(block, weights=weights))
-    blocks.append(NeuronBlock("cos", 1.0, rng.normal(size=(20, 2)), rng.normal(size=20), np.tile(np.array([[0, 1]], np.int32), (20, 1))))
+    inputs = np.tile(np.array([[0, 1]], np.int32), (20, 1))
+    blocks.append(NeuronBlock("cos", 1.0, rng.normal(size=(20, 2)), rng.normal(size=20), inputs))
     features = srf.FeatureSet(blocks, 4)
     model = replace(model_of(features, rng), coef=np.where(np.arange(110) < 90, rng.random(110), rng.normal(size=110)))
     found = model.is_monotone(2)
     assert found and found.sign == 1 and found.n_boxes == 1
     assert model.is_monotone(2, sign=-1).status == "refuted"
-    wrong = [replace(blocks[1], weights=np.where(np.arange(90).reshape(30, 3) == np.flatnonzero(blocks[1].inputs.ravel() == 2)[0],
-                                                 -9.0, blocks[1].weights)), *blocks[:1], *blocks[2:]]  # fmt: skip
-    assert not replace(model, features=srf.FeatureSet([wrong[1], wrong[0], *wrong[2:]], 4)).is_monotone(2, sign=1, time_limit=1.0)
+    weights = blocks[1].weights.copy()  # one wrong sign, of a neuron that can be active
+    weights[0, blocks[1].inputs[0] == 2] = -9.0
+    weights[0, blocks[1].inputs[0] != 2] = 0.1
+    assert 2 in blocks[1].inputs[0]
+    offset = np.where(np.arange(30) == 0, 5.0, blocks[1].offset)
+    wrong = [blocks[0], replace(blocks[1], weights=weights, offset=offset), *blocks[2:]]
+    assert not replace(model, features=srf.FeatureSet(wrong, 4)).is_monotone(2, sign=1, time_limit=1.0)
 
 
 def test_converges_to_the_range_of_models_of_few_columns():
@@ -237,7 +245,8 @@ def test_frames_categories_and_outputs():
     assert model.bounds({"city": "a"}).largest.upper < model.bounds({"city": ["a", "b"]}).largest.upper
     assert "proved" in str(found) and str(found.largest) in str(found)
     classes = np.digitize(y, [0.3, 1.0])
-    three = replace(srf.sparse_rf(X, classes, features="gaussian", alpha=0.01, loss="logistic", rng=0), ranges={0: (18.0, 90.0)})
+    three = srf.sparse_rf(X, classes, features="gaussian", alpha=0.01, loss="logistic", rng=0)
+    three = replace(three, ranges={0: (18.0, 90.0)})
     decisions = three.decision_function(X)
     for k in range(3):
         found = three.bounds(output=k)
