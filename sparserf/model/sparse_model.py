@@ -419,6 +419,18 @@ class SparseModel(BaseModel):
 
         return shapley(self, X, background, n_permutations, rng)
 
+    def gradient(self, X: MatrixLike, workers: int = 1, *, output: object = None) -> np.ndarray:
+        """G"""
+        from ..calculus.derivatives import gradient
+
+        return gradient(self, X, workers, output)
+
+    def hessian_diag(self, X: MatrixLike, workers: int = 1, *, output: object = None) -> np.ndarray:
+        """H"""
+        from ..calculus.derivatives import hessian_diag
+
+        return hessian_diag(self, X, workers, output)
+
     def formula(
         self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
         digits: int | None = None, table: str | Sequence[str] = "data", keep: Sequence[str] = (),
