@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ..rows import Block
 
 # Numbers in the features, and in the derivatives, of a part of the rows; and the fewest rows of a part.
-PART_NUMBERS, FEWEST_ROWS = 2**17, 64
+PART_NUMBERS, FEWEST_ROWS = 2**18, 64
 # Most numbers in a matrix that is multiplied as a dense one, zeros included.
 MOST_DENSE = 2**16
 
@@ -149,13 +150,23 @@ class Part:
         """Return the second derivatives by `pairs` of encodings at rows, (n_rows, n_outputs, n_pairs)."""
         raise NotImplementedError
 
+    def _set(self, **changes):
+        """Return the features with other fields, without their scale, which `coef` has."""
+        return FeatureSet([replace(self._block, scale=1.0, **changes)], self._n_inputs)
+
+    @cached_property
+    def _plain(self):
+        return self._set()
+
     def _values(self, features, block, put):
         """Return the values of features at rows, in float64."""
-        values = block.transform(FeatureSet([features], self._n_inputs))
+        values = block.transform(features)
         return namespace(values).astype(values, put(np.zeros(1)).dtype, copy=False)
 
     def _sums(self, values, matrix, put):
         """Return a product with a matrix as (n_rows, n_outputs, .)."""
+        if is_sparse(matrix) and not isinstance(values, np.ndarray):
+            matrix = matrix.toarray()
         product = values @ (matrix if is_sparse(matrix) else put(matrix))
         return namespace(product).reshape(product, (product.shape[0], len(self._coef), -1))
 
@@ -186,6 +197,13 @@ class NeuronPart(Part):
         return csr_array((block.weights.ravel(), (row, block.inputs.ravel())), shape=shape)[:, self._seen]
 
     @cached_property
+    def _slopes(self):
+        """The features whose values are sigma', or, for "relu", 2 sigma' - 1."""
+        if self._block.activation == "relu":
+            return self._set(activation="sign")
+        return self._set(offset=self._block.offset + np.pi / 2)
+
+    @cached_property
     def _by_first(self):
         return _times_coef(self._weights, self._coef)
 
@@ -195,24 +213,24 @@ class NeuronPart(Part):
         return _times_coef(left.multiply(right) if is_sparse(left) else left * right, self._coef)
 
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        plain, activation = replace(self._block, scale=1.0), self._block.activation
+        activation = self._block.activation
         if activation == "sign":
             return put(np.zeros((1, len(self._coef), len(self._seen))))
         if activation == "identity":
-            return self._sums(put(np.ones((1, len(plain)))), self._by_first, put)
+            return self._sums(put(np.ones((1, len(self._block)))), self._by_first, put)
         if activation == "relu":
-            values = self._values(replace(plain, activation="sign"), block, put) / 2 + 0.5
+            values = self._values(self._slopes, block, put) / 2 + 0.5
         elif activation == "tanh":
-            values = 1 - self._values(plain, block, put) ** 2
+            values = 1 - self._values(self._plain, block, put) ** 2
         else:
-            values = self._values(plain.turned(np.pi / 2), block, put)
+            values = self._values(self._slopes, block, put)
         return self._sums(values, self._by_first, put)
 
     def second(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        plain, activation = replace(self._block, scale=1.0), self._block.activation
+        activation = self._block.activation
         if activation in ("sign", "identity", "relu"):
             return put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
-        values = self._values(plain, block, put)
+        values = self._values(self._plain, block, put)
         return self._sums(-2 * values * (1 - values**2) if activation == "tanh" else -values, self._by_second, put)
 
 
@@ -221,49 +239,73 @@ class BumpPart(Part):
 
     @cached_property
     def _by_input(self):
-        """[(place in `seen`, or of each bump, -1 for none), inputs, weights, centers] for one input of each bump at a time."""
+        """(place in `seen` or -1, input, weight, center) of each bump, for one input of each bump at a time."""
         block, place = self._block, _places(self._seen, self._n_inputs)
         inputs = np.broadcast_to(np.arange(block.order), block.weights.shape) if block.inputs is None else block.inputs
         return [(place[i], i, np.abs(w), c) for i, w, c in zip(inputs.T, block.weights.T, block.centers.T, strict=True)]
 
-    def _signs(self, U, inputs, centers, put, xp):
-        """Return -1 where an encoding is below the center of a bump, and else 1."""
-        one_input = len(np.unique(inputs)) == 1
-        u = U[:, int(inputs[0])][:, None] if one_input else xp.take(U, put(inputs.astype(np.int64)), axis=1)
-        centers = xp.astype(put(centers.copy()), U.dtype)[None, :]
-        return xp.where(u >= centers, xp.ones_like(u - centers), -xp.ones_like(u - centers))
+    @cached_property
+    def _first_steps(self):
+        """The (inputs, matrix, its place) of which first derivatives are the sum: see `_step`."""
+        steps = []
+        for i, (place, _, weights, _) in enumerate(self._by_input):
+            steps += self._step((i,), place, -weights, len(self._seen))
+        return steps
+
+    @cached_property
+    def _second_steps(self):
+        """The (inputs, matrix, its place) of which second derivatives are the sum; no inputs where signs are equal."""
+        steps, number = [], _numbers(self._pairs)
+        for i, (left, _, weights, _) in enumerate(self._by_input):
+            for j, (right, _, other_weights, _) in enumerate(self._by_input):
+                signs = () if i == j else (i, j)
+                steps += self._step(signs, number(left, right), weights * other_weights, len(self._pairs[0]))
+        return steps
+
+    def _step(self, positions, place, values, width):
+        """Return [(positions, matrix, place)], or [] where no bump has a part.
+
+        The bumps, times the signs of their inputs at some positions, times the matrix are summands of the derivatives: of all
+        of them where place is None, and else, where the bumps have the same inputs, of that at this place.
+        """
+        some = np.flatnonzero((place >= 0) & (values != 0))
+        if not len(some):
+            return []
+        if self._block.inputs is None:
+            return [(positions, self._select(some, np.zeros_like(some), values[some], 1), int(place[0]))]
+        return [(positions, self._select(some, place[some], values[some], width), None)]
 
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        U, phi, xp = self._at(block, put)
-        total = put(np.zeros((phi.shape[0], len(self._coef), len(self._seen))))
-        for place, inputs, weights, centers in self._by_input:
-            some = np.flatnonzero((place >= 0) & (weights > 0))
-            if len(some):
-                signed = phi * xp.astype(self._signs(U, inputs, centers, put, xp), phi.dtype)
-                total = total + self._sums(signed, self._select(some, place[some], -weights[some], len(self._seen)), put)
-        return total
+        return self._sum(self._first_steps, len(self._seen), block, put)
 
     def second(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        U, phi, xp = self._at(block, put)
-        place_of_pair, n_pairs = _numbers(self._pairs), len(self._pairs[0])
-        total = put(np.zeros((phi.shape[0], len(self._coef), n_pairs)))
-        for i, (left, inputs, weights, centers) in enumerate(self._by_input):
-            for j, (right, other_inputs, other_weights, other_centers) in enumerate(self._by_input):
-                pair = place_of_pair(left, right)
-                some = np.flatnonzero((pair >= 0) & (weights * other_weights > 0))
-                if not len(some):
-                    continue
-                signed = phi
-                if i != j:
-                    signed = signed * xp.astype(self._signs(U, inputs, centers, put, xp), phi.dtype)
-                    signed = signed * xp.astype(self._signs(U, other_inputs, other_centers, put, xp), phi.dtype)
-                values = (weights * other_weights)[some]
-                total = total + self._sums(signed, self._select(some, pair[some], values, n_pairs), put)
-        return total
+        return self._sum(self._second_steps, len(self._pairs[0]), block, put)
 
-    def _at(self, block, put):
-        phi = self._values(replace(self._block, scale=1.0), block, put)
-        return _dense(block.X), phi, namespace(phi)
+    def _sum(self, steps, width, block, put):
+        """Return the sum of values times signs of some inputs times a matrix."""
+        phi = self._values(self._plain, block, put)
+        U, total = _dense(block.X), put(np.zeros((phi.shape[0], len(self._coef), width)))
+        xp, minus, at_place = namespace(phi), -phi, {}
+        for positions, matrix, place in steps:
+            signed = phi
+            for i in positions:
+                signed = xp.where(self._is_below(U, i, put), minus if signed is phi else -signed, signed)
+            sums = self._sums(signed, matrix, put)
+            if place is None:
+                total = total + sums
+            else:
+                at_place[place] = at_place.get(place, 0.0) + sums
+        if not at_place:
+            return total
+        nothing = total[:, :, :1]
+        return xp.concat([at_place.get(place, nothing) for place in range(width)], axis=2)
+
+    def _is_below(self, U, i, put):
+        """Return where the i-th input of a bump is below its center."""
+        _, inputs, _, centers = self._by_input[i]
+        xp = namespace(U)
+        u = U[:, int(inputs[0])][:, None] if self._block.inputs is None else xp.take(U, put(inputs.astype(np.int64)), axis=1)
+        return u < xp.astype(put(centers.copy()), U.dtype)[None, :]
 
 
 class MonomialPart(Part):
@@ -283,49 +325,62 @@ class MonomialPart(Part):
         """Return the products of the factors that are not left out, each with its share of the envelope."""
         gamma, order = self._block.envelope
         share = xp.exp(-gamma / order * xp.sum(U * U, axis=1))[:, None]
-        factors = xp.concat([xp.ones_like(share), np.sqrt(2 * gamma) * U], axis=1) * share
+        factors = xp.concat([xp.ones_like(share), float(np.sqrt(2 * gamma)) * U], axis=1) * share
         values = put(np.ones((1, len(self._block)))) * share ** len(left_out)
         for position, inputs in enumerate(self._block.inputs.T):
             if position not in left_out:
                 values = values * xp.take(factors, put(inputs.astype(np.int64)), axis=1)
         return values
 
-    def _sum_of(self, U, put, xp):
-        """Return the sum of the features with their coefficients, (n_rows, n_outputs, 1)."""
+    @cached_property
+    def _whole(self):
+        """The step, as in `_first_steps`, that is the sum of the features themselves."""
         everything = np.arange(len(self._block))
-        return self._sums(self._products(U, (), put, xp), self._select(everything, np.zeros_like(everything), self._factor, 1), put)
+        return [((), self._select(everything, np.zeros_like(everything), self._factor, 1))]
 
-    def _without_envelope(self, U, put, xp):
-        """Return the derivatives of the products alone, times the envelope."""
-        total = put(np.zeros((U.shape[0], len(self._coef), len(self._seen))))
-        root = np.sqrt(2 * self._block.gamma)
-        for position, place in enumerate(self._places):
+    @cached_property
+    def _first_steps(self):
+        """The (factor that is left out, matrix) of which the first derivatives of the products are the sum."""
+        steps, root = [], np.sqrt(2 * self._block.gamma)
+        for i, place in enumerate(self._places):
             some = np.flatnonzero(place >= 0)
             if len(some):
-                matrix = self._select(some, place[some], root * self._factor[some], len(self._seen))
-                total = total + self._sums(self._products(U, (position,), put, xp), matrix, put)
+                steps.append(((i,), self._select(some, place[some], root * self._factor[some], len(self._seen))))
+        return steps
+
+    @cached_property
+    def _second_steps(self):
+        """The (pair of factors that are left out, matrix) of which the second derivatives of the products are the sum."""
+        steps, number = [], _numbers(self._pairs)
+        for i, j in permutations(range(self._block.order), 2):
+            pair = number(self._places[i], self._places[j])
+            some = np.flatnonzero(pair >= 0)
+            if len(some):
+                values = 2 * self._block.gamma * self._factor[some]
+                steps.append(((i, j), self._select(some, pair[some], values, len(self._pairs[0]))))
+        return steps
+
+    def _sum(self, steps, width, U, put, xp):
+        """Return the sum of products without some factors, times a matrix."""
+        total = put(np.zeros((U.shape[0], len(self._coef), width)))
+        for left_out, matrix in steps:
+            total = total + self._sums(self._products(U, left_out, put, xp), matrix, put)
         return total
 
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
         U, u, xp = self._at(block, put)
-        return self._without_envelope(U, put, xp) - 2 * self._block.gamma * u * self._sum_of(U, put, xp)
+        alone = self._sum(self._first_steps, len(self._seen), U, put, xp)
+        return alone - 2 * self._block.gamma * u * self._sum(self._whole, 1, U, put, xp)
 
     def second(self, block: Block, put: Callable[[Any], Any]) -> Array:
         U, u, xp = self._at(block, put)
-        gamma, n_pairs, number = self._block.gamma, len(self._pairs[0]), _numbers(self._pairs)
-        alone, total = self._without_envelope(U, put, xp), self._sum_of(U, put, xp)
-        left, right = map(put, self._pairs)
-        at = lambda values, place: xp.take(values, place, axis=2)  # noqa: E731
-        answer = -2 * gamma * (at(u, left) * at(alone, right) + at(u, right) * at(alone, left))
-        answer = answer + (4 * gamma**2 * at(u, left) * at(u, right) - 2 * gamma * put(1.0 * (self._pairs[0] == self._pairs[1]))) * total
-        for i, one in enumerate(self._places):
-            for j, other in enumerate(self._places):
-                pair = number(one, other)
-                some = np.flatnonzero(pair >= 0)
-                if i != j and len(some):
-                    matrix = self._select(some, pair[some], 2 * gamma * self._factor[some], n_pairs)
-                    answer = answer + self._sums(self._products(U, (i, j), put, xp), matrix, put)
-        return answer
+        gamma, (one, other) = self._block.gamma, self._pairs
+        alone = self._sum(self._first_steps, len(self._seen), U, put, xp)
+        left, right = (xp.take(u, put(place), axis=2) for place in self._pairs)
+        mixed = left * xp.take(alone, put(other), axis=2) + right * xp.take(alone, put(one), axis=2)
+        envelope = 4 * gamma**2 * left * right - put(np.where(one == other, 2 * gamma, 0.0))
+        answer = self._sum(self._second_steps, len(one), U, put, xp) - 2 * gamma * mixed
+        return answer + envelope * self._sum(self._whole, 1, U, put, xp)
 
     def _at(self, block, put):
         """Return (the encodings, those of them that are `seen`, (n_rows, 1, n_seen), the namespace), in float64."""
@@ -345,7 +400,11 @@ def kind_of_part(block: FeatureBlock) -> type[Part]:
 
 def _putter(X):
     """Return a function that brings an ndarray to the namespace and device of X, and leaves other arrays as they are."""
-    return (lambda a: a) if isinstance(X, np.ndarray) or is_sparse(X) else lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
+    return (
+        (lambda a: a)
+        if isinstance(X, np.ndarray) or is_sparse(X)
+        else lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
+    )
 
 
 def _dense(U):
