@@ -431,6 +431,18 @@ class SparseModel(BaseModel):
 
         return hessian_diag(self, X, workers, output)
 
+    def integral(self, box: BoxLike | None = None, *, output: object = None):
+        """I"""
+        from ..calculus.integrals import integral
+
+        return integral(self, box, output)
+
+    def mean(self, box: BoxLike | None = None, *, output: object = None):
+        """M"""
+        from ..calculus.integrals import mean
+
+        return mean(self, box, output)
+
     def formula(
         self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
         digits: int | None = None, table: str | Sequence[str] = "data", keep: Sequence[str] = (),
