@@ -8,8 +8,8 @@ Legendre rule stand for a piece. So
 - a cosine, a bump or a monomial is a product with one factor for each column, and its mean the product of their means: exact
   for cosines and bumps on lines, sums over Gauss-Legendre nodes for monomials;
 - tanh, relu and sign of w'u have antiderivatives in closed form, of one fold for tanh and any number of folds for the others:
-  the mean over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits to
-  cancellation, Gauss-Legendre nodes take the place of the line;
+  the mean over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits
+  to cancellation, Gauss-Legendre nodes take the place of the line;
 - terms of so many columns, or pieces, that there are too many corners or nodes are averaged together over Sobol' points.
 """
 
@@ -32,7 +32,7 @@ from .encodings import slopes, smooth_encodings
 
 if TYPE_CHECKING:
     from ..model import SparseModel
-    from ..model.box import Box, BoxLike
+    from ..model.box import BoxLike
     from ..model.terms import Term
 
 # Nodes of a Gauss-Legendre rule, and the largest change of a phase, or of another argument, over an interval with one rule.
@@ -232,7 +232,9 @@ def _mean_of_monomial(pieces, powers, gamma, finer):
     """Return the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each line."""
     total = 0.0
     for weight, middle, half in zip(pieces.weight, pieces.middle, pieces.half, strict=True):
-        place, share = _nodes(-1.0, 1.0, 2 * np.abs(half).sum() * gamma**0.5, finer) if half.any() else (np.zeros(1), np.ones(1))
+        place, share = (
+            _nodes(-1.0, 1.0, 2 * np.abs(half).sum() * gamma**0.5, finer) if half.any() else (np.zeros(1), np.ones(1))
+        )
         u = middle + place[:, None] * half
         total += weight * (share @ (np.exp(-gamma * (u * u).sum(axis=1)) * np.prod(u**powers, axis=1)))
     return total

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..export.formula import Formula
     from ..rows import Block
     from ..sklearn import FittedClassifier, FittedRegressor
+    from .box import BoxLike
 
 
 class ConvergenceWarning(UserWarning):
@@ -444,7 +445,7 @@ class SparseModel(BaseModel):
         return mean(self, box, output)
 
     def formula(
-        self, language: Literal["text", "latex", "python", "sql"] = "text", n_terms: int | None = None, *,
+        self, language: Literal["text", "latex", "python", "sql", "sympy", "jax"] = "text", n_terms: int | None = None, *,
         digits: int | None = None, table: str | Sequence[str] = "data", keep: Sequence[str] = (),
     ) -> Formula:  # fmt: skip
         """Write the model out: to read, as text or LaTeX, or to run elsewhere, as Python or SQL.
