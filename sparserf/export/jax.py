@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .expressions import float_literal, title
-from .written import encoded_values
+from .written import encoded_values, reach_of
 
 if TYPE_CHECKING:
     from .written import WrittenModel
@@ -114,9 +114,9 @@ def _encode(written, place, u, number, array):
     some = slice(stage.first_knot[place], stage.first_knot[place + 1])
     if some.stop > some.start:
         known = f"jnp.interp({known}, {array(stage.knots[some])}, {array(stage.scores[some])})"
-    unit, reach = float(stage.unit[place]), float(stage.reach[place])
+    unit, reach = float(stage.unit[place]), reach_of(stage, place)
     lines = [f"({known} - {number(stage.center[place])}) / {number(unit)}" if unit else f"0.0 * {known}"]
-    lines += [f"_reached({u}, {number(reach)})"] if np.isfinite(reach) and unit else []
+    lines += [f"_reached({u}, {number(reach)})"] if reach is not None else []
     lines += [f"_squeezed({u})"] if kind == "clipped" else []
     fill = number(stage.fill[place])
     return lines + ([f"jnp.where(jnp.isnan({x}), {fill}, {u})"] if stage.may_miss else [])

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from .expressions import float_literal, signed, term_expression, title
-from .written import encoded_values
+from .written import encoded_values, reach_of
 
 if TYPE_CHECKING:
     from .written import WrittenModel
@@ -37,9 +37,15 @@ def _is(condition, high, low):
     return Piecewise((high, condition), (low, True))
 
 '''
-# The templates of activations.
-CALLS = {"cos": "cos({})", "sin": "sin({})", "tanh": "tanh({})", "relu": "Max({}, 0)", "sign": "(2 * Heaviside({}, 1) - 1)",
-         "identity": "({})", "bump": "exp({})", "distance": "{} * Abs({})"}  # fmt: skip
+# The templates of activations. SymPy is not asked to simplify, which takes very long where there are knots.
+CALLS = {
+    **{name: f"{name}({{}}, evaluate=False)" for name in ("cos", "sin", "tanh")},
+    "relu": "Max({}, 0, evaluate=False)",
+    "sign": "(2 * Heaviside({}, 1, evaluate=False) - 1)",
+    "identity": "({})",
+    "bump": "exp({}, evaluate=False)",
+    "distance": "{} * Abs({}, evaluate=False)",
+}
 
 
 def sympy_source(written: WrittenModel, digits: int | None) -> str:
@@ -87,9 +93,9 @@ def _encode(written, place, u, number):
     some = slice(stage.first_knot[place], stage.first_knot[place + 1])
     if some.stop > some.start:
         x = f"_between({x}, {stage.knots[some].tolist()}, {stage.scores[some].tolist()})"
-    unit, reach = float(stage.unit[place]), float(stage.reach[place])
+    unit, reach = float(stage.unit[place]), reach_of(stage, place)
     if not unit:
         return ["0.0"]
     lines = [f"({x} - {number(stage.center[place])}) / {number(unit)}"]
-    lines += [f"_reached({u}, {number(reach)})"] if reach < float("inf") else []
+    lines += [f"_reached({u}, {number(reach)})"] if reach is not None else []
     return lines + ([f"_squeezed({u})"] if kind == "clipped" else [])

@@ -307,16 +307,23 @@ class WrittenEncoding:
         if levels is not None:
             *of_levels, other = encoded_values(stage, v, [*range(len(levels)), UNKNOWN])
             table = (dict(zip(levels, of_levels, strict=True)), other)
-        unit, reach = float(stage.unit[v]), float(stage.reach[v])
-        bounded = knots is not None and unit > 0 and np.abs(knots[1] - stage.center[v]).max() <= reach * unit
-        reach = None if np.isinf(reach) or unit == 0 or bounded else reach
-        return cls(j, knots, float(stage.center[v]), unit, reach, kind == "clipped", fill, table=table)
+        return cls(
+            j, knots, float(stage.center[v]), float(stage.unit[v]), reach_of(stage, v), kind == "clipped", fill, table=table
+        )
 
     @property
     def is_column_itself(self) -> bool:
         """Whether u is x, and 0 where x is missing."""
         plain = self.knots is None and self.table is None and self.asks is None and not self.squeezed
         return plain and (self.center, self.unit, self.reach) == (0.0, 1.0, None) and not self.fill
+
+
+def reach_of(stage: ColumnStage, v: int) -> float | None:
+    """Return the reach of an encoding; None where no cell is beyond it."""
+    unit, reach = float(stage.unit[v]), float(stage.reach[v])
+    scores = stage.scores[stage.first_knot[v] : stage.first_knot[v + 1]]
+    bounded = len(scores) > 0 and unit > 0 and np.abs(scores - stage.center[v]).max() <= reach * unit
+    return None if np.isinf(reach) or unit == 0 or bounded else reach
 
 
 def encoded_values(stage: ColumnStage, v: int, cells: Sequence[float]) -> list[float]:
