@@ -168,7 +168,7 @@ class Part:
         if is_sparse(matrix) and not isinstance(values, np.ndarray):
             matrix = matrix.toarray()
         product = values @ (matrix if is_sparse(matrix) else put(matrix))
-        return namespace(product).reshape(product, (product.shape[0], len(self._coef), -1))
+        return namespace(product).reshape(product, (product.shape[0], len(self._coef), product.shape[1] // len(self._coef)))
 
     def _select(self, feature, column, values, width):
         """Return the matrix (n_features, n_outputs width) with coef values of some features in some columns."""

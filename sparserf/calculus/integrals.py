@@ -359,7 +359,7 @@ def _by_sobol(model, box, positions):
         X = np.tile(np.where(np.isnan(box.low), np.nan, box.low), (SOBOL_POINTS, 1))
         for j, levels in box.levels.items():
             X[:, j] = levels[0]
-        U = qmc.Sobol(max(1, len(moving) + len(several)), rng=np.random.default_rng(seed)).random(SOBOL_POINTS)
+        U = qmc.Sobol(max(1, len(moving) + len(several)), bits=60, rng=np.random.default_rng(seed)).random(SOBOL_POINTS)
         X[:, moving] = box.low[moving] + U[:, : len(moving)] * (box.high - box.low)[moving]
         for k, j in enumerate(several):
             X[:, j] = box.levels[j][(U[:, len(moving) + k] * len(box.levels[j])).astype(int)]
