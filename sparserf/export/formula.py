@@ -1,4 +1,7 @@
-"""A model as a formula: to be read, as text or LaTeX, or to be run, as Python (`python.py`) or SQL (`sql.py`)."""
+"""A model as a formula: to be read, as text or LaTeX, or to be run.
+
+Python is written by `python.py`, SQL by `sql.py`, SymPy by `sympy.py`, JAX by `jax.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..model import SparseModel
 
-Language: TypeAlias = Literal["text", "latex", "python", "sql"]
+Language: TypeAlias = Literal["text", "latex", "python", "sql", "sympy", "jax"]
 
 # The most levels of a category, and the most encodings in a Gaussian envelope, that are listed.
 MOST_LISTED = 12
@@ -27,8 +30,8 @@ def formula(
     model: SparseModel, language: Language, n_terms: int | None, digits: int | None, table: str | Sequence[str] = "data",
     keep: Sequence[str] = (),
 ) -> Formula:  # fmt: skip
-    """Write a model in one of four languages: see `SparseModel.formula`."""
-    check_choice("language", language, ("text", "latex", "python", "sql"))
+    """Write a model in one of six languages: see `SparseModel.formula`."""
+    check_choice("language", language, ("text", "latex", "python", "sql", "sympy", "jax"))
     n_terms = None if n_terms is None else check_integer("n_terms", n_terms, 0)
     digits = None if digits is None else check_integer("digits", digits, 1)
     if language != "sql" and (table != "data" or keep != ()):
@@ -38,6 +41,14 @@ def formula(
         from .python import python_source
 
         return Formula(python_source(written, digits), language)
+    if language == "sympy":
+        from .sympy import sympy_source
+
+        return Formula(sympy_source(written, digits), language)
+    if language == "jax":
+        from .jax import jax_source
+
+        return Formula(jax_source(written, digits), language)
     if language == "sql":
         from .sql import sql_query
 
@@ -63,10 +74,10 @@ class Formula(str):
 
     def _repr_markdown_(self) -> str | None:
         """Return a block of code, fenced by more backticks than it has in a row."""
-        if self.language not in ("python", "sql"):
+        if self.language in ("text", "latex"):
             return None
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self)), default=0))
-        return f"{fence}{self.language}\n{self.rstrip()}\n{fence}"
+        return f"{fence}{'sql' if self.language == 'sql' else 'python'}\n{self.rstrip()}\n{fence}"
 
 
 class Text:

@@ -93,6 +93,12 @@ class WrittenModel:
         table = None if self.features.stage is None else self.features.stage.table
         return table is not None and table.levels[j] is not None
 
+    @property
+    def levels(self) -> dict[int, Sequence[Any]]:
+        """The levels of the categories that a program reads, {column: levels}, by whose places cells of numbers are read."""
+        table = None if self.features.stage is None else self.features.stage.table
+        return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
+
     # -- term by term, for formulas, Python and SQL
 
     @cached_property
@@ -286,25 +292,24 @@ class WrittenEncoding:
         levels = None if stage.table is None else stage.table.levels[j]
         if kind == "level":
             k = int(stage.level[v])
-            high, other, missing = _encode(stage, v, [k, UNKNOWN, np.nan])
+            high, other, missing = encoded_values(stage, v, [k, UNKNOWN, np.nan])
             others = [level for level in levels if level != levels[k]]
-            low = _encode(stage, v, [float(k == 0)])[0] if others else other
+            low = encoded_values(stage, v, [float(k == 0)])[0] if others else other
             known = None if low == other == missing else (others, other)
             return cls(j, asks=("level", levels[k]), high=high, low=low, fill=missing, known=known)
         if kind in ("missing", "present"):
-            high, low = _encode(stage, v, {"missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind])
+            high, low = encoded_values(stage, v, {"missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind])
             return cls(j, asks=(kind, None), high=high, low=low)
         some = slice(stage.first_knot[v], stage.first_knot[v + 1])
         knots = (stage.knots[some], stage.scores[some]) if some.stop > some.start else None
         fill = float(stage.fill[v]) if stage.may_miss else None
         table = None
         if levels is not None:
-            *of_levels, other = _encode(stage, v, [*range(len(levels)), UNKNOWN])
+            *of_levels, other = encoded_values(stage, v, [*range(len(levels)), UNKNOWN])
             table = (dict(zip(levels, of_levels, strict=True)), other)
-        unit, reach = float(stage.unit[v]), float(stage.reach[v])
-        bounded = knots is not None and unit > 0 and np.abs(knots[1] - stage.center[v]).max() <= reach * unit
-        reach = None if np.isinf(reach) or unit == 0 or bounded else reach
-        return cls(j, knots, float(stage.center[v]), unit, reach, kind == "clipped", fill, table=table)
+        return cls(
+            j, knots, float(stage.center[v]), float(stage.unit[v]), reach_of(stage, v), kind == "clipped", fill, table=table
+        )
 
     @property
     def is_column_itself(self) -> bool:
@@ -313,7 +318,15 @@ class WrittenEncoding:
         return plain and (self.center, self.unit, self.reach) == (0.0, 1.0, None) and not self.fill
 
 
-def _encode(stage, v, cells):
+def reach_of(stage: ColumnStage, v: int) -> float | None:
+    """Return the reach of an encoding; None where no cell is beyond it."""
+    unit, reach = float(stage.unit[v]), float(stage.reach[v])
+    scores = stage.scores[stage.first_knot[v] : stage.first_knot[v + 1]]
+    bounded = len(scores) > 0 and unit > 0 and np.abs(scores - stage.center[v]).max() <= reach * unit
+    return None if np.isinf(reach) or unit == 0 or bounded else reach
+
+
+def encoded_values(stage: ColumnStage, v: int, cells: Sequence[float]) -> list[float]:
     """Return encoding v of some cells of its column, as a list."""
     X = np.zeros((len(cells), stage.n_columns))
     X[:, stage.column[v]] = cells

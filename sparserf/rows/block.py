@@ -8,11 +8,13 @@ block does not know of the other rows: `Rows` divides X into blocks.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import DTypeLike
 
     from .._base.types import Array
@@ -79,6 +81,14 @@ class Block(ABC):
     @abstractmethod
     def project(self, projection: Projection) -> Array:
         """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows, n_projections)."""
+
+    @abstractmethod
+    def map_parts(self, function: Callable[[Any, Block], Array], stage: ColumnStage | None, size: int) -> Array:
+        """Return the results of function(X, block), one above the other, for parts of at most `size` rows.
+
+        function : a function of the rows of a part, and of the block of the encodings that a column stage makes of them, which
+            returns an array with a line for each row. None: the rows themselves.
+        """
 
     # The columns of X themselves:
 

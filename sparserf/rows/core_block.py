@@ -29,6 +29,8 @@ from ..columns.stage import ColumnStage, EncodedMatrix
 from .block import Block, wider_extremes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import DTypeLike
 
     from .._base.types import DenseOrCSR
@@ -321,6 +323,14 @@ class CoreBlock(Block):
                 for _ in self._each_slice(part, work, PROJECTED_ROWS):
                     pass
         return out
+
+    def map_parts(self, function: Callable[[Any, Block], np.ndarray], stage: ColumnStage | None, size: int) -> np.ndarray:
+        def part(rows):
+            X = _some_rows(self.X, rows)
+            return function(X, CoreBlock(X if stage is None else stage.transform(X), Workers(1)))
+
+        with single_threaded_blas():
+            return np.concatenate(list(self.workers.map(part, slices(self.n_rows, size) or [slice(0, 0)])))
 
     # ---------------------------------------------------------------- matrices of products
 

@@ -193,6 +193,13 @@ class ArrayBlock(Block):
         tiles = [self.xp.astype(self._phi(features, some), self.X.dtype) for some in slices(self.n_rows, n_rows)]
         return self.xp.concat(tiles, axis=0)
 
+    def map_parts(self, function: Callable[[Any, Block], Array], stage: ColumnStage | None, size: int) -> Array:
+        def part(rows):
+            X = self.X[rows, :]
+            return function(X, ArrayBlock(X if stage is None else stage.transform(X), self.xp, self.device))
+
+        return self.xp.concat([part(rows) for rows in slices(self.n_rows, size) or [slice(0, 0)]], axis=0)
+
     def project(self, projection: Projection) -> Array:
         """Return X R / sqrt(m), with R made whole: the projections of the unit vectors, some at a time."""
         d = self.n_features_in

@@ -143,7 +143,7 @@ def test_formulas_to_read(models, of_frame):
     assert "\\%" in latex and "age" in latex and models["linear"].formula("text").count("x") >= 4
     assert "f[2] = " in models["three classes"].formula() and "f_{\\text{2}} =" in models["three classes"].formula("latex")
     assert "predict gives b' where f > 0, else a" in models["two classes"].formula()
-    assert "THEN 'b\'\'' WHEN f0 <= 0 THEN 'a' END AS prediction" in models["two classes"].formula("sql")
+    assert "THEN 'b''' WHEN f0 <= 0 THEN 'a' END AS prediction" in models["two classes"].formula("sql")
     assert '"probability_2"' in models["multinomial"].formula("sql")
     assert "|u|^2 = z(x0)^2 + z(x1)^2" in models["products"].formula()
     assert models["no term"].formula("python", n_terms=3, digits=3).count("f +=") == 0
@@ -228,3 +228,38 @@ def test_code_stays_within_the_limits(loss, lower, upper):
     few = model.formula("sql", digits=1, n_terms=1)  # the limits keep all digits
     assert f"> {model.upper!r} THEN {model.upper!r}" in few
     assert ("predictions from 0.7 to 1.3" if lower == 0.7 else "predictions") in model.formula()
+
+
+def numbers_of(model, rows, language):
+    """Return the decision values that the source for SymPy or JAX computes, for rows of numbers."""
+    names = {}
+    exec(model.formula(language), names)
+    if language == "jax":
+        return np.asarray(names["decision_function"](rows))
+    sympy = pytest.importorskip("sympy")
+    columns = [j for j in range(rows.shape[1]) if f"x{j}" in names]
+    expressions = names["f"] if isinstance(names["f"], list) else [names["f"]]
+    f = sympy.lambdify([names[f"x{j}"] for j in columns], expressions, "numpy", cse=True)(*rows[:, columns].T)
+    values = np.stack([np.broadcast_to(each, len(rows)) for each in f], axis=1)
+    return values if isinstance(names["f"], list) else values[:, 0]
+
+
+@pytest.mark.parametrize("language", ["sympy", "jax"])
+@pytest.mark.parametrize("name", FITS)
+def test_code_for_sympy_and_jax(models, name, language):
+    module = pytest.importorskip(language)
+    if language == "jax":
+        module.config.update("jax_enable_x64", True)
+    f = numbers_of(models[name], X[:50], language)
+    expected = models[name].decision_function(X[:50])
+    assert f.shape == expected.shape and np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def test_derivatives_by_jax(models):
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    for name in ("auto", "bumps", "multinomial"):
+        names = {}
+        exec(models[name].formula("jax"), names)
+        expected = np.asarray(jax.vmap(jax.jacrev(names["decision_function"]))(X[:50]))
+        assert np.abs(models[name].gradient(X[:50]) - expected).max() <= 1e-12 * np.abs(expected).max()

@@ -1,0 +1,81 @@
+"""The derivatives of encodings by their columns.
+
+Where an encoding has a kink, at a knot, its derivatives are those on the right. They are 0 where the cell is missing, and for
+encodings that are steps: levels of categories, means of levels, whether a cell is missing or is not 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.arrays import from_host, namespace_of
+from .._base.checks import is_sparse
+from ..columns.stage import CLIP, CLIPPED
+
+if TYPE_CHECKING:
+    from .._base.types import Array
+    from ..columns.stage import ColumnStage
+
+
+def smooth_encodings(stage: ColumnStage) -> np.ndarray:
+    """Return the indices of the encodings that are no steps: those of numbers whose unit is not 0."""
+    levels = None if stage.table is None else stage.table.levels
+    of_number = np.array([levels is None or levels[j] is None for j in stage.column.tolist()], bool)
+    return np.flatnonzero((stage.kind <= CLIPPED) & (stage.unit > 0) & of_number)
+
+
+def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
+    """Return the first and second derivatives of encodings by their columns, at rows of X.
+
+    stage : the stage of encodings that are no steps
+
+    Returns two float64 arrays (n_rows, n_encodings), or (1, n_encodings) where all rows have the same derivatives.
+    """
+    if not (stage.kind.any() or len(stage.knots) or np.isfinite(stage.reach).any() or stage.may_miss):
+        return (1 / stage.unit)[None], np.zeros((1, len(stage)))
+    X = X.toarray() if is_sparse(X) else X
+    xp, device = (np, None) if isinstance(X, np.ndarray) else namespace_of(X)
+    put = (lambda a: a) if xp is np else (lambda a: from_host(a, xp, device))
+    power, center, factor, reach = map(put, stage.arithmetic)
+    x = xp.astype(xp.take(X, put(stage.column.astype(np.int64)), axis=1), power.dtype)
+    is_missing, one = xp.isnan(x), xp.ones_like(x)
+    x = xp.where(is_missing, xp.zeros_like(x), x)
+    first = xp.where(is_missing, xp.zeros_like(x), one * (power * factor)[None, :])
+    r = x
+    if len(stage.knots):
+        r, slope = _between_knots(stage, x, xp, put)
+        first = first * slope
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = (r * power[None, :] - center[None, :]) * factor[None, :]
+    # Beyond the reach u = sign(t) reach (2 - reach / |t|), whose slope is (reach / t)^2.
+    far = (t >= reach[None, :]) | (t < -reach[None, :])
+    limit = xp.where(far, reach[None, :] * one, one)
+    size = xp.where(far, xp.abs(t), one)
+    ratio, sign = limit / size, xp.where(t < 0, -one, one)
+    slope = xp.where(far, ratio * ratio, one)
+    curve = xp.where(far, -2 * sign * ratio * ratio / size, xp.zeros_like(one))
+    if not stage.kind.any():
+        return first * slope, curve * first * first
+    u = xp.where(far, sign * limit * (2 - ratio), t)
+    u = xp.clip(u, -1e100, 1e100)
+    root = 1 / xp.sqrt(1 + (u / CLIP) ** 2)
+    is_clipped = put(stage.kind == CLIPPED)[None, :]
+    squeeze = xp.where(is_clipped, root * root * root, one)
+    bend = xp.where(is_clipped, -3 / CLIP**2 * u * root * root * root * root * root, xp.zeros_like(one))
+    return first * slope * squeeze, first * first * (bend * slope * slope + squeeze * curve)
+
+
+def _between_knots(stage, x, xp, put):
+    """Return the raw values of encodings that are linear between knots, and their slopes on the right, by x."""
+    raw, slope = [x[:, v] for v in range(len(stage))], [xp.ones_like(x[:, v]) for v in range(len(stage))]
+    for v in np.flatnonzero(np.diff(stage.first_knot)).tolist():
+        some = slice(stage.first_knot[v], stage.first_knot[v + 1])
+        knots, scores = stage.knots[some], stage.scores[some]
+        rise = np.concatenate([[0.0], np.diff(scores) / np.diff(knots), [0.0]])
+        start, value = np.concatenate([knots[:1], knots]), np.concatenate([scores[:1], scores])
+        place = xp.searchsorted(put(knots.copy()), x[:, v], side="right")
+        slope[v] = xp.take(put(rise), place)
+        raw[v] = xp.take(put(value), place) + slope[v] * (x[:, v] - xp.take(put(start), place))
+    return xp.stack(raw, axis=1), xp.stack(slope, axis=1)
