@@ -100,7 +100,7 @@ def as_rows(model, rows):
                       for cell, levels in zip(row.values(), table.levels, strict=True)] for row in rows], float)  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seeds)
 def test_bounds_hold_the_values_of_random_models(seed):
     rng = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ def test_bounds_hold_the_values_of_random_models(seed):
     assert (found.largest.lower >= f.max() - 1e-3 * np.ptp(f) - slack) or not found.converged
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seeds)
 def test_relaxations_lie_above_sums_on_boxes(seed):
     rng = np.random.default_rng(seed)
@@ -161,7 +161,7 @@ def test_lines_lie_above_activations(activation):
         assert np.abs(line.top - function(m))[r < 0.1].max() <= 0.01 if activation in ("cos", "tanh") else True
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seeds, st.sampled_from([None, 1, -1]))
 def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(seed, sign):
     rng = np.random.default_rng(seed)
