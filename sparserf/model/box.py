@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from .sparse_model import SparseModel
 
+# The largest number in a box: a few sums and products of its ends do not overflow.
+LARGEST = 1e300
 # What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or None, a missing cell}.
 BoxLike: TypeAlias = "Mapping[str | int, Any]"
 
@@ -121,8 +123,8 @@ def _read_interval(name, part):
     if len(ends) != 2 or not all(isinstance(end, Real) for end in ends):
         raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")
     low, high = map(float, ends)
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise ValueError(f"box must have finite numbers for {name!r}, got {part!r}")
+    if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
+        raise ValueError(f"box must have finite numbers of at most {LARGEST:g} for {name!r}, got {part!r}")
     if low > high:
         raise ValueError(f"box must have low <= high for {name!r}, got {part!r}")
     return low, high

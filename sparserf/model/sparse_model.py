@@ -503,11 +503,11 @@ class SparseModel(BaseModel):
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
         >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
-        >>> print(model.bounds({0: (0, 1), 1: (-1, 1)}))
+        >>> print(model.bounds({0: (0, 1), 1: (0, 1)}))
         bounds of f over the box, proved
-          least in   [8.43529e-09, 8.43529e-09]
+          least in   [1, 1]
           largest in [5, 5]
-          near the least:   x0 = 0, x1 = -1
+          near the least:   x0 = 0, x1 = 0
           near the largest: x0 = 1, x1 = 1
           4 boxes
         """

@@ -154,7 +154,7 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
     one = of_output(model, output, every_term=True)
     name = function_names(model)[0] if output is None else f"f of {output!r}"
     box = read_box(model, box)
-    with single_threaded_blas(), limits_time(deadline):
+    with single_threaded_blas(), limits_time(deadline), np.errstate(all="ignore"):
         parts, constant = parts_of(one, box)
         searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
         every = [search for pair in searches for search in pair]
@@ -176,10 +176,10 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
     largest = Interval(constant + ends[0][0] - slop, constant + upper[0].sum() + slop)
     least = Interval(constant - upper[1].sum() - slop, constant + ends[1][0] + slop)
     width = largest.upper - least.lower
+    if not np.isfinite([*least, *largest]).all():
+        raise ValueError("box must be such that f does not overflow, got one on which it may")
     rounding = 4 * slop + 8 * sum(part.total.rounding for part in parts)
     converged = max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
-    if not (np.isfinite(least.lower) and np.isfinite(largest.upper)):
-        raise ValueError("box must be such that f does not overflow, got one on which it may")
     largest, least = _limited(largest, one), _limited(least, one)
     points = [_row(one, box, parts, end[1]) for end in ends]
     return Bounds(least, largest, points[1], points[0], bool(converged), n_boxes, name)
@@ -216,4 +216,5 @@ def _row(model, box, parts, points):
 
 def _limited(interval, model):
     """Return an interval of values of f with the limits of the model."""
-    return Interval(*(float(np.clip(end, model.lower, model.upper)) for end in interval))
+    limits = -np.inf if model.lower is None else model.lower, np.inf if model.upper is None else model.upper
+    return Interval(*(float(np.clip(end, *limits)) for end in interval))

@@ -94,7 +94,7 @@ def is_monotone(
     if column_levels(model)[j] is not None:
         raise ValueError(f"column must be a column of numbers, got {name!r}, which is a category")
     one, box = of_output(model, output, every_term=True), read_box(model, box)
-    with single_threaded_blas(), limits_time(deadline):
+    with single_threaded_blas(), limits_time(deadline), np.errstate(all="ignore"):
         part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
         axes = [] if part is None else [a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]]
         has_jump = part is not None and any(part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties)
@@ -134,7 +134,7 @@ def _prove(model, part, a, sign, name, other):
         relaxed = total.relax(shape.mid, rad)
         at_least = derivatives(total, relaxed, shape, space.membership)[0][:, a]
         n_boxes += len(some)
-        is_open = at_least < 0
+        is_open = ~(at_least >= 0)  # also where a derivative overflows
         worst = np.argsort(at_least, kind="stable")[:MOST_PAIRS]
         ends = [some_low[worst] + (some_high[worst] - some_low[worst]) / 2 for _ in range(2)]
         for Z, end in zip(ends, (some_low, some_high), strict=True):

@@ -372,8 +372,8 @@ class Products(Group):
 
     def size(self, largest: np.ndarray) -> float:
         peaks = (np.maximum(self._powers, 1) / (2 * np.e * self._gamma[:, None])) ** (self._powers / 2)
-        roundings = 1 + self._powers.sum(axis=1) + self._gamma * (largest**2).sum()
-        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * roundings))
+        # gamma u^2 times a factor is at most some (p + 2) times its peak.
+        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * (1 + 2 * (self._powers + 2).sum(axis=1))))
 
     def steepness(self) -> np.ndarray:  # derivatives are not bounded
         return np.zeros(self._powers.shape[1])

@@ -166,7 +166,7 @@ class Search:
         for a, gain in gains.items():
             upper += gain.max(axis=1)
             corner[:, a] = gain.argmax(axis=1)
-        upper += 2 * self._total.rounding
+        upper = np.nan_to_num(upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf)  # where f overflows
         some = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
         corner = space.tied(corner[some])
         self._keep(corner, self.values(corner))

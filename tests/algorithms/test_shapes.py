@@ -200,7 +200,7 @@ def test_a_path_and_a_start():
     assert is_kept(again, X, monotone={"a": 1})
     with pytest.raises(ValueError, match="start must have features that keep"):
         srf.sparse_rf(X, y, start=models[-1], alpha=0.001, monotone={"a": -1}, rng=0)
-    with pytest.raises(ValueError, match="features must have features that keep monotone.* got feature"):
+    with pytest.raises(ValueError, match=r"features must have features that keep monotone.* got feature"):
         srf.sparse_rf(X, y, features=models[-1].features, alpha=0.001, monotone={"c": 1}, rng=0)
     same = srf.sparse_rf(X, y, features=models[-1].features, alpha=0.001, monotone={"a": 1}, rng=0)
     assert is_kept(same, X, monotone={"a": 1})

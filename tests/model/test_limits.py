@@ -147,7 +147,7 @@ def test_they_are_told():
     ({"lower": 1, "upper": 1 + 2e-16, "loss": "gamma"}, "lower must be below upper"),
     ({"lower": 0, "loss": "logistic"}, "lower must be None for loss='logistic'"),
     ({"upper": 1.0, "loss": srf.losses.Logistic()}, "upper must be None"),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_bad_limits_are_named_before_any_work(wrong, message):
     for fit in (srf.sparse_rf, srf.sparse_rf_path, srf.harfe, srf.harfe_path):
         with pytest.raises((ValueError, TypeError), match=message):
