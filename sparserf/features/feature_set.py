@@ -35,6 +35,8 @@ class DefaultNames(Sequence[str]):
         return self._n
 
     def __getitem__(self, i: int) -> str:
+        if not 0 <= i < self._n:  # a search for a name that there is not ends here
+            raise IndexError(f"there are {self._n} names, got index {i}")
         return f"x{i}"
 
 

@@ -12,7 +12,7 @@ from sparserf.columns.stage import CLIPPED, NUMBER, ColumnStage, Encoding
 from sparserf.features import BumpBlock, MonomialBlock, NeuronBlock
 
 from ..conftest import SIZES
-from ..fitted_models import FITS, X, model_of_frame
+from ..fitted_models import FITS, X
 from ..rows.homes import HOMES
 
 H = 1e-3
@@ -133,9 +133,9 @@ def test_sizes_and_dtypes(models, n, monkeypatch):
         assert np.abs(single - whole[:n]).max(initial=0) <= 1e-5 * np.abs(whole).max()
 
 
-def test_of_a_data_frame():
+def test_of_a_data_frame(of_frame):
     """Missing cells, categories and means of levels have derivative 0; numbers seen as ranks have that of their knots."""
-    model, data = model_of_frame()
+    model, data = of_frame
     answer = model.gradient(data)
     table = model.features.stage.table
     category = [j for j, levels in enumerate(table.levels) if levels is not None]

@@ -12,7 +12,7 @@ from sparserf.calculus import integrals
 from sparserf.features import NeuronBlock
 from sparserf.model.box import read_box
 
-from ..fitted_models import FITS, model_of_frame
+from ..fitted_models import FITS
 
 BOX = {0: (-1.0, 2.0), 1: (-12.0, 0.3), 2: 0.2, 3: (-2, 2)}
 
@@ -73,8 +73,8 @@ def test_integrals_of_the_parts_of_a_box_add_up(models, low, width, share, name)
     assert abs(whole - left - right) <= e + e_left + e_right + 1e-12 * (1 + abs(whole))
 
 
-def test_levels_count_equally():
-    model, data = model_of_frame()
+def test_levels_count_equally(of_frame):
+    model, data = of_frame
     names = list(data.columns)
     numbers = {names[k]: 1.0 for k in range(3)}
     box = {**numbers, "c o": ["a", "b'"], "many": [3, 50], "flag": 1}
