@@ -66,7 +66,10 @@ class InputConstraints:
 
     def without_curved(self) -> InputConstraints:
         """Return the constraints of features that are neither convex nor concave: they see no input that must be."""
-        return replace(self, is_barred=self.is_barred | (self.curvature != 0))
+        is_curved = self.curvature != 0
+        return replace(
+            self, sign=np.where(is_curved, 0, self.sign), curvature=0 * self.curvature, is_barred=self.is_barred | is_curved
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +147,9 @@ def read_constraints(
         elif isinstance(value, (list, tuple)):
             sign[j], orders[j] = 1, _order(value, of_column, label(names, j))
         elif _sign("monotone", value, label(names, j)):
-            if not is_ordered(open_columns(X)[1][j]):
+            own_names, columns, _ = open_columns(X)
+            place = j if names is None or own_names is None else own_names.index(names[j])
+            if not is_ordered(columns[place]):
                 where = label(names, j)
                 raise ValueError(f"monotone must list the levels of {where}, which has no order, ascending, got {value!r}")
             sign[j], orders[j] = value, tuple(of_column)

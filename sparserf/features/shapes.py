@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # The activations that never fall.
 RISING = ("tanh", "sign", "relu", "identity")
 # The rows through which neurons are drawn: at most MOST_ROWS, of at most MOST_NUMBERS numbers, but at least FEWEST_ROWS.
-MOST_ROWS, FEWEST_ROWS, MOST_NUMBERS = 500, 16, 2**22
+MOST_ROWS, FEWEST_ROWS, MOST_NUMBERS = 100, 16, 2**22
 
 
 class Shape(NamedTuple):
@@ -254,7 +254,7 @@ def _constrained_block(block, constraints, through, rng):
             shapes.append(Shape("relu", -scale))
         inputs = None if block.inputs is None else block.inputs[bound]
 
-        def values(w, some):
+        def values(w, some):  # of (n, ., n_inputs) rows, some for each w
             return (w[:, None] * (some if inputs is None else np.take_along_axis(some, inputs[:, None], axis=2))).sum(axis=2)
 
         def offsets(w):
@@ -262,7 +262,8 @@ def _constrained_block(block, constraints, through, rng):
             return -(share * pairs[:, 0] + (1 - share) * pairs[:, 1])
 
         def spreads(w):
-            return values(w, through[rng.integers(0, len(through), (len(w), FEWEST_ROWS))]).std(axis=1)
+            seen = w @ through.T if inputs is None else np.einsum("ij,kij->ik", w, through[:, inputs])
+            return seen.std(axis=1)
 
         shape = rng.integers(0, len(shapes), len(bound))
         shaped = neurons(weights[bound], shape, shapes, constraints, offsets, None if rises else spreads, inputs)

@@ -206,6 +206,33 @@ def test_a_path_and_a_start():
     assert is_kept(same, X, monotone={"a": 1})
 
 
+def test_every_home_of_rows_has_the_same_dictionary():
+    """Chunks and single-precision rows keep them, too."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (300, 3))
+    y = X[:, 0] + np.sin(2 * X[:, 1])
+    arguments = {"monotone": {0: 1}, "convex": {2: -1}, "interactions": [[0, 1]]}
+    chunks = srf.Chunks(X, block_rows=100)
+    for rows, target in ((chunks, y), (X.astype(np.float32), y)):
+        for how in (SMALL, {"alpha": 0.01}, {"alpha": 0.01, "features": "gaussian", "n_components": 300}):
+            model = srf.sparse_rf(rows, target, rng=0, **arguments, **how)
+            assert len(model.features) and is_kept(model, X, **arguments)
+
+
+def test_an_estimator():
+    from sklearn.base import clone
+
+    from sparserf.sklearn import HARFEClassifier, SparseRFRegressor
+
+    X, y = table(150, 0)
+    for estimator, target in (
+        (SparseRFRegressor(monotone={"a": 1}, interactions=[["a", "b"]], alpha=0.1, random_state=0), y),
+        (HARFEClassifier(monotone={"a": 1}, n_components=300, n_nonzero_coefs=10, random_state=0), y > 0),
+    ):
+        model = clone(estimator).fit(X, target).model_
+        assert is_kept(model, X, monotone={"a": 1})
+
+
 def test_the_same_bits_for_any_workers():
     X, y = table(200, 0)
     one, two = (srf.sparse_rf(X, y, monotone={"a": 1}, rng=0, workers=workers, **SMALL) for workers in (1, 2))
