@@ -284,7 +284,7 @@ class BumpPart(Part):
     def _sum(self, steps, width, block, put):
         """Return the sum of values times signs of some inputs times a matrix."""
         phi = self._values(self._plain, block, put)
-        U, total = _dense(block.X), put(np.zeros((phi.shape[0], len(self._coef), width)))
+        U, total = block.dense(), put(np.zeros((phi.shape[0], len(self._coef), width)))
         xp, minus, at_place = namespace(phi), -phi, {}
         for positions, matrix, place in steps:
             signed = phi
@@ -384,7 +384,7 @@ class MonomialPart(Part):
 
     def _at(self, block, put):
         """Return (the encodings, those of them that are `seen`, (n_rows, 1, n_seen), the namespace), in float64."""
-        U = put(_dense(block.X))
+        U = put(block.dense())
         xp = namespace(U)
         U = xp.astype(U, put(np.zeros(1)).dtype, copy=False)
         return U, xp.take(U, put(self._seen), axis=1)[:, None, :], xp
@@ -405,11 +405,6 @@ def _putter(X):
         if isinstance(X, np.ndarray) or is_sparse(X)
         else lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
     )
-
-
-def _dense(U):
-    """Return rows as a dense array."""
-    return U.toarray() if is_sparse(U) else U
 
 
 def _places(seen, n):

@@ -93,6 +93,10 @@ class Block(ABC):
     # The columns of X themselves:
 
     @abstractmethod
+    def dense(self) -> Array:
+        """Return the rows as a dense array."""
+
+    @abstractmethod
     def extremes(self) -> np.ndarray:
         """Return the least and the largest entry of each column, NaN left out: float64 (2, n_columns).
 

@@ -332,6 +332,9 @@ class CoreBlock(Block):
         with single_threaded_blas():
             return np.concatenate(list(self.workers.map(part, slices(self.n_rows, size) or [slice(0, 0)])))
 
+    def dense(self) -> np.ndarray:
+        return self.X.toarray() if is_sparse(self.X) else self.X
+
     # ---------------------------------------------------------------- matrices of products
 
     def gram(

@@ -200,6 +200,9 @@ class ArrayBlock(Block):
 
         return self.xp.concat([part(rows) for rows in slices(self.n_rows, size) or [slice(0, 0)]], axis=0)
 
+    def dense(self) -> Array:
+        return self.X
+
     def project(self, projection: Projection) -> Array:
         """Return X R / sqrt(m), with R made whole: the projections of the unit vectors, some at a time."""
         d = self.n_features_in
