@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -24,11 +25,14 @@ from .shapes import Shape, in_places, neurons, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from .._base.types import Seed
     from ..columns.constraints import InputConstraints
     from ..columns.stage import ColumnStage
     from ..rows import Rows
+
+    Pick: TypeAlias = Callable[[], np.ndarray]
 
 # Most inputs that features may depend on, the inputs of the largest variance; weights are dense over them.
 MOST_INPUTS = 1024
@@ -41,6 +45,9 @@ FEW_DISTANCES, THRESHOLDS = 500, 500
 NO_MORE = 0.4
 # The least share of the base distribution that sees inputs in which the model must rise, fall, or be convex or concave.
 BOUND = 0.5
+# Of the neurons that see such inputs and follow an accepted one, INHERITED keep its shape, and where they are 0, but for MOVED
+# times the standard deviation of w'x.
+INHERITED, MOVED = 0.7, 0.2
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
 DIFFERENT = 1e-5
 # Draws in a batch by default: small batches let proposals follow the accepted features early.
@@ -58,6 +65,21 @@ FIRST_DRAW = 1 << 40
 
 
 # ---------------------------------------------------------------- base distributions
+
+
+class Origins(NamedTuple):
+    """What neurons that see bound inputs may keep of the accepted features that they follow.
+
+    shape : the number among the `shapes` of each, -1 for another feature
+    middle : the point nearest to the origin where w'x + b is 0, (n, len(inputs))
+    """
+
+    shape: np.ndarray
+    middle: np.ndarray
+
+    def take(self, places: np.ndarray) -> Origins:
+        """Return the origins at these places, with none where a place is negative."""
+        return Origins(np.where(places < 0, -1, self.shape[places]), self.middle[places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +104,8 @@ class BaseDistribution(ABC):
     activation: ClassVar[str]
     scale: ClassVar[float]
     is_periodic: ClassVar[bool]
+    # Whether neurons of the `shapes` keep something of those that they follow.
+    keeps_middles: ClassVar[bool] = False
     shapes: ClassVar[tuple[Shape, ...]]
     is_finite = False
 
@@ -132,16 +156,46 @@ class BaseDistribution(ABC):
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
         return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most_inputs, weights, 0.0)
 
-    def features(self, weights: np.ndarray, n_features: int, rng: np.random.Generator) -> FeatureSet:
-        """Return the features of these weights over the inputs, with random offsets."""
+    def features(
+        self, weights: np.ndarray, n_features: int, rng: np.random.Generator, origins: Origins | None = None
+    ) -> FeatureSet:
+        """Return the features of these weights over the inputs, with random offsets, or offsets like those of their origins."""
         if self.constraints is None:
             return FeatureSet([self._block(weights, n_features, rng)], n_features)
         is_bound = ((weights != 0) & self.constraints.is_bound).any(axis=1)
         free, bound = np.flatnonzero(~is_bound), np.flatnonzero(is_bound)
         shape = rng.integers(0, len(self.shapes), len(bound))
-        shaped = neurons(weights[bound], shape, self.shapes, self.constraints, lambda w: self.middles(w, rng), self.spreads)
+        offsets = partial(self.middles, rng=rng)
+        if origins is not None:
+            kept = origins.take(bound)
+            keeps = (rng.random(len(bound)) < INHERITED) & (kept.shape >= 0)
+            shape = np.where(keeps, kept.shape, shape)
+            offsets = partial(self._offsets_like, kept.middle, keeps, rng)
+        shaped = neurons(weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads)
         blocks = [self._block(weights[free], n_features, rng), *(self._over_all(block, n_features) for block, _ in shaped)]
         return in_places(blocks, [free, *(bound[some] for _, some in shaped)], n_features)
+
+    def _offsets_like(self, middle, keeps, rng, weights):
+        """Return offsets with which w'x + b is 0 near the given points, or at random where they are not to be kept."""
+        moved = MOVED * self.spreads(weights) * rng.standard_normal(len(weights))
+        return np.where(keeps, moved - (weights * middle).sum(axis=1), self.middles(weights, rng))
+
+    def origins(self, features: FeatureSet, weights: np.ndarray) -> Origins | None:
+        """Return the origins that features which `followed` finds are to others; None where nothing is kept of them.
+
+        weights : their weights, by `weights_of`
+        """
+        if self.constraints is None or not self.keeps_middles:
+            return None
+        number = {(each.activation, np.sign(each.scale)): k for k, each in enumerate(self.shapes)}
+        shape, offset = [np.zeros(0, int)], [np.zeros(0)]
+        for block in features.blocks:
+            sign = np.sign(block.scale)
+            shape.append(np.full(len(block), number.get((block.activation, sign), -1)))
+            offset.append(sign * block.offset)
+        offset = np.concatenate(offset)[features.places]
+        size = np.maximum((weights * weights).sum(axis=1), np.finfo(np.float64).tiny)
+        return Origins(np.concatenate(shape)[features.places], -(offset / size)[:, None] * weights)
 
     def _block(self, weights, n_features, rng):
         """Return the features of these weights, of the own activation, as a block."""
@@ -231,6 +285,7 @@ class RandomCosines(BaseDistribution):
     activation: ClassVar[str] = "cos"
     scale: ClassVar[float] = float(np.sqrt(2))
     is_periodic: ClassVar[bool] = True
+    keeps_middles: ClassVar[bool] = True
     # Half are tanh, which told most on the tables that were measured.
     shapes: ClassVar[tuple[Shape, ...]] = Shape("tanh", 1.0), Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0)
 
@@ -352,39 +407,39 @@ def _sample(rows, inputs, weight, rng):
 
 # ---------------------------------------------------------------- moves
 #
-# A move makes new weights of accepted ones: W holds the w of all accepted features, one a line, and pick() draws as many of its
-# lines as weights are wanted, with probability in proportion to |coefficient|.
+# A move makes new weights of accepted ones: W holds the w of all accepted features, one a line. `first` are the lines that are
+# changed, one for each weight that is wanted; pick() draws as many others, with probability in proportion to |coefficient|.
 
 
-def jitter(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def jitter(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
     """Return accepted w with each entry multiplied by 1 + JITTER e, e standard normal."""
-    w = W[pick()]
+    w = W[first]
     return w * (1 + JITTER * rng.standard_normal(w.shape))
 
 
-def add(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def add(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
     """Return sums or differences of two accepted w: the frequencies of the product of their cosines."""
-    w = W[pick()]
+    w = W[first]
     return w + rng.choice([-1.0, 1.0], (len(w), 1)) * W[pick()]
 
 
-def swap(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def swap(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
     """Return accepted w with the entry of one input drawn anew, whether it was 0 or not."""
-    w = W[pick()].copy()
+    w = W[first].copy()
     row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
     w[row, j] = base.entries(j, np.count_nonzero(w, axis=1), rng)
     return w
 
 
-def mix(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def mix(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
     """Return w whose entries come each from one of two accepted w, at random."""
-    w, other = W[pick()], W[pick()]
+    w, other = W[first], W[pick()]
     return np.where(rng.random(w.shape) < 0.5, w, other)
 
 
-def rescale(W: np.ndarray, pick: Callable[[], np.ndarray], base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def rescale(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
     """Return accepted w multiplied by a random factor; of a step, this changes the threshold alone."""
-    w = W[pick()]
+    w = W[first]
     return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
 
 
@@ -472,14 +527,18 @@ class Proposer:
             features, coef = features.take(followed), coef[followed]
         W, rng = self._base.weights_of(features), self._rng
         counts, p = self._counts(n, np.any(coef)), np.abs(coef) / (np.abs(coef).sum() or 1.0)
-        weights = [self._base.weights(counts[0], rng)]
+        weights, followed = [self._base.weights(counts[0], rng)], [np.full(counts[0], -1)]
         for move, k in zip(MOVES, counts[1:], strict=True):
             if k:
-                moved = move(W, lambda k=k: rng.choice(len(p), k, p=p), self._base, rng)
-                weights.append(self._base.limited(moved, rng))
+                pick = partial(rng.choice, len(p), k, p=p)
+                first = pick()
+                weights.append(self._base.limited(move(W, first, pick, self._base, rng), rng))
+                followed.append(first)
         self._last = np.repeat(np.arange(len(counts)), counts)
         start, self._next = self._next, self._next + n
-        return start, self._base.features(np.vstack(weights), self._d, rng)
+        origins = self._base.origins(features, W) if len(W) else None
+        origins = None if origins is None else origins.take(np.concatenate(followed))
+        return start, self._base.features(np.vstack(weights), self._d, rng, origins)
 
     def _learn(self, index):
         """Count, for each move, its draws of the last batch and its accepted draws."""

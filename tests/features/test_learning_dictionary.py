@@ -95,7 +95,7 @@ def made(move, accepted, n=500):
         picks.append(np.random.default_rng(len(picks)).integers(0, len(W), n))
         return picks[-1]
 
-    return move(W.copy(), pick, base, np.random.default_rng(5)), [W[k] for k in picks]
+    return move(W.copy(), pick(), pick, base, np.random.default_rng(5)), [W[k] for k in picks]
 
 
 def test_jitter_and_rescale_keep_zeros(accepted):
