@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 from experiments.data import WORKERS, csv, few, folded, with_more
-from experiments.fits import BATCH, Fitted, bagged, loss_of
+from experiments.fits import BATCH, Fitted, bagged, clock, loss_of
 from experiments.fits import ours as fitted
 from experiments.others import PICTURES, elsewhere
 
@@ -267,3 +267,37 @@ class Cells:
         is_number = np.array([not self.is_frame or self.X[name].dtype != "category" for name in self.names])
         away = cells + 5 * np.abs(cells) * rng.standard_normal(cells.shape)
         return np.where((rng.random(cells.shape) < share) & is_number, away, cells)
+
+
+# The calculus
+
+
+def derivatives(data, seed, rows=20_000, **options):
+    """Milliseconds of the gradient of many rows, of predicting them, and of JAX on one thread; differences to JAX and to steps.
+
+    JAX maps the gradient of its formula over the rows, compiled, in double precision.
+    """
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    model, names = fitted(data, seed=seed, **options), {}
+    X = np.random.default_rng(seed).uniform(data.X.min(axis=0), data.X.max(axis=0), (few(rows), data.X.shape[1]))
+    exec(model.formula("jax"), names)
+    by_jax = jax.jit(jax.vmap(jax.grad(names["decision_function"])))
+    ask = lambda X: by_jax(X).block_until_ready()  # noqa: E731
+    expected, found = np.asarray(ask(X)), model.gradient(X)
+    size, step, few_rows = np.abs(found).max(), 1e-4 * np.ptp(X, axis=0), X[:1000]
+    by_steps = np.stack([
+        (8 * (f(1) - f(-1)) - (f(2) - f(-2))) / (12 * h)
+        for j, h in enumerate(step)
+        for f in [lambda k, j=j, h=h: model.decision_function(few_rows + k * h * (np.arange(X.shape[1]) == j))]
+    ], axis=1)  # fmt: skip
+    clocks = {"ours_ms": model.gradient, "predict_ms": model.decision_function, "jax_ms": ask}
+    found_ms = {name: clock(function, X, 5) * len(X) / 1e3 for name, function in clocks.items()}
+    off = np.abs(found[:1000] - by_steps).max(axis=1) / size
+    return found_ms | {
+        "off_jax": float(np.median(np.abs(found - expected).max(axis=1)) / size), "off_steps": float(np.median(off)),
+        "off_steps_worst": float(off.max()), "off_jax_worst": float(np.abs(found - expected).max() / size),
+        "terms": len(model.support), "inputs": X.shape[1], "jax_over_ours": found_ms["jax_ms"] / found_ms["ours_ms"],
+        "ours_over_predict": found_ms["ours_ms"] / found_ms["predict_ms"],
+    }  # fmt: skip
