@@ -35,6 +35,8 @@ FINE, HALVINGS = 1 / 128, 12
 class Geometry(NamedTuple):
     """The inputs on n boxes: within spread of mid + chord s for s in [-1, 1], with the derivatives du/dz in [flat, steep].
 
+    rad : the most that each is away from mid, at most |chord| + spread: no more than |chord| where u is monotone in z
+
     All arrays are of shape (n, n_inputs). Inputs of tables have chord 0.
     """
 
@@ -43,6 +45,7 @@ class Geometry(NamedTuple):
     spread: np.ndarray
     flat: np.ndarray
     steep: np.ndarray
+    rad: np.ndarray
 
 
 class Space:
@@ -172,7 +175,7 @@ class Space:
                 self.rounding[v] = 16 * EPS * (raw + abs(stage.center[v])) / stage.unit[v]
         if number:
             ends = self.geometry(self.low[None], self.high[None])
-            self.largest[number] = (np.abs(ends.mid) + np.abs(ends.chord) + ends.spread)[0, number]
+            self.largest[number] = (np.abs(ends.mid) + ends.rad)[0, number]
 
     def order_levels(self, values: Any) -> None:
         """Order the levels of categories by the value of a function of z, (n, n_axes) -> (n,), over points of the box."""
@@ -214,17 +217,20 @@ class Space:
     def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
         n = len(low), len(self.encodings)
-        answers = Geometry(np.zeros(n), np.zeros(n), np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n))
+        answers = Geometry(np.zeros(n), np.zeros(n), np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), np.zeros(n))
         some, axes = self._direct, self.axis[self._direct]
         answers.mid[:, some], answers.chord[:, some] = (low[:, axes] + high[:, axes]) / 2, (high[:, axes] - low[:, axes]) / 2
+        answers.rad[:, some] = answers.chord[:, some] + self.rounding[some]
         for a in self.tables:
             inputs, (least, most) = self._inputs_of[a], self._range_of_table(a, low[:, a], high[:, a])
             answers.mid[:, inputs], answers.spread[:, inputs] = (least + most) / 2, (most - least) / 2 + 4 * EPS * np.abs(most)
             answers.spread[:, inputs] += 4 * EPS * np.abs(least)
+            answers.rad[:, inputs] = answers.spread[:, inputs]
         for a, curve in self._curves.items():
             for array, part in zip(answers, curve.over(low[:, a], high[:, a]), strict=True):
                 array[:, self._inputs_of[a]] = part
-            answers.spread[:, self._inputs_of[a]] += self.rounding[self._inputs_of[a]]
+            for array in (answers.spread, answers.rad):
+                array[:, self._inputs_of[a]] += self.rounding[self._inputs_of[a]]
         return answers
 
     def _range_of_table(self, a, low, high):
@@ -343,7 +349,7 @@ class Curve:
         return self._encode(np.interp(z, self.z, self.x))
 
     def over(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return (mid, chord, spread, flat, steep) of the inputs over intervals of z: see `Geometry`."""
+        """Return (mid, chord, spread, flat, steep, rad) of the inputs over intervals of z: see `Geometry`."""
         last = len(self.z) - 2
         first_cell = np.clip(np.searchsorted(self.z, low, side="right") - 1, 0, last)
         last_cell = np.clip(np.searchsorted(self.z, high, side="left") - 1, first_cell, last)
@@ -352,7 +358,8 @@ class Curve:
         left, right, width = self.at(low), self.at(high), (high - low)[:, None]
         slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
-        return (left + right) / 2, (right - left) / 2, bow, flat, steep
+        chord = (right - left) / 2
+        return (left + right) / 2, chord, bow, flat, steep, np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow)
 
 
 def _bend(size, reach, clips):
