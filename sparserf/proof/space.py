@@ -22,8 +22,6 @@ from ..model.terms import column_levels, column_names, columns_of_encodings
 from .relaxations import EPS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..model import SparseModel
     from ..model.box import Box
 
@@ -147,7 +145,7 @@ class Space:
             self._states[a] = places[[u.argmin(), u.argmax()]]
             zero = self._encode(j, np.zeros(1))[0, inputs[0]]
         else:
-            curve = Curve(self, j, inputs, places)
+            curve = Curve(self, inputs, places)
             a = self._add_axis(j, inputs, (0.0, curve.z[-1]), low, high)
             self._curves[a] = curve
             zero = np.interp(0.0, curve.x, curve.z)
@@ -217,7 +215,8 @@ class Space:
     def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
         n = len(low), len(self.encodings)
-        answers = Geometry(np.zeros(n), np.zeros(n), np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), np.zeros(n))
+        mid, chord, rad = (np.zeros(n) for _ in range(3))
+        answers = Geometry(mid, chord, np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), rad)
         some, axes = self._direct, self.axis[self._direct]
         answers.mid[:, some], answers.chord[:, some] = (low[:, axes] + high[:, axes]) / 2, (high[:, axes] - low[:, axes]) / 2
         answers.rad[:, some] = answers.chord[:, some] + self.rounding[some]
@@ -301,9 +300,11 @@ class Curve:
     x, z : the grid, ascending; z is what all encodings together have changed by
     """
 
-    def __init__(self, space: Space, j: int, inputs: Sequence[int], places: np.ndarray):
+    def __init__(self, space: Space, inputs: np.ndarray, places: np.ndarray):
         """Refine a grid of numbers that holds all knots until the encodings change little on each cell."""
-        self._space, self._j, self._inputs = space, j, inputs
+        stage = space._stage.take(inputs)
+        self._space, self._inputs = space, inputs
+        self._stage = replace(stage, column=np.zeros(len(inputs), np.intp), n_columns=1)
         x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
         u = self._encode(x)
         for _ in range(HALVINGS):
@@ -319,7 +320,7 @@ class Curve:
 
     def _encode(self, x):
         """Return the inputs of the column at numbers x, (n, n_inputs of it)."""
-        return self._space._encode(self._j, x)[:, self._inputs]
+        return self._stage.transform(x[:, None])
 
     def _slopes(self):
         """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center."""
@@ -342,7 +343,7 @@ class Curve:
             least, most = np.minimum(*slopes), np.maximum(*slopes)
             flat.append(least - 1e-9 * np.abs(least))
             steep.append(most + 1e-9 * np.abs(most))
-        self._flat, self._steep = _ranges(np.stack(flat, axis=1), np.minimum), _ranges(np.stack(steep, axis=1), np.maximum)
+        self._ends = _ranges(np.stack([*(-each for each in flat), *steep], axis=1), np.maximum)
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """Return the inputs of the column at coordinates z."""
@@ -353,8 +354,8 @@ class Curve:
         last = len(self.z) - 2
         first_cell = np.clip(np.searchsorted(self.z, low, side="right") - 1, 0, last)
         last_cell = np.clip(np.searchsorted(self.z, high, side="left") - 1, first_cell, last)
-        flat = _range_query(self._flat, first_cell, last_cell, np.minimum)
-        steep = _range_query(self._steep, first_cell, last_cell, np.maximum)
+        ends = _range_query(self._ends, first_cell, last_cell, np.maximum)
+        flat, steep = -ends[:, : len(self._inputs)], ends[:, len(self._inputs) :]
         left, right, width = self.at(low), self.at(high), (high - low)[:, None]
         slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
