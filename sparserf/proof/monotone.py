@@ -130,8 +130,7 @@ def _prove(model, part, a, sign, name, other):
         some, rest = place[:size], place[size:]
         some_low, some_high = low[some], high[some]
         shape = space.geometry(some_low, some_high)
-        rad = np.abs(shape.chord) + shape.spread
-        relaxed = total.relax(shape.mid, rad)
+        relaxed = total.relax(shape.mid, shape.rad)
         at_least = derivatives(total, relaxed, shape, space.membership)[0][:, a]
         n_boxes += len(some)
         is_open = ~(at_least >= 0)  # also where a derivative overflows
@@ -144,7 +143,7 @@ def _prove(model, part, a, sign, name, other):
         if pair is not None:
             pairs = (pair,) if other is None else (pair, other)
             return Monotonicity("refuted", name, sign if other is None else None, pairs, n_boxes=n_boxes)
-        blame = (rad * influence) @ space.membership
+        blame = (shape.rad * influence) @ space.membership
         width = some_high - some_low
         blame[width <= SMALLEST * np.maximum(np.abs(some_low), np.abs(some_high))] = -1.0
         can_halve = blame.max(axis=1) >= 0

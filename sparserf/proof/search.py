@@ -157,7 +157,7 @@ class Search:
             is_zero = high[:, a] == 0
             low[is_zero, b] = high[is_zero, b] = zero
         shape = space.geometry(low, high)
-        relaxed = self._total.relax(shape.mid, np.abs(shape.chord) + shape.spread)
+        relaxed = self._total.relax(shape.mid, shape.rad)
         tilt = self._by_axis(relaxed.slope * shape.chord)
         loose = np.where(self._number[space.axis], shape.spread, space.rounding) * np.abs(relaxed.slope)
         upper = relaxed.top + (np.abs(tilt) * self._number).sum(axis=1) + loose.sum(axis=1)

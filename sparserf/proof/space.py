@@ -22,8 +22,6 @@ from ..model.terms import column_levels, column_names, columns_of_encodings
 from .relaxations import EPS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..model import SparseModel
     from ..model.box import Box
 
@@ -35,6 +33,8 @@ FINE, HALVINGS = 1 / 128, 12
 class Geometry(NamedTuple):
     """The inputs on n boxes: within spread of mid + chord s for s in [-1, 1], with the derivatives du/dz in [flat, steep].
 
+    rad : the most that each is away from mid, at most |chord| + spread: no more than |chord| where u is monotone in z
+
     All arrays are of shape (n, n_inputs). Inputs of tables have chord 0.
     """
 
@@ -43,6 +43,7 @@ class Geometry(NamedTuple):
     spread: np.ndarray
     flat: np.ndarray
     steep: np.ndarray
+    rad: np.ndarray
 
 
 class Space:
@@ -144,7 +145,7 @@ class Space:
             self._states[a] = places[[u.argmin(), u.argmax()]]
             zero = self._encode(j, np.zeros(1))[0, inputs[0]]
         else:
-            curve = Curve(self, j, inputs, places)
+            curve = Curve(self, inputs, places)
             a = self._add_axis(j, inputs, (0.0, curve.z[-1]), low, high)
             self._curves[a] = curve
             zero = np.interp(0.0, curve.x, curve.z)
@@ -172,7 +173,7 @@ class Space:
                 self.rounding[v] = 16 * EPS * (raw + abs(stage.center[v])) / stage.unit[v]
         if number:
             ends = self.geometry(self.low[None], self.high[None])
-            self.largest[number] = (np.abs(ends.mid) + np.abs(ends.chord) + ends.spread)[0, number]
+            self.largest[number] = (np.abs(ends.mid) + ends.rad)[0, number]
 
     def order_levels(self, values: Any) -> None:
         """Order the levels of categories by the value of a function of z, (n, n_axes) -> (n,), over points of the box."""
@@ -214,17 +215,21 @@ class Space:
     def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
         n = len(low), len(self.encodings)
-        answers = Geometry(np.zeros(n), np.zeros(n), np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n))
+        mid, chord, rad = (np.zeros(n) for _ in range(3))
+        answers = Geometry(mid, chord, np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), rad)
         some, axes = self._direct, self.axis[self._direct]
         answers.mid[:, some], answers.chord[:, some] = (low[:, axes] + high[:, axes]) / 2, (high[:, axes] - low[:, axes]) / 2
+        answers.rad[:, some] = answers.chord[:, some] + self.rounding[some]
         for a in self.tables:
             inputs, (least, most) = self._inputs_of[a], self._range_of_table(a, low[:, a], high[:, a])
             answers.mid[:, inputs], answers.spread[:, inputs] = (least + most) / 2, (most - least) / 2 + 4 * EPS * np.abs(most)
             answers.spread[:, inputs] += 4 * EPS * np.abs(least)
+            answers.rad[:, inputs] = answers.spread[:, inputs]
         for a, curve in self._curves.items():
             for array, part in zip(answers, curve.over(low[:, a], high[:, a]), strict=True):
                 array[:, self._inputs_of[a]] = part
-            answers.spread[:, self._inputs_of[a]] += self.rounding[self._inputs_of[a]]
+            for array in (answers.spread, answers.rad):
+                array[:, self._inputs_of[a]] += self.rounding[self._inputs_of[a]]
         return answers
 
     def _range_of_table(self, a, low, high):
@@ -295,9 +300,11 @@ class Curve:
     x, z : the grid, ascending; z is what all encodings together have changed by
     """
 
-    def __init__(self, space: Space, j: int, inputs: Sequence[int], places: np.ndarray):
+    def __init__(self, space: Space, inputs: np.ndarray, places: np.ndarray):
         """Refine a grid of numbers that holds all knots until the encodings change little on each cell."""
-        self._space, self._j, self._inputs = space, j, inputs
+        stage = space._stage.take(inputs)
+        self._space, self._inputs = space, inputs
+        self._stage = replace(stage, column=np.zeros(len(inputs), np.intp), n_columns=1)
         x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
         u = self._encode(x)
         for _ in range(HALVINGS):
@@ -313,7 +320,7 @@ class Curve:
 
     def _encode(self, x):
         """Return the inputs of the column at numbers x, (n, n_inputs of it)."""
-        return self._space._encode(self._j, x)[:, self._inputs]
+        return self._stage.transform(x[:, None])
 
     def _slopes(self):
         """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center."""
@@ -336,23 +343,24 @@ class Curve:
             least, most = np.minimum(*slopes), np.maximum(*slopes)
             flat.append(least - 1e-9 * np.abs(least))
             steep.append(most + 1e-9 * np.abs(most))
-        self._flat, self._steep = _ranges(np.stack(flat, axis=1), np.minimum), _ranges(np.stack(steep, axis=1), np.maximum)
+        self._ends = _ranges(np.stack([*(-each for each in flat), *steep], axis=1), np.maximum)
 
     def at(self, z: np.ndarray) -> np.ndarray:
         """Return the inputs of the column at coordinates z."""
         return self._encode(np.interp(z, self.z, self.x))
 
     def over(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return (mid, chord, spread, flat, steep) of the inputs over intervals of z: see `Geometry`."""
+        """Return (mid, chord, spread, flat, steep, rad) of the inputs over intervals of z: see `Geometry`."""
         last = len(self.z) - 2
         first_cell = np.clip(np.searchsorted(self.z, low, side="right") - 1, 0, last)
         last_cell = np.clip(np.searchsorted(self.z, high, side="left") - 1, first_cell, last)
-        flat = _range_query(self._flat, first_cell, last_cell, np.minimum)
-        steep = _range_query(self._steep, first_cell, last_cell, np.maximum)
+        ends = _range_query(self._ends, first_cell, last_cell, np.maximum)
+        flat, steep = -ends[:, : len(self._inputs)], ends[:, len(self._inputs) :]
         left, right, width = self.at(low), self.at(high), (high - low)[:, None]
         slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
-        return (left + right) / 2, (right - left) / 2, bow, flat, steep
+        chord = (right - left) / 2
+        return (left + right) / 2, chord, bow, flat, steep, np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow)
 
 
 def _bend(size, reach, clips):

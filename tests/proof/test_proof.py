@@ -127,7 +127,7 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
         high = np.where(part.space.is_table, ends[1], high)
         shape = part.space.geometry(low, high)
         for total in (part.total, part.negative):
-            relaxed = total.relax(shape.mid, np.abs(shape.chord) + shape.spread)
+            relaxed = total.relax(shape.mid, shape.rad)
             for _ in range(30):
                 share = rng.random(low.shape)
                 share = np.where(rng.random(low.shape) < 0.3, np.round(share), share)
@@ -137,7 +137,7 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
                 s = (2 * share - 1)[:, part.space.axis]
                 assert (np.abs(U - shape.mid - shape.chord * s)[:, ~part.space.is_table[part.space.axis]]
                         <= shape.spread[:, ~part.space.is_table[part.space.axis]] + 1e-9).all()  # fmt: skip
-                assert (np.abs(U - shape.mid) <= np.abs(shape.chord) + shape.spread + 1e-12).all()
+                assert (np.abs(U - shape.mid) <= shape.rad + 1e-12).all()
                 above = relaxed.top + (relaxed.slope * (U - shape.mid)).sum(axis=1)
                 assert (above >= total.values(U) - 2 * total.rounding - 1e-12).all()
                 slopes = total.gradients(U)
