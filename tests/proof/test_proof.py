@@ -303,6 +303,11 @@ BOXES = [
     ({"p": (0, 1), 0: (0, 1)}, ValueError, "'p' by its name and by its index"),
     ({"city": "z"}, ValueError, "'z'"),
     ({"city": []}, ValueError, "at least one level"),
+    ({"city": [["x"]]}, TypeError, "a level or a list of levels for 'city'"),
+    ({"city": np.array("x")}, TypeError, "a level or a list of levels for 'city'"),
+    ({"p": np.array(1.0)}, TypeError, "a pair .low, high. for 'p'"),
+    ({"p": (0, np.float32(np.inf))}, ValueError, "at most 1e.300 for 'p'"),
+    ({"p": 10**400}, ValueError, "at most 1e.300 for 'p'"),
     ([(0, 1)], TypeError, "mapping"),
 ]
 
