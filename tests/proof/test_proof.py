@@ -277,6 +277,13 @@ def test_time_limit_is_kept():
     assert found.largest.upper <= np.abs(model.coef).sum() + 0.3 + 1e-9
 
 
+def test_limits_that_are_reached_are_found_exactly():
+    rng = np.random.default_rng(0)
+    features = srf.FeatureSet([neurons(rng, 1_000, 10, 3, "cos")], 10)
+    found = model_of(features, rng, lower=0.0, upper=0.1).bounds(time_limit=1.0)
+    assert found.least == (0.0, 0.0) and found.largest == (0.1, 0.1) and found.converged
+
+
 @pytest.mark.parametrize("size", [1e12, 1e100, 1e300])
 def test_huge_boxes_have_true_bounds(size):
     rng = np.random.default_rng(0)
