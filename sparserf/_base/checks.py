@@ -197,7 +197,8 @@ def check_real(name: str, value: Any, minimum: float, *, strict: bool = False) -
     except OverflowError:
         raise ValueError(f"{name} must be finite, got an integer too large for a float") from None
     if not np.isfinite(value) or value < minimum or (strict and value == minimum):
-        raise ValueError(f"{name} must be finite and {'>' if strict else '>='} {minimum}, got {value}")
+        least = "" if minimum == -np.inf else f" and {'>' if strict else '>='} {minimum}"
+        raise ValueError(f"{name} must be finite{least}, got {value}")
     return value
 
 

@@ -12,7 +12,7 @@ limits. Whether the cell is missing is free: two rows that have the cell do not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -209,6 +209,8 @@ def _sign(argument, value, where):
 def _order(given, levels, where):
     """Return the order of the levels of a category that the user lists."""
     order = tuple(given)
+    if not all(isinstance(level, Hashable) for level in order):
+        raise TypeError(f"monotone must list the levels of {where}, got {given!r}")
     repeated = [level for level in dict.fromkeys(order) if order.count(level) > 1]
     if repeated:
         raise ValueError(f"monotone must list each level of {where} once, got {listing(repeated)} more often")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -104,12 +104,14 @@ def _all_levels(levels):
 
 def _read_levels(name, part, levels):
     """Return the codes of a level or a list of levels; None is a missing cell."""
-    several = isinstance(part, (list, tuple, set, frozenset, np.ndarray)) and not isinstance(part, str)
+    several = isinstance(part, (list, tuple, set, frozenset)) or (isinstance(part, np.ndarray) and part.ndim == 1)
     code = {level: float(k) for k, level in enumerate(levels)} | {None: np.nan}
     chosen = list(part) if several else [part]
     if not chosen:
         raise ValueError(f"box must have at least one level of {name!r}, got {part!r}")
     for level in chosen:
+        if not isinstance(level, Hashable):
+            raise TypeError(f"box must have a level or a list of levels for {name!r}, got {part!r}")
         if level not in code:
             raise ValueError(f"box must have known levels of {name!r}, got {level!r}")
     return np.unique([code[level] for level in chosen])
@@ -119,10 +121,14 @@ def _read_interval(name, part):
     """Return the two ends of an interval, or of a number; None is a missing cell."""
     if part is None:
         return np.nan, np.nan
-    ends = part if isinstance(part, (list, tuple, np.ndarray)) else (part, part)
-    if len(ends) != 2 or not all(isinstance(end, Real) for end in ends):
+    ends = (part, part) if isinstance(part, Real) else part
+    is_pair = isinstance(ends, (list, tuple)) or (isinstance(ends, np.ndarray) and ends.ndim == 1)
+    if not (is_pair and len(ends) == 2 and all(isinstance(end, Real) for end in ends)):
         raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")
-    low, high = map(float, ends)
+    try:
+        low, high = map(float, ends)
+    except OverflowError:  # integers
+        low = high = np.inf
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
         raise ValueError(f"box must have finite numbers of at most {LARGEST:g} for {name!r}, got {part!r}")
     if low > high:

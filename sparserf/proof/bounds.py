@@ -179,8 +179,8 @@ def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: floa
     if not np.isfinite([*least, *largest]).all():
         raise ValueError("box must be such that f does not overflow, got one on which it may")
     rounding = 4 * slop + 8 * sum(part.total.rounding for part in parts)
-    converged = max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
     largest, least = _limited(largest, one), _limited(least, one)
+    converged = max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
     points = [_row(one, box, parts, end[1]) for end in ends]
     return Bounds(least, largest, points[1], points[0], bool(converged), n_boxes, name)
 

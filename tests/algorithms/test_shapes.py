@@ -276,6 +276,7 @@ BAD = [
     ({"monotone": {"city": 1}}, ValueError, r"monotone must list the levels of X\['city'\]"),
     ({"monotone": {"city": ["w", "x", "y"]}}, ValueError, "monotone must list all levels of X.*lacks 'z'"),
     ({"monotone": {"city": ["w", "x", "y", "z", "z"]}}, ValueError, "each level of X.*'z' more often"),
+    ({"monotone": {"city": [["w"], "x"]}}, TypeError, r"monotone must list the levels of X\['city'\], got \[\['w'\], 'x'\]"),
     ({"monotone": {"a": [1, 2]}}, TypeError, "monotone must be 1, -1 or 0"),
     ({"convex": {"grade": 1}}, ValueError, "convex must be of columns of numbers"),
     ({"convex": {"a": -2}}, ValueError, "convex must be 1, -1 or 0"),

@@ -138,7 +138,7 @@ def test_they_are_told():
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"lower": 1, "upper": 0}, "lower must be below upper, got lower=1.0 and upper=0.0"),
     ({"lower": 1, "upper": 1}, "lower must be below upper"),
-    ({"lower": np.nan}, "lower must be finite"),
+    ({"lower": np.nan}, "lower must be finite, got nan"),
     ({"lower": -1.0, "upper": np.inf}, "upper must be finite"),
     ({"lower": "a"}, "lower must be a real number"),
     ({"upper": True}, "upper must be a real number"),

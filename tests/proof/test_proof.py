@@ -277,6 +277,13 @@ def test_time_limit_is_kept():
     assert found.largest.upper <= np.abs(model.coef).sum() + 0.3 + 1e-9
 
 
+def test_limits_that_are_reached_are_found_exactly():
+    rng = np.random.default_rng(0)
+    features = srf.FeatureSet([neurons(rng, 1_000, 10, 3, "cos")], 10)
+    found = model_of(features, rng, lower=0.0, upper=0.1).bounds(time_limit=1.0)
+    assert found.least == (0.0, 0.0) and found.largest == (0.1, 0.1) and found.converged
+
+
 @pytest.mark.parametrize("size", [1e12, 1e100, 1e300])
 def test_huge_boxes_have_true_bounds(size):
     rng = np.random.default_rng(0)
@@ -303,6 +310,11 @@ BOXES = [
     ({"p": (0, 1), 0: (0, 1)}, ValueError, "'p' by its name and by its index"),
     ({"city": "z"}, ValueError, "'z'"),
     ({"city": []}, ValueError, "at least one level"),
+    ({"city": [["x"]]}, TypeError, "a level or a list of levels for 'city'"),
+    ({"city": np.array("x")}, TypeError, "a level or a list of levels for 'city'"),
+    ({"p": np.array(1.0)}, TypeError, "a pair .low, high. for 'p'"),
+    ({"p": (0, np.float32(np.inf))}, ValueError, "at most 1e.300 for 'p'"),
+    ({"p": 10**400}, ValueError, "at most 1e.300 for 'p'"),
     ([(0, 1)], TypeError, "mapping"),
 ]
 

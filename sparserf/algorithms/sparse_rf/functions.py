@@ -139,8 +139,8 @@ def sparse_rf(
         scikit-learn `monotonic_cst`. It holds for all values, by construction: whatever sees such a column rises with it, a
         linear function, a tanh, a step or a clipped line whose weights have the right signs, with a coefficient of at least 0.
         f of two classes is the decision value of `classes[1]`. For a category the levels in ascending order, or 1 and -1 where
-        it is an ordered one of pandas; missing cells and unknown levels are in no order. For more than two classes a
-        ValueError.
+        it is an ordered one of pandas; missing cells, and levels that no training row with a weight has, listed or not, are in
+        no order. For more than two classes a ValueError.
     convex : mapping of columns to 1 or -1, a sequence of 1, -1 and 0 for all columns, or None, default None
         Columns of numbers in which f is convex (1) or concave (-1) at any values of the others. Such a column is seen as it is,
         neither clipped nor in ranks, by linear functions and lines with one corner; beyond the training rows f goes on along
