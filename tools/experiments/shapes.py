@@ -113,23 +113,31 @@ def told(data, result, n_pairs=10_000):
     return found | {"size": len(result.support) if model else result.size, "wrong": wrong, "pairs": pairs}
 
 
-def drawn(data, seed, file, columns, title, n_curves=12, n_places=60):
-    """A picture: along each of some columns, the curves of some rows; red where a curve goes against the constraint."""
+def drawn(data, seed, file, columns, title, labels, n_curves=12, n_places=120):
+    """A picture: along each of some columns, the curves of some rows; red where a curve goes against the constraint.
+
+    labels : what is written below the columns: of a category with its levels, in their order
+    """
     import matplotlib.pyplot as plt
     from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
 
     models = {
         "no constraint": ours(data, seed, constrained=False), "constrained": ours(data, seed),
         "LightGBM, constrained": lightgbm(data, seed),
     }  # fmt: skip
     some = data.X_test.iloc[np.random.default_rng(seed).permutation(len(data.y_test))[:n_curves]]
-    figure, axes = plt.subplots(len(columns), 3, figsize=(10, 2.6 * len(columns)), sharey="row", squeeze=False)
+    size, mark = (10, 2.6 * len(columns) + 0.4), {"color": "tab:blue", "ls": "", "marker": "|", "ms": 6}
+    figure, axes = plt.subplots(len(columns), 3, figsize=size, sharey="row", squeeze=False, layout="constrained")
+    for ax, name in zip(axes[0], models, strict=True):
+        ax.set_title(name)
     for line, column in zip(axes, columns, strict=True):
         sign, order = data.monotone[column], data.monotone[column]
         is_ordered = isinstance(order, list)
         places = order if is_ordered else np.linspace(data.X[column].min(), data.X[column].max(), n_places)
         at = np.arange(len(places)) if is_ordered else places
-        for ax, (name, model) in zip(line, models.items(), strict=True):
+        label, *levels = labels[column] if is_ordered else [labels[column]]
+        for ax, model in zip(line, models.values(), strict=True):
             curves = []
             for place in places:
                 dtype = data.X[column].dtype if is_ordered else float
@@ -141,12 +149,17 @@ def drawn(data, seed, file, columns, title, n_curves=12, n_places=60):
                 how = {"colors": np.where(falls, "crimson", "0.45"), "linewidths": np.where(falls, 2, 1)}
                 ax.add_collection(LineCollection(steps, **how))
             ax.autoscale()
-            ax.set_xlabel(column)
-            ax.set_title(name if line is axes[0] else "")
+            ax.set_xlabel(label)
             if is_ordered:
-                ax.set_xticks(at, places)
+                ax.set_xticks(at, levels)
+            else:
+                ax.plot(data.X[column], 0 * data.X[column], **mark, alpha=0.3, transform=ax.get_xaxis_transform())
         line[0].set_ylabel(title)
-    figure.tight_layout()
+    said = [
+        Line2D([], [], color="crimson", lw=2, label="against the constraint"),
+        Line2D([], [], **mark, label="rows of the fit"),
+    ]
+    figure.legend(handles=said, loc="outside lower center", ncols=2, frameon=False)
     figure.savefig(PICTURES / file, dpi=90)
     return {"terms": len(models["constrained"].support)}
 
