@@ -75,7 +75,7 @@ class Monotonicity:
         word = {1: "rises", -1: "falls", None: "is monotone"}[self.sign]
         if self.status == "open":
             return f"open whether f {word} with {self.column}: nothing is proved on {100 * self.open_share:.3g} % of the box"
-        lines = [f"{self.status}: f {word} with {self.column} over the box"]
+        lines = [f"{self.status}: {'that ' * (self.status == 'refuted')}f {word} with {self.column} over the box"]
         for pair in self.pairs:
             lines += [f"  f = {f:.6g} at {describe_row(row)}" for f, row in ((pair.f_low, pair.low), (pair.f_high, pair.high))]
         return "\n".join(lines)
