@@ -49,7 +49,7 @@ ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def integral(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
-    """Return the integral of f over a box, and a bound of its error: see `SparseModel.integral`."""
+    """Return the integral of f over a box, and how far it may be off: see `SparseModel.integral`."""
     whole = read_box(model, box)
     width = whole.high - whole.low
     volume = float(np.prod(width[width > 0]))
@@ -58,7 +58,7 @@ def integral(model: SparseModel, box: BoxLike | None, output: object) -> tuple[f
 
 
 def mean(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
-    """Return the mean of f over a box, and a bound of its error: see `SparseModel.mean`."""
+    """Return the mean of f over a box, and how far it may be off: see `SparseModel.mean`."""
     model = model if output is None else of_output(model, output)
     box = read_box(model, box)
     coef, terms = np.atleast_2d(model.coef), list(terms_of(model.features))
