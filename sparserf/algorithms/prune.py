@@ -460,7 +460,7 @@ def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: in
             if block.activation == "identity" or block.order <= max_order:
                 blocks.append(block)
         else:
-            effect = (block.weights * deviation[_inputs_of(block)]) ** 2
+            effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
             subsets = [_subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))]
             few = np.repeat(np.arange(len(block)), list(map(len, subsets)))
             kept = np.concatenate([np.isin(column[k], some)[None] for k, of_term in enumerate(subsets) for some in of_term])
@@ -481,7 +481,7 @@ def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: f
         if block.activation == "product":
             blocks.append(block)
             continue
-        effect = (block.weights * deviation[_inputs_of(block)]) ** 2
+        effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
         ascending = np.argsort(effect, axis=1, kind="stable")
         below = np.cumsum(np.take_along_axis(effect, ascending, axis=1), axis=1)
         kept = np.empty(effect.shape, bool)
@@ -497,14 +497,9 @@ def _moments_of_inputs(rows, features, h):
     return mean, np.sqrt(np.maximum(rows.correlate_squares(inputs, h) - mean**2, 0.0))
 
 
-def _inputs_of(block):
-    """Return the inputs that the weights multiply, (n_features, order)."""
-    return np.broadcast_to(np.arange(block.order), block.weights.shape) if block.inputs is None else block.inputs
-
-
 def _columns_seen(features, block):
     """Return the column of X that each weight belongs to, -1 where the weight is zero."""
-    inputs = _inputs_of(block) if block.activation != "product" else block.inputs
+    inputs = block.inputs_of_weights
     column = inputs if features.stage is None else features.stage.column[inputs]
     return np.where(block.weights != 0, column, -1) if block.activation != "product" else column
 
@@ -525,5 +520,5 @@ def _with_weights(block: FeatureBlock, kept: np.ndarray, mean: np.ndarray) -> Fe
     if block.activation in ("identity", "bump"):  # of a bump the factors that are left out are constants
         return replace(block, weights=weights)
     hidden = np.where(kept, 0.0, block.weights)
-    moved = (hidden * mean[_inputs_of(block)]).sum(axis=1)
+    moved = (hidden * mean[block.inputs_of_weights]).sum(axis=1)
     return replace(block, weights=weights, offset=(block.offset + moved).astype(block.offset.dtype))

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import as_like, check_no_overflow, namespace
+from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
 from ..features import FeatureSet
 from ..model.outputs import of_output
 from ..rows import read_rows
-from .encodings import slopes, smooth_encodings
+from .encodings import putter, slopes, smooth_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +84,7 @@ class Derivatives:
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def _of_rows(self, X, block):
         """Return the derivatives at some rows X; block : their encodings."""
-        put = _putter(X)
+        put = putter(X)
         xp, n_rows = namespace(put(np.zeros(1))), X.shape[0]
         slope, curve = (None, None) if self._smooth is None else map(put, slopes(self._smooth, X))
         answer = put(np.zeros((n_rows, self._shape[0], self._model.n_features_in)))
@@ -100,7 +100,7 @@ class Derivatives:
                 one, other = (xp.take(slope, put(place), axis=1) for place in (one, other))
                 by_pair = by_pair * (one * other)[:, None, :]
             answer = answer + _by_column(by_pair, self._pair_layers, put)
-        if self._model.lower is not None or self._model.upper is not None:
+        if self._model.has_limits:
             answer = xp.where(self._is_cut(block, xp, put), xp.zeros_like(answer), answer)
         answer = check_no_overflow(answer[:, 0, :] if self._model.coef.ndim == 1 else answer)
         return xp.astype(answer, X.dtype, copy=False)
@@ -116,8 +116,7 @@ class Derivatives:
         """Return where f is beyond the limits of the model: (n_rows, n_outputs, 1)."""
         f = block.apply(self._model.features.staged(None), np.atleast_2d(self._model.coef))
         f = f + put(np.atleast_1d(np.asarray(self._model.intercept, np.float64)))[:, None]
-        low = -np.inf if self._model.lower is None else self._model.lower
-        high = np.inf if self._model.upper is None else self._model.upper
+        low, high = self._model.limits
         return xp.permute_dims((f < low) | (f > high), (1, 0))[:, :, None]
 
 
@@ -241,7 +240,7 @@ class BumpPart(Part):
     def _by_input(self):
         """(place in `seen` or -1, input, weight, center) of each bump, for one input of each bump at a time."""
         block, place = self._block, _places(self._seen, self._n_inputs)
-        inputs = np.broadcast_to(np.arange(block.order), block.weights.shape) if block.inputs is None else block.inputs
+        inputs = np.broadcast_to(block.inputs_of_weights, block.weights.shape)
         return [(place[i], i, np.abs(w), c) for i, w, c in zip(inputs.T, block.weights.T, block.centers.T, strict=True)]
 
     @cached_property
@@ -396,15 +395,6 @@ def kind_of_part(block: FeatureBlock) -> type[Part]:
 
 
 # ---------------------------------------------------------------- arrays
-
-
-def _putter(X):
-    """Return a function that brings an ndarray to the namespace and device of X, and leaves other arrays as they are."""
-    return (
-        (lambda a: a)
-        if isinstance(X, np.ndarray) or is_sparse(X)
-        else lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
-    )
 
 
 def _places(seen, n):

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.arrays import from_host, namespace_of
+from .._base.arrays import as_like, namespace
 from .._base.checks import is_sparse
 from ..columns.stage import CLIP, CLIPPED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._base.types import Array
     from ..columns.stage import ColumnStage
 
@@ -24,6 +26,13 @@ def smooth_encodings(stage: ColumnStage) -> np.ndarray:
     levels = None if stage.table is None else stage.table.levels
     of_number = np.array([levels is None or levels[j] is None for j in stage.column.tolist()], bool)
     return np.flatnonzero((stage.kind <= CLIPPED) & (stage.unit > 0) & of_number)
+
+
+def putter(X: Array) -> Callable[[Array], Array]:
+    """Return a function that brings an ndarray to the namespace and device of X, and leaves other arrays as they are."""
+    if isinstance(X, np.ndarray) or is_sparse(X):
+        return lambda a: a
+    return lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
 
 
 def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
@@ -36,8 +45,7 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     if not (stage.kind.any() or len(stage.knots) or np.isfinite(stage.reach).any() or stage.may_miss):
         return (1 / stage.unit)[None], np.zeros((1, len(stage)))
     X = X.toarray() if is_sparse(X) else X
-    xp, device = (np, None) if isinstance(X, np.ndarray) else namespace_of(X)
-    put = (lambda a: a) if xp is np else (lambda a: from_host(a, xp, device))
+    xp, put = namespace(X), putter(X)
     power, center, factor, reach = map(put, stage.arithmetic)
     x = xp.astype(xp.take(X, put(stage.column.astype(np.int64)), axis=1), power.dtype)
     is_missing, one = xp.isnan(x), xp.ones_like(x)

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..columns.stage import CLIP, CLIPPED, NUMBER, ColumnStage, Encoding
+from ..columns.stage import CLIP, CLIPPED
 from ..model.box import read_box
 from ..model.outputs import of_output
-from ..model.terms import terms_of
+from ..model.terms import stage_of, terms_of
 from ..rows import as_rows
 from .encodings import slopes, smooth_encodings
 
@@ -62,7 +62,7 @@ def mean(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float
     model = model if output is None else of_output(model, output)
     box = read_box(model, box)
     coef, terms = np.atleast_2d(model.coef), list(terms_of(model.features))
-    if model.lower is not None or model.upper is not None:
+    if model.has_limits:
         value, error = _by_sobol(model, box, None)
     else:
         fine, lost, left = _means(model, box, terms, 2)
@@ -121,9 +121,7 @@ class Pieces:
 
 def _columns(model, box, terms, finer):
     """Return {column: its `Pieces`} of all columns that terms see."""
-    d, stage = model.n_features_in, model.features.stage
-    if stage is None:
-        stage = ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(d)], d, may_miss=False)
+    stage = stage_of(model.features)
     speed = np.zeros(len(stage))  # the fastest that a term changes with an encoding
     for term in terms:
         fastest = np.full(len(term.encodings), term.gamma**0.5) if term.gamma is not None else np.abs(term.weights)
@@ -377,5 +375,4 @@ def _values(model, X, positions):
     if positions is not None:
         return f
     f = f + np.atleast_1d(model.intercept)[:, None]
-    low, high = (-np.inf if model.lower is None else model.lower), (np.inf if model.upper is None else model.upper)
-    return np.clip(f, low, high)
+    return np.clip(f, *model.limits)

@@ -80,7 +80,7 @@ def jax_source(written: WrittenModel, digits: int | None) -> str:
                 body.append(f"phi = {CALLS[group.activation].format(f'{z} + offset{k}')}")
         arrays.append(f"coef{k} = {array(coef.T)}")
         body.append(f"f = f + phi @ coef{k}")
-    if model.lower is not None or model.upper is not None:
+    if model.has_limits:
         ends = ("None" if end is None else number(end) for end in (model.lower, model.upper))
         body.append(f"f = jnp.clip(f, {', '.join(ends)})")
     # A model of no terms has the same f for all rows.

@@ -135,7 +135,7 @@ def _encode(encoding, x, u, number, is_category):
 
 def _within(model):
     """Return the expression of f within the limits of the model."""
-    if model.lower is None and model.upper is None:
+    if not model.has_limits:
         return "f"
     return f"np.clip(f, {model.lower!r}, {model.upper!r})"
 

@@ -161,7 +161,7 @@ def _answers(model, n_outputs):
     if model.classes is None:
         aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
         steps = []
-        if model.lower is not None or model.upper is not None:
+        if model.has_limits:
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
             steps, f = [("limited", limited)], list(limited)
         values = [_power(each, f"{each} < -{FAR}") for each in f] if model.link == "log" else f

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._core.moments import KINDS
-from ..columns.stage import NUMBER, ColumnStage, Encoding
+from ..columns.stage import ColumnStage
 from ..columns.table import UNKNOWN
 from ..features import DENSE_BELOW
-from ..model.terms import Term, column_names, columns_of_encodings, term_sizes, terms_of
+from ..model.terms import Term, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,10 +141,7 @@ class WrittenModel:
     @cached_property
     def stage(self) -> ColumnStage:
         """The `ColumnStage` that makes the inputs, with knots at all levels of categories (`ColumnStage.in_knots`)."""
-        stage, n = self.features.stage, self.features.n_inputs
-        if stage is None:
-            stage = ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
-        return _without_knots_between_levels(stage.take(self.made_encodings).in_knots)
+        return _without_knots_between_levels(stage_of(self.features).take(self.made_encodings).in_knots)
 
     @property
     def kinds(self) -> np.ndarray:

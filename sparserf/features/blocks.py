@@ -116,6 +116,11 @@ class FeatureBlock:
         return (self.weights if self.inputs is None else self.inputs).shape[1]
 
     @property
+    def inputs_of_weights(self) -> np.ndarray:
+        """The input of each weight, (n_features, order), or (1, n_inputs) where weights are dense; of monomials `inputs`."""
+        return np.arange(self.order)[None] if self.inputs is None else self.inputs
+
+    @property
     def kind(self) -> tuple[Any, ...]:
         """A key of what the features of a block share: blocks of equal kind can be concatenated."""
         shape = self.inputs is None, self.order, self.weights.dtype
@@ -165,8 +170,7 @@ class FeatureBlock:
         used = self.weights != 0
         if self.inputs is None and column is None:
             return np.count_nonzero(used, axis=0)
-        inputs = np.arange(self.order)[None] if self.inputs is None else self.inputs
-        inputs = inputs if column is None else column[inputs]
+        inputs = self.inputs_of_weights if column is None else column[self.inputs_of_weights]
         return _count_entries(np.where(used, inputs, -1), n_columns)
 
     def sees_input(self, n_inputs: int) -> np.ndarray:

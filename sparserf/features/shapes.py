@@ -65,7 +65,7 @@ def _keeps(block: FeatureBlock, constraints: InputConstraints) -> np.ndarray:
     if isinstance(block, MonomialBlock):  # its envelope sees all inputs
         is_free = not (constraints.is_bound | constraints.is_barred).any() and constraints.groups is None
         return np.full(len(block), is_free)
-    at, seen, is_linear = _inputs(block), block.weights != 0, block.activation == "identity"
+    at, seen, is_linear = block.inputs_of_weights, block.weights != 0, block.activation == "identity"
     kept = ~(seen & constraints.is_barred[at]).any(axis=1)
     if not is_linear:  # a linear function is a sum of functions of one input
         kept &= _may_meet(seen, constraints, at)
@@ -74,11 +74,6 @@ def _keeps(block: FeatureBlock, constraints: InputConstraints) -> np.ndarray:
     kept &= (rises | ~seen | (constraints.sign[at] == 0)).all(axis=1)
     bends = is_linear | (is_positive & (block.activation == "relu") & (constraints.curvature[at] == direction))
     return kept & (bends | ~seen | (constraints.curvature[at] == 0)).all(axis=1)
-
-
-def _inputs(block):
-    """Return the input of each weight of a block, (n_features, order), or of each column of dense weights, (1, n_inputs)."""
-    return np.arange(block.weights.shape[1])[None] if block.inputs is None else block.inputs
 
 
 def _may_meet(seen, constraints, at):
@@ -221,7 +216,7 @@ def constrained(
 
 def _constrained_linear(block, constraints):
     """Return linear functions of the right signs: (block, places)."""
-    at = _inputs(block)
+    at = block.inputs_of_weights
     weights = np.where(constraints.is_barred[at], 0.0, block.weights)
     is_signed = ((weights != 0) & (constraints.sign[at] != 0)).any(axis=1)
     weights = np.where(constraints.sign[at] != 0, np.sign(block.scale) * constraints.sign[at] * np.abs(weights), weights)
@@ -233,7 +228,7 @@ def _constrained_linear(block, constraints):
 
 def _constrained_block(block, constraints, through, rng):
     """Return neurons or bumps that keep the constraints: (block, places)."""
-    at, is_bound = _inputs(block), constraints.is_bound
+    at, is_bound = block.inputs_of_weights, constraints.is_bound
     weights, n = within(block.weights, constraints, rng, block.inputs), len(block)
     rises, is_bump = block.activation in RISING, isinstance(block, BumpBlock)
     if is_bump or (is_bound.any() and not (rises or is_bound.all())):

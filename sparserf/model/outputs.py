@@ -57,7 +57,7 @@ def unit_of(model: SparseModel) -> str:
 def describe_limits(model: SparseModel) -> str:
     """Return in words within which limits a model predicts; "" where it has none."""
     lower, upper = model.limits_of_predictions
-    if model.lower is None and model.upper is None:
+    if not model.has_limits:
         return ""
     if model.upper is None:
         return f"predictions of at least {lower:.4g}"

@@ -252,18 +252,19 @@ class SparseModel(BaseModel):
         return float(lower), float(upper)
 
     @property
-    def _has_limits(self):
+    def has_limits(self) -> bool:
+        """Whether f has a limit."""
         return self.lower is not None or self.upper is not None
 
     @property
     def _inverse_link(self) -> Callable[[Array], Array]:
-        if self.link == "log" and self._has_limits:
+        if self.link == "log" and self.has_limits:
             return partial(exponential_within, *self.limits_of_predictions)
         return super()._inverse_link
 
     def _map_decisions(self, X, workers, finish, offset):
         rows = self.features.rows_of(X, workers)
-        limits = self.limits if self._has_limits else None
+        limits = self.limits if self.has_limits else None
         decide = partial(_decide, self.features, self.coef, self.intercept, limits, rows.dtype, finish)
         return rows.to_namespace_of_X(rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0))
 

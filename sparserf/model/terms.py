@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..columns.stage import NUMBER, ColumnStage, Encoding
 from ..features import DefaultNames
 
 if TYPE_CHECKING:
@@ -144,6 +145,14 @@ def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
 def columns_of_encodings(features: FeatureSet) -> np.ndarray:
     """Return the column of X from which each encoding is made."""
     return np.arange(features.n_inputs) if features.stage is None else features.stage.column
+
+
+def stage_of(features: FeatureSet) -> ColumnStage:
+    """Return the column stage of features; for those that have none, one that makes an encoding of each column as it is."""
+    if features.stage is not None:
+        return features.stage
+    n = features.n_inputs
+    return ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
 
 
 def column_names(model: SparseModel) -> Sequence[str]:

@@ -102,15 +102,17 @@ class Part:
 
     def least_at(self, U: np.ndarray) -> np.ndarray:
         """Return lower bounds of the sum at points, also where the sign of a step is in doubt."""
-        around = np.broadcast_to(self.space.rounding, U.shape)
-        relaxed = self.negative.relax(U, around)
-        return -(relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * self.negative.rounding)
+        return -self._above(self.negative, U)
 
     def largest_at(self, U: np.ndarray) -> np.ndarray:
         """Return upper bounds of the sum at points."""
+        return self._above(self.total, U)
+
+    def _above(self, total, U):
+        """Return upper bounds of a sum at points, for all that rounding may make of them."""
         around = np.broadcast_to(self.space.rounding, U.shape)
-        relaxed = self.total.relax(U, around)
-        return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * self.total.rounding
+        relaxed = total.relax(U, around)
+        return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * total.rounding
 
 
 def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
@@ -216,5 +218,4 @@ def _row(model, box, parts, points):
 
 def _limited(interval, model):
     """Return an interval of values of f with the limits of the model."""
-    limits = -np.inf if model.lower is None else model.lower, np.inf if model.upper is None else model.upper
-    return Interval(*(float(np.clip(end, *limits)) for end in interval))
+    return Interval(*(float(np.clip(end, *model.limits)) for end in interval))

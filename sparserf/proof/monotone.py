@@ -180,14 +180,13 @@ def _find_pair(model, part, a, sign):
 
 def _fall(model, part, low, high, sign):
     """Return the first pair of points between which f times the sign falls, for all that rounding may do, or None."""
-    limits = -np.inf if model.lower is None else model.lower, np.inf if model.upper is None else model.upper
     for one, two in zip(low, high, strict=True):
         rows = np.stack([part.space.row(one), part.space.row(two)])
         U = part.space.inputs_of_rows(rows)
         least, largest = part.least_at(U), part.largest_at(U)
         if not (least[0] > largest[1] if sign > 0 else least[1] > largest[0]):
             continue
-        f = np.clip(decision_values(model, rows)[0], *limits)
+        f = np.clip(decision_values(model, rows)[0], *model.limits)
         if sign * f[0] > sign * f[1]:
             return Pair(*(part.space.cells(row) for row in rows), *map(float, f))
     return None

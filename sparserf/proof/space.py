@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..columns.stage import CLIP, CLIPPED, NUMBER, PRESENT, ColumnStage, Encoding
-from ..model.terms import column_levels, column_names, columns_of_encodings
+from ..columns.stage import CLIP, CLIPPED, NUMBER, PRESENT
+from ..model.terms import column_levels, column_names, columns_of_encodings, stage_of
 from .relaxations import EPS
 
 if TYPE_CHECKING:
@@ -65,16 +65,13 @@ class Space:
         rising : a column of numbers whose coordinate must rise with the numbers
         """
         self._rising = rising
-        stage = model.features.stage
-        if stage is None:
-            n = model.features.n_inputs
-            stage = ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
+        stage = stage_of(model.features)
         self._model, self._box, self.encodings = model, box, seen
         column = stage.column[seen]
         used, of_input = np.unique(column, return_inverse=True)
         self._used = used
         # The stage of the inputs alone, whose rows hold the columns that are used.
-        self._stage = replace(stage.in_knots.take(seen), column=of_input, n_columns=len(used))
+        self.stage = replace(stage.in_knots.take(seen), column=of_input, n_columns=len(used))
         self.place = np.zeros(len(columns_of_encodings(model.features)), np.intp)
         self.place[seen] = np.arange(len(seen))
         self.axis = np.zeros(len(seen), np.intp)
@@ -119,7 +116,7 @@ class Space:
         """Return all inputs at numbers x of column j, (n, n_inputs); those of other columns are meaningless."""
         X = np.zeros((len(x), len(self._used)))
         X[:, self._column_of(j)] = x
-        return self._stage.transform(X)
+        return self.stage.transform(X)
 
     def _add_axis(self, j, inputs, ends, low, high):
         """Add a coordinate, and return its index."""
@@ -137,9 +134,9 @@ class Space:
 
     def _add_number(self, j, inputs, ends, low, high):
         """Add the coordinate of a column of numbers."""
-        knots = [self._knots(v)[0] for v in inputs]
+        knots = [self.knots(v)[0] for v in inputs]
         places = np.unique(np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)]))
-        if len(inputs) == 1 and (j != self._rising or (np.diff(self._knots(inputs[0])[1]) >= 0).all()):
+        if len(inputs) == 1 and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all()):
             u = self._encode(j, places)[:, inputs[0]]
             a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
             self._states[a] = places[[u.argmin(), u.argmax()]]
@@ -152,14 +149,14 @@ class Space:
         if j in self._presence:
             self.ties.append((self._presence[j], a, float(zero)))
 
-    def _knots(self, v):
+    def knots(self, v: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the knots and the scores of an input."""
-        some = slice(*self._stage.first_knot[v : v + 2])
-        return self._stage.knots[some], self._stage.scores[some]
+        some = slice(*self.stage.first_knot[v : v + 2])
+        return self.stage.knots[some], self.stage.scores[some]
 
     def _bound_inputs(self):
         """Bound the size of all inputs, and the rounding of encodings: a few roundings of (r - center) / unit."""
-        n, stage = len(self.encodings), self._stage
+        n, stage = len(self.encodings), self.stage
         self.rounding, self.largest = np.zeros(n), np.zeros(n)
         for a in range(len(self.columns)):
             inputs = self._inputs_of[a]
@@ -167,7 +164,7 @@ class Space:
         number = [v for v in range(n) if self.axis[v] not in self.tables]
         for v in number:
             j = self.columns[self.axis[v]]
-            scores = self._knots(v)[1]
+            scores = self.knots(v)[1]
             raw = np.abs(scores).max() if len(scores) else max(abs(self._box.low[j]), abs(self._box.high[j]))
             if stage.unit[v] > 0:
                 self.rounding[v] = 16 * EPS * (raw + abs(stage.center[v])) / stage.unit[v]
@@ -210,7 +207,7 @@ class Space:
 
     def inputs_of_rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs in rows of numbers, (n, n_columns)."""
-        return self._stage.transform(rows[:, self._used])
+        return self.stage.transform(rows[:, self._used])
 
     def geometry(self, low: np.ndarray, high: np.ndarray) -> Geometry:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
@@ -302,7 +299,7 @@ class Curve:
 
     def __init__(self, space: Space, inputs: np.ndarray, places: np.ndarray):
         """Refine a grid of numbers that holds all knots until the encodings change little on each cell."""
-        stage = space._stage.take(inputs)
+        stage = space.stage.take(inputs)
         self._space, self._inputs = space, inputs
         self._stage = replace(stage, column=np.zeros(len(inputs), np.intp), n_columns=1)
         x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
@@ -324,10 +321,10 @@ class Curve:
 
     def _slopes(self):
         """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center."""
-        stage, dx = self._space._stage, np.diff(self.x) / np.diff(self.z)
+        stage, dx = self._space.stage, np.diff(self.x) / np.diff(self.z)
         flat, steep = [], []
         for v in self._inputs:
-            knots, scores = self._space._knots(v)
+            knots, scores = self._space.knots(v)
             r = np.interp(self.x, knots, scores) if len(knots) else self.x
             raw = np.diff(r) / np.diff(self.x)
             unit, reach = stage.unit[v], stage.reach[v]
