@@ -7,7 +7,7 @@ chooses by the type of X how its rows are stored.
 from __future__ import annotations
 
 import sys
-from numbers import Integral, Real
+from numbers import Complex, Integral, Number, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from .types import Array, DenseOrCSR
+
+# The names of the types of missing cells, in any library; a missing number may be NaN instead.
+MISSING = {"NoneType", "NAType", "NaTType"}
 
 
 def is_sparse(X: object) -> bool:
@@ -73,12 +76,19 @@ def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
 
 
 def as_array(name: str, values: Any) -> np.ndarray:
-    """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length."""
+    """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length.
+
+    A list of strings and other things becomes an array of objects: NumPy would make strings of all, "nan" of NaN.
+    """
     if is_foreign(values):
         return to_host(values)
     check_unmasked(name, values)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        if isinstance(values, (list, tuple)) and array.dtype.kind in "US":
+            objects = np.array(values, object)
+            return array if all(isinstance(value, (str, bytes)) for value in objects.flat) else objects
+        return array
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
 
@@ -87,6 +97,27 @@ def check_unmasked(name: str, values: Any) -> None:
     """Check that no entry of a masked array is masked."""
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
+
+
+def is_real_type(kind: type) -> bool:
+    """Return whether a type is one of real numbers: Real, numpy.bool, or Decimal, a Number that is neither Real nor Complex."""
+    return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a label is None, NaN of any type of numbers, pandas.NA or NaT."""
+    return type(value).__name__ in MISSING or bool(value != value)
+
+
+def check_labels_there(name: str, labels: np.ndarray) -> None:
+    """Check that no label is missing."""
+    if labels.dtype.kind in "OT":
+        missing = [i for i, label in enumerate(labels.tolist()) if is_missing(label)]
+    else:
+        missing = np.flatnonzero(labels != labels).tolist()
+    if missing:
+        where = f"{labels[missing[0]]} at [{missing[0]}]" + f" and {len(missing) - 1} more" * (len(missing) > 1)
+        raise ValueError(f"{name} must not have missing labels, got {where}: leave such rows out")
 
 
 def _is_native(array):
@@ -100,7 +131,7 @@ def as_real(name: str, values: Any) -> np.ndarray:
         return values
     array = as_array(name, values)
     if array.dtype.kind == "O":  # objects of Python: real numbers become float64, others are refused
-        strangers = [value for value in array.flat if not isinstance(value, Real)]
+        strangers = [value for value in array.flat if not is_real_type(type(value))]
         if strangers:
             from reprlib import repr as shortened
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import as_array, is_sparse
+from .checks import as_array, check_labels_there, is_sparse
 
 # The masks of the rows to fit and of the rows to hold out, both of shape (n_rows,).
 Split: TypeAlias = "tuple[np.ndarray, np.ndarray]"
@@ -45,19 +45,13 @@ def check_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray | None:
     """
     if groups is None:
         return None
-    is_list = isinstance(groups, (list, tuple))  # of which NumPy would turn None or NaN among strings into strings
-    values = as_array("groups", np.array(groups, object) if is_list else groups)
+    values = as_array("groups", groups)
     if values.shape != (n_rows,):
         raise ValueError(f"groups must have an entry for each of the {n_rows} rows of X, got shape {values.shape}")
-    if values.dtype.kind in "OT":
-        labels = values.tolist()
-        missing = [i for i, label in enumerate(labels) if label is None or type(label).__name__ == "NAType" or label != label]
-    else:
-        missing = np.flatnonzero(values != values)
-    if len(missing):
-        raise ValueError(f"groups must not have missing labels, got {values[missing[0]]} at [{missing[0]}]")
+    check_labels_there("groups", values)
     if values.dtype.kind not in "OT":
         return np.unique(values, return_inverse=True)[1]
+    labels = values.tolist()
     try:
         known = dict.fromkeys(labels)
     except TypeError as error:

@@ -17,7 +17,8 @@ import numpy as np
 
 from .._base.npz import integers, require
 from .._base.warnings import warn
-from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
+from .._core.checks import are_finite
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, own_order
 from .frames import is_frame as is_frame
 
 # The argument categorical of fits: names or indices of columns, or a mask.
@@ -91,17 +92,22 @@ class Table:
         >>> table.levels
         (None, ('a', 'b'))
         """
-        names, columns, n_rows = open_columns(X)
-        if not (n_rows and columns):
+        columns = Columns(X)
+        names, n_rows = columns.names, columns.n_rows
+        if not (n_rows and len(columns)):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
         chosen = _chosen(categorical, names, len(columns))
-        learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
-        values, levels = zip(*learnt, strict=True)
+        taken = _taken(columns, set(range(len(columns))) - chosen)
+        levels: list[tuple[Any, ...] | None] = [None] * len(columns)
+        alone = {}
+        for k in range(len(columns)):
+            if k not in taken:
+                alone[k], levels[k] = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
         for k, of_column in enumerate(levels):
             if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
-        return _matrix(values, levels, n_rows), cls(names, levels)
+        return _matrix(columns, range(len(columns)), taken, alone, levels), cls(names, tuple(levels))
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
@@ -110,13 +116,15 @@ class Table:
         names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
         numbers, or numbers in place of strings.
         """
-        names, columns, n_rows = open_columns(X)
-        places = self._places(names, len(columns))
-        values = [
-            _read_column(label(names, k), columns[k], levels, number)
-            for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
-        ]
-        return _matrix(values, self.levels, n_rows)
+        columns = Columns(X)
+        places = self._places(columns.names, len(columns))
+        taken = _taken(columns, {k for k, levels in zip(places, self.levels, strict=True) if levels is None})
+        alone = {
+            k: _read_column(label(columns.names, k), columns[k], self.levels[j], self._numbers[j])
+            for j, k in enumerate(places)
+            if k not in taken
+        }
+        return _matrix(columns, places, taken, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
         """Return (X, the table) for some of the rows that `learn` returned, without the levels that do not occur in them."""
@@ -271,11 +279,40 @@ def _codes(keys, number):
     return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
 
 
-def _matrix(values, levels, n_rows):
-    """Return the columns side by side, as float32 if this holds all of them exactly."""
-    kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
+def _taken(columns, numbers):
+    """Return which columns are read from the blocks of plain numbers: those among `numbers`, places of columns of numbers."""
+    in_blocks = {k for places, _ in columns.blocks for k in places.tolist()}
+    return in_blocks & numbers
+
+
+def _matrix(columns, places, taken, alone, levels):
+    """Return the columns side by side, as float32 if this holds all of them exactly.
+
+    places : the place in X of each column of the result
+    taken : the places in X of columns that are read from blocks
+    alone : {place in X: the column as numbers} of all others
+    levels : for each column of the result its levels, None for numbers
+    """
+    place_of = np.full(len(columns), -1)
+    place_of[places] = np.arange(len(places))
+    parts = []
+    for of_block, block in columns.blocks:
+        some = np.array([k in taken for k in of_block.tolist()], bool)
+        if some.any():
+            parts.append((place_of[of_block[some]], block if some.all() else block[:, some]))
+    kinds = {block.dtype for _, block in parts} | {alone[k].dtype for k, each in zip(places, levels, strict=True)
+                                                   if each is None and k in alone}  # fmt: skip
     is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
-    X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)
-    for k, column in enumerate(values):
-        X[:, k] = column
+    X = np.empty((columns.n_rows, len(levels)), np.float32 if is_single else np.float64)
+    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
+        for some, block in parts:
+            if len(some) == len(levels) and np.array_equal(some, np.arange(len(levels))):
+                X[...] = block
+            else:
+                X[:, some] = block
+    for k, column in alone.items():
+        X[:, place_of[k]] = column
+    if not are_finite(X, True):
+        for j, k in enumerate(places):
+            numbers_of(label(columns.names, k), X[:, j])
     return X

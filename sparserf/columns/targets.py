@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from .._base.checks import as_array, as_real, check_finite, check_length, check_real, check_sample_weight, real_rows
+from .._base.checks import (
+    as_array,
+    as_real,
+    check_finite,
+    check_labels_there,
+    check_length,
+    check_real,
+    check_sample_weight,
+    is_real_type,
+    real_rows,
+)
 from .._base.warnings import warn
 
 if TYPE_CHECKING:
@@ -90,8 +99,6 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
     if y.ndim > 1:
         raise ValueError(f"y must be one column of labels, shape ({n_samples},), got {y.shape}: fit a model to each column")
     check_length("y", y, n_samples)
-    if y.dtype.kind == "f":
-        check_finite("y", y)
     y = y[there]
     classes, label = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -143,21 +150,20 @@ def _weights_of_classes(class_weight, classes):
 
 
 def as_labels(y: ArrayLike) -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings; an object array must hold only strings or only numbers."""
+    """Return y as an array of numbers, booleans or strings; an object array must hold only strings or only numbers, none missing."""
     y = _flatten_column(as_array("y", y))
     if y.dtype.kind in "OT":
-        values = y.tolist()
-        missing = [i for i, value in enumerate(values) if _is_missing(value)] if y.ndim == 1 else []
-        if missing:
-            raise ValueError(f"y must not have missing labels, got {values[missing[0]]} at [{missing[0]}]: leave such rows out")
-        if not any(all(isinstance(value, kind) for value in y.flat) for kind in (str, Real)):
+        if y.ndim == 1:
+            check_labels_there("y", y)
+        if all(isinstance(value, str) for value in y.flat):
+            y = np.asarray(y.tolist())
+        elif all(is_real_type(type(value)) for value in y.flat):
+            plain = np.asarray(y.tolist())
+            y = as_real("y", y) if plain.dtype.kind == "O" else plain  # as of Decimals
+        else:
             raise TypeError("y must hold labels of one kind, numbers or strings")
-        y = np.asarray(values)
     if y.dtype.kind not in "fiubUS":
         raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
+    if y.dtype.kind == "f":
+        check_finite("y", y)
     return y
-
-
-def _is_missing(value):
-    """Return whether a label is None, NaN, or pandas.NA."""
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)

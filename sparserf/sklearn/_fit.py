@@ -15,7 +15,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._base.calls import unknown_keyword
+from .._base.checks import as_array
 from ..algorithms import REGISTRY
+from ..columns.targets import as_labels
 from ..explain.importances import ImportanceSample
 from ..losses import LOSSES, Loss
 
@@ -139,12 +141,12 @@ def _check_y(y, is_numeric):
     """Return y; a single column becomes a vector, with scikit-learn's warning. Labels are checked to be labels."""
     if y is None:
         raise ValueError("y must be given: this estimator requires y to be passed, but the target y is None")
-    y = y if hasattr(y, "shape") else np.asarray(y)
+    y = y if hasattr(y, "shape") else as_array("y", y)
     if len(y.shape) == 2 and y.shape[1] == 1:
         column = column_or_1d(y, warn=True)
         y = y.iloc[:, 0] if hasattr(y, "iloc") else column  # a column of a data frame keeps its index
     if not is_numeric:
-        check_classification_targets(y)
+        check_classification_targets(as_labels(y))
     return y
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.arrays import is_foreign
-from .._base.checks import check_integer, check_offset, check_sample_weight, is_sparse
+from .._base.checks import check_integer, check_length, check_offset, check_sample_weight, is_sparse
 from .._base.csr import canonical_csr
 from .._base.splits import check_groups, draw_groups, read_splits, stratified_folds
 from ..columns.frames import is_frame, rows_of_frame
+from ..columns.targets import as_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,10 +56,9 @@ class Dataset:
         groups: ArrayLike | None = None,
     ) -> Self:  # fmt: skip
         """Check the arguments of a public function and make a dataset of them."""
-        X, y = _in_memory(X), _vector("y", y)
+        X, y = _in_memory(X), as_labels(y)  # real targets, too: what they must be the fit says
         n = X.shape[0]
-        if len(y) != n:
-            raise ValueError(f"y must have an entry for each of the {n} rows of X, got {len(y)}")
+        check_length("y", y, n)
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         used = np.ones(n, bool) if weight is None else weight > 0
         offset = None if offset is None else check_offset(offset, n, 1)
@@ -142,16 +142,6 @@ def _in_memory(X):
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
     return X
-
-
-def _vector(name, values):
-    """Return the values as a one-dimensional array; lists of strings lose the dtype object."""
-    values = np.asarray(values)
-    if values.dtype.kind == "O":
-        values = np.asarray(values.tolist())
-    if values.ndim != 1:
-        raise ValueError(f"{name} must have one entry a row of X, got shape {values.shape}")
-    return values
 
 
 def _strata(y, n_folds):

@@ -1,5 +1,7 @@
 """Targets: labels of any kind, one output or several, rows paired by index, and errors that say what to do."""
 
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -87,6 +89,80 @@ def test_categories_of_integers_are_labels():
 def test_strings_are_no_target_of_a_regression(fit, y):
     with pytest.raises(TypeError, match=r"y must hold .* of a regression, got '.*'\. For labels: loss='logistic'"):
         fit(y)
+
+
+ABSENT = {"None": None, "NaN": np.nan, "float32": np.float32("nan"), "Decimal": Decimal("nan"), "NA": pd.NA, "NaT": pd.NaT}
+WORDS, COUNTS = SIGNS.tolist(), (Y > 0).astype(int).tolist()
+HOLDERS = {"list": list, "tuple": tuple, "object": lambda y: np.array(y, object), "pandas": pd.Series,
+           "column": lambda y: pd.DataFrame({"y": y})}  # fmt: skip
+OF_LIBRARIES = {
+    "pandas category": pd.Series([*WORDS[:3], None, *WORDS[4:]], dtype="category"),
+    "pandas string": pd.Series([*WORDS[:3], None, *WORDS[4:]], dtype="string"),
+    "pandas Int64": pd.Series([*COUNTS[:3], None, *COUNTS[4:]], dtype="Int64"),
+    "pandas boolean": pd.Series([*map(bool, COUNTS[:3]), None, *map(bool, COUNTS[4:])], dtype="boolean"),
+    "variable": np.array([*WORDS[:3], np.nan, *WORDS[4:]], np.dtypes.StringDType(na_object=np.nan)),
+    "polars": pl.Series([*WORDS[:3], None, *WORDS[4:]]),
+    "polars Categorical": pl.Series([*WORDS[:3], None, *WORDS[4:]]).cast(pl.Categorical),
+    "polars Int64": pl.Series([*COUNTS[:3], None, *COUNTS[4:]]),
+    "arrow": pa.array([*WORDS[:3], None, *WORDS[4:]]), "arrow chunks": pa.chunked_array([[*WORDS[:3], None, *WORDS[4:]]]),
+    "arrow dictionary": pa.array([*WORDS[:3], None, *WORDS[4:]]).dictionary_encode(),
+    "masked": np.ma.masked_array(SIGNS, np.arange(N) == 3),
+}  # fmt: skip
+CLASSIFY = partial(srf.drp, loss="logistic", alpha=0.01)
+READERS = {
+    "fit": lambda y: CLASSIFY(X, y), "class_weight": lambda y: CLASSIFY(X, y, class_weight="balanced"),
+    "cross_validate": lambda y: srf.cross_validate(partial(srf.drp, loss="logistic"), X, y, {"alpha": [0.1, 0.01]}, cv=3, rng=0),
+    "calibrated": lambda y: srf.calibrated(CLASSIFY, X, y, rng=0), "estimator": lambda y: pytest.importorskip("sparserf.sklearn").DRPClassifier().fit(X, y),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:y has shape", "ignore:A column-vector y")
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("absent", ABSENT)
+def test_a_missing_label_is_an_error_for_all_that_read_labels(read, absent):
+    """NumPy makes the string "nan" of NaN in a list of strings, and other errors come from comparing None with a string."""
+    for y in (WORDS, COUNTS):
+        for hold in HOLDERS.values():
+            with pytest.raises(ValueError, match=r"y must (not have missing labels|be finite), got"):
+                READERS[read](hold([*y[:3], ABSENT[absent], *y[4:]]))
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_missing_label_of_any_library_is_an_error(read):
+    for name, y in OF_LIBRARIES.items():
+        with pytest.raises(ValueError, match=r"y must (not have m|be finite)") as error:
+            READERS[read](y)
+        assert "3" in str(error.value) or "masked" in name
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_labels_of_two_kinds_are_an_error_in_lists_too(read):
+    for y in ([*WORDS[:-1], 1], (*WORDS[:-1], 1), [*WORDS[:-1], True]):
+        with pytest.raises(TypeError, match="y must hold labels of one kind"):
+            READERS[read](y)
+
+
+DECIMALS = [Decimal(repr(round(value, 6))) for value in Y.tolist()]
+HELD = {"list": DECIMALS, "pandas": pd.Series(DECIMALS), "arrow": pa.array(DECIMALS, pa.decimal128(20, 6)),
+        "polars": pl.Series(DECIMALS), "fractions": list(map(Fraction, DECIMALS))}  # fmt: skip
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_decimals_are_numbers_wherever_rows_have_one(fit, held):
+    expected = fit(np.array(DECIMALS, float))
+    assert same(fit(HELD[held]), expected)
+    offset = srf.drp(X, Y, alpha=0.01, offset=HELD[held])
+    assert same(offset, srf.drp(X, Y, alpha=0.01, offset=np.array(DECIMALS, float)))
+
+
+def test_weights_labels_and_groups_may_be_decimals():
+    weight = [abs(value) for value in DECIMALS]
+    assert same(CLASSIFY(X, WORDS, sample_weight=weight), CLASSIFY(X, WORDS, sample_weight=np.array(weight, float)))
+    labels = [Decimal(one) / 2 for one in COUNTS]
+    assert CLASSIFY(X, labels).classes.tolist() == [0.0, 0.5]
+    chosen = [srf.cross_validate(srf.drp, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, groups=groups).model
+              for groups in ([Decimal(k) for k in range(N // 2)] * 2, np.arange(N // 2).tolist() * 2)]  # fmt: skip
+    assert same(*chosen)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, "NA"])
