@@ -21,9 +21,6 @@ DATES = ("dates", "days since a date, and where there are seasons the day of the
 DURATIONS = ("durations", "seconds")
 TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
          "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
-# The dtypes of numbers of at most 64 bits, as polars and Arrow write them.
-PLAIN_IN_POLARS = {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "Boolean"}
-PLAIN_IN_ARROW = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"float", "double"}
 # The most items that an error lists.
 MOST_NAMED = 10
 
@@ -54,111 +51,25 @@ def columns_of_rows(X: Any, sources: np.ndarray) -> Any:
     return nw.maybe_reset_index(frame[sources[:, 0].tolist()]).with_columns(*columns).to_native()
 
 
-class Columns:
-    """The columns of X: plain numbers as blocks of several columns, and each column alone.
+def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
+    """Return (the names of the columns, the columns, the number of rows); the names are None for an array.
 
-    names : tuple of str, or None
-        The names of the columns; None for an array.
-    n_rows : int
-    blocks : list of (places, numbers)
-        The columns whose dtype is one of plain numbers, those of a dtype together: their places among the columns, and an
-        ndarray of their numbers, with NaN for missing cells. A frame of thousands of columns is read in few calls.
+    A column is a Series of narwhals, or a one-dimensional ndarray.
     """
-
-    names: tuple[str, ...] | None
-    n_rows: int
-    blocks: list[tuple[np.ndarray, np.ndarray]]
-
-    def __init__(self, X: Any):
-        """Open a data frame or an ndarray; raise TypeError or ValueError if X is neither, or has no columns that can be told."""
-        self._frame = None
-        if is_frame(X):
-            import narwhals as nw
-
-            self.names, self._frame = names_of_frame(X), nw.from_native(X, eager_only=True)
-            self.n_rows, self._n = len(self._frame), len(self.names)
-            self.blocks = _blocks_of_frame(X, self._frame.implementation)
-            return
-        if not isinstance(X, np.ndarray):
-            what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
-            hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
-            raise TypeError(f"{what}, got {type(X).__name__}{hint}")
-        check_unmasked("X", X)
-        if X.ndim != 2:
-            raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
-        self._array, self.names = np.asarray(X), None
-        self.n_rows, self._n = X.shape
-        self.blocks = [(np.arange(self._n), self._array)] if X.dtype.kind in "fiub" else []
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, k: int) -> Any:
-        """Return column k, a Series of narwhals or a one-dimensional ndarray."""
-        if self._frame is None:
-            return self._array[:, k]
+    if is_frame(X):
         import narwhals as nw
 
-        X, library = self._frame.to_native(), self._frame.implementation
-        if library.is_pandas():
-            column = X.iloc[:, k]
-        elif library.is_polars():
-            column = X.to_series(k)
-        elif library.is_pyarrow():
-            column = X.column(k)
-        else:
-            return self._frame[:, k]
-        return nw.from_native(column, series_only=True)
-
-
-def _blocks_of_frame(X, library):
-    """Return the blocks of a frame, as `Columns` has them; none of a library whose blocks are not known."""
-    if library.is_pandas():
-        dtypes, read = X.dtypes.tolist(), _block_of_pandas
-    elif library.is_polars():
-        dtypes, read = X.dtypes, _block_of_polars
-    elif library.is_pyarrow():
-        dtypes, read = X.schema.types, _block_of_arrow
-    else:
-        return []
-    places = {}
-    for k, dtype in enumerate(dtypes):
-        places.setdefault(dtype, []).append(k)
-    blocks = []
-    for dtype, some in places.items():
-        block = read(X, dtype, slice(None) if len(some) == len(dtypes) else some)
-        if block is not None:
-            blocks.append((np.array(some), block))
-    return blocks
-
-
-def _block_of_pandas(X, dtype, some):
-    """Return the columns of a dtype of pandas as an ndarray; None unless they are dense numbers."""
-    if getattr(dtype, "kind", "O") not in "fiub" or hasattr(dtype, "fill_value"):  # a sparse dtype has a fill_value
-        return None
-    part = X.iloc[:, some]
-    if isinstance(dtype, np.dtype):
-        return part.to_numpy()
-    is_single = dtype.kind == "f" and dtype.itemsize == 4
-    return part.to_numpy(np.float32 if is_single else np.float64, na_value=np.nan)
-
-
-def _block_of_polars(X, dtype, some):
-    """Return the columns of a dtype of polars as an ndarray; None unless they are numbers of at most 64 bits, or booleans."""
-    if str(dtype) not in PLAIN_IN_POLARS:
-        return None
-    block = (X if isinstance(some, slice) else X.select([X.columns[k] for k in some])).to_numpy()
-    return block.astype(np.float64) if block.dtype == object else block  # booleans, some of them missing
-
-
-def _block_of_arrow(X, dtype, some):
-    """Return the columns of a type of Arrow as an ndarray; None unless they are numbers of at most 64 bits."""
-    if str(dtype) not in PLAIN_IN_ARROW:
-        return None
-    batches = (X if isinstance(some, slice) else X.select(some)).combine_chunks().to_batches()
-    if len(batches) != 1 or not hasattr(batches[0], "to_tensor"):  # no rows, or a library without tensors
-        return None
-    return np.asarray(batches[0].to_tensor(null_to_nan=True))
+        names = names_of_frame(X)
+        frame = nw.from_native(X, eager_only=True)
+        return names, list(frame.iter_columns()), len(frame)
+    if not isinstance(X, np.ndarray):
+        what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
+        hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
+        raise TypeError(f"{what}, got {type(X).__name__}{hint}")
+    check_unmasked("X", X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+    return None, list(np.asarray(X).T), len(X)
 
 
 def label(names: Sequence[str] | None, k: int) -> str:

@@ -6,6 +6,7 @@ the numbers of their levels, and missing cells become NaN.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,13 +18,18 @@ import numpy as np
 
 from .._base.npz import integers, require
 from .._base.warnings import warn
-from .._core.checks import are_finite
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, own_order
+from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
 from .frames import is_frame as is_frame
 
 # The argument categorical of fits: names or indices of columns, or a mask.
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
+# A number as people write it: with separators of thousands, a currency or a percent sign. A code with leading zeros is none.
+WRITTEN_NUMBER = re.compile(r"\s*[$€£¥]?\s*[+-]?\s*[$€£¥]?(?!0\d)(\d+|\d{1,3}([,.' ]\d{3})+)?([.,]\d*)?(?<=[\d.,])"
+                            r"([eE][+-]?\d+)?\s*[%$€£¥]?\s*")  # fmt: skip
+# Words are taken for numbers where at least so many of them differ, at most one in ten of the different words, or two, are
+# no numbers, and half of the cells are numbers.
+FEWEST_NUMBERS, MOST_OTHERS = 5, 0.1
 UNKNOWN = -1.0  # the number of a level that no training row has
 ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
@@ -92,22 +98,17 @@ class Table:
         >>> table.levels
         (None, ('a', 'b'))
         """
-        columns = Columns(X)
-        names, n_rows = columns.names, columns.n_rows
-        if not (n_rows and len(columns)):
+        names, columns, n_rows = open_columns(X)
+        if not (n_rows and columns):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
         chosen = _chosen(categorical, names, len(columns))
-        taken = _taken(columns, set(range(len(columns))) - chosen)
-        levels: list[tuple[Any, ...] | None] = [None] * len(columns)
-        alone = {}
-        for k in range(len(columns)):
-            if k not in taken:
-                alone[k], levels[k] = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
+        learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
+        values, levels = zip(*learnt, strict=True)
         for k, of_column in enumerate(levels):
             if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
-        return _matrix(columns, range(len(columns)), taken, alone, levels), cls(names, tuple(levels))
+        return _matrix(values, levels, n_rows), cls(names, levels)
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
@@ -116,15 +117,13 @@ class Table:
         names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
         numbers, or numbers in place of strings.
         """
-        columns = Columns(X)
-        places = self._places(columns.names, len(columns))
-        taken = _taken(columns, {k for k, levels in zip(places, self.levels, strict=True) if levels is None})
-        alone = {
-            k: _read_column(label(columns.names, k), columns[k], self.levels[j], self._numbers[j])
-            for j, k in enumerate(places)
-            if k not in taken
-        }
-        return _matrix(columns, places, taken, alone, self.levels)
+        names, columns, n_rows = open_columns(X)
+        places = self._places(names, len(columns))
+        values = [
+            _read_column(label(names, k), columns[k], levels, number)
+            for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
+        ]
+        return _matrix(values, self.levels, n_rows)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
         """Return (X, the table) for some of the rows that `learn` returned, without the levels that do not occur in them."""
@@ -250,11 +249,43 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
         return numbers_of(where, cells), None
     keys, order = keys_of(where, cells), own_order(column)
     present = set(keys) - {None}
+    if kind == "strings" and not is_category:
+        _warn_of_numbers(where, keys, present)
     kinds = set(map(type, present))
     plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
     in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
     levels = tuple(map(plain, in_order))
     return _codes(keys, _number_levels(levels)), levels
+
+
+def _warn_of_numbers(where, words, levels):
+    """Warn if nearly all words of a column are numbers, as one "?" or "1,200" makes words of a column of numbers."""
+    others = {word for word in levels if not _is_written_number(word)}
+    n_numbers = len(levels) - len(others)
+    if n_numbers < FEWEST_NUMBERS or len(others) > max(2, MOST_OTHERS * len(levels)):
+        return
+    if sum(word in others for word in words) > sum(word is not None for word in words) / 2:
+        return
+    odd = sorted(word for word in levels if word in others or not _is_float(word))
+    warn(
+        f"{where} holds words, nearly all of them numbers, and is a category of {len(levels)} levels; "
+        f"no plain numbers: {listing(odd) or 'none'}. Make it numbers, in pandas by pd.to_numeric(column, errors='coerce'), "
+        "which makes all others missing; if these are codes, list it in categorical",
+        UserWarning,
+    )
+
+
+def _is_written_number(word):
+    """Return whether a word is a number as people write it."""
+    return any(map(str.isdigit, word)) and WRITTEN_NUMBER.fullmatch(word) is not None
+
+
+def _is_float(word):
+    """Return whether a word is a number as Python reads it."""
+    try:
+        return bool(np.isfinite(float(word)))
+    except ValueError:
+        return False
 
 
 def _read_column(where, column, levels, number):
@@ -279,40 +310,11 @@ def _codes(keys, number):
     return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
 
 
-def _taken(columns, numbers):
-    """Return which columns are read from the blocks of plain numbers: those among `numbers`, places of columns of numbers."""
-    in_blocks = {k for places, _ in columns.blocks for k in places.tolist()}
-    return in_blocks & numbers
-
-
-def _matrix(columns, places, taken, alone, levels):
-    """Return the columns side by side, as float32 if this holds all of them exactly.
-
-    places : the place in X of each column of the result
-    taken : the places in X of columns that are read from blocks
-    alone : {place in X: the column as numbers} of all others
-    levels : for each column of the result its levels, None for numbers
-    """
-    place_of = np.full(len(columns), -1)
-    place_of[places] = np.arange(len(places))
-    parts = []
-    for of_block, block in columns.blocks:
-        some = np.array([k in taken for k in of_block.tolist()], bool)
-        if some.any():
-            parts.append((place_of[of_block[some]], block if some.all() else block[:, some]))
-    kinds = {block.dtype for _, block in parts} | {alone[k].dtype for k, each in zip(places, levels, strict=True)
-                                                   if each is None and k in alone}  # fmt: skip
+def _matrix(values, levels, n_rows):
+    """Return the columns side by side, as float32 if this holds all of them exactly."""
+    kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
     is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
-    X = np.empty((columns.n_rows, len(levels)), np.float32 if is_single else np.float64)
-    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
-        for some, block in parts:
-            if len(some) == len(levels) and np.array_equal(some, np.arange(len(levels))):
-                X[...] = block
-            else:
-                X[:, some] = block
-    for k, column in alone.items():
-        X[:, place_of[k]] = column
-    if not are_finite(X, True):
-        for j, k in enumerate(places):
-            numbers_of(label(columns.names, k), X[:, j])
+    X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)
+    for k, column in enumerate(values):
+        X[:, k] = column
     return X

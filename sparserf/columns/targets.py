@@ -150,7 +150,7 @@ def _weights_of_classes(class_weight, classes):
 
 
 def as_labels(y: ArrayLike) -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings; an object array must hold only strings or only numbers, none missing."""
+    """Return y as an array of numbers, booleans or strings, none missing; objects must all be strings or all be numbers."""
     y = _flatten_column(as_array("y", y))
     if y.dtype.kind in "OT":
         if y.ndim == 1:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sparserf as srf
 from sparserf.columns import table as table_module
 from sparserf.columns.table import ARRAYS, Table, is_frame
 
@@ -735,3 +736,52 @@ def test_a_table_is_pickled_without_what_it_can_make_again():
     np.testing.assert_array_equal(pickle.loads(before).read(X), values)
     with pytest.raises(AttributeError):
         table.names = ()
+
+
+# Numbers that are read as words
+
+
+ROW_NUMBERS = [f"{k / 4}" for k in range(40)]
+NEARLY_NUMBERS = {
+    "a question mark": ("'?'", [*ROW_NUMBERS, "?"]),
+    "many of one word": ("'?'", [*ROW_NUMBERS, *["?"] * 30]),
+    "two words": (r"'\?', 'none'", [*ROW_NUMBERS, "?", "none"]),
+    "an empty word": ("''", [*ROW_NUMBERS, ""]),
+    "thousands": ("'1,200'", [*ROW_NUMBERS, "1,200"]),
+    "decimal commas": ("'0,25', '0,5'", [f"{k / 4}".replace(".", ",") for k in range(40)]),
+    "spaces": ("'1 200', '12 345.5'", [*ROW_NUMBERS, "1 200", "12 345.5"]),
+    "a currency": (r"'\$5', '1.200,00 €'", [*ROW_NUMBERS, "$5", "1.200,00 €"]),
+    "shares": ("'10 %', '11 %'", [f"{k} %" for k in range(10, 40)]),
+    "all of them": ("none", ROW_NUMBERS),
+    "powers of ten": ("'n/a'", [f"{k}e-{k}" for k in range(1, 9)] * 2 + ["n/a"]),
+    "missing cells": ("'?'", [*ROW_NUMBERS, None, None, "?"]),
+}  # fmt: skip
+
+
+@each_frame
+@pytest.mark.parametrize("case", NEARLY_NUMBERS)
+def test_words_that_are_nearly_all_numbers_are_warned_of(case, frame):
+    odd, cells = NEARLY_NUMBERS[case]
+    cells = [*cells, *cells]  # words that differ in each row have a warning of their own
+    message = rf"X\['a'\] holds words, nearly all of them numbers.*no plain numbers: {odd}.*to_numeric"
+    with pytest.warns(UserWarning, match=message):
+        Table.learn(frame({"a": cells}))
+    Table.learn(frame({"a": cells}), categorical=["a"])  # codes, as the user says
+
+
+@pytest.mark.parametrize("cells", [
+    ["1", "2", "3", "?"], [f"{k:05}" for k in range(40)], [f"{k}b" for k in range(40)], [f"{k}-{k + 1}" for k in range(40)],
+    [f"2020-01-{k:02}" for k in range(1, 29)], [f"{k}:30" for k in range(24)], [*ROW_NUMBERS, *"abcdefgh"],
+    [*ROW_NUMBERS, *["no"] * 60], [f"192.168.0.{k}" for k in range(40)], [f"1,{k},3" for k in range(40)],
+    ["no"] * 9 + ["yes"] * 9,
+])  # fmt: skip
+def test_words_that_are_no_numbers_are_levels_without_a_word(cells):
+    _, table = Table.learn(pd.DataFrame({"a": [*cells, *cells]}))
+    assert len(table.levels[0]) == len(set(cells))
+
+
+def test_a_model_of_numbers_read_as_words_says_so_to_its_user():
+    cells = pd.Series(np.arange(60.0).astype(str)).replace("7.0", "?")
+    with pytest.warns(UserWarning, match=r"no plain numbers: '\?'") as caught:
+        srf.mfga(pd.DataFrame({"a": [*cells, *cells], "b": np.arange(120.0)}), np.arange(120.0), n_nonzero_coefs=2, rng=0)
+    assert [warning.filename for warning in caught] == [__file__]

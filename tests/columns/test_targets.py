@@ -108,11 +108,13 @@ OF_LIBRARIES = {
     "arrow dictionary": pa.array([*WORDS[:3], None, *WORDS[4:]]).dictionary_encode(),
     "masked": np.ma.masked_array(SIGNS, np.arange(N) == 3),
 }  # fmt: skip
-CLASSIFY = partial(srf.drp, loss="logistic", alpha=0.01)
+LOGISTIC = partial(srf.drp, loss="logistic")
+CLASSIFY = partial(LOGISTIC, alpha=0.01)
 READERS = {
     "fit": lambda y: CLASSIFY(X, y), "class_weight": lambda y: CLASSIFY(X, y, class_weight="balanced"),
-    "cross_validate": lambda y: srf.cross_validate(partial(srf.drp, loss="logistic"), X, y, {"alpha": [0.1, 0.01]}, cv=3, rng=0),
-    "calibrated": lambda y: srf.calibrated(CLASSIFY, X, y, rng=0), "estimator": lambda y: pytest.importorskip("sparserf.sklearn").DRPClassifier().fit(X, y),
+    "cross_validate": lambda y: srf.cross_validate(LOGISTIC, X, y, {"alpha": [0.1, 0.01]}, cv=3, rng=0),
+    "calibrated": lambda y: srf.calibrated(CLASSIFY, X, y, rng=0),
+    "estimator": lambda y: pytest.importorskip("sparserf.sklearn").DRPClassifier().fit(X, y),
 }  # fmt: skip
 
 
