@@ -79,8 +79,8 @@ def calibrated(
 
     Notes
     -----
-    The targets of the sigmoid are (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2), for n_1 rows of a class and n_0 others, so that
-    separable classes do not get probabilities of 0 and 1. Two numbers for each class need few rows; they cannot follow a curve
+    The targets of the sigmoid are (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2), for n_1 rows of a class and n_0 others, counted by
+    weights of mean 1, so that separable classes do not get probabilities of 0 and 1. Two numbers for each class need few rows; they cannot follow a curve
     that is no sigmoid. Time: that of cv + 1 fits, or of one prediction.
 
     References
@@ -166,7 +166,8 @@ def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tupl
     Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A step is halved until the
     loss does not rise. Where the best a is not positive, larger values speak against the class: a is 0 and b the log odds.
     """
-    n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
+    counted = weight / weight.mean()
+    n_1, n_0 = counted[is_class].sum(), counted[~is_class].sum()
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
     weight, mean = weight / weight.sum(), np.average(f, weights=weight)
     unit = np.sqrt(np.average((f - mean) ** 2, weights=weight)) or 1.0
