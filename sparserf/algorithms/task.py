@@ -43,7 +43,7 @@ from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet, check_shapes
 from ..losses import SELECTING, Loss, check_loss
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
-from ..losses.regression import weighted_median
+from ..losses.base import weighted_median
 from ..model import FitInfo, SparseModel
 from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows
@@ -385,13 +385,16 @@ class Task:
         """Return the factor by which a gradient of the mean loss shrinks where y is divided by its unit."""
         return self.unit(y) ** (self.loss.degree - 1)
 
+    def penalty_unit(self, y: np.ndarray) -> float:
+        """Return what a penalty on squares is multiplied by for a target in its unit; a gradient step is divided by it."""
+        return self.loss.penalty_unit(y / self.unit(y), self.weight)
+
     def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
         """Return the problem of fitting y in its unit: a `Kind`, a class of `Problem`.
 
-        alpha : the factor of a penalty on squares, for y as it is
+        alpha : the factor of a penalty on squares, in the unit of `Loss.penalty_unit`
         """
-        unit = self.unit(y)
-        alpha = min(alpha * unit ** (2 - self.loss.degree), 1e300)
+        alpha = min(alpha * self.penalty_unit(y), 1e300)
         loss, y = self.loss_of(y), self.target_of(y)
         return Kind.from_arrays(self.rows.vectors, loss, y, self.weight, alpha, fit_intercept)
 

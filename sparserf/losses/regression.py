@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.arrays import namespace
 from .._base.checks import check_real
-from .base import Loss, where, xlogx
+from .base import Loss, robust_spread, where, xlogx
 
 if TYPE_CHECKING:
     from .._base.types import Array
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 DELTA, SMOOTHING = 1.35, 0.1
 # The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
-# The standard deviation of a normal distribution, divided by its median absolute deviation.
-NORMAL = 1.4826
 # The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are flat, and nothing overflows.
 FARTHEST = 600.0
 # The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
@@ -246,6 +244,10 @@ class LossOfAmounts(Loss):
             raise ValueError(f"y must have a positive entry for loss={self.name!r}, got all zeros")
         return self
 
+    def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return the size of a row at the mean of y, which is the mean curvature at the best constant."""
+        return min(self.size(float(mean)) for mean in np.atleast_2d(y) @ weight / weight.sum())
+
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Return 1 / (1 + the effective number of events), or of rows where counts are large."""
         events = weight * (y / y.max())
@@ -443,28 +445,6 @@ class Gamma(Loss):
         xp = namespace(u)
         left = xp.clip(1.0 - u, 0.0, None)
         return xlogx(left) + u * (1.0 + xp.log(y))
-
-
-def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the robust standard deviation of a target, or of several together, each around its weighted median.
-
-    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1 for a constant.
-    """
-    y = np.atleast_2d(y)
-    unit = float(np.abs(y).max()) or 1.0
-    y = y / unit
-    away = np.concatenate([np.abs(each - weighted_median(each, weight)) for each in y])
-    found = NORMAL * weighted_median(away, np.tile(weight, len(y)))
-    if found == 0:
-        found = np.sqrt(np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum()))
-    return float(unit * found) or 1.0
-
-
-def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the least value such that half of the weight lies at or below it."""
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weight[order])
-    return values[order][np.searchsorted(total, (0.5 - 1e-12) * total[-1])]
 
 
 def _check_range(y, is_in_range, what, name):
