@@ -42,8 +42,8 @@ from ..columns.table import Table, is_frame
 from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet, check_shapes
 from ..losses import SELECTING, Loss, check_loss
-from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..losses.base import weighted_median
+from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
 from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows

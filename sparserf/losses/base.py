@@ -136,7 +136,7 @@ class Loss:
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return what a ridge penalty alpha is multiplied by for a target in its unit: the size that curvatures of its rows have.
+        """Return what a ridge penalty alpha is multiplied by: the size that curvatures of the rows have.
 
         With it the same alpha gives the same model in all units of y. For a loss of degree 1 it is 1 / the robust spread of y,
         for the losses of amounts a power of their mean, and 1 for all others. Several outputs share the least of theirs.
