@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 OfKind = TypeVar("OfKind", bound="Problem")
 # A target whose unit is above this has no centre taken from it: the difference of two such numbers may overflow.
 LARGEST_CENTERED = 2.0**1020
+# The least unit of a target, 2**-1022: the smallest number that is not rounded to fewer digits.
+SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,9 +444,12 @@ def read_offset(
 
 
 def power_of_two(y: np.ndarray) -> float:
-    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to divide y exactly."""
+    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to divide y exactly.
+
+    It is at least SMALLEST_UNIT, so that 1 / unit does not overflow.
+    """
     largest = float(np.abs(y).max())
-    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), SMALLEST_UNIT) if largest > 0 else 1.0
 
 
 class Progress(FitCallback):

@@ -25,8 +25,9 @@ DELTA, SMOOTHING = 1.35, 0.1
 WIDENED = 1 + 1e-15
 # The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are flat, and nothing overflows.
 FARTHEST = 600.0
-# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
-LARGEST_MEAN = 1e30
+# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow. Where no count or amount is larger than
+# SMALLEST_MEAN, curvatures and penalties, which are in proportion to y, may underflow.
+LARGEST_MEAN, SMALLEST_MEAN = 1e30, 1e-290
 # Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no root moves by this share. The
 # conjugate errs by the square of the share.
 TWEEDIE_STEPS, TWEEDIE_MOVE = 60, 1e-8
@@ -208,7 +209,8 @@ class Quantile(Loss):
         return -self.level * WIDENED, (1.0 - self.level) * WIDENED
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Quantile:
-        return self if self.smoothing is not None else replace(self, smoothing=SMOOTHING * robust_spread(y, weight))
+        least = float(np.finfo(np.float64).smallest_subnormal)
+        return self if self.smoothing is not None else replace(self, smoothing=max(SMOOTHING * robust_spread(y, weight), least))
 
     def scaled(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
@@ -242,6 +244,10 @@ class LossOfAmounts(Loss):
         _check_range(y, y.min() >= 0, ">= 0", self.name)
         if not (np.atleast_2d(y).max(axis=1) > 0).all():
             raise ValueError(f"y must have a positive entry for loss={self.name!r}, got all zeros")
+        if np.atleast_2d(y).max(axis=1).min() < SMALLEST_MEAN:
+            largest = np.atleast_2d(y).max(axis=1).min()
+            raise ValueError(f"y must have an entry of at least {SMALLEST_MEAN:g} for loss={self.name!r}, got at most {largest}: "
+                             "divide it by a unit")  # fmt: skip
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
