@@ -369,7 +369,8 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | Multinom
         class_weight=options.class_weight, offset=options.offset, groups=options.groups, workers=options.workers,
         rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,
     )  # fmt: skip
-    if np.isinf(task.loss.smoothness) and not task.loss.is_self_concordant:
+    smoothness = task.loss_of(np.vstack(task.targets)).smoothness
+    if np.isinf(smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
     fit_intercept = check_flag("fit_intercept", options.fit_intercept)
     task = task.centered(fit_intercept)

@@ -144,7 +144,7 @@ class L0Fit:
         self._rows, self._dictionary, self._r = task.rows, dictionary, r
         self._support = Support(task.rows, dictionary, r)
         self._alpha, self._tol, self._backtracking = options.alpha, options.tol, options.backtracking
-        self._step_size = self._mu = options.step_size
+        self._step_size = self._mu = options.step_size / task.penalty_unit(y)
         self._s, self._row_weights = 0, None
         self.restart()
 

@@ -42,8 +42,8 @@ from ..columns.table import Table, is_frame
 from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet, check_shapes
 from ..losses import SELECTING, Loss, check_loss
+from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
-from ..losses.regression import weighted_median
 from ..model import FitInfo, SparseModel
 from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows
@@ -68,6 +68,8 @@ if TYPE_CHECKING:
 OfKind = TypeVar("OfKind", bound="Problem")
 # A target whose unit is above this has no centre taken from it: the difference of two such numbers may overflow.
 LARGEST_CENTERED = 2.0**1020
+# The least unit of a target, 2**-1022: the smallest number that is not rounded to fewer digits.
+SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,13 +387,16 @@ class Task:
         """Return the factor by which a gradient of the mean loss shrinks where y is divided by its unit."""
         return self.unit(y) ** (self.loss.degree - 1)
 
+    def penalty_unit(self, y: np.ndarray) -> float:
+        """Return what a penalty on squares is multiplied by for a target in its unit; a gradient step is divided by it."""
+        return self.loss.penalty_unit(y / self.unit(y), self.weight)
+
     def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
         """Return the problem of fitting y in its unit: a `Kind`, a class of `Problem`.
 
-        alpha : the factor of a penalty on squares, for y as it is
+        alpha : the factor of a penalty on squares, in the unit of `Loss.penalty_unit`
         """
-        unit = self.unit(y)
-        alpha = min(alpha * unit ** (2 - self.loss.degree), 1e300)
+        alpha = min(alpha * self.penalty_unit(y), 1e300)
         loss, y = self.loss_of(y), self.target_of(y)
         return Kind.from_arrays(self.rows.vectors, loss, y, self.weight, alpha, fit_intercept)
 
@@ -439,9 +444,12 @@ def read_offset(
 
 
 def power_of_two(y: np.ndarray) -> float:
-    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to divide y exactly."""
+    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to divide y exactly.
+
+    It is at least SMALLEST_UNIT, so that 1 / unit does not overflow.
+    """
     largest = float(np.abs(y).max())
-    return float(2.0 ** (np.frexp(largest)[1] - 1)) if largest > 0 else 1.0
+    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), SMALLEST_UNIT) if largest > 0 else 1.0
 
 
 class Progress(FitCallback):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # The conjugate of a loss that has none of its own needs the z with L'(z) = u: an interval is doubled at most DOUBLINGS times
 # until it holds z, then halved HALVINGS times.
 DOUBLINGS, HALVINGS = 64, 64
+# The standard deviation of a normal distribution, divided by its median absolute deviation.
+NORMAL = 1.4826
 
 
 class Loss:
@@ -133,6 +135,14 @@ class Loss:
         """Return the loss for z / unit and y / unit: its parameters are divided by the unit, too."""
         return self
 
+    def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return what a ridge penalty alpha is multiplied by: the size that curvatures of the rows have.
+
+        With it the same alpha gives the same model in all units of y. For a loss of degree 1 it is 1 / the robust spread of y,
+        for the losses of amounts a power of their mean, and 1 for all others. Several outputs share the least of theirs.
+        """
+        return min(1.0 / robust_spread(each, weight) for each in np.atleast_2d(y)) if self.degree == 1 else 1.0
+
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Return the weight, in [0, 1), of a pseudo-row in the mean loss of held-out rows.
 
@@ -190,3 +200,25 @@ def xlogx(a: Array) -> Array:
     """Return a log a, and 0 where a is 0."""
     xp = namespace(a)
     return a * xp.log(xp.where(a > 0, a, xp.ones_like(a)))
+
+
+def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
+    """Return the robust standard deviation of a target, or of several together, each around its weighted median.
+
+    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1 for a constant.
+    """
+    y = np.atleast_2d(y)
+    unit = float(np.abs(y).max()) or 1.0
+    y = y / unit
+    away = np.concatenate([np.abs(each - weighted_median(each, weight)) for each in y])
+    found = NORMAL * weighted_median(away, np.tile(weight, len(y)))
+    if found == 0:
+        found = np.sqrt(np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum()))
+    return float(unit * found) or 1.0
+
+
+def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the least value such that half of the weight lies at or below it."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weight[order])
+    return values[order][np.searchsorted(total, (0.5 - 1e-12) * total[-1])]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.arrays import namespace
 from .._base.checks import check_real
-from .base import Loss, where, xlogx
+from .base import Loss, robust_spread, where, xlogx
 
 if TYPE_CHECKING:
     from .._base.types import Array
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 DELTA, SMOOTHING = 1.35, 0.1
 # The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
-# The standard deviation of a normal distribution, divided by its median absolute deviation.
-NORMAL = 1.4826
 # The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are flat, and nothing overflows.
 FARTHEST = 600.0
-# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
-LARGEST_MEAN = 1e30
+# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow. Where no count or amount is larger than
+# SMALLEST_MEAN, curvatures and penalties, which are in proportion to y, may underflow.
+LARGEST_MEAN, SMALLEST_MEAN = 1e30, 1e-290
 # Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no root moves by this share. The
 # conjugate errs by the square of the share.
 TWEEDIE_STEPS, TWEEDIE_MOVE = 60, 1e-8
@@ -210,7 +209,8 @@ class Quantile(Loss):
         return -self.level * WIDENED, (1.0 - self.level) * WIDENED
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Quantile:
-        return self if self.smoothing is not None else replace(self, smoothing=SMOOTHING * robust_spread(y, weight))
+        least = float(np.finfo(np.float64).smallest_subnormal)
+        return self if self.smoothing is not None else replace(self, smoothing=max(SMOOTHING * robust_spread(y, weight), least))
 
     def scaled(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
@@ -244,7 +244,15 @@ class LossOfAmounts(Loss):
         _check_range(y, y.min() >= 0, ">= 0", self.name)
         if not (np.atleast_2d(y).max(axis=1) > 0).all():
             raise ValueError(f"y must have a positive entry for loss={self.name!r}, got all zeros")
+        if np.atleast_2d(y).max(axis=1).min() < SMALLEST_MEAN:
+            largest = np.atleast_2d(y).max(axis=1).min()
+            raise ValueError(f"y must have an entry of at least {SMALLEST_MEAN:g} for loss={self.name!r}, got at most {largest}: "
+                             "divide it by a unit")  # fmt: skip
         return self
+
+    def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
+        """Return the size of a row at the mean of y, which is the mean curvature at the best constant."""
+        return min(self.size(float(mean)) for mean in np.atleast_2d(y) @ weight / weight.sum())
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Return 1 / (1 + the effective number of events), or of rows where counts are large."""
@@ -443,28 +451,6 @@ class Gamma(Loss):
         xp = namespace(u)
         left = xp.clip(1.0 - u, 0.0, None)
         return xlogx(left) + u * (1.0 + xp.log(y))
-
-
-def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the robust standard deviation of a target, or of several together, each around its weighted median.
-
-    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1 for a constant.
-    """
-    y = np.atleast_2d(y)
-    unit = float(np.abs(y).max()) or 1.0
-    y = y / unit
-    away = np.concatenate([np.abs(each - weighted_median(each, weight)) for each in y])
-    found = NORMAL * weighted_median(away, np.tile(weight, len(y)))
-    if found == 0:
-        found = np.sqrt(np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum()))
-    return float(unit * found) or 1.0
-
-
-def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
-    """Return the least value such that half of the weight lies at or below it."""
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weight[order])
-    return values[order][np.searchsorted(total, (0.5 - 1e-12) * total[-1])]
 
 
 def _check_range(y, is_in_range, what, name):

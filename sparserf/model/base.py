@@ -103,10 +103,13 @@ def identity(f: Array) -> Array:
 
 
 def exponential(f: Array) -> Array:
-    """Return e^f, in the namespace of f."""
-    return namespace(f).exp(f)
+    """Return e^f, in the namespace of f, or about the largest number of its dtype where e^f is larger."""
+    xp = namespace(f)
+    return xp.exp(xp.clip(f, None, LARGEST_EXPONENT["float32" if f.dtype == xp.float32 else "float64"]))
 
 
+# The largest x whose e^x is finite, but for rounding: {dtype: x}.
+LARGEST_EXPONENT = {"float32": 88.72, "float64": 709.78}
 # What a regression predicts from f: {link: function}.
 INVERSE_LINKS = {"identity": identity, "log": exponential}
 # The links that a classifier may have.

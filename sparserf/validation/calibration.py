@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,9 +39,10 @@ def calibrated(
     Parameters
     ----------
     function_or_model : function or SparseModel
-        A function that fits, (X, y, rng=...) -> classifier, such as a `functools.partial` of `sparse_rf` with its loss. The
-        decision values of the rows of a fold come from a model of the other folds, and the result is a model of all rows. Or a
-        fitted classifier; then X, y must be rows that it has not seen.
+        A function that fits, (X, y, rng=...) -> classifier, such as a `functools.partial` of `sparse_rf` with its loss; where
+        a function of the package is given no loss, it is "logistic". The decision values of the rows of a fold come from a
+        model of the other folds, and the result is a model of all rows. Or a fitted classifier; then X, y must be rows that it
+        has not seen.
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         Rows in memory.
     y : array of shape (n_samples,)
@@ -79,9 +82,9 @@ def calibrated(
 
     Notes
     -----
-    The targets of the sigmoid are (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2), for n_1 rows of a class and n_0 others, so that
-    separable classes do not get probabilities of 0 and 1. Two numbers for each class need few rows; they cannot follow a curve
-    that is no sigmoid. Time: that of cv + 1 fits, or of one prediction.
+    The targets of the sigmoid are (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2), for n_1 rows of a class and n_0 others, counted by
+    weights of mean 1, so that separable classes do not get probabilities of 0 and 1. Two numbers for each class need few rows;
+    they cannot follow a curve that is no sigmoid. Time: that of cv + 1 fits, or of one prediction.
 
     References
     ----------
@@ -104,7 +107,7 @@ def calibrated(
     data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups=groups), check_rng(rng), check_integer("cv", cv, 2)
     if callable(function_or_model):
         with reporting("calibrated", None, verbose) as report:
-            model, f = _cross_fit(function_or_model, data, cv, rng)
+            model, f = _cross_fit(_of_labels(function_or_model), data, cv, rng)
             if report is not None:
                 report.finish(model.info)
     else:
@@ -117,6 +120,16 @@ def calibrated(
         return replace(model, coef=a * model.coef, intercept=float(a * model.intercept + b), loss="logistic", link="identity")
     a, b = np.array([fit_sigmoid(f[data.used, k], label == k, weight) for k in range(len(model.classes))]).T
     return replace(model, coef=a[:, None] * model.coef, intercept=a * model.intercept + b, loss="logistic", link="identity")
+
+
+def _of_labels(function):
+    """Return the function with loss="logistic" where its loss would be the squared one, since none was chosen."""
+    try:
+        loss = signature(function).parameters.get("loss")
+    except (TypeError, ValueError):  # a callable without a signature
+        return function
+    is_chosen = loss is None or loss.default != "squared" or "loss" in getattr(function, "keywords", {})
+    return function if is_chosen else partial(function, loss="logistic")
 
 
 def _cross_fit(function, data, cv, rng):
@@ -142,7 +155,8 @@ def _check_classifier(model):
     if not isinstance(model, SparseModel):
         raise TypeError(f"function_or_model must be a function that fits a SparseModel, or one, got {type(model).__name__}")
     if model.classes is None:
-        raise ValueError(f"function_or_model must be of a classifier, got {model!r}")
+        raise ValueError(f"function_or_model must be of a classifier, got a regression, {model!r}: give it a loss for labels, "
+                         "as partial(sparserf.sparse_rf, loss='logistic') does")  # fmt: skip
     return model
 
 
@@ -166,7 +180,8 @@ def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tupl
     Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A step is halved until the
     loss does not rise. Where the best a is not positive, larger values speak against the class: a is 0 and b the log odds.
     """
-    n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
+    counted = weight / weight.mean()
+    n_1, n_0 = counted[is_class].sum(), counted[~is_class].sum()
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
     weight, mean = weight / weight.sum(), np.average(f, weights=weight)
     unit = np.sqrt(np.average((f - mean) ** 2, weights=weight)) or 1.0

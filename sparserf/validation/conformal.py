@@ -50,6 +50,9 @@ class Intervals:
         of new groups, if all groups are drawn alike and have equal weights.
     experts : tuple of Expert
         The calibrated models: one for a split; for CV+ one a fold, whose `model` was fitted without the fold.
+    limits : pair of float
+        The least and the largest target that there may be, at which intervals are cut: those of the predictions of the models
+        (0 and infinity with the log link, or `lower` and `upper`) where the rows given keep to them, infinite where not.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Intervals:
     experts: tuple[Expert, ...]
     coverage: float
     guarantee: float
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
     def __repr__(self) -> str:
         adaptive = sum(expert.scale is not None for expert in self.experts)
@@ -107,7 +111,8 @@ class Intervals:
         predictions = [expert.center_and_scale(X, workers, offset) for expert in self.experts]
         weight = weight_within(self.coverage, [expert.weights for expert in self.experts])
         lower, upper = ((sign * self._end(weight, sign, predictions)) for sign in (-1.0, 1.0))
-        return np.minimum(lower, upper), np.maximum(lower, upper)  # the ends of CV+ may cross where few rows lie between
+        ends = np.minimum(lower, upper), np.maximum(lower, upper)  # the ends of CV+ may cross where few rows lie between
+        return np.clip(ends[0], *self.limits), np.clip(ends[1], *self.limits)
 
     def _end(self, weight, sign, predictions):
         """Return one end of the interval of each row, times the sign: -1 for the lower end, 1 for the upper end.
@@ -268,6 +273,9 @@ def intervals(
 
     Notes
     -----
+    Intervals are cut where no target can be: below 0 with the log link of counts and amounts, and beyond `lower` and `upper` of
+    the model; not at a limit that a row of X, y is beyond.
+
     The rows given and new rows must be drawn alike (exchangeable). Then a split holds at least the share `coverage` of new
     rows, in the mean over draws of the calibration rows, and at most 1 / (n + 1) more if no scores tie. CV+ of K folds and n
     rows holds at least
@@ -337,7 +345,14 @@ def intervals(
         if report is not None:
             report.finish(experts[-1].model.info)
     weight_within(coverage, [expert.weights for expert in experts])  # checks the coverage
-    return Intervals(tuple(experts), coverage, guarantee)
+    return Intervals(tuple(experts), coverage, guarantee, limits_of_targets(experts, data.y[data.used]))
+
+
+def limits_of_targets(experts: Sequence[Expert], y: np.ndarray) -> tuple[float, float]:
+    """Return the limits of the predictions of all models, each infinite where it does not hold for the targets y."""
+    limits = [getattr(expert.model, "limits_of_predictions", (-np.inf, np.inf)) for expert in experts]
+    lower, upper = min(least for least, _ in limits), max(most for _, most in limits)
+    return lower if y.min() >= lower else -np.inf, upper if y.max() <= upper else np.inf
 
 
 def _check_model(model):

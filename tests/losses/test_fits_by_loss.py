@@ -115,11 +115,11 @@ def test_losses_of_residuals_are_equivariant(name, unit):
     ridge = {"n_nonzero_coefs": 5, "features": FIXED, "rng": 0}
     for fit, alpha in ((srf.harfe, 1e-3), (srf.mfga, 1e-3)):
         one = fit(X, Y[name], loss=OBJECTS[name], alpha=alpha, **ridge)
-        other = fit(X, unit * Y[name], loss=own, alpha=alpha * unit ** (degree - 2.0), **ridge)
+        other = fit(X, unit * Y[name], loss=own, alpha=alpha, **ridge)
         assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-3, atol=1e-4)
-        assert np.isclose(other.info.alpha, alpha * unit ** (degree - 2.0))
+        assert one.info.alpha == other.info.alpha == alpha
     one = srf.drp(X, Y[name], loss=OBJECTS[name], alpha=0.1, rng=0)
-    other = srf.drp(X, unit * Y[name], loss=own, alpha=0.1 * unit ** (degree - 2.0), rng=0)
+    other = srf.drp(X, unit * Y[name], loss=own, alpha=0.1, rng=0)
     assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-5, atol=1e-6)
 
 
@@ -176,15 +176,16 @@ def test_drp_is_scikit_learns_solution(loss, power):
     linear, name = pytest.importorskip("sklearn.linear_model"), getattr(loss, "name", loss)
     solver = linear.TweedieRegressor(power=power, link="log", alpha=0.1, tol=1e-10, max_iter=10000)
     theirs = solver.fit(X, Y[name], sample_weight=WEIGHT)
-    ours = srf.drp(X, Y[name], loss=loss, alpha=0.1, sample_weight=WEIGHT, tol=1e-8, rng=0)
+    alpha = 0.1 / np.average(Y[name], weights=WEIGHT) ** (2 - power)
+    ours = srf.drp(X, Y[name], loss=loss, alpha=alpha, sample_weight=WEIGHT, tol=1e-8, rng=0)
     assert ours.info.converged
     assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
     assert np.allclose(ours.coef, theirs.coef_, rtol=1e-5)
 
 
 def l2_oracle(loss, Z, y, weight, alpha):
-    """Minimize the weighted mean loss of Z w + b plus alpha / 2 |w|^2 by L-BFGS-B."""
-    k, b = Z.shape[1], constant_of(loss, y)
+    """Minimize the weighted mean loss of Z w + b plus alpha / 2 |w|^2, alpha in the loss's unit, by L-BFGS-B."""
+    k, b, alpha = Z.shape[1], constant_of(loss, y), alpha * loss.penalty_unit(y, weight)
 
     def both(x):
         z = Z @ x[:k] + x[-1]
@@ -211,8 +212,9 @@ def test_drp_is_within_its_bound_of_the_oracle(name, alpha):
 def test_drp_of_several_outputs_is_one_after_the_other(name):
     both = np.column_stack([Y[name], 2 * Y[name][::-1]])
     model = srf.drp(X, both, loss=OBJECTS[name], alpha=0.1, rng=0)
+    units = [OBJECTS[name].penalty_unit(y, np.ones(N)) for y in both.T]  # all outputs have the least of these
     for k, y in enumerate(both.T):
-        one = srf.drp(X, y, loss=OBJECTS[name], alpha=0.1, rng=0)
+        one = srf.drp(X, y, loss=OBJECTS[name], alpha=0.1 * min(units) / units[k], rng=0)
         assert np.allclose(model.predict(X)[:, k], one.predict(X), rtol=1e-4, atol=1e-5)
 
 

@@ -20,9 +20,8 @@ from sparserf.losses import (
     Tweedie,
     check_loss,
 )
-from sparserf.losses.base import clip_to_unit, positive_part, where, xlogx
+from sparserf.losses.base import clip_to_unit, positive_part, robust_spread, weighted_median, where, xlogx
 from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
-from sparserf.losses.regression import robust_spread, weighted_median
 
 Z = np.linspace(-6, 6, 2401)
 points = st.floats(-8, 8)

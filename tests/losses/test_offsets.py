@@ -93,10 +93,9 @@ def test_losses_of_the_residual_take_it_from_the_target(name, loss):
 
 @pytest.mark.parametrize("name", SAME_OPTIMUM)
 def test_counts_with_exposures_are_rates_with_weights(name):
-    """(1/n) sum e L(f, y / e) is the same objective, for weights of mean 1 divided by the mean of e."""
-    mean = EXPOSURE.mean()
-    scaled = {key: np.divide(FITS[name].keywords[key], mean) for key in ("alpha", "alphas") if key in FITS[name].keywords}
-    scaled = {key: value.tolist() for key, value in scaled.items()}
+    """(1/n) sum e L(f, y / e) is the same objective, for weights of mean 1 divided by the mean of e; ridge penalties know."""
+    mean, options, is_ridge = EXPOSURE.mean(), FITS[name].keywords, name.startswith("drp")
+    scaled = {key: np.divide(options[key], 1 if is_ridge else mean).tolist() for key in ("alpha", "alphas") if key in options}
     model = FITS[name](X, COUNTS, loss="poisson", offset=OFFSET)
     of_rates = FITS[name](X, COUNTS / EXPOSURE, loss="poisson", sample_weight=EXPOSURE, **scaled)
     np.testing.assert_allclose(model.decision_function(X), of_rates.decision_function(X), atol=2e-3)
@@ -135,10 +134,11 @@ def test_drp_minimises_what_it_says(loss, weighted):
     y = np.where(LABELS == "yes", 1.0, -1.0) if TARGETS[loss] is LABELS else TARGETS[loss]
     weight = RNG.integers(0, 3, N) * 1.0 if weighted else np.ones(N)
     s = weight / weight.sum()
+    alpha = 0.01 * (s @ y if loss == "poisson" else 1.0)  # in units of the mean count
 
     def objective(x):
         value, slope = MEANS[loss](X @ x[:3] + x[3] + OFFSET, y)
-        return s @ value + 0.005 * x[:3] @ x[:3], np.append(X.T @ (s * slope) + 0.01 * x[:3], s @ slope)
+        return s @ value + alpha / 2 * x[:3] @ x[:3], np.append(X.T @ (s * slope) + alpha * x[:3], s @ slope)
 
     found = minimize(objective, np.zeros(4), jac=True, method="BFGS", options={"gtol": 1e-10})
     model = srf.drp(X, TARGETS[loss], alpha=0.01, loss=loss, offset=OFFSET, sample_weight=weight, rng=0)
@@ -209,7 +209,9 @@ def test_several_real_targets_have_offsets_of_their_own(rng):
         np.testing.assert_allclose(model.predict(X, offset=OFFSET), model.predict(X) + OFFSET[:, None], rtol=1e-14, atol=1e-14)
     two = np.column_stack([COUNTS, COUNTS[::-1]])
     model = srf.drp(X, two, alpha=0.01, loss="poisson", offset=np.column_stack([OFFSET, 0 * OFFSET]), rng=0)
-    one = [srf.drp(X, y, alpha=0.01, loss="poisson", offset=o, rng=0).coef for y, o in ((COUNTS, OFFSET), (two[:, 1], None))]
+    least = two.mean(axis=0).min()  # all outputs have the penalty of the smallest
+    alone = partial(srf.drp, X, loss="poisson", rng=0)
+    one = [alone(y, alpha=0.01 * least / y.mean(), offset=o).coef for y, o in ((COUNTS, OFFSET), (two[:, 1], None))]
     np.testing.assert_allclose(model.coef, one, atol=1e-6)
 
 

@@ -52,10 +52,48 @@ def test_the_sigmoid_minimises_the_logistic_loss():
     is_class = RNG.random(400) < 1 / (1 + np.exp(-(f - 5e3) / 400))
     weight = RNG.uniform(0.5, 2, 400)
     a, b = fit_sigmoid(f, is_class, weight)
-    n_1, n_0 = weight[is_class].sum(), weight[~is_class].sum()
+    n_1, n_0 = (weight[some].sum() / weight.mean() for some in (is_class, ~is_class))
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))
     miss = weight * (1 / (1 + np.exp(-(a * f + b))) - t)
     assert abs(miss.sum()) < 1e-6 and abs(miss @ (f - 5e3)) < 1e-3 and a > 0
+
+
+UNEVEN = {
+    "one row of 1000": lambda n, rng: np.where(np.arange(n) == 0, 1000.0, 1.0),
+    "a hundredth at 100": lambda n, rng: np.where(rng.permutation(n) < n // 100, 100.0, 1.0),
+    "lognormal": lambda n, rng: np.exp(2 * rng.normal(size=n)),
+}
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", UNEVEN)
+def test_uneven_weights_leave_sure_probabilities_sure(kind, n_classes, unit):
+    """Where decision values tell each class without a doubt, its probability is that of as many rows."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(1000) % n_classes
+    rows = np.eye(n_classes)[labels] + 0.01 * rng.normal(size=(1000, n_classes))
+    weight = unit * UNEVEN[kind](1000, rng)
+    model = srf.calibrated(partial(srf.drp, alpha=1e-5, loss="logistic"), rows, labels, sample_weight=weight, rng=0)
+    assert np.diag(model.predict_proba(np.eye(n_classes))).min() > 0.98
+
+
+@pytest.mark.parametrize("labels", [LABELS, LABELS * 1, np.where(LABELS, "p", "n"), KINDS])
+@pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5)])
+def test_labels_without_a_loss_are_taken(given, labels):
+    said, unsaid = (srf.calibrated(f, X[FEW], labels[FEW], rng=0) for f in (partial(given, loss="logistic"), given))
+    assert np.array_equal(said.coef, unsaid.coef)
+    keyword = partial(srf.drp, alpha=0.1)
+    assert srf.calibrated(keyword, X[FEW], labels[FEW], rng=0).classes is not None
+
+
+def test_a_regression_says_which_call_to_make():
+    def fit(rows, labels, rng):
+        return srf.drp(rows, labels + 0.5 * rows[:, 0], alpha=0.1, rng=rng)
+
+    for given in (fit, fit(X, LABELS, rng=0), partial(fit)):
+        with pytest.raises(ValueError, match=r"of a classifier, got a regression.*loss='logistic'"):
+            srf.calibrated(given, X[FEW], LABELS[FEW], rng=0)
 
 
 def test_sigmoids_at_their_ends():
@@ -106,7 +144,8 @@ def test_copies_do_not_make_probabilities_sure_with_groups():
         ({"cv": 5, "groups": np.arange(500) % 3}, ValueError, "cv must be at most the number of groups, 3"),
         ({"groups": [1, 2]}, ValueError, "groups must have an entry for each of the 500 rows"),
         ({"y": Y[FEW]}, ValueError, "y has 500 classes"),
-        ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "of a classifier"),
+        ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "y has 500 classes"),
+        ({"function_or_model": partial(FIT, loss="squared"), "y": Y[FEW]}, ValueError, "of a classifier"),
         ({"function_or_model": 3}, TypeError, "function_or_model"),
         ({"y": np.append(LABELS[:499].astype(int), 7)}, ValueError, "y must have rows of each class"),
         ({"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]}, ValueError, "that the model knows"),

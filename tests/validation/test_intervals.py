@@ -286,3 +286,44 @@ def test_bad_arguments_are_named(wrong, error, says):
     how = {"function_or_model": FIT, "X": X[FEW], "y": Y[FEW], **wrong}
     with pytest.raises(error, match=says):
         srf.intervals(how.pop("function_or_model"), how.pop("X"), how.pop("y"), **how)
+
+
+AMOUNTS = {
+    "poisson": RNG.poisson(np.exp(X[:, 0])).astype(float), "tweedie": RNG.standard_gamma(RNG.poisson(np.exp(X[:, 0])) + 1e-300),
+    "gamma": np.exp(X[:, 0]) * RNG.gamma(2, 0.5, N),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["split", "cv+", "model"])
+@pytest.mark.parametrize("loss", AMOUNTS)
+def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):
+    """They hold as many rows as without the cut, also with exposures."""
+    y, fit, offset = AMOUNTS[loss], partial(srf.drp, alpha=1e-3, loss=loss), 0.1 * X[:, 1]
+    if method == "model":
+        given, how = fit(X[:200], y[:200], offset=offset[:200], rng=0), {}
+    else:
+        given, how = fit, {"method": method}
+    bands = srf.intervals(given, X[FEW], y[FEW], offset=offset[FEW], coverage=0.95, adaptive=False, rng=0, **how)
+    lower, upper = bands.predict(X[REST], offset=offset[REST])
+    uncut = replace(bands, limits=(-np.inf, np.inf)).predict(X[REST], offset=offset[REST])
+    assert uncut[0].min() < 0 == lower.min() and bands.limits == (0, np.inf)
+    assert np.array_equal(upper, uncut[1]) and held((lower, upper), y[REST]) == held(uncut, y[REST])
+
+
+def test_intervals_keep_to_the_limits_of_a_model_that_targets_keep_to():
+    y = np.clip(Y, -0.5, 0.5)
+    fit = partial(srf.harfe, n_components=200, n_nonzero_coefs=20, lower=-0.5, upper=0.5)
+    for beyond, limits in ((0.0, (-0.5, 0.5)), (0.1, (-0.5, np.inf)), (-0.2, (-np.inf, 0.5))):
+        y_there = y.copy()
+        y_there[0] += np.sign(beyond) - y[0] if beyond else 0.0
+        bands = srf.intervals(fit, X[FEW], y_there[FEW], coverage=0.9, rng=0)
+        lower, upper = bands.predict(X[REST])
+        assert bands.limits == limits and lower.min() >= limits[0] and upper.max() <= limits[1]
+
+
+def test_intervals_of_an_older_pickle_are_not_cut():
+    bands = srf.intervals(FIT, X[FEW], Y[FEW], rng=0)
+    state = {name: value for name, value in vars(bands).items() if name != "limits"}
+    old = object.__new__(type(bands))
+    old.__dict__.update(state)
+    assert np.array_equal(old.predict(X[REST]), bands.predict(X[REST]))
