@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._base.checks import check_integer, check_names
+from ._base.floats import as_ieee
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
@@ -44,6 +45,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@as_ieee
 def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw the share of a model's terms that use each input, as in Figures 4 and 5 of the HARFE paper.
 
@@ -85,6 +87,7 @@ def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: A
     return ax
 
 
+@as_ieee
 def effects(
     model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, output: object = None, n_panels: int = 12,
     n_points: int = 40,

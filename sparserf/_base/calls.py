@@ -8,6 +8,7 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
+from .floats import as_ieee
 from .warnings import warn
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class IndexWarning(UserWarning):
 
 
 def checks_call(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function to check each of its calls by `check_call`."""
+    """Decorate a public function to check each of its calls by `check_call`, and to compute `as_ieee`."""
     parameters = tuple(signature(function).parameters)
 
     @wraps(function)
@@ -51,7 +52,7 @@ def checks_call(function: Callable[P, T]) -> Callable[P, T]:
         check_call(function, parameters, args, keywords)
         return function(*args, **keywords)
 
-    return checked
+    return as_ieee(checked)
 
 
 def check_call(

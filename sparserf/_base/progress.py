@@ -30,6 +30,7 @@ import numpy as np
 from . import deadline as _deadline
 from .calls import check_call
 from .checks import check_callable, check_real
+from .floats import as_ieee, state_of_caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,12 +178,17 @@ class ProgressReport:
     held_out: float | None
     span: tuple[float, float, bool]
 
-    def __init__(self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | None):
+    def __init__(self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | _PartOf | None):
         self._callback, self._show = callback, show
         self.share, self.held_out = 0.0, None
         self._ended = False  # whether the callback has ended the fit
         self._told = None  # the share that was last passed to the callback
         self.begin(0.0, 1.0, True)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a display."""
+        return self._show is not None
 
     def begin(self, start: float, end: float, is_open: bool) -> None:
         """Begin a part of the work."""
@@ -214,7 +220,8 @@ class ProgressReport:
             info = replace(info, validation_loss=self.held_out)
         self._told = self.share
         self.show(info.n_nonzero)
-        self._ended = self._callback is not None and bool(self._callback(info))
+        with state_of_caller():
+            self._ended = self._callback is not None and bool(self._callback(info))
         return self._ended
 
     def finish(self, info: Any) -> None:
@@ -226,6 +233,23 @@ class ProgressReport:
             self(info)
         if self._show is not None:
             self._show.finish(info.validation_loss, info.n_nonzero)
+
+
+class _PartOf:
+    """The display of a call within another: what it has done is shown as a share of the current part of the outer call."""
+
+    def __init__(self, outer):
+        self._outer, (self._start, self._end, _) = outer, outer.span
+
+    def __call__(self, share, held_out, n_terms):
+        self._outer.share = max(self._outer.share, self._start + share * (self._end - self._start))
+        self._outer.show(n_terms)
+
+    def finish(self, held_out, n_terms):
+        """Do nothing: the outer call goes on."""
+
+    def close(self):
+        """Do nothing: the line is the outer call's."""
 
 
 def nearness(first: float, distance: float, target: float) -> float:
@@ -243,7 +267,7 @@ def reporting(
 
     time_limit : the seconds that the call may take, which are checked here
 
-    Of nested calls the outermost alone is shown on the screen.
+    Of nested calls the outermost alone is shown on the screen; the share that an inner one has done is a share of its part.
     """
     check_callable("callback", callback)
     if time_limit is not None:
@@ -251,13 +275,15 @@ def reporting(
     if not (verbose is None or isinstance(verbose, (bool, np.bool_))):
         raise TypeError(f"verbose must be True, False or None, got {verbose!r}")
     outer, is_inner = _here.report, _here.is_busy
-    show = None
+    show: ScreenLine | LogLines | _PartOf | None = None
     if verbose or (verbose is None and not is_inner):
         screen = find_screen()
         if verbose or screen is not None:
             from .display import display
 
             show = display(name, screen, verbose, is_inner, time_limit)
+    if show is None and outer is not None and outer.is_shown:
+        show = _PartOf(outer)
     report = None if callback is None and show is None else ProgressReport(callback, show)
     _here.report, _here.is_busy = report, True  # a callback may itself fit
     try:
@@ -284,7 +310,7 @@ def find_screen() -> Literal["notebook", "terminal"] | None:
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function that has verbose and callback: its calls are checked, and report their progress.
+    """Decorate a public function that has verbose and callback: its calls are checked, run `as_ieee`, and report progress.
 
     The function gets the `ProgressReport` of the call as its callback. Where the user gives no callback it gets none, so that
     nothing is computed for a callback alone: what the display shows is known anyway.
@@ -303,7 +329,7 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted
 
-    return reported
+    return as_ieee(reported)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
+from .floats import as_ieee
 from .progress import check_not_ended
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Workers:
             return
         pending = deque()
         for item in items:
-            pending.append(self._pool.submit(function, item))
+            pending.append(self._pool.submit(as_ieee(function), item))
             if len(pending) > 2 * self._n:
                 yield pending.popleft().result()
         while pending:

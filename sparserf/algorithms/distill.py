@@ -29,10 +29,13 @@ from .._base.checks import (
     check_sample_weight,
     is_sparse,
 )
-from .._base.deadline import check_time_limit
+from .._base.deadline import check_time_limit, time_left
+from .._base.floats import state_of_caller
+from .._base.progress import part, parts, reporting
 from .._base.random import draw_rows
+from .._base.splits import check_groups, draw_groups
 from .._base.threads import check_workers, single_threaded_blas
-from ..columns.made_rows import draw_sources, take_cells
+from ..columns.made_rows import draw_sources, number_rows, take_cells
 from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
 MADE_ROWS = 12_000
 # The teacher is asked for at most this number of rows at once.
 BATCH = 10_000
+# The share of the work, as it is shown, that asking the teacher is; and the least time of the fit, in seconds.
+SHARE_OF_TEACHER, LEAST_SECONDS = 0.2, 1e-3
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
 # Smaller probabilities count as this one.
@@ -67,8 +72,8 @@ def distill(
     teacher: Callable[[Any], ArrayLike], X: MatrixLike, *, max_terms: int = 1_000, n_made: int | None = None,
     classes: ArrayLike | None = None, loss: LossLike = "squared", test_size: float = 0.1, categorical: Categorical = None,
     max_order: int | None = None, n_models: int | None = 1, effort: float = 1.0, time_limit: float | None = None,
-    sample_weight: ArrayLike | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
-    verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
+    callback: Callback = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     r"""Distill a teacher, any function from rows to values, into a sparse model, and tell how near that came to it.
 
@@ -89,23 +94,31 @@ def distill(
         The most terms of the model. It has fewer where more do not bring it nearer to the teacher.
     n_made : int or None, default None
         The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a
-        row of X or of one of its thirty nearest, at random.
+        row of X or of one of its thirty nearest, at random. Made rows that are equal to one kept apart are left out.
     classes : array of shape (n_classes,) or None, default None
         The labels of the classes, ascending, in the order of their probabilities: ``other.classes_``. None: the teacher returns
         values.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, for positive values whose ratios matter.
     test_size : float, default 0.1
-        The share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or fitted
-        to them.
+        About the share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or
+        fitted to them. Equal rows, and rows of a group, stay together.
     categorical : sequence of names, of indices, or a mask; or None, default None
         As in `sparse_rf`.
-    max_order, effort, time_limit, workers, callback, verbose
-        As in `sparse_rf`, whose fit they are for. Making rows and asking the teacher is not within `time_limit`.
+    max_order, effort, workers, callback
+        As in `sparse_rf`, whose fit they are for.
+    time_limit : float or None, default None
+        The seconds that the call may take. The fit has what making rows and asking the teacher leave of them; the teacher is
+        asked for all rows in any case.
+    verbose : bool or None, default None
+        Whether to show progress, as in `sparse_rf`.
     n_models : int or None, default 1
         The rounds of searches of `sparse_rf`, which there is the mean of several searches by default (None).
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights of the rows of X. A made row has the mean of those its cells are from.
+    groups : array of shape (n_samples,) or None, default None
+        The group of each row: numbers, strings or other labels. Rows of a group, such as measurements of one patient, are kept
+        apart together, so that the fidelity is that on rows of other groups.
     rng : None, int or numpy.random.Generator, default None
         Seed of the rows that are made and kept apart, and of the fit.
 
@@ -175,7 +188,7 @@ def distill(
         if value is not None:
             check_integer(name, value, 1)
     check_real("effort", effort, 0, strict=True)
-    check_time_limit(time_limit)
+    deadline = check_time_limit(time_limit)
     check_workers(workers)
     check_callable("callback", callback)
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
@@ -183,36 +196,43 @@ def distill(
     X = X if is_frame(X) else as_array("X", X)
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
-    fitted, kept = _keep_apart(np.flatnonzero(weight), test_size, rng)
+    groups = _groups_of_equal_rows(numbers, check_groups(groups, len(numbers)))
+    fitted, kept = _keep_apart(np.flatnonzero(weight), groups, test_size, rng)
+    with reporting("distill", None, verbose, time_limit) as report:
+        # Make rows in the manner of the others, none of them one of the rows kept apart.
+        n_made = max(0, MADE_ROWS - len(fitted)) if n_made is None else n_made
+        is_category = np.array([levels is not None for levels in table.levels])
+        with single_threaded_blas():
+            made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
+        made = made[~_are_among(np.take_along_axis(numbers, made, axis=0), numbers[kept])]
+        sources = np.concatenate([np.repeat(fitted[:, None], len(is_category), axis=1), made])
+        rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
 
-    # Make rows in the manner of the others.
-    n_made = max(0, MADE_ROWS - len(fitted)) if n_made is None else n_made
-    is_category = np.array([levels is not None for levels in table.levels])
-    with single_threaded_blas():
-        made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
-    sources = np.concatenate([np.repeat(fitted[:, None], len(is_category), axis=1), made])
-    rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
+        # Ask the teacher; the rows kept apart come first, since they are few.
+        with part(SHARE_OF_TEACHER):
+            values = _ask(teacher, take_cells(X, kept), labels, kept)
+            targets = _ask(teacher, rows, labels, fitted)
+        if targets.shape[1:] != values.shape[1:]:
+            raise ValueError(f"teacher must return as many values for each row, got {values.shape[1:]} and {targets.shape[1:]}")
 
-    # Ask the teacher; the rows kept apart come first, since they are few.
-    values = _ask(teacher, take_cells(X, kept), labels, kept)
-    targets = _ask(teacher, rows, labels, fitted)
-    if targets.shape[1:] != values.shape[1:]:
-        raise ValueError(f"teacher must return as many values for each row, got {values.shape[1:]} and {targets.shape[1:]}")
+        # Fit the model to its values.
+        left = None if time_limit is None else max(LEAST_SECONDS, time_left(deadline))
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            model = sparse_rf(
+                rows, targets if labels is None else _log_odds(targets), loss=loss, max_terms=max_terms,
+                categorical=categorical, max_order=max_order, n_models=n_models, effort=effort, time_limit=left,
+                sample_weight=weights, rng=rng, workers=workers, callback=callback,
+            )  # fmt: skip
+        if labels is not None:
+            name, link = ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
+            model = replace(model, loss=name, classes=labels, link=link)
 
-    # Fit the model to its values.
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        model = sparse_rf(
-            rows, targets if labels is None else _log_odds(targets), loss=loss, max_terms=max_terms, categorical=categorical,
-            max_order=max_order, n_models=n_models, effort=effort, time_limit=time_limit, sample_weight=weights, rng=rng,
-            workers=workers, callback=callback, verbose=verbose,
-        )  # fmt: skip
-    if labels is not None:
-        name, link = ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
-        model = replace(model, loss=name, classes=labels, link=link)
-
-    # Compare both on the rows kept apart.
-    answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, kept), workers)
-    return replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[kept])))
+        # Compare both on the rows kept apart.
+        answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, kept), workers)
+        model = replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[kept])))
+        if report is not None:
+            report.finish(model.info)
+    return model
 
 
 def _check_classes(classes, loss):
@@ -225,13 +245,39 @@ def _check_classes(classes, loss):
     return labels
 
 
-def _keep_apart(there, share, rng):
-    """Return (the rows to fit, the rows kept apart), of the indices of rows that count."""
+def _groups_of_equal_rows(numbers, groups):
+    """Return the number of the group of each row: rows are in one where they are equal, or in one of the user's (or None)."""
+    equal = number_rows(numbers)
+    if groups is None:
+        return equal
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components  # slow to import
+
+    n = equal.max() + 1
+    edges = coo_array((np.ones(len(equal)), (equal, n + groups)), shape=(n + groups.max() + 1,) * 2)
+    return connected_components(edges, directed=False)[1][equal]
+
+
+def _are_among(rows, others):
+    """Return the mask of the rows that are equal to one of the others."""
+    number = number_rows(np.concatenate([rows, others]))
+    return np.isin(number[: len(rows)], number[len(rows) :])
+
+
+def _keep_apart(there, groups, share, rng):
+    """Return (the rows to fit, the rows kept apart), whole groups, of the indices of rows that count."""
     if len(there) < 3:
         raise ValueError(f"X must have at least 3 rows of positive weight, got {len(there)}")
-    n = min(max(2, round(share * len(there))), len(there) - 1)
-    is_kept = np.zeros(len(there), bool)
-    is_kept[draw_rows(len(there), n, rng)] = True
+    groups, is_kept = groups[there], np.zeros(len(there), bool)
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        what = "different rows, or rows of different groups, of positive weight, so that some can be kept apart"
+        raise ValueError(f"X must have {what}, got {len(there)} that stay together")
+    if n_groups == len(there):
+        n = min(max(2, round(share * len(there))), len(there) - 1)
+        is_kept[draw_rows(len(there), n, rng)] = True
+    else:
+        is_kept = draw_groups(groups, np.zeros(len(there)), share, rng)
     return there[~is_kept], there[is_kept]
 
 
@@ -242,7 +288,9 @@ def _ask(teacher, rows, labels, index):
     """
     n = len(rows)
     batches = [np.arange(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
-    some = [as_real("teacher's values", teacher(take_cells(rows, batch))) for batch in batches]
+    with state_of_caller():
+        some = [teacher(take_cells(rows, batch)) for batch in parts(batches)]
+    some = [as_real("teacher's values", values) for values in some]
     for batch, values in zip(batches, some, strict=True):
         is_line = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
         if not is_line or len(values) != len(batch) or values.shape[1:] != some[0].shape[1:]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, is_sparse
+from .._base.floats import methods_as_ieee
 from .._base.threads import Workers, check_workers, single_threaded_blas
 from ..algorithms.task import Task, in_units
 from ..features import Fourier, Perceptron, distances
@@ -321,6 +322,7 @@ class KernelFit:
         return here.a * unit, here.b * unit, unit * float(np.sqrt(max(0.0, here.a @ here.f))), *values
 
 
+@methods_as_ieee
 @dataclass(frozen=True, eq=False)
 class KernelModel(BaseModel):
     """A fitted kernel machine, f(x) = intercept + sum_i coef_i k(x, rows_i), of `kernel_ridge` or `kernel_svm`; immutable.

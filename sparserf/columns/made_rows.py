@@ -68,6 +68,12 @@ def _draw_near(X, is_category, weight, first, partners, rng):
     return near
 
 
+def number_rows(X: np.ndarray) -> np.ndarray:
+    """Return a number for each row of X, as `draw_sources` has it: the same where all cells are equal, or missing in both."""
+    cells = np.where(np.isnan(X), np.nan, X) + 0.0  # one NaN, and one 0
+    return np.unique(cells.view(np.dtype((np.void, cells.itemsize * cells.shape[1])))[:, 0], return_inverse=True)[1]
+
+
 def take_cells(X: Any, sources: np.ndarray) -> Any:
     """Return rows of the kind of X, a data frame or ndarray, whose cells are those of X in the rows `sources`.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .._base.checks import check_indices, check_names
+from .._base.floats import methods_as_ieee
 from ..rows import read_rows
 from .blocks import BumpBlock, FeatureBlock
 
@@ -40,6 +41,7 @@ class DefaultNames(Sequence[str]):
         return f"x{i}"
 
 
+@methods_as_ieee
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FeatureSet:
     """Drawn features: a fixed dictionary, or the selected features of a model. Immutable.

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.arrays import check_same_device, namespace, namespace_of, to_host
 from .._base.checks import check_offset
+from .._base.floats import methods_as_ieee
 from ..losses.classification import sigmoid, softmax
 from ..rows import from_host_if_possible
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .._base.types import Array, MatrixLike
 
 
+@methods_as_ieee
 class BaseModel(ABC):
     """The base class of models, frozen dataclasses that predict from their decision values f. Their arrays are read-only.
 

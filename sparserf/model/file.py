@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import npz as _npz
+from .._base.floats import as_ieee
 from .._base.npz import FORMAT, check_format, floats, integers, no_constant, require
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
@@ -47,6 +48,7 @@ def save(model: SparseModel, path: str | PathLike[str]) -> None:
     _npz.write(_with_ending(path), *_content(model))
 
 
+@as_ieee
 def load(path: str | PathLike[str]) -> SparseModel:
     """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be left out of the path.
 

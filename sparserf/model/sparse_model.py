@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace, outputs_like
+from .._base.floats import methods_as_ieee
 from .._base.warnings import warn
 from ..features import FeatureSet
 from ..losses import PROBABILISTIC
@@ -117,6 +118,7 @@ class FitInfo:
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"
 
 
+@methods_as_ieee
 @dataclass(frozen=True, eq=False)
 class SparseModel(BaseModel):
     """A sparse expansion f(x) = intercept + sum_j coef_j phi_j(x) in selected features phi_j.

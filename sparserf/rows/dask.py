@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import check_indices, check_X, is_sparse
+from .._base.floats import as_ieee
 from .._base.threads import Workers
 from .chunks import BlockError
 from .core_block import CoreBlock
@@ -247,6 +248,7 @@ def _identity(part):
     return part
 
 
+@as_ieee
 def _answer(answer, *parts):
     """Compute answer(*parts) of parts of row vectors."""
     return answer(*parts)
@@ -257,6 +259,7 @@ def _meta(part):
     return part[:0]
 
 
+@as_ieee
 def _ask(which, partition, answer, *parts):
     """Compute answer(block, *parts) on the rows of a partition."""
     return answer(CoreBlock(_checked(which, partition), Workers(1)), *parts)

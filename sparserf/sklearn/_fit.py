@@ -49,7 +49,8 @@ class FitMixin:
             function = REGISTRY[algorithm].fit
             cls._function = staticmethod(function)
             cls.__init__ = make_constructor(function, cls, defaults)
-            cls.__doc__ = make_docstring(function, cls)
+            if cls.__doc__ is not None:  # python -OO leaves out docstrings
+                cls.__doc__ = make_docstring(function, cls)
 
     _has_categories = property(lambda self: self.categorical is not None)
     _may_miss = property(lambda self: self.missing == "learn")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.calls import checks_call
+from .._base.floats import methods_as_ieee
 from ..algorithms import REGISTRY
 from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
 from ..model import SparseModel
@@ -33,6 +34,7 @@ ARGUMENTS_OF_ROWS = "X", "y", "sample_weight", "offset", "groups"
 ARGUMENTS_OF_FEATURES = "features", "gamma", "n_components", "nu", "activation", "order", "best_phase", "rng"
 
 
+@methods_as_ieee
 class Sums:
     """Sums over rows of given features and targets, made in one pass, from which many models can be fitted.
 

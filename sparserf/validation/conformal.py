@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from .._base import html
 from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng
+from .._base.floats import methods_as_ieee
 from .._base.progress import parts, reporting, tell_model
 from ..algorithms.sparse_rf import sparse_rf
 from ..columns.targets import check_target
@@ -36,6 +37,7 @@ FEWEST_FOR_SCALE, DECIDING_SHARE = 100, 0.3
 FEWEST_GROUPS_FOR_SCALE = 3
 
 
+@methods_as_ieee
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """Prediction intervals, made by `intervals`: `predict(X)` returns their lower and upper ends. Immutable, picklable.

@@ -58,6 +58,60 @@ def test_fidelity_is_that_of_the_rows_kept_apart(weighted):
     assert model.info.fidelity == pytest.approx(1 - (s @ (f - t) ** 2) / (s @ (t - mean) ** 2), rel=1e-12)
 
 
+def kept_and_rest(frames):
+    """Return (the rows kept apart, the others that the teacher was asked for), each as a set of tuples of what cells say."""
+    plain = [rows + 0.0 if isinstance(rows, np.ndarray) else np.asarray(rows) for rows in frames]  # no zero of a sign
+    said = [{tuple(map(str, row)) for row in rows} for rows in plain]
+    return said[0], set().union(*said[1:])
+
+
+WORDS = np.random.default_rng(1).choice(["u", "v", None], (40, 2))
+COPIED = {  # rows, each of which is there several times
+    "array": np.repeat(X[:40], 4, axis=0),
+    "float32": np.repeat(X[:40], 4, axis=0).astype(np.float32),
+    "zeros of both signs": np.concatenate([X[:40] * [sign * 0.0, 1, 1] for sign in (1, -1, 1, -1)]),
+    "missing": np.tile(np.where(X[:40] > 1, np.nan, X[:40]), (4, 1)),
+    "few levels": np.random.default_rng(2).integers(0, 3, (200, 3)).astype(float),
+    "pandas": pd.DataFrame({"a": X[:40, 0], "b": WORDS[:, 0], "c": WORDS[:, 1]}).sample(200, replace=True, random_state=0),
+    "polars": pl.DataFrame({"a": np.tile(X[:40, 0], 4), "b": np.tile(WORDS[:, 0], 4)}),
+}
+
+
+@pytest.mark.parametrize("rows", COPIED.values(), ids=COPIED)
+def test_no_row_is_kept_apart_of_which_a_copy_is_fitted_or_made(rows):
+    teacher = Asked(lambda X: np.arange(len(X)) % 7.0)
+    distill(teacher, rows, **FEW | {"n_made": 500})
+    kept, rest = kept_and_rest(teacher.rows)
+    assert kept and rest and not kept & rest
+    assert 0.05 < len(teacher.rows[0]) / len(rows) < 0.2
+
+
+def test_fidelity_where_each_row_is_there_several_times():
+    """The teacher is noise, of which new rows say nothing."""
+    rows = np.repeat(X[:60], 8, axis=0)
+    model = distill(lambda X: np.sin(1e4 * X).sum(axis=1), rows, **FEW | {"n_made": 0, "effort": 0.1})
+    assert model.info.fidelity < 0.5
+
+
+@pytest.mark.parametrize("label", [int, str, lambda k: (k, "a")], ids=["int", "str", "tuple"])
+def test_groups_are_kept_apart_whole(label):
+    group = np.arange(len(X)) // 10
+    labels = np.empty(len(X), object)
+    labels[:] = [label(k) for k in group.tolist()]
+    teacher = Asked(waves)
+    distill(teacher, X, groups=labels if label is not int else group, **FEW)
+    is_kept = (X[:, None] == teacher.rows[0]).all(axis=2).any(axis=1)
+    assert set(np.bincount(group[is_kept])) <= {0, 10} and 0 < is_kept.sum() < 40
+    assert not np.isin(X[is_kept], np.concatenate(teacher.rows[1:])).any()  # nothing was made of them
+
+
+def test_copies_stay_together_where_groups_part_them():
+    rows, teacher = np.tile(X[:50], (3, 1)), Asked(waves)
+    distill(teacher, rows, groups=np.arange(150) // 5, **FEW)
+    kept, rest = kept_and_rest(teacher.rows)
+    assert kept and rest and not kept & rest
+
+
 def test_fidelity_of_several_values_and_of_probabilities():
     for teacher, more in ((lambda X: X[:, :2] ** 2, {}), (chances, {"classes": range(3)})):
         asked = Asked(teacher)
@@ -168,6 +222,8 @@ class Other:
         (waves, {"max_terms": 0}, ValueError, "max_terms must be at least 1, got 0"),
         (waves, {"test_size": 1.0}, ValueError, "test_size must be below 1"),
         (waves, {"test_size": 0}, ValueError, "test_size must be finite and > 0"),
+        (waves, {"groups": np.zeros(150)}, ValueError, "X must have different rows, or rows of different groups, .* got 150"),
+        (waves, {"groups": np.zeros(149)}, ValueError, "groups must have an entry for each of the 150 rows of X"),
         (waves, {"sample_weight": np.eye(150)[0]}, ValueError, "X must have at least 3 rows of positive weight, got 1"),
     ],
 )

@@ -88,13 +88,15 @@ def test_commands_at_tables_name_experiments():
 
 
 def test_extras_and_groups_that_are_named_are_there():
+    """Pages, docstrings and errors name every extra, and none that is not there; quickstart has a table of them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    text = "\n".join(page.read_text() for page in PAGES)
-    extras = {each for some in re.findall(r"install '\.\[([\w,-]+)\]'", text) for each in some.split(",")}
-    assert extras >= {"plot", "sklearn", "onnx", "dask", "array-api"}
-    assert extras <= set(project["project"]["optional-dependencies"])
-    assert set(re.findall(r"--group (\w+)", text)) <= set(project["dependency-groups"])
-    assert "install sparserf" not in text and "install 'sparserf" not in text  # no package index has it yet
+    extras, pages = project["project"]["optional-dependencies"].keys(), "\n".join(page.read_text() for page in PAGES)
+    code = "\n".join(path.read_text() for folder in ("sparserf", "tools") for path in sorted((ROOT / folder).rglob("*.py")))
+    named = {each.strip() for some in re.findall(r"(?:'\.|sparserf)\[([a-z, -]+)\]", pages + code) for each in some.split(",")}
+    table = re.search(r"^\| extra \|.*\n\|[-|]+\n((?:\|.*\n)+)", (ROOT / "docs" / "quickstart.md").read_text(), re.M)[1]
+    assert named == set(re.findall(r"^\| `([\w-]+)` ", table, re.M)) == extras
+    assert set(re.findall(r"--group (\w+)", pages)) <= set(project["dependency-groups"])
+    assert "install sparserf" not in pages and "install 'sparserf" not in pages  # no package index has it yet
 
 
 BEFORE = {"contributing.md": HERE["building.md"]}  # pages that ask for the commands of another page first

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import pkgutil
 import re
@@ -151,6 +152,24 @@ def test_every_public_name_has_a_docstring_with_an_example():
             assert ">>>" in thing.__doc__, name
 
 
+def public_docstrings():
+    """Return {name: docstring} of everything that has a page of its own on the site, and of the methods shown there."""
+    homes = [srf, srf.losses, srf.baselines, srf.plot, srf.sklearn]
+    things = [getattr(home, name) for home in homes for name in getattr(home, "__all__", ("effects", "input_usage"))]
+    things += [member for thing in things if inspect.isclass(thing) for name, member in vars(thing).items() if name[0] != "_"]
+    return {str(thing): inspect.getdoc(thing) for thing in things if inspect.getdoc(thing)}
+
+
+def test_no_bars_in_docstrings_are_read_as_a_substitution():
+    """|x| outside of code and formulas is the name of a text to Sphinx, which then finds none."""
+    docstrings = public_docstrings()
+    assert len(docstrings) > 80
+    for name, text in docstrings.items():
+        text = text.partition("Examples\n--------")[0]
+        prose = re.sub(r"``.*?``|:math:`.*?`|\.\. math::[^\n]*\n(?:(?:    [^\n]*)?\n)*", "", text, flags=re.DOTALL)
+        assert not re.search(r"(?<![\w|\\])\|[^\s|](?:[^|]*[^\s|\\])?\|", prose), name
+
+
 def test_the_public_names():
     assert sorted(srf.__all__) == [
         "BlockError", "Bumps", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier",
@@ -180,6 +199,12 @@ def test_import_loads_numpy_and_little_else(tmp_path):
     others = {name.split(".")[0] for name in loaded}
     assert not others & {"scipy", "threadpoolctl", "sklearn", "matplotlib", "json", "zipfile", "concurrent"}, others
     assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
+
+
+def test_every_module_is_imported_without_docstrings(tmp_path):
+    """`python -OO` leaves out docstrings, from which those of the estimators are made, and assertions."""
+    code = f"import importlib\nfor name in {MODULES}: importlib.import_module(name)"
+    subprocess.run([sys.executable, "-OO", "-P", "-c", code], check=True, cwd=tmp_path)
 
 
 def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):

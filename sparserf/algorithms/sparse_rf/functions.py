@@ -113,8 +113,8 @@ def sparse_rf(
         variations of the features in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled); each
         kind of variation has the share in which it succeeds, and each cosine the phase that descends most. With alpha=None and
         dense X a second dictionary has steps, signs of sums of few inputs, and up to 5,000 rows may each get a bump,
-        exp(-sum_l m_l |x_l - c_l|) with the row as its center c, where that predicts held-out rows better. Of more than 1,024
-        inputs, features see those of the largest variance. A name draws from a kernel as the paper does: "gaussian",
+        ``exp(-sum_l m_l |x_l - c_l|)`` with the row as its center c, where that predicts held-out rows better. Of more than
+        1,024 inputs, features see those of the largest variance. A name draws from a kernel as the paper does: "gaussian",
         "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron". A map (`Fourier`, `Perceptron`,
         `RandomNeurons`, `Bumps`, `Linear`), or several with equal shares, is drawn from; a FeatureSet is searched as it is.
     gamma : float, None or "knn", default None

@@ -1,0 +1,64 @@
+"""What floating point does within a call: what overflows is inf, what is undefined is NaN, and the code looks at these.
+
+NumPy's error state (`np.errstate`) is the caller's, who may have warnings, or errors, of all that the code is written to meet.
+So each public call computes in a state of its own, which says nothing (`ieee`, `as_ieee`, `methods_as_ieee`); so do the threads
+and tasks that a call starts, which do not have the state of the thread that started them. Functions of the user's are called in
+the user's state (`state_of_caller`).
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from inspect import isfunction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .types import P, T
+
+_of_caller: ContextVar[Any] = ContextVar("_of_caller", default=None)
+
+
+@contextmanager
+def ieee() -> Iterator[None]:
+    """Say nothing of floating point within this block; the state before that of the outermost block is kept as the caller's."""
+    token = _of_caller.set(np.geterr()) if _of_caller.get() is None else None
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        if token is not None:
+            _of_caller.reset(token)
+
+
+def as_ieee(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate a function to run within `ieee`."""
+
+    @wraps(function)
+    def quiet(*args: P.args, **keywords: P.kwargs) -> T:
+        with ieee():
+            return function(*args, **keywords)
+
+    return quiet
+
+
+def methods_as_ieee(cls: type[T]) -> type[T]:
+    """Decorate a class to run its public methods and properties within `ieee`."""
+    for name, member in list(vars(cls).items()):
+        if not name.startswith("_") and isfunction(member):
+            setattr(cls, name, as_ieee(member))
+        elif not name.startswith("_") and isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(as_ieee(member.fget), doc=member.__doc__))
+    return cls
+
+
+@contextmanager
+def state_of_caller() -> Iterator[None]:
+    """Have the error state of the caller of the package within this block, which calls a function of the caller's."""
+    with np.errstate(**(_of_caller.get() or {})):
+        yield
