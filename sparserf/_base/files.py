@@ -17,8 +17,8 @@ def new_file(path: str | bytes | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes
     """Yield a binary file that takes the place of the one at `path` when the block ends, unless it ends with an error.
 
     It is written beside that file, in its folder, and has its permissions; of a link it replaces what the link points to. Where
-    the block fails, it is removed. A path of something that is no regular file, such as a pipe or a device, is opened as it is, and a file that
-    is open already is yielded.
+    the block fails, it is removed. A path of something that is no regular file, such as a pipe or a device, is opened as it is.
+    In place of a path there may be an open file, which is yielded.
     """
     if hasattr(path, "write"):
         yield path
