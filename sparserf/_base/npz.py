@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .files import new_file
+
 if TYPE_CHECKING:
     from os import PathLike
 
@@ -33,7 +35,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
     from .. import __version__
 
     text = json.dumps({"format": FORMAT, "version": __version__, **meta}, allow_nan=False).encode()
-    with open(path, "wb") as file:
+    with new_file(path) as file:
         np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
 
 

@@ -7,13 +7,13 @@ the columns of a row, functions that add up the terms of one activation each, in
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from string import Template
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.files import new_file
 from ..losses import PROBABILISTIC
 from .written import WrittenModel
 
@@ -54,7 +54,8 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
         functions,
     ])  # fmt: skip
     if path is not None:
-        Path(path).write_text(source, encoding="utf-8")
+        with new_file(path) as file:
+            file.write(source.encode())
     return source
 
 

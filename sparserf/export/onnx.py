@@ -6,12 +6,14 @@ chooses.
 
 from __future__ import annotations
 
+import os
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._base.checks import check_choice
+from .._base.files import new_file
 from ..columns.frames import label, numbers_of
 from ..columns.stage import CLIP
 from ..losses import PROBABILISTIC
@@ -51,7 +53,9 @@ def to_onnx(
     _add_outputs(graph, model, f, len(written.intercept), dtype)
     exported = graph.model(repr(model))
     if path is not None:
-        onnx.save(exported, path)
+        ending = "" if hasattr(path, "write") else os.path.splitext(path)[1]
+        with new_file(path) as file:
+            onnx.save(exported, file, onnx.serialization.registry.get_format_from_file_extension(ending))
     return exported
 
 

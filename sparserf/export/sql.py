@@ -3,6 +3,11 @@
 The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
 then come envelopes, exponents of bumps, terms, outputs and predictions. Steps are MATERIALIZED, since engines that inline
 subqueries would compute each encoding again in every term.
+
+Engines differ in what one of them does silently and another refuses. SQLite reads "x9" as a text where the table has no such
+column: columns are read as r."x9". DuckDB computes with decimals where it sees 0.5, and takes 0.5e0 as a double: all numbers
+have an exponent. PostgreSQL stops at the first product that over- or underflows: what is as good as 0 is 0 from the start, and
+what is drawn in beyond a reach is first drawn in to FARTHEST. NaN is the largest number to these two: it becomes NULL.
 """
 
 from __future__ import annotations
@@ -24,8 +29,8 @@ if TYPE_CHECKING:
     from .written import WrittenModel
 
 # The templates of activations, of bumps that of the exponent alone; and of a number in double precision.
-SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} > 0 THEN {0} ELSE 0.0 END)",
-               "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})", "bump": "({})",
+SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} <= 0 THEN 0e0 ELSE {0} END)",
+               "sign": "(CASE WHEN {0} >= 0 THEN 1e0 WHEN {0} < 0 THEN -1e0 END)", "identity": "({})", "bump": "({})",
                "distance": "{} * ABS({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
@@ -34,8 +39,12 @@ MOST_IN_A_ROW = 64
 MOST_MADE, MOST_COLUMNS = 750, 1600
 # The most outputs that one CASE compares with each other.
 MOST_COMPARED = 8
-# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest double.
-FAR = 500.0
+# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest double, products too. The
+# exponent of a prediction, which nothing is multiplied by, may be in EXPONENTS; e to the power of more is the largest double.
+FAR, EXPONENTS = 500.0, (-745.0, 709.78)
+# The largest double, but for rounding. A number is 0 where it moves no phase by more than NEAREST, of which no third power
+# underflows; numbers count as at most FARTHEST units where no term grows with them, and where they are drawn in anyway.
+LARGEST, NEAREST, FARTHEST = 1.79e308, 1e-90, 1e100
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 
@@ -43,19 +52,24 @@ WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
-    The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X; u5 for encoding 5; s0, ... for
-    |u|^2; e0, ... for envelopes; z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for
-    outputs within their limits.
+    The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of X, and x3 for the same, NULL
+    where it is NaN; v5 for encoding 5 before it is drawn in, and u5 for the encoding; s0, ... for |u|^2; e0, ... for envelopes;
+    z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs within their limits.
     """
-    number = partial(float_literal, digits)
+    number = partial(double_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
-    steps = [("inputs", kept | {f"x{j}": _read(written, j) for j in columns})]
+    read, sizes = _columns_read(written), _sizes_that_matter(written)
+    steps = [("inputs", {k: f"r.{name}" for k, name in kept.items()} | {f"c{j}": read[j] for j in columns})]
+    steps.append(("numbers", {f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST))) for j in columns}))
     names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     if encodings is not None:
         names = {v: f"u{v}" for v in encodings}
-        steps.append(("views", {names[v]: _encode(each, f"x{each.column}", number) for v, each in encodings.items()}))
+        units = {f"v{v}": _in_units(each, f"x{each.column}", number) for v, each in encodings.items() if each.has_units}
+        steps.append(("units", units))
+        views = {u: _encode(encodings[v], f"x{encodings[v].column}", f"v{v}", number) for v, u in names.items()}
+        steps.append(("views", views))
     squares = [balanced([f"+ {names[v]} * {names[v]}" for v in seen.tolist()]) for seen in written.envelopes.values()]
     steps.append(("squares", {f"s{i}": f"({square})" for i, square in enumerate(squares)}))
     envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
@@ -70,6 +84,7 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
     more, answers = _answers(written.model, len(sums))
+    _check_kept(kept.values(), answers)
     comment = f"-- {title(written)}\n" if written.n_left_out else ""
     return comment + query(steps + more, {name: k for k, name in kept.items()} | answers, source)
 
@@ -78,15 +93,77 @@ def _identifiers(argument, names):
     """Check the names of a table or of columns, and quote them."""
     if isinstance(names, (str, bytes)) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{argument} must be a sequence of names, got {names!r}")
-    if not all(name and "\0" not in name for name in names) or (argument == "table" and not names):
-        raise ValueError(f"{argument} must have names of SQL, not empty and without NUL, got {names!r}")
+    if not all(map(_is_name, names)) or (argument == "table" and not names):
+        raise ValueError(f"{argument} must have names of SQL, text that is not empty and without NUL, got {names!r}")
     return [quoted(name) for name in names]
 
 
-def _read(written, j):
-    """Return the expression that reads column j of X: a number as a double, a category as it is."""
-    name = quoted(str(written.names[j]))
-    return name if written.is_category(j) else DOUBLE.format(name)
+def _is_name(name):
+    """Return whether a text may be a name in SQL."""
+    return bool(name) and "\0" not in name and _is_text(name)
+
+
+def _is_text(text):
+    """Return whether a string is text in UTF-8: it has no half of a pair of surrogates."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def _check_kept(kept, answers):
+    """Check that no column to keep has the name of another, or of a result: engines regard neither quotes nor case."""
+    taken = {name.strip('"').casefold() for name in answers}
+    for name in kept:
+        plain = name[1:-1].replace('""', '"')
+        if plain.casefold() in taken:
+            raise ValueError(f"keep must have names that differ from each other and from those of the results, whatever their "
+                             f"case, got {plain!r}: rename the column")  # fmt: skip
+        taken.add(plain.casefold())
+
+
+def _columns_read(written):
+    """Return {column: the expression that reads it}: a number as a double, a category as it is."""
+    columns = written.columns.tolist()
+    names = [str(name) for name in written.model.feature_names_in_ or ()]
+    place = {}
+    for j, name in enumerate(names):
+        place.setdefault(name.casefold(), []).append(j)
+    for j in columns if names else ():
+        if not _is_name(names[j]):
+            raise ValueError(f"a column that SQL reads must have a name without NUL, of valid text, got X[{names[j]!r}]")
+        if len(same := place[names[j].casefold()]) > 1:
+            raise ValueError(f"SQL engines take columns as one whose names differ in case alone, got "
+                             f"{', '.join(repr(names[k]) for k in same)}: rename them before the fit")  # fmt: skip
+    cells = {j: f"r.{quoted(str(written.names[j]))}" for j in columns}
+    return {j: cell if written.is_category(j) else DOUBLE.format(cell) for j, cell in cells.items()}
+
+
+def _without_nan(written, j, nearest, farthest):
+    """Return the number of a cell of column j, or its level: NULL where it is NaN or infinite, and else within the two sizes."""
+    if not written.is_category(j):
+        near = f"WHEN ABS(c{j}) < {nearest!r} THEN 0e0 " if nearest else ""
+        far = f"WHEN c{j} > {farthest!r} THEN {farthest!r} WHEN c{j} < {-farthest!r} THEN {-farthest!r} "
+        return f"CASE {near}WHEN NOT ABS(c{j}) <= {LARGEST!r} THEN NULL {far if farthest < LARGEST else ''}ELSE c{j} END"
+    is_number = any(not isinstance(level, str) for level in written.levels[j])
+    return f"CASE WHEN ABS({DOUBLE.format(f'c{j}')}) <= {LARGEST!r} THEN c{j} END" if is_number else f"c{j}"
+
+
+def _sizes_that_matter(written):
+    """Return {column: (size below which its cells are as good as 0, size beyond which they are as good as that size)}."""
+    weight, grows = {}, set()  # the largest weight of each encoding; the encodings with which some term grows without end
+    for term in written.terms:
+        sizes = np.abs(term.weights) if term.gamma is None else np.full(len(term.encodings), np.sqrt(term.gamma))
+        for v, size in zip(term.encodings.tolist(), sizes.tolist(), strict=True):
+            weight[v] = max(size, weight.get(v, 0.0))
+        grows |= set(term.encodings.tolist()) if term.activation in ("identity", "relu") else set()
+    sizes = {}
+    for v, size in weight.items():
+        encoding = None if written.encodings is None else written.encodings[v]
+        j, unit = (v, 1.0) if encoding is None else (encoding.column, encoding.nearest_unit)
+        is_drawn_in = encoding is not None and (encoding.knots is not None or encoding.reach is not None or encoding.squeezed)
+        unit /= max(size, 1e-200)
+        near, far = sizes.get(j, (np.inf, 0.0))
+        far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
+        sizes[j] = min(NEAREST * unit, near), far
+    return {j: (near if near < np.inf else 0.0, min(far, LARGEST) or LARGEST) for j, (near, far) in sizes.items()}
 
 
 def _sum(b, c, number):
@@ -122,8 +199,8 @@ def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], 
         steps[k + 1 :] = [(name, each) for (name, _), each in zip(steps[k + 1 :], others, strict=True)]
         made += [(name, {column: columns[column] for column in several})] if several else []
     if not made:
-        return _select(_with(answers, inputs), table)
-    said, source, there = [], table, {}
+        return _select(_with(answers, inputs), f"{table} AS r")
+    said, source, there = [], f"{table} AS r", {}
     for k, (name, columns) in enumerate(made := [(first, inputs), *made]):
         later = {word for each in [columns for _, columns in made[k + 1 :]] + [answers] for word in _words(each)}
         columns = {column: column for column in there if column in later} | columns
@@ -164,30 +241,34 @@ def _answers(model, n_outputs):
         if model.has_limits:
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
             steps, f = [("limited", limited)], list(limited)
-        values = [_power(each, f"{each} < -{FAR}") for each in f] if model.link == "log" else f
-        return steps, dict(zip(aliases, values, strict=True))
+        values = [_exponential(each) for each in f] if model.link == "log" else f
+        return steps, dict(zip(aliases, map(DOUBLE.format, values), strict=True))
     if n_outputs > MOST_MADE:
         raise ValueError(f"language 'sql' is for up to {MOST_MADE} classes, the model has {n_outputs}")
+    is_double, classes = model.classes.dtype.kind == "f", model.classes.tolist()
     if model.coef.ndim == 1:
         one, other = two_classes(model)
         label = f"CASE WHEN f0 > 0 THEN {literal(other)} WHEN f0 <= 0 THEN {literal(one)} END"
-        answers, steps, classes = [_logistic("f0") if model.loss in PROBABILISTIC else "f0"], [], [other]
+        if model.loss in PROBABILISTIC:
+            answers, steps = ["1e0 - p0", "p0"], [("parts", {"p0": _logistic("f0")})]
+        else:
+            answers, steps, classes = ["f0"], [], [other]
     else:
         steps, largest = _largest(f)
-        classes = model.classes.tolist()
         cases = " ".join(f"WHEN {each} = {largest} THEN {literal(label)}" for each, label in zip(f, classes, strict=True))
         label, answers = f"CASE {cases} END", f
         if model.loss in PROBABILISTIC:
             shares, answers = _shares(f, largest, model.link == "softmax")
             steps += shares
     kind = "probability" if model.loss in PROBABILISTIC else "decision"
-    aliases = [quoted(f"{kind}_{label}") for label in classes]
-    return steps, {"prediction": label} | dict(zip(aliases, answers, strict=True))
+    aliases = [quoted(f"{kind}_{_text(label)}") for label in classes]
+    label = DOUBLE.format(label) if is_double else label
+    return steps, {"prediction": label} | dict(zip(aliases, map(DOUBLE.format, answers), strict=True))
 
 
 def _within(model, f):
     """Return f within the limits of the model, whose digits are not rounded."""
-    lower, upper = (None if limit is None else float_literal(None, limit) for limit in (model.lower, model.upper))
+    lower, upper = (None if limit is None else double_literal(None, limit) for limit in (model.lower, model.upper))
     cases = [] if lower is None else [f"WHEN {f} < {lower} THEN {lower}"]
     cases += [] if upper is None else [f"WHEN {f} > {upper} THEN {upper}"]
     return f"CASE {' '.join(cases)} ELSE {f} END"
@@ -195,12 +276,18 @@ def _within(model, f):
 
 def _power(exponent, is_far):
     """Return e to the power of an expression, and 0 where the condition is_far holds."""
-    return f"CASE WHEN {is_far} THEN 0.0 ELSE EXP({exponent}) END"
+    return f"CASE WHEN {is_far} THEN 0e0 ELSE EXP({exponent}) END"
+
+
+def _exponential(f):
+    """Return e^f, a prediction: 0 where it is below the smallest double, and the largest where it is beyond."""
+    low, high = EXPONENTS
+    return f"CASE WHEN {f} < {low} THEN 0e0 WHEN {f} > {high} THEN {LARGEST!r} ELSE EXP({f}) END"
 
 
 def _logistic(f):
     """Return 1 / (1 + e^-f), without under- or overflow."""
-    return f"CASE WHEN {f} > {FAR} THEN 1.0 WHEN {f} < -{FAR} THEN 0.0 ELSE 1.0 / (1.0 + EXP(-{f})) END"
+    return f"CASE WHEN {f} > {FAR} THEN 1e0 WHEN {f} < -{FAR} THEN 0e0 ELSE 1e0 / (1e0 + EXP(-{f})) END"
 
 
 def _largest(columns):
@@ -222,11 +309,23 @@ def _shares(f, largest, is_softmax):
     parts = [_power(f"{each} - {largest}", f"{each} < {largest} - {FAR}") if is_softmax else _logistic(each) for each in f]
     p = {f"p{k}": part for k, part in enumerate(parts)}
     steps = [("parts", p), ("totals", {"q0": "(" + balanced([f"+ {each}" for each in p]) + ")"})]
-    return steps, [f"CASE WHEN q0 > 0 THEN {each} / q0 ELSE {1 / len(f)} END" for each in p]
+    return steps, [f"CASE WHEN q0 > 0 THEN {each} / q0 ELSE {double_literal(None, 1 / len(f))} END" for each in p]
 
 
-def _encode(encoding, x, number):
-    """Return an expression that makes an encoding, a double, of a column x."""
+def _in_units(encoding, x, number):
+    """Return the expression of an encoding in its units, before it is drawn in; NULL where x is NULL."""
+    if encoding.knots is not None:
+        return _between(x, encoding, 0, len(encoding.knots[0]), number)
+    shown = f"({x} - {number(encoding.center)}) / {number(encoding.unit)}"
+    if encoding.reach is None and not encoding.squeezed:
+        return shown
+    low, high = (min(max(encoding.center + side * encoding.unit, -LARGEST), LARGEST) for side in (-FARTHEST, FARTHEST))
+    ends = f"WHEN {x} > {number(high)} THEN {number(FARTHEST)} WHEN {x} < {number(low)} THEN {number(-FARTHEST)}"
+    return f"CASE {ends} ELSE {shown} END"
+
+
+def _encode(encoding, x, v, number):
+    """Return an expression that makes an encoding, a double, of a column x; v : the column in the units of the encoding."""
     if encoding.asks is not None:
         kind, level = encoding.asks
         if encoding.known is not None:
@@ -238,14 +337,8 @@ def _encode(encoding, x, number):
         of_levels, other = encoding.table
         cases = " ".join(f"WHEN {x} = {literal(level)} THEN {number(value)}" for level, value in of_levels.items())
         return DOUBLE.format(f"CASE WHEN {x} IS NULL THEN {number(encoding.fill or 0.0)} {cases} ELSE {number(other)} END")
-    if not encoding.unit:
-        shown = DOUBLE.format("0.0")
-    elif encoding.knots is None:
-        shown = _bent(encoding, f"(({x} - {number(encoding.center)}) / {number(encoding.unit)})", number)
-    else:
-        shown = _between(x, encoding, 0, len(encoding.knots[0]), number)
-    keeps_null = encoding.fill is None and encoding.unit and encoding.knots is None
-    return shown if keeps_null else f"CASE WHEN {x} IS NULL THEN {fill} ELSE {shown} END"
+    shown = _bent(encoding, v, number) if encoding.has_units else DOUBLE.format("0.0")
+    return shown if encoding.fill is None and encoding.has_units else f"CASE WHEN {x} IS NULL THEN {fill} ELSE {shown} END"
 
 
 def _of_level(encoding, x, level, number):
@@ -258,7 +351,7 @@ def _of_level(encoding, x, level, number):
 
 def _bent(encoding, u, number):
     """Return the expression of u drawn in beyond its reach, and squeezed, by the formulas of `WrittenEncoding`."""
-    last = "({0} / SQRT(1.0 + {0} * {0} / 9.0))" if encoding.squeezed else "{}"
+    last = "({0} / SQRT(1e0 + {0} * {0} / 9e0))" if encoding.squeezed else "{}"
     if encoding.reach is None:
         return last.format(u)
     reach, twice, square = number(encoding.reach), number(2 * encoding.reach), number(encoding.reach**2)
@@ -267,16 +360,22 @@ def _bent(encoding, u, number):
 
 
 def _between(x, encoding, first, last, number):
-    """Return u for x between the knots first - 1 and last, linear between knots and constant beyond all, by nested CASEs."""
-    knots, u = encoding.knots[0], (encoding.knots[1] - encoding.center) / encoding.unit
+    """Return v for x between the knots first - 1 and last, linear between knots and constant beyond all, by nested CASEs."""
+    knots, v = encoding.knots[0], (encoding.knots[1] - encoding.center) / encoding.unit
     if first < last:
         middle = (first + last) // 2
         low, high = _between(x, encoding, first, middle, number), _between(x, encoding, middle + 1, last, number)
         return f"CASE WHEN {x} < {number(knots[middle])} THEN {low} ELSE {high} END"
     if first in (0, len(knots)):
-        return _bent(encoding, number(u[0] if first == 0 else u[-1]), number)
-    slope = (u[first] - u[first - 1]) / (knots[first] - knots[first - 1])
-    return _bent(encoding, f"({number(u[first - 1])} + ({x} - {number(knots[first - 1])}) * {number(slope)})", number)
+        return number(v[0] if first == 0 else v[-1])
+    slope = (v[first] - v[first - 1]) / (knots[first] - knots[first - 1])
+    return f"({number(v[first - 1])} + ({x} - {number(knots[first - 1])}) * {number(slope)})"
+
+
+def double_literal(digits: int | None, value: float) -> str:
+    """Return a number as a literal with an exponent, which engines read as a double where they know one."""
+    text = float_literal(digits, value)
+    return text if "e" in text else text + "e0"
 
 
 def quoted(name: str) -> str:
@@ -286,8 +385,16 @@ def quoted(name: str) -> str:
 
 def literal(value: Any) -> str:
     """Return a level of a category, or the label of a class, as SQL writes it."""
+    value = _text(value) if isinstance(value, bytes) else value
     if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError(f"text in SQL must have no NUL, got {value!r}")
+        if "\0" in value or not _is_text(value):
+            raise ValueError(f"text in SQL must be valid Unicode without NUL, got {value!r}")
         return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, float):
+        return double_literal(None, value)
     return repr(int(value) if isinstance(value, (bool, np.bool_)) else value)
+
+
+def _text(label):
+    """Return a label as text; bytes are read as UTF-8."""
+    return label.decode("utf-8", "surrogateescape") if isinstance(label, bytes) else str(label)

@@ -309,6 +309,18 @@ class WrittenEncoding:
         )
 
     @property
+    def has_units(self) -> bool:
+        """Whether u is made of a number in units."""
+        return self.asks is None and self.table is None and bool(self.unit)
+
+    @property
+    def nearest_unit(self) -> float:
+        """The unit in which numbers near 0 are small: the least distance of two knots, or the unit; infinite for levels."""
+        if not self.has_units:
+            return np.inf
+        return self.unit if self.knots is None else float(np.diff(self.knots[0]).min(initial=np.inf))
+
+    @property
     def is_column_itself(self) -> bool:
         """Whether u is x, and 0 where x is missing."""
         plain = self.knots is None and self.table is None and self.asks is None and not self.squeezed
