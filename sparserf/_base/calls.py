@@ -1,18 +1,28 @@
-"""Checks of a whole call of a public function: the names of its keywords, and whether the rows of its arguments pair up."""
+"""Checks of calls: of a public function by the user, and of the user's own functions by the library.
+
+Of a public function: the names of its keywords, and whether the rows of its arguments pair up (`check_call`). Of a function or
+object that the user gives, such as a callback, a splitter, a measure or a teacher: what it returns (`is_true`, `numbers_from`,
+`pairs_from`, `model_from`), a TypeError or ValueError that names the argument. What it raises is the user's, and passes.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator
 from functools import wraps
 from inspect import signature
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .checks import as_real
 from .floats import as_ieee
 from .warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from .types import P, T
 
@@ -25,6 +35,8 @@ OTHER_WORDS = {
 }  # fmt: skip
 # The arguments with an entry for each row.
 ROW_ARGUMENTS = "X", "y", "sample_weight", "offset", "groups", "folds", "validation"
+# A splitter may give so many pairs, and one for each row besides: one that never ends is an error.
+MOST_PAIRS = 10_000
 
 
 class IndexWarning(UserWarning):
@@ -112,3 +124,64 @@ def _check_same_index(first, first_index, name, index):
 def _is_default_index(index):
     """Return whether the labels are 0, 1, 2, ..., the default index of pandas."""
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+
+
+# ---------------------------------------------------------------- what the user's own functions return
+
+
+def is_true(name: str, answer: object) -> bool:
+    """Return whether what a user's function returned is true, as in an `if`.
+
+    Raise TypeError for what is no answer to yes or no: an array, a missing value, a function that was not called, a generator.
+    """
+    is_never_false = callable(answer) or isinstance(answer, (Iterator, Awaitable)) or getattr(answer, "shape", ()) != ()
+    try:
+        if not is_never_false and (answer is None or bool(answer == answer)):  # NaN is not equal to itself
+            return bool(answer)
+    except (TypeError, ValueError):  # such as pandas.NA, whose truth is not known
+        pass
+    if isinstance(answer, Awaitable) and hasattr(answer, "close"):
+        answer.close()  # Python would warn that it was never awaited
+    raise TypeError(f"{name} must return True, False or None, got {shortened(answer)}")
+
+
+def numbers_from(name: str, answer: Any, n_rows: int, ndims: tuple[int, ...] = (1,)) -> np.ndarray:
+    """Return what a user's function returned for some rows: a new float64 array, with a number or a line for each row.
+
+    ndims : the numbers of dimensions that it may have. The numbers may be NaN or infinite.
+    """
+    try:
+        values = as_real("it", answer)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must return an array with a number for each row: {error}") from None
+    if values.ndim not in ndims or len(values) != n_rows or 0 in values.shape[1:]:
+        lines = ", or a line" if 2 in ndims else ""
+        raise ValueError(f"{name} must return a value for each row{lines}, got shape {values.shape} for {n_rows}")
+    return np.array(values, np.float64)  # a function may use the memory of its result again
+
+
+def losses_from(name: str, answer: Any, n_rows: int) -> np.ndarray:
+    """Return what a user's function returned as the loss of each row: finite, of shape (n_rows,)."""
+    losses = numbers_from(name, answer, n_rows)
+    wrong = np.flatnonzero(~np.isfinite(losses))
+    if len(wrong):
+        first = f"{losses[wrong[0]]} for row {wrong[0]}"
+        raise ValueError(f"{name} must return finite numbers, got {first} and {len(wrong) - 1} more")
+    return losses
+
+
+def pairs_from(name: str, given: Any, n_rows: int) -> Iterator[Any]:
+    """Yield what a user's iterable yields, or what the `split` of a splitter returned; raise ValueError if it never ends."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must give pairs (rows to fit, rows to hold out), got {shortened(given)}")
+    for k, pair in enumerate(given):
+        if k == MOST_PAIRS + n_rows:
+            raise ValueError(f"{name} must end: it gave more than {k} pairs of rows to fit and rows to hold out")
+        yield pair
+
+
+def model_from(name: str, model: Any, Kind: type[T]) -> T:
+    """Return what a user's function that fits returned, which must be of this kind."""
+    if not isinstance(model, Kind):
+        raise TypeError(f"{name} must return a {Kind.__name__}, got {shortened(model)}")
+    return model

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from . import deadline as _deadline
-from .calls import check_call
+from .calls import check_call, is_true
 from .checks import check_callable, check_real
 from .floats import as_ieee, state_of_caller
 
@@ -95,7 +95,7 @@ class FitCallback:
         if _here.report is not None:
             _here.report.show()
         if self.callback is not None and not self.ended_by_callback:
-            self.ended_by_callback = bool(self.callback(info()))
+            self.ended_by_callback = is_true("callback", self.callback(info()))
         self._last_call, self._n_read = time.monotonic(), 0
         return self.ended_by_callback
 
@@ -220,8 +220,10 @@ class ProgressReport:
             info = replace(info, validation_loss=self.held_out)
         self._told = self.share
         self.show(info.n_nonzero)
-        with state_of_caller():
-            self._ended = self._callback is not None and bool(self._callback(info))
+        if self._callback is not None:
+            with state_of_caller():
+                answer = self._callback(info)
+            self._ended = is_true("callback", answer)
         return self._ended
 
     def finish(self, info: Any) -> None:
@@ -324,7 +326,12 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
         verbose, time_limit = keywords.pop("verbose", None), keywords.get("time_limit")
         with reporting(function.__name__, callback, verbose, time_limit) as report:
             keywords["callback"] = None if callback is None else report
-            fitted = function(*args, **keywords)
+            try:
+                fitted = function(*args, **keywords)
+            except RuntimeError as error:  # into which Python turns a StopIteration that leaves a generator
+                if isinstance(error.__cause__, StopIteration):
+                    raise error.__cause__ from None
+                raise
             if report is not None:
                 report.finish((fitted[-1] if isinstance(fitted, list) else fitted).info)
             return fitted

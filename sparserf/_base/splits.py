@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .calls import pairs_from
 from .checks import as_array, check_labels_there, is_sparse
 
 # The masks of the rows to fit and of the rows to hold out, both of shape (n_rows,).
@@ -70,12 +71,13 @@ def read_splits(name: str, given: Splits, X: Any, y: np.ndarray, groups: ArrayLi
     X, y, groups : what a splitter is given; an X that is not in memory is replaced by one of no columns
     """
     n_rows = len(y)
-    if hasattr(given, "split") and not isinstance(given, (str, bytes)):
+    if callable(getattr(given, "split", None)) and not isinstance(given, (str, bytes)):
         is_in_memory = isinstance(X, (np.ndarray, list)) or is_sparse(X) or hasattr(X, "columns")
         is_in_memory &= not type(X).__module__.startswith("dask")
         with warnings.catch_warnings():  # `_whole_groups` sees to it that they are not
             warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-            pairs = list(given.split(X if is_in_memory else np.empty((n_rows, 0)), y, groups))
+            pairs = given.split(X if is_in_memory else np.empty((n_rows, 0)), y, groups)
+            splits = _read_pairs(f"{name}.split", pairs, n_rows)
     elif _holds_scalars(given):
         held = _mask(name, "to hold out", given, n_rows)
         if not held.any() or held.all():
@@ -84,10 +86,10 @@ def read_splits(name: str, given: Splits, X: Any, y: np.ndarray, groups: ArrayLi
     elif isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         _raise_not_splits(name, given)
     else:
-        pairs = list(given)
-    if not pairs:
+        splits = _read_pairs(name, given, n_rows)
+    if not splits:
         raise ValueError(f"{name} must have at least one pair of rows to fit and rows to hold out, got none of {given!r}")
-    return _whole_groups(name, [_read_pair(name, k, pair, n_rows) for k, pair in enumerate(pairs)], groups)
+    return _whole_groups(name, splits, groups)
 
 
 def _holds_scalars(given):
@@ -95,6 +97,11 @@ def _holds_scalars(given):
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         return len(given) > 0 and (isinstance(given[0], (Number, np.bool_)))
     return hasattr(given, "dtype")
+
+
+def _read_pairs(name, pairs, n_rows):
+    """Return the `Split` of each pair, read as it comes: a generator may use its arrays again."""
+    return [_read_pair(name, k, pair, n_rows) for k, pair in enumerate(pairs_from(name, pairs, n_rows))]
 
 
 def _read_pair(name, k, pair, n_rows):
@@ -123,7 +130,7 @@ def _mask(name, what, rows, n_rows):
     if rows.dtype.kind == "b":
         if len(rows) != n_rows:
             raise ValueError(f"{name} must have {n_rows} entries in a mask of rows {what}, one a row of X, got {len(rows)}")
-        return rows
+        return rows.copy()
     if rows.size and rows.dtype.kind not in "iu":
         raise TypeError(f"{name} must hold bools or integers in the rows {what}, got dtype {rows.dtype}")
     if rows.size and (rows.min() < 0 or rows.max() >= n_rows):

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.calls import checks_call
+from .._base.calls import checks_call, numbers_from
 from .._base.checks import (
     as_array,
-    as_real,
     check_callable,
     check_integer,
     check_real,
@@ -289,13 +288,12 @@ def _ask(teacher, rows, labels, index):
     n = len(rows)
     batches = [np.arange(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
     with state_of_caller():
-        some = [teacher(take_cells(rows, batch)) for batch in parts(batches)]
-    some = [as_real("teacher's values", values) for values in some]
-    for batch, values in zip(batches, some, strict=True):
-        is_line = values.ndim == 1 or (values.ndim == 2 and values.shape[1] > 0)
-        if not is_line or len(values) != len(batch) or values.shape[1:] != some[0].shape[1:]:
-            raise ValueError(f"teacher must return a value for each row, or a line, got shape {values.shape} for {len(batch)}")
-    values = np.concatenate(some).astype(np.float64)
+        answers = [teacher(take_cells(rows, batch)) for batch in parts(batches)]
+    some = [numbers_from("teacher", values, len(batch), (1, 2)) for batch, values in zip(batches, answers, strict=True)]
+    for values in some:
+        if values.shape[1:] != some[0].shape[1:]:
+            raise ValueError(f"teacher must return as many values for each row, got {some[0].shape[1:]} and {values.shape[1:]}")
+    values = np.concatenate(some)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     _check_each(np.isfinite(values), "a finite value", values, index)

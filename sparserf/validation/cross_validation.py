@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._base import html
-from .._base.calls import checks_call
+from .._base.calls import checks_call, losses_from, model_from
 from .._base.checks import check_choice, check_rng
 from .._base.deadline import NEVER, check_time_limit, time_left
 from .._base.progress import parts, reporting, tell_model
@@ -370,7 +370,7 @@ class Run:
         """
         path = self.path
         if path is None:
-            return [data.fit(self.function, rows, seed, **self.fixed, **limit)]
+            return [model_from("function", data.fit(self.function, rows, seed, **self.fixed, **limit), SparseModel)]
         bound = _bound_arguments(self.function)
         others = {name: value for name, value in bound.items() if name != path.parameter}
         function = partial(path.function, *getattr(self.function, "args", ()), **others)
@@ -432,10 +432,7 @@ class RowLoss:
     def __call__(self, model: SparseModel, X: Any, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
         """Return the loss of each row. offset : the argument of this name of `predict`, or nothing."""
         if callable(self._measure):
-            losses = np.asarray(self._measure(model, X, y, **offset), np.float64)
-            if losses.shape != (len(y),):
-                raise ValueError(f"measure must give the loss of each of {len(y)} rows, got shape {losses.shape}")
-            return losses
+            return losses_from("measure", self._measure(model, X, y, **offset), len(y))
         name = default_measure(model) if self._measure == "auto" else self._measure
         self.name = self.name or name
         if name != self.name:

@@ -209,7 +209,7 @@ class Other:
         (lambda X: X[1:, 0], {}, ValueError, r"got shape \(14,\) for 15"),
         (lambda X: X[:, :, None], {}, ValueError, "teacher must return a value for each row"),
         (lambda X: X[:, :0], {}, ValueError, "teacher must return a value for each row"),
-        (lambda X: ["a"] * len(X), {}, TypeError, "teacher's values must hold real numbers"),
+        (lambda X: ["a"] * len(X), {}, TypeError, "teacher must return .* must hold real numbers"),
         (lambda X: np.where(X[:, 0] == X[7, 0], np.nan, 0), {"n_made": 0}, ValueError, "got nan for row .* of X"),
         (lambda X: 2 * np.ones(len(X)), {"classes": [0, 1]}, ValueError, "teacher must return probabilities .* got 2.0 for"),
         (lambda X: chances(X) / 2, {"classes": "abc"}, ValueError, "classes must be one column of labels|classes"),

@@ -302,7 +302,7 @@ def test_progress_is_shown(caplog):
         ({"cv": N + 1}, ValueError, "cv must be at most the number of rows"),
         ({"rule": "2se"}, ValueError, "rule"),
         ({"measure": "r2"}, ValueError, "measure must be one of"),
-        ({"measure": lambda model, X, y: 1.0}, ValueError, "measure must give the loss of each"),
+        ({"measure": lambda model, X, y: 1.0}, ValueError, "measure must return a value for each row"),
         ({"groups": np.zeros(N)}, ValueError, "cv must be at most the number of groups, 1"),
         ({"groups": np.zeros(3)}, ValueError, "groups must have an entry"),
         ({"groups": [None] * N}, ValueError, "groups must not have missing labels"),
