@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -55,15 +54,11 @@ class Clock(NamedTuple):
         zone = self.zone and find_zone(self.zone)
         return at.replace(tzinfo=zone) if zone else at
 
-    def days(self, where: str, value: Any) -> float:
-        """Return the number of one cell, or of a number of days; raise TypeError or ValueError for what is no such cell."""
-        if isinstance(value, Real) and not isinstance(value, np.timedelta64):
-            return float(value)
-        if what_of(type(value)) is None:
-            raise TypeError(f"{where} holds {self}, got {value!r}")
-        moments = of_cells(where, [value], self.zone)
+    def days(self, where: str, cell: Any) -> float:
+        """Return the number of a date, duration or time of day; raise ValueError where the column holds others."""
+        moments = of_cells(where, [cell], self.zone)
         if moments.clock != self:
-            raise ValueError(f"{where} holds {self}, got {moments.clock}: {value!r}")
+            raise ValueError(f"{where} must hold {self}, got {moments.clock}: {cell!r}")
         return float(moments.days[0])
 
 

@@ -369,6 +369,7 @@ class ColumnStage:
         levels = None if self.table is None else self.table.levels
         require(levels is None or len(levels) == self.n_columns, "table")
         require(not np.diff(first)[self.kind >= YEAR].any(), "stage_knots")
+        require(bool(np.isinf(self.reach[self.kind >= YEAR]).all()), "stage_reach")
         for v in np.flatnonzero(self.kind == LEVEL):
             of_column = None if levels is None else levels[self.column[v]]
             require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")

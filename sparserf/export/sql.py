@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..columns.clocks import DATES, DURATIONS
 from ..losses import PROBABILISTIC
 from ..model.outputs import two_classes
-from .expressions import float_literal, joined, signed, term_expression, title
+from .expressions import angle_expression, float_literal, joined, signed, term_expression, title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,9 +85,39 @@ def _identifiers(argument, names):
 
 
 def _read(written, j):
-    """Return the expression that reads column j of X: a number as a double, a category as it is."""
+    """Return the expression that reads column j of X: a number as a double, a time as its days, a category as it is."""
     name = quoted(str(written.names[j]))
+    if j in written.clocks:
+        return _days(name, written.clocks[j])
     return name if written.is_category(j) else DOUBLE.format(name)
+
+
+def _days(name, clock):
+    """Return the days since 1970-01-01 of a date, or since midnight of a time, from what all engines write it as: text of ISO 8601.
+
+    A date that is written in another way, as one before the year 1 or after 9999, is an invalid number to an engine, or NULL.
+    """
+    if clock.kind == DURATIONS:
+        raise ValueError(f"engines of SQL have no durations in common: make the column {name} its number of days before the fit")
+    if clock.zone is not None:
+        raise ValueError(
+            f"engines of SQL have no time zones in common: make the column {name}, in {clock.zone}, local times without a zone "
+            "before the fit"
+        )
+    text = f"CAST({name} AS VARCHAR(40))"
+    part = lambda first, size: f"CAST(SUBSTR({text}, {first}, {size}) AS DOUBLE PRECISION)"  # noqa: E731
+    clocked = lambda at: (f"({part(at, 2)} / 24.0 + {part(at + 3, 2)} / 1440.0 "  # noqa: E731
+                          f"+ CAST(SUBSTR({text}, {at + 6}) AS DOUBLE PRECISION) / 86400.0)")  # fmt: skip
+    if clock.kind != DATES:
+        return f"CASE WHEN {text} LIKE '__:__:__%' THEN {clocked(1)} END"
+    # Years begin in March: m is the months since then, and y its year.
+    months = f"({part(1, 4)} * 12.0 + {part(6, 2)} - 3.0)"
+    y = f"FLOOR({months} / 12.0)"
+    m = f"({months} - 12.0 * {y})"
+    days = (f"(365.0 * {y} + FLOOR({y} / 4.0) - FLOOR({y} / 100.0) + FLOOR({y} / 400.0) "
+            f"+ FLOOR((153.0 * {m} + 2.0) / 5.0) + {part(9, 2)} - 719469.0)")  # fmt: skip
+    return (f"CASE WHEN {text} LIKE '____-__-__' THEN {days} "
+            f"WHEN {text} LIKE '____-__-__ __:__:__%' OR {text} LIKE '____-__-__T__:__:__%' THEN {days} + {clocked(12)} END")  # fmt: skip
 
 
 def _sum(b, c, number):
@@ -240,6 +271,9 @@ def _encode(encoding, x, number):
         return DOUBLE.format(f"CASE WHEN {x} IS NULL THEN {number(encoding.fill or 0.0)} {cases} ELSE {number(other)} END")
     if not encoding.unit:
         shown = DOUBLE.format("0.0")
+    elif encoding.angle is not None:
+        angle = angle_expression(*encoding.angle[:2], x)
+        shown = _bent(encoding, f"((COS({angle}) - {number(encoding.center)}) / {number(encoding.unit)})", number)
     elif encoding.knots is None:
         shown = _bent(encoding, f"(({x} - {number(encoding.center)}) / {number(encoding.unit)})", number)
     else:
