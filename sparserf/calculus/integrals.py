@@ -69,6 +69,7 @@ def mean(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float
     else:
         fine, lost, left = _means(model, box, terms, 2)
         coarse, _, _ = _means(model, box, terms, 1)
+        coarse[left] = 0.0  # as in fine: fewer points may have been few enough
         value = np.atleast_1d(model.intercept) + coef @ fine
         error = np.abs(coef @ (fine - coarse)) + np.abs(coef) @ lost + ROUNDING * np.abs(np.atleast_1d(model.intercept))
         if len(left):
@@ -198,7 +199,7 @@ def _cuts(stage, low, high):
 
 
 def _is_curved(stage, U):
-    """Return which encodings U in the middle of pieces are curved there: beyond the reach, and all that are clipped or angles."""
+    """Return which encodings U in the middle of pieces are curved there: beyond the reach, and all clipped ones and angles."""
     beyond = np.abs(U) > stage.reach
     is_smooth = np.isin(np.arange(len(stage)), smooth_encodings(stage))
     return is_smooth & ((stage.kind == CLIPPED) | (stage.turn > 0) | beyond)

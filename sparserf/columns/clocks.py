@@ -1,8 +1,8 @@
 """Dates, durations and times of day as numbers of days, and what a column of them is: its `Clock`.
 
-A date is the number of days since 1970-01-01, a fraction where it has a time; a duration is its days, a time of day the days since
-midnight. A date with a time zone is read as the clock on the wall there shows it, so that noon is noon in summer and winter. A
-period is its start.
+A date is the number of days since 1970-01-01, a fraction where it has a time; a duration is its days, a time of day the days
+since midnight. A date with a time zone is read as the clock on the wall there shows it, so that noon is noon in summer and
+winter. A period is its start.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Clock(NamedTuple):
         return "days" if self.kind == DURATIONS else "days since midnight"
 
     def cell(self, days: float) -> Any:
-        """Return the datetime, timedelta or time that a number stands for, to a microsecond; a number beyond what these hold."""
+        """Return the datetime, timedelta or time that a number stands for, to a microsecond; the number where none can."""
         try:
             since = dt.timedelta(days=days)
             if self.kind == DURATIONS:

@@ -50,8 +50,8 @@ FARTHEST = 1e280
 # A column counts as constant if its standard deviation is less than this many times the rounding of its numbers.
 ROUNDINGS = 16.0
 
-# A time is an angle in a period, as cosine and sine, where the phases are LEAST_SPREAD apart on average: 1 less the length of the
-# mean of their unit vectors.
+# A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1 less the length of the mean of
+# their unit vectors.
 LEAST_SPREAD = 1e-3
 
 # Target encoding: the number of folds of the training rows; and the difference, in units of the largest target, up to which

@@ -1,7 +1,8 @@
 """The column stage, which encodes columns of any kind and unit as numbers between which distances make sense.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units, clipped, or as a rank; the
-levels of a category; whether a cell is missing; the day of the year of a date, as an angle. `encodings.py` chooses them from the training rows.
+levels of a category; whether a cell is missing; the day of the year of a date, as an angle. `encodings.py` chooses them from
+the training rows.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Encoding(NamedTuple):
     column : int
         The column of X.
     kind : int
-        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING` or `PRESENT`, or of a time `YEAR`, `WEEK` or `DAY`.
+        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING`, `PRESENT`, or an angle: `YEAR`, `WEEK`, `DAY`.
     level : float
         The level at which an encoding of the kind `LEVEL` is 1, and a time at which an angle is 0.
     knots : None, or (knots, scores)
@@ -91,7 +92,8 @@ class ColumnStage:
     half_range : ndarray of float, shape (n_encodings,)
         Half of the range of the training rows, in units.
     fill : ndarray of float, shape (n_encodings,)
-        The encoding of a missing number or time, and of a missing level where the encoding has a knot (see `algorithms/fallback.py`).
+        The encoding of a missing number or time, and of a missing level where the encoding has a knot (see
+        `algorithms/fallback.py`).
     first_knot : ndarray of int, shape (n_encodings + 1,)
         Where the knots of each encoding begin in `knots` and `scores`, and where the knots of the last encoding end.
     knots, scores : ndarray of float

@@ -33,9 +33,9 @@ ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
-# The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for numbers, or -2, -3 or -4 for one of
-# KINDS_OF_CLOCKS; how many levels it has; the names of the columns, if they have names, and all levels, as one text; and the end of
-# each string in the text. The time zone of a column of dates is written as its one level.
+# The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for numbers, or -2, -3 or -4 for one
+# of KINDS_OF_CLOCKS; how many levels it has; the names of the columns, if they have names, and all levels, as one text; and the
+# end of each string in the text. The time zone of a column of dates is written as its one level.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 
@@ -86,7 +86,8 @@ class Table:
         Raises
         ------
         TypeError
-            A column of lists or other things that are neither numbers, strings nor times, or of two of these; a category of times.
+            A column of lists or other things that are neither numbers, strings nor times, or of two of these; a category of
+            times.
         ValueError
             No rows, no columns, equal names, an infinite number, dates in several time zones, or a column in `categorical`
             that X lacks.

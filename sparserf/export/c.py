@@ -285,8 +285,9 @@ void ${name}_proba(const double *x, double *p);
 # How encodings are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`. The C code calls an encoding a view.
 VIEWS = r"""
 /* What terms see of a row: views of its columns. value is, by kind, the number, or what its scores say between knots; or
- * whether it is that level, is missing, or is not 0; or, of days, the cosine of the angle in a period. The view is u = (value power - center) factor; where reach < |u| it is
- * drawn in to at most twice the reach; "clipped" is then u / sqrt(1 + u^2 / 9). fill is the view of a missing number. */
+ * whether it is that level, is missing, or is not 0; or, of days, the cosine of their angle in a period. The view is
+ * u = (value power - center) factor; where reach < |u| it is drawn in to at most twice the reach; "clipped" is then
+ * u / sqrt(1 + u^2 / 9). fill is the view of a missing number. */
 enum { NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY };
 typedef struct {
     int column, kind;

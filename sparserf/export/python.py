@@ -40,26 +40,27 @@ def _cells(cells, values, other, missing):
 '''
 # The function that reads columns of times, and those with a time zone.
 DAYS = '''
+import datetime as _datetime
+import zoneinfo as _zoneinfo
+
 
 def _days(cells, zone=None):
-    """Dates as days since 1970-01-01, by the clock in their zone; durations in days, and times of day in days since midnight."""
-    from datetime import datetime, time, timedelta
-
+    """Dates as days since 1970-01-01, by the clock in the zone; durations in days, times of day in days since midnight."""
     def stamp(cell):
         if cell is None or cell != cell or str(cell) in ("NaT", "<NA>"):
             return None
-        if isinstance(cell, time):
-            return timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+        if isinstance(cell, _datetime.time):
+            return _datetime.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
         if hasattr(cell, "asfreq"):  # a period: its start
             return np.datetime64(cell.asfreq("us", "start").ordinal, "us")
-        if isinstance(cell, datetime):
+        if isinstance(cell, _datetime.datetime):
             if (cell.tzinfo is None) != (zone is None):
                 raise ValueError(f"the time zone must be {zone}, got {cell!r}")
             return (cell if zone is None else cell.astimezone(zone)).replace(tzinfo=None)
         return cell
     cells = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
     stamps = [stamp(cell) for cell in cells]
-    is_length = any(isinstance(each, (timedelta, np.timedelta64)) for each in stamps)
+    is_length = any(isinstance(each, (_datetime.timedelta, np.timedelta64)) for each in stamps)
     if any(isinstance(each, (str, int, float)) for each in stamps):
         raise TypeError("dates, durations and times must not be strings or numbers")
     stamps = np.array(stamps, "m8[us]" if is_length else "M8[us]")
@@ -144,8 +145,8 @@ def _zone(name):
     if zone is None:
         raise ValueError(f"language 'python' needs a time zone that Python knows, got {name!r}")
     if isinstance(zone, timezone):
-        return f"__import__('datetime').timezone(__import__('datetime').timedelta(seconds={zone.utcoffset(None).total_seconds()!r}))"
-    return f"__import__('zoneinfo').ZoneInfo({name!r})"
+        return f"_datetime.timezone(_datetime.timedelta(seconds={zone.utcoffset(None).total_seconds()!r}))"
+    return f"_zoneinfo.ZoneInfo({name!r})"
 
 
 def _encode(encoding, x, u, number, is_category):

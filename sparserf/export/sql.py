@@ -29,6 +29,8 @@ SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(C
                "sign": "(CASE WHEN {} >= 0 THEN 1.0 ELSE -1.0 END)", "identity": "({})", "bump": "({})",
                "distance": "{} * ABS({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
+# The months of a date from its text, since March of the year 0.
+MONTHS = (f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)")
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
 # The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite 2,000.
@@ -44,7 +46,8 @@ WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
-    The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X; u5 for encoding 5; s0, ... for
+    The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X, where it is a time also c3 for its
+    text and n3 for its months; u5 for encoding 5; s0, ... for
     |u|^2; e0, ... for envelopes; z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for
     outputs within their limits.
     """
@@ -52,7 +55,10 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
-    steps = [("inputs", kept | {f"x{j}": _read(written, j) for j in columns})]
+    clocks = written.clocks
+    steps = [("inputs", kept | {f"{'c' if j in clocks else 'x'}{j}": _read(written, j) for j in columns})]
+    steps.append(("months", {f"n{j}": MONTHS.format(f"c{j}") for j, clock in clocks.items() if clock.kind == DATES}))
+    steps.append(("days", {f"x{j}": _days(f"c{j}", f"n{j}", clock) for j, clock in clocks.items()}))
     names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     if encodings is not None:
         names = {v: f"u{v}" for v in encodings}
@@ -85,39 +91,41 @@ def _identifiers(argument, names):
 
 
 def _read(written, j):
-    """Return the expression that reads column j of X: a number as a double, a time as its days, a category as it is."""
-    name = quoted(str(written.names[j]))
-    if j in written.clocks:
-        return _days(name, written.clocks[j])
+    """Return the expression that reads column j of X: a number as a double, a time as text, a category as it is."""
+    name, clock = quoted(str(written.names[j])), written.clocks.get(j)
+    if clock is not None and clock.kind == DURATIONS:
+        raise ValueError(f"engines of SQL have no durations in common: make {name} its number of days before the fit")
+    if clock is not None and clock.zone is not None:
+        hint = f"make {name}, in {clock.zone}, local times without a zone before the fit"
+        raise ValueError(f"engines of SQL have no time zones in common: {hint}")
+    if clock is not None:
+        return f"CAST({name} AS VARCHAR(40))"
     return name if written.is_category(j) else DOUBLE.format(name)
 
 
-def _days(name, clock):
-    """Return the days since 1970-01-01 of a date, or since midnight of a time, from what all engines write it as: text of ISO 8601.
+def _days(text, months, clock):
+    """Return the days since 1970-01-01 of a date, or since midnight of a time, from the text that all engines have of it.
 
-    A date that is written in another way, as one before the year 1 or after 9999, is an invalid number to an engine, or NULL.
+    That is of ISO 8601. A date that is written in another way is NULL, or an invalid number to an engine.
+
+    months : the column of the months since March of the year 0
     """
-    if clock.kind == DURATIONS:
-        raise ValueError(f"engines of SQL have no durations in common: make the column {name} its number of days before the fit")
-    if clock.zone is not None:
-        raise ValueError(
-            f"engines of SQL have no time zones in common: make the column {name}, in {clock.zone}, local times without a zone "
-            "before the fit"
-        )
-    text = f"CAST({name} AS VARCHAR(40))"
-    part = lambda first, size: f"CAST(SUBSTR({text}, {first}, {size}) AS DOUBLE PRECISION)"  # noqa: E731
-    clocked = lambda at: (f"({part(at, 2)} / 24.0 + {part(at + 3, 2)} / 1440.0 "  # noqa: E731
-                          f"+ CAST(SUBSTR({text}, {at + 6}) AS DOUBLE PRECISION) / 86400.0)")  # fmt: skip
+    second = _number_in(text, 18 if clock.kind == DATES else 7)
+    hour, minute = (_number_in(text, first, 2) for first in ((12, 15) if clock.kind == DATES else (1, 4)))
+    time = f"({hour} / 24.0 + {minute} / 1440.0 + {second} / 86400.0)"
     if clock.kind != DATES:
-        return f"CASE WHEN {text} LIKE '__:__:__%' THEN {clocked(1)} END"
-    # Years begin in March: m is the months since then, and y its year.
-    months = f"({part(1, 4)} * 12.0 + {part(6, 2)} - 3.0)"
-    y = f"FLOOR({months} / 12.0)"
-    m = f"({months} - 12.0 * {y})"
-    days = (f"(365.0 * {y} + FLOOR({y} / 4.0) - FLOOR({y} / 100.0) + FLOOR({y} / 400.0) "
-            f"+ FLOOR((153.0 * {m} + 2.0) / 5.0) + {part(9, 2)} - 719469.0)")  # fmt: skip
-    return (f"CASE WHEN {text} LIKE '____-__-__' THEN {days} "
-            f"WHEN {text} LIKE '____-__-__ __:__:__%' OR {text} LIKE '____-__-__T__:__:__%' THEN {days} + {clocked(12)} END")  # fmt: skip
+        return f"CASE WHEN {text} LIKE '__:__:__%' THEN {time} END"
+    year = f"FLOOR({months} / 12.0)"  # it begins in March
+    parts = [f"365.0 * {year}", f"FLOOR({year} / 4.0)", f"FLOOR({year} / 400.0)", f"{_number_in(text, 9, 2)} - 719469.0",
+             f"FLOOR((153.0 * ({months} - 12.0 * {year}) + 2.0) / 5.0)"]  # fmt: skip
+    days = f"({' + '.join(parts)} - FLOOR({year} / 100.0))"
+    has_time = " OR ".join(f"{text} LIKE '____-__-__{between}__:__:__%'" for between in " T")
+    return f"CASE WHEN {text} LIKE '____-__-__' THEN {days} WHEN {has_time} THEN {days} + {time} END"
+
+
+def _number_in(text, first, size=None):
+    """Return the number that is written in a text, from a first place on."""
+    return DOUBLE.format(f"SUBSTR({text}, {first}{'' if size is None else f', {size}'})")
 
 
 def _sum(b, c, number):

@@ -3,7 +3,8 @@
 There is a coordinate for each column that terms see, by what is made of the column:
 
 - a column of numbers with one encoding: z is the encoding u itself, which is continuous in x
-- a column of numbers with several encodings, or with an angle: z is piecewise linear in x, and every u lies near a chord over an interval of z
+- a column of numbers with several encodings, or with an angle: z is piecewise linear in x, and every u lies near a chord over
+  an interval of z
 - a category, a cell that is fixed, or whether a cell is 0: z is the index in a table of the values of all encodings of the
   column, one line for each level; levels are ordered by f, so that an interval has levels of like f
 
@@ -158,7 +159,7 @@ class Space:
         return self.stage.knots[some], self.stage.scores[some]
 
     def _crests(self, v, ends):
-        """Return where an angle has turned by quarters, between whose cosine is largest, 0 and least; none where there are many."""
+        """Return where an angle has turned by quarters; none where there are too many."""
         level, quarter = self.stage.level[v], np.pi / 2 / self.stage.turn[v]
         first, last = np.ceil((ends[0] - level) / quarter), np.floor((ends[1] - level) / quarter)
         return level + quarter * np.arange(first, last + 1) if last - first < MOST_QUARTERS else np.zeros(0)
