@@ -31,7 +31,8 @@ class Clock(NamedTuple):
     zone: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind} in the time zone {self.zone}" if self.zone else self.kind
+        where = f" in the time zone {self.zone}" if self.zone else " without a time zone" if self.kind == DATES else ""
+        return self.kind + where
 
     @property
     def unit(self) -> str:
@@ -53,6 +54,19 @@ class Clock(NamedTuple):
             return float(days)
         zone = self.zone and find_zone(self.zone)
         return at.replace(tzinfo=zone) if zone else at
+
+    @staticmethod
+    def to_a_microsecond(days: float) -> float:
+        """Return the number of the moment to which `cell` rounds."""
+        whole, rest = divmod(round(days * PER_DAY["us"]), PER_DAY["us"])
+        return whole + rest / PER_DAY["us"]
+
+    def tick(self, days: float, span: float) -> str:
+        """Return a number as the label of an axis that is so many days long: a date, its time on a short axis, or days."""
+        cell = self.cell(days)
+        if self.kind == DURATIONS or isinstance(cell, float):
+            return f"{days:g} d"
+        return f"{cell:%H:%M}" if self.kind == TIMES or span < 2 else cell.date().isoformat()
 
     def days(self, where: str, cell: Any) -> float:
         """Return the number of a date, duration or time of day; raise ValueError where the column holds others."""

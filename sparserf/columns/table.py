@@ -258,7 +258,7 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     if isinstance(cells, Moments):
         if is_category:
             how = "leave it out of categorical" if is_chosen else "make it a column of these"
-            raise TypeError(f"{where} holds categories that are {cells.clock}: {how}, or make strings of them")
+            raise TypeError(f"{where} holds categories that are {cells.clock.kind}: {how}, or make strings of them")
         return cells.days, None, cells.clock
     kind = kind_of(cells)
     if not is_category and (kind == "numbers" or not strings_are_categories):

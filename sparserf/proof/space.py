@@ -280,6 +280,8 @@ class Space:
         for j, is_there in present.items():
             end = self._states[self._presence[j]][1]
             row[j] = 0.0 if not is_there else row[j] if row[j] != 0 else 1e-9 * end
+        for j, clock in column_clocks(self._model).items():
+            row[j] = row[j] if np.isnan(row[j]) else clock.to_a_microsecond(float(row[j]))
         return row
 
     def _invert(self, a, z):
