@@ -14,7 +14,7 @@ from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
 from .model import SparseModel
 from .model.outputs import effect_on, of_output
-from .model.terms import column_levels, column_names
+from .model.terms import column_clocks, column_levels, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -178,7 +178,7 @@ def effects(
     fig.suptitle(heading, fontsize="medium")
     for ax in axes.flat[len(drawn) :]:
         ax.remove()
-    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, levels, ticks, effect_on(model, output))
+    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, levels, ticks, column_clocks(model), effect_on(model, output))
     for ax, part in zip(axes.flat, drawn, strict=False):
         title = [_short(names[j]) for j in part]
         between = " and " if sum(map(len, title)) <= SIDE_BY_SIDE else " and\n"
@@ -212,7 +212,7 @@ def _short(text):
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _draw(fig, axes, drawn, parts, X, names, levels, ticks, effect):
+def _draw(fig, axes, drawn, parts, X, names, levels, ticks, clocks, effect):
     """Draw parts into axes, curves on one scale and surfaces on one scale of colours, with ticks and points for some rows."""
     values, grids = parts.values, parts.grids
     largest = {k: max((np.abs(values[part]).max() for part in drawn if len(part) == k), default=1.0) or 1.0 for k in (1, 2)}
@@ -233,7 +233,7 @@ def _draw(fig, axes, drawn, parts, X, names, levels, ticks, effect):
         for axis, j, grid in zip("xy", part, at, strict=False):
             pad = 0.5 if levels[j] is not None else 0.0
             getattr(ax, f"set_{axis}lim")(grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad)
-            _name(getattr(ax, f"{axis}axis"), names[j], levels[j], ticks[j])
+            _name(getattr(ax, f"{axis}axis"), names[j], levels[j], ticks[j], clocks.get(j))
     if mesh is not None:
         fig.colorbar(mesh, ax=list(axes), shrink=0.6, label=f"{effect}, of two inputs")
 
@@ -246,10 +246,13 @@ def _shown(x, grid, levels):
     return np.where(grid[place] == x, place, np.nan)
 
 
-def _name(axis, name, levels, ticks):
-    """Label an axis; the axis of a category also with its levels."""
+def _name(axis, name, levels, ticks, clock):
+    """Label an axis; the axis of a category also with its levels, and that of times with times."""
     if levels is None:
         axis.set_label_text(_short(name))
+        if clock is not None:
+            span = abs(float(np.subtract(*axis.get_view_interval())))
+            axis.set_major_formatter(lambda days, _: clock.tick(days, span))
         if axis.axis_name == "x":
             _thin(axis)
         return

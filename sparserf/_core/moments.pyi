@@ -3,6 +3,7 @@
 import numpy as np
 
 KINDS: tuple[str, ...]
+TURNS: tuple[float, ...]
 
 class Views:
     def __init__(

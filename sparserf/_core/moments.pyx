@@ -1,14 +1,17 @@
 """Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and the
 parts of second moments that BLAS does not compute."""
 from cython cimport floating
-from libc.math cimport exp, fabs, fmax, fmin, sqrt
+from libc.math cimport cos, exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
 
-KINDS = ("number", "clipped", "level", "missing", "present")
+KINDS = ("number", "clipped", "level", "missing", "present", "year", "week", "day")
 cdef enum:
-    NUMBER, CLIPPED, LEVEL, MISSING, PRESENT
+    NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY
+# By how much the angle of "year", "week" and "day" turns in a day; a year is one of the Gregorian calendar on average.
+TURNS = (6.283185307179586 / 365.2425, 6.283185307179586 / 7, 6.283185307179586)
+cdef double[3] TURN = TURNS
 
 
 cdef class Views:
@@ -16,7 +19,7 @@ cdef class Views:
 
     column, kind : the column from which each encoding is computed, and how: a position in KINDS
     first_knot : the position of the first knot of each encoding, and the number of knots
-    level : the level of each encoding of kind LEVEL
+    level : the level of each encoding of kind LEVEL, and where an angle is 0
     arithmetic : (5, n_views), power, center, factor, reach, and the value for a number that is missing
     knots : (2, n_knots), the knots, ascending, and their scores
     """
@@ -50,6 +53,8 @@ cdef class Views:
             value = x != 0
         elif x != x:
             return self.arithmetic[4, v]
+        elif kind >= YEAR:
+            value = cos(TURN[kind - YEAR] * (x - self.level[v]))
         else:
             value = self.between_knots(v, x) if self.first_knot[v] < self.first_knot[v + 1] else x
         value = (self.arithmetic[0, v] * value - self.arithmetic[1, v]) * self.arithmetic[2, v]

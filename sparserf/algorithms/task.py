@@ -38,7 +38,7 @@ from ..columns.constraints import read_constraints
 from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from ..columns.frames import names_of_frame
 from ..columns.stage import ColumnStage
-from ..columns.table import Table, is_frame
+from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet, check_shapes
 from ..losses import SELECTING, Loss, check_loss
@@ -198,8 +198,11 @@ class Task:
         table = None
         if stage is not None:
             X, table = stage.read(X), stage.table
-        elif columns.categorical is not None or is_frame(X):
+        elif columns.categorical is not None or is_table(X):
             X, table = Table.learn(X, columns.categorical)
+            if is_drawn and not table.is_numeric:
+                raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
+                                "words, categories or dates: give a feature map, or None")  # fmt: skip
         about = {
             "losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset,
             "groups": groups,

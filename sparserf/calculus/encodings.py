@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def smooth_encodings(stage: ColumnStage) -> np.ndarray:
-    """Return the indices of the encodings that are no steps: those of numbers whose unit is not 0."""
+    """Return the indices of the encodings that are no steps: those of numbers and times whose unit is not 0."""
     levels = None if stage.table is None else stage.table.levels
     of_number = np.array([levels is None or levels[j] is None for j in stage.column.tolist()], bool)
-    return np.flatnonzero((stage.kind <= CLIPPED) & (stage.unit > 0) & of_number)
+    return np.flatnonzero(stage.is_continuous & (stage.unit > 0) & of_number)
 
 
 def putter(X: Array) -> Callable[[Array], Array]:
@@ -55,6 +55,13 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     if len(stage.knots):
         r, slope = _between_knots(stage, x, xp, put)
         first = first * slope
+    turn, bent = put(stage.turn)[None, :], xp.zeros_like(x)
+    if stage.turn.any():  # the cosine of an angle, whose second derivative is that of the cosine
+        angle, is_angle = turn * (x - put(stage.level)[None, :]), (turn > 0) & ~is_missing
+        r = xp.where(is_angle, xp.cos(angle), r)
+        scale = (power * factor)[None, :]
+        first = xp.where(is_angle, -turn * xp.sin(angle) * scale, first)
+        bent = xp.where(is_angle, -turn * turn * xp.cos(angle) * scale, bent)
     with np.errstate(over="ignore", invalid="ignore"):
         t = (r * power[None, :] - center[None, :]) * factor[None, :]
     # Beyond the reach u = sign(t) reach (2 - reach / |t|), whose slope is (reach / t)^2.
@@ -65,14 +72,14 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     slope = xp.where(far, ratio * ratio, one)
     curve = xp.where(far, -2 * sign * ratio * ratio / size, xp.zeros_like(one))
     if not stage.kind.any():
-        return first * slope, curve * first * first
+        return first * slope, curve * first * first + slope * bent
     u = xp.where(far, sign * limit * (2 - ratio), t)
     u = xp.clip(u, -1e100, 1e100)
     root = 1 / xp.sqrt(1 + (u / CLIP) ** 2)
     is_clipped = put(stage.kind == CLIPPED)[None, :]
     squeeze = xp.where(is_clipped, root * root * root, one)
     bend = xp.where(is_clipped, -3 / CLIP**2 * u * root * root * root * root * root, xp.zeros_like(one))
-    return first * slope * squeeze, first * first * (bend * slope * slope + squeeze * curve)
+    return first * slope * squeeze, first * first * (bend * slope * slope + squeeze * curve) + squeeze * slope * bent
 
 
 def _between_knots(stage, x, xp, put):

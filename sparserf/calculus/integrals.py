@@ -41,6 +41,8 @@ NODES, MOST_CHANGE = 16, 4.0
 MOST_POINTS = 2**21
 # The share of a term's size that corners may lose to rounding; if they lose more, nodes take their place.
 MOST_LOST = 1e-11
+# Most quarters of a turn over which an angle is integrated piece by piece; terms that see one with more go to Sobol' points.
+MOST_QUARTERS = 2**14
 # Lines that are shorter than this share of the longest line in a term count as points.
 SHORTEST = 1e-9
 # Sobol' points are drawn in scrambles, each with as many points; the error is this many standard errors of their mean.
@@ -67,6 +69,7 @@ def mean(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float
     else:
         fine, lost, left = _means(model, box, terms, 2)
         coarse, _, _ = _means(model, box, terms, 1)
+        coarse[left] = 0.0  # as in fine: fewer points may have been few enough
         value = np.atleast_1d(model.intercept) + coef @ fine
         error = np.abs(coef @ (fine - coarse)) + np.abs(coef) @ lost + ROUNDING * np.abs(np.atleast_1d(model.intercept))
         if len(left):
@@ -83,8 +86,10 @@ def _means(model, box, terms, finer):
     means, lost, left = np.zeros(len(terms)), np.zeros(len(terms)), []
     columns = _columns(model, box, terms, finer)
     for term in terms:
-        parts = [columns[j].part(term) for j in term.columns.tolist()]
-        answer = _mean_of_product(term, parts, finer) if term.is_product else _mean_of_sum(term, parts, finer)
+        answer = None
+        if not any(columns[j] is None for j in term.columns.tolist()):
+            parts = [columns[j].part(term) for j in term.columns.tolist()]
+            answer = _mean_of_product(term, parts, finer) if term.is_product else _mean_of_sum(term, parts, finer)
         if answer is None:
             left.append(term.position)
         else:
@@ -120,7 +125,7 @@ class Pieces:
 
 
 def _columns(model, box, terms, finer):
-    """Return {column: its `Pieces`} of all columns that terms see."""
+    """Return {column: its `Pieces`} of all columns that terms see; None for a column of too many."""
     stage = stage_of(model.features)
     speed = np.zeros(len(stage))  # the fastest that a term changes with an encoding
     for term in terms:
@@ -134,7 +139,7 @@ def _columns(model, box, terms, finer):
 
 
 def _pieces(stage, j, encodings, box, speed, finer):
-    """Return the `Pieces` of one column."""
+    """Return the `Pieces` of one column; None where an angle turns too often."""
     own = stage.take(encodings)
 
     def encode(cells):
@@ -146,6 +151,8 @@ def _pieces(stage, j, encodings, box, speed, finer):
         cells = box.levels.get(j, box.low[[j]])
         U = encode(cells)[1]
         return Pieces(encodings, np.full(len(cells), 1 / len(cells)), U, np.zeros_like(U))
+    if own.turn.max() * (box.high[j] - box.low[j]) > MOST_QUARTERS * np.pi / 2:
+        return None
     ends = _cuts(own, box.low[j], box.high[j])
     X, middle = encode((ends[:-1] + ends[1:]) / 2)
     half, smooth = np.zeros_like(middle), smooth_encodings(own)
@@ -169,6 +176,11 @@ def _cuts(stage, low, high):
     """Return low, high, and where between them encodings of a column have knots, or begin to be curved, or curve otherwise."""
     cuts = [np.array([low, high])]
     for v in smooth_encodings(stage).tolist():
+        if stage.turn[v]:
+            quarter = np.pi / 2 / stage.turn[v]
+            first, last = np.ceil((low - stage.level[v]) / quarter), np.floor((high - stage.level[v]) / quarter)
+            cuts.append(stage.level[v] + quarter * np.arange(first, last + 1))
+            continue
         some = slice(stage.first_knot[v], stage.first_knot[v + 1])
         knots, scores = stage.knots[some], stage.scores[some]
         center, unit, reach = stage.center[v], stage.unit[v], stage.reach[v]
@@ -187,10 +199,10 @@ def _cuts(stage, low, high):
 
 
 def _is_curved(stage, U):
-    """Return which encodings U in the middle of pieces are curved there: beyond the reach, and all that are clipped."""
+    """Return which encodings U in the middle of pieces are curved there: beyond the reach, and all clipped ones and angles."""
     beyond = np.abs(U) > stage.reach
     is_smooth = np.isin(np.arange(len(stage)), smooth_encodings(stage))
-    return is_smooth & ((stage.kind == CLIPPED) | beyond)
+    return is_smooth & ((stage.kind == CLIPPED) | (stage.turn > 0) | beyond)
 
 
 # ---------------------------------------------------------------- the mean of a term

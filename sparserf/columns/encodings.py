@@ -15,7 +15,8 @@ import numpy as np
 from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
-from .stage import CLIP, CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
+from .clocks import DATES, DURATIONS
+from .stage import ANGLES, CLIP, CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, YEAR, ColumnStage, Encoding
 from .table import UNKNOWN
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ WILD, FEWEST_WILD = 1e-3, 1.5
 FARTHEST = 1e280
 # A column counts as constant if its standard deviation is less than this many times the rounding of its numbers.
 ROUNDINGS = 16.0
+
+# A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1 less the length of the mean of
+# their unit vectors.
+LEAST_SPREAD = 1e-3
 
 # Target encoding: the number of folds of the training rows; and the difference, in units of the largest target, up to which
 # means count as equal.
@@ -123,13 +128,15 @@ def fit_stage(
 
     unscaled = ColumnStage.from_encodings([*plain, *clipped, *ranked], X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
+    is_time = np.isin(unscaled.column, [] if table is None else list(table.clocks)) & (unscaled.kind == NUMBER)
     if is_scaled:  # the range of a clipped encoding is clipped, too
         clipped_range = half_range / np.hypot(1, half_range / CLIP)
         half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
-    else:  # a missing number is encoded as the centre of its column
-        stage = replace(unscaled, fill=np.where(unscaled.kind == NUMBER, center, 0.0))
+    else:  # a missing number is encoded as the centre of its column; days count from there, as the year 1970 says nothing
+        fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
+        stage = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
 
     encoding_sets = [np.arange(len(plain))]
     if curved:
@@ -208,7 +215,7 @@ def _ordered_levels(X, weight, table, constraints):
 def _plain_encodings(X, weight, table, means, ordered):
     """Return the encodings of each column in turn: numbers or target means, frequent levels, and whether cells are missing.
 
-    A category whose levels are ordered has the place in the order alone.
+    A category whose levels are ordered has the place in the order alone. A time has the cosines and sines of its angles.
     """
     encodings, has_missing = [], np.isnan(X).any(axis=0)
     for j in range(X.shape[1]):
@@ -217,6 +224,9 @@ def _plain_encodings(X, weight, table, means, ordered):
             encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
         if levels and j not in ordered:
             encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
+        if table is not None and j in table.clocks:
+            angles = _angles(X[:, j], weight, table.clocks[j])
+            encodings += [Encoding(j, kind, part * np.pi / 2 / ANGLES[kind]) for kind in angles for part in (0, 1)]
         if has_missing[j]:
             encodings.append(Encoding(j, MISSING))
     return encodings
@@ -232,6 +242,27 @@ def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
     frequent = np.sort(np.argsort(-share, kind="stable")[:MOST_LEVELS])
     frequent = frequent[share[frequent] >= LEAST_SHARE]
     return frequent[1:] if there.all() and len(frequent) == 2 == len(share) else frequent
+
+
+def _angles(x, weight, clock):
+    """Return the kinds of angles that a column of times has: those of periods that its days cover and in which they differ.
+
+    The days from the first to the last must be as many as a period has, or two for the time of day: within a part of a period
+    the angle says what the number says. Of times of day midnight is near midnight, whatever they cover. Days differ in a week
+    and a year as whole days: days that are all Mondays, at other hours, are one day of the week.
+    """
+    there = ~np.isnan(x)
+    x, weight = x[there], weight[there]
+    if clock.kind == DURATIONS or not len(x):
+        return []
+    kinds, n_days = [], np.floor(x.max()) - np.floor(x.min()) + 1
+    for kind, turn in ANGLES.items() if clock.kind == DATES else [(DAY, ANGLES[DAY])]:
+        period = 2 * np.pi / turn
+        phase = turn * (x if kind == DAY else np.floor(x))
+        spread = 1 - abs(weight @ np.exp(1j * phase)) / weight.sum()
+        if spread >= LEAST_SPREAD and (clock.kind != DATES or n_days >= max(2, np.floor(period))):
+            kinds.append(kind)
+    return kinds
 
 
 def _count_distinct(x):
@@ -261,7 +292,10 @@ def normal_scores() -> np.ndarray:
 
 
 def _units(unscaled, X, sample_weight, rows, weight):
-    """Return (center, unit, reach, half range) of each encoding of a stage without units: see `robust_units`."""
+    """Return (center, unit, reach, half range) of each encoding of a stage without units: see `robust_units`.
+
+    Angles keep their circle: both cosine and sine have the unit that they have where all angles are as frequent.
+    """
     kind = np.where(unscaled.kind == CLIPPED, NUMBER, unscaled.kind)
     encoded = replace(unscaled, kind=kind).transform(X)
     encoded[np.isnan(X[:, unscaled.column]) & (kind == NUMBER)] = np.nan
@@ -273,6 +307,7 @@ def _units(unscaled, X, sample_weight, rows, weight):
         some = np.flatnonzero(rare & (deviation > 0))
         in_units = half_range[some] / deviation[some]
         units[1:, some] = deviation[some], 2 * in_units, in_units
+    units[:, unscaled.kind >= YEAR] = np.array([0.0, 0.5**0.5, np.inf, 2.0**0.5])[:, None]
     return units
 
 

@@ -1,4 +1,4 @@
-"""Data frames: their columns are read as numbers or strings, or raise an error that names the column.
+"""Data frames: their columns are read as numbers, strings or times, or raise an error that names the column.
 
 Columns of arrays are read in the same way. Data frames are read through narwhals, which is imported
 when X is a data frame.
@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.checks import MISSING, check_unmasked, is_real_type
+from .clocks import Moments, of_cells, of_series, of_stamps, what_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# How errors describe dates and durations, {name of a type: (what its cells are, numbers that may replace them)}.
-DATES = ("dates", "days since a date, and where there are seasons the day of the year or the hour")
-DURATIONS = ("durations", "seconds")
-TIMES = {"date": DATES, "datetime": DATES, "timestamp": DATES, "datetime64": DATES, "duration": DURATIONS,
-         "timedelta": DURATIONS, "timedelta64": DURATIONS, "time": ("times", "seconds since midnight")}  # fmt: skip
 # The most items that an error lists.
 MOST_NAMED = 10
 
@@ -33,6 +29,13 @@ def is_frame(X: object) -> bool:
     from narwhals.dependencies import is_into_dataframe
 
     return is_into_dataframe(X)
+
+
+def is_table(X: object) -> bool:
+    """Return whether X is a data frame, or an array that holds dates, durations or times of day."""
+    if not isinstance(X, np.ndarray):
+        return is_frame(X)
+    return X.dtype.kind in "mM" or (X.dtype.kind == "O" and any(what_of(kind) for kind in set(map(type, X.flat))))
 
 
 def rows_of_frame(X: Any, some: np.ndarray) -> Any:
@@ -83,25 +86,28 @@ def listing(items: Sequence[Any]) -> str:
     return ", ".join(map(repr, items[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
-def cells_of(where: str, column: Any, is_category: bool) -> Any:
+def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None) -> Any:
     """Return the cells of a column: an ndarray of real numbers, or a list of numbers or of strings with None for missing cells.
 
-    Categories, and columns whose dtype does not determine the type of the cells, are lists.
+    Categories, and columns whose dtype does not determine the type of the cells, are lists; of times the cells are `Moments`.
 
     where : how errors name the column
+    zone : the time zone in which dates with one are read; None: their own
     """
     if isinstance(column, np.ndarray):
-        return _array_cells(where, column, is_category)
+        return _array_cells(where, column, is_category, zone)
     import narwhals as nw
 
     dtype = column.dtype
     if not is_category and (dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128))):
         return column.to_numpy()
-    if dtype.is_temporal() or dtype.is_nested() or dtype == nw.Binary:
+    if (moments := of_series(where, column, zone)) is not None:
+        return moments
+    if dtype.is_nested() or dtype == nw.Binary:
         raise _refusal(where, type(dtype).__name__)
     if not is_category and (dtype.is_numeric() or dtype == nw.Boolean):
         return column.cast(nw.Float64).to_numpy()
-    return _of_one_kind(where, _listed(column))
+    return _of_one_kind(where, _listed(column), zone)
 
 
 def is_categorical(column: Any) -> bool:
@@ -133,7 +139,9 @@ def is_ordered(column: Any) -> bool:
 
 
 def kind_of(cells: Any) -> str | None:
-    """Return 'numbers' or 'strings'; None where all cells are missing."""
+    """Return 'numbers' or 'strings', or what `Moments` are; None where all cells are missing."""
+    if isinstance(cells, Moments):
+        return None if np.isnan(cells.days).all() else str(cells.clock)
     if isinstance(cells, np.ndarray):
         return "numbers"
     first = next((cell for cell in cells if cell is not None), None)
@@ -141,7 +149,9 @@ def kind_of(cells: Any) -> str | None:
 
 
 def numbers_of(where: str, cells: Any) -> np.ndarray:
-    """Return cells as an ndarray of numbers, NaN where missing; raise ValueError if one is infinite."""
+    """Return cells as an ndarray of numbers, NaN where missing, times in days; raise ValueError if one is infinite."""
+    if isinstance(cells, Moments):
+        return cells.days
     try:
         numbers = np.array(cells, np.float64) if isinstance(cells, list) else cells
     except OverflowError as error:
@@ -172,10 +182,12 @@ def names_of_frame(frame: Any) -> tuple[str, ...]:
     return names
 
 
-def _array_cells(where, column, is_category):
+def _array_cells(where, column, is_category, zone):
     """Return the cells of a column of an array, as `cells_of` does."""
     if column.dtype.kind in "OUT":
-        return _of_one_kind(where, column.astype(object).tolist())
+        return _of_one_kind(where, column.astype(object).tolist(), zone)
+    if column.dtype.kind in "mM":
+        return of_stamps(where, column)
     if column.dtype.kind not in "fiub":
         raise _refusal(where, column.dtype.name)
     if column.dtype.itemsize > 8:
@@ -199,10 +211,13 @@ def _arrow_dictionary(series):
     return series.to_native() if series.implementation.is_pyarrow() and series.dtype == nw.Categorical else None
 
 
-def _of_one_kind(where, cells):
-    """Return the cells with None for missing ones; raise TypeError unless they are all numbers or all strings."""
+def _of_one_kind(where, cells, zone=None):
+    """Return the cells with None for missing ones, or `Moments`; raise TypeError unless all are of one kind."""
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
+    if any(what_of(kind) for kind in kinds - missing):
+        cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]
+        return of_cells(where, cells, zone)
     strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or is_real_type(kind))}
     if strange:
         raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
@@ -218,7 +233,4 @@ def _of_one_kind(where, cells):
 
 def _refusal(where, kind):
     """Return the TypeError for a column whose cells are neither numbers nor strings."""
-    what, such_as = TIMES.get(kind.lower().partition("[")[0], (None, None))
-    if what:
-        return TypeError(f"{where} holds {what} ({kind}): turn it into numbers, such as {such_as}")
     return TypeError(f"{where} holds {kind}: leave it out, or make it numbers or strings")

@@ -1,7 +1,8 @@
 """The column stage, which encodes columns of any kind and unit as numbers between which distances make sense.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units, clipped, or as a rank; the
-levels of a category; whether a cell is missing. `encodings.py` chooses them from the training rows.
+levels of a category; whether a cell is missing; the day of the year of a date, as an angle. `encodings.py` chooses them from
+the training rows.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 from .._base.arrays import from_host, namespace_of
 from .._base.checks import is_sparse
 from .._base.npz import floats, integers, require
-from .._core.moments import KINDS, Views
+from .._core.moments import KINDS, TURNS, Views
 from .table import ARRAYS as OF_TABLE
-from .table import UNKNOWN, Table, is_frame
+from .table import UNKNOWN, Table, is_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,9 @@ Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 
 # The kinds of encodings: their indices in KINDS.
-NUMBER, CLIPPED, LEVEL, MISSING, PRESENT = range(len(KINDS))
+NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY = range(len(KINDS))
+# By how much an angle of each kind turns in a day, {kind: radians}.
+ANGLES = dict(zip((YEAR, WEEK, DAY), TURNS, strict=True))
 # The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots, and their names in the file.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
@@ -45,9 +48,9 @@ class Encoding(NamedTuple):
     column : int
         The column of X.
     kind : int
-        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING` or `PRESENT`.
-    level : int
-        The level at which an encoding of the kind `LEVEL` is 1.
+        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING`, `PRESENT`, or an angle: `YEAR`, `WEEK`, `DAY`.
+    level : float
+        The level at which an encoding of the kind `LEVEL` is 1, and a time at which an angle is 0.
     knots : None, or (knots, scores)
         The knots, ascending, and the values at them, between which the encoding is linear. An encoding of the kind `LEVEL`
         may have one knot, at -1, the code of levels that no training row has: its score is the value there.
@@ -55,7 +58,7 @@ class Encoding(NamedTuple):
 
     column: int
     kind: int
-    level: int = 0
+    level: float = 0
     knots: tuple[np.ndarray, np.ndarray] | None = None
 
 
@@ -70,6 +73,7 @@ class ColumnStage:
       the column is a level that no training row has
     - "missing": 1 where the cell is NaN, or else 0
     - "present": 1 where the cell is not 0, or else 0
+    - "year", "week", "day": the cosine of the time since `level`, in days, as an angle that turns once in that period
 
     and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u| > reach it is reach (2 - reach / |u|) with the
     sign of u, so that a few outliers do not dominate distances and linear functions. "clipped" is then u /
@@ -78,7 +82,7 @@ class ColumnStage:
     n_columns : int
         The number of columns of X.
     column, kind, level : ndarray of int, int and float, shape (n_encodings,)
-        The column of each encoding, its kind as an index in `KINDS`, and the level at which it is 1.
+        The column of each encoding, its kind as an index in `KINDS`, and the level at which it is 1, or the time.
     center, unit : ndarray of float, shape (n_encodings,)
         The weighted mean and standard deviation over the training rows, numbers far from the median counted as less far; unit
         is 0 for a constant.
@@ -88,7 +92,8 @@ class ColumnStage:
     half_range : ndarray of float, shape (n_encodings,)
         Half of the range of the training rows, in units.
     fill : ndarray of float, shape (n_encodings,)
-        The encoding of a missing number, and of a missing level where the encoding has a knot (see `algorithms/fallback.py`).
+        The encoding of a missing number or time, and of a missing level where the encoding has a knot (see
+        `algorithms/fallback.py`).
     first_knot : ndarray of int, shape (n_encodings + 1,)
         Where the knots of each encoding begin in `knots` and `scores`, and where the knots of the last encoding end.
     knots, scores : ndarray of float
@@ -181,6 +186,16 @@ class ColumnStage:
         as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
         return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
 
+    @cached_property
+    def turn(self) -> np.ndarray:
+        """By how much the angle of each encoding turns in a day; 0 for encodings that are no cosines."""
+        return np.array([ANGLES.get(kind, 0.0) for kind in self.kind.tolist()])
+
+    @cached_property
+    def is_continuous(self) -> np.ndarray:
+        """A mask of the encodings that are continuous functions of a number: the number itself, in any form, and angles."""
+        return (self.kind <= CLIPPED) | (self.kind >= YEAR)
+
     def take(self, places: np.ndarray) -> ColumnStage:
         """Return the stage of some of the encodings, by their indices."""
         sizes = np.diff(self.first_knot)[places]
@@ -190,8 +205,8 @@ class ColumnStage:
         return replace(self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept])
 
     def read(self, X: Any) -> Any:
-        """Return X as numbers: a data frame, or an array with categories, as an ndarray; other X as it is."""
-        return X if self.table is None or (self.table.is_numeric and not is_frame(X)) else self.table.read(X)
+        """Return X as numbers: a data frame, or an array with categories or times, as an ndarray; other X as it is."""
+        return X if self.table is None or (self.table.is_numeric and not is_table(X)) else self.table.read(X)
 
     def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
         """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""
@@ -285,8 +300,9 @@ class ColumnStage:
         is_it = xp.where(kind == MISSING, is_missing, (level <= x) & (x < level + 1))
         is_it = xp.where(kind == PRESENT, x != 0, is_it)
         number = self._between_knots(xp.where(is_missing, xp.zeros_like(x), x), xp, device)
-        is_number = kind <= CLIPPED
+        is_number, turn = (from_host(a, xp, device) for a in (self.is_continuous, self.turn))
         r = xp.where(is_number, number, xp.astype(is_it, x.dtype))
+        r = xp.where(turn > 0, xp.cos(turn * (number - level)), r)
         with np.errstate(over="ignore", invalid="ignore"):
             u = (r * power - center) * factor
             size = xp.abs(u)
@@ -314,6 +330,8 @@ class ColumnStage:
         for j, kind, level in zip(self.column.tolist(), self.kind.tolist(), self.level.tolist(), strict=True):
             if KINDS[kind] == "level":
                 names.append(f"{columns[j]}={self.table.levels[j][int(level)]}")
+            elif kind in ANGLES:
+                names.append(f"{columns[j]} ({'sine' if level else 'cosine'} of {KINDS[kind]})")
             else:
                 names.append(f"{columns[j]} is missing" if KINDS[kind] == "missing" else columns[j])
         return names
@@ -352,6 +370,8 @@ class ColumnStage:
         require(bool(same.all()), "stage_knots")
         levels = None if self.table is None else self.table.levels
         require(levels is None or len(levels) == self.n_columns, "table")
+        require(not np.diff(first)[self.kind >= YEAR].any(), "stage_knots")
+        require(bool(np.isinf(self.reach[self.kind >= YEAR]).all()), "stage_reach")
         for v in np.flatnonzero(self.kind == LEVEL):
             of_column = None if levels is None else levels[self.column[v]]
             require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")

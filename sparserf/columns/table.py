@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise, repeat
 from numbers import Integral, Number
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .._base.npz import integers, require
 from .._base.warnings import warn
+from .clocks import KINDS_OF_CLOCKS, Clock, Moments
 from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
 from .frames import is_frame as is_frame
+from .frames import is_table as is_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # The argument categorical of fits: names or indices of columns, or a mask.
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
@@ -35,8 +40,9 @@ ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
-# The arrays of a table in a model's file: the kind of each column, an index in PLAIN or -1 for numbers; how many levels it has;
-# the names of the columns, if they have names, and all levels, as one text; and the end of each string in the text.
+# The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for numbers, or -2, -3 or -4 for one
+# of KINDS_OF_CLOCKS; how many levels it has; the names of the columns, if they have names, and all levels, as one text; and the
+# end of each string in the text. The time zone of a column of dates is written as its one level.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 
@@ -49,15 +55,18 @@ class Table:
     levels : tuple with an entry for each column
         None for a column of numbers. For a category its levels in the training rows, all str, int, float or bool: sorted, or in
         the order that the frame gives them.
+    clocks : {column: Clock}
+        What the numbers of columns of dates, durations and times of day stand for.
     """
 
     names: tuple[str, ...] | None
     levels: tuple[tuple[Any, ...] | None, ...]
+    clocks: Mapping[int, Clock] = field(default_factory=dict)
 
     @cached_property
     def is_numeric(self) -> bool:
-        """Whether all columns hold numbers."""
-        return all(levels is None for levels in self.levels)
+        """Whether all columns hold numbers, and none times."""
+        return all(levels is None for levels in self.levels) and not self.clocks
 
     def __getstate__(self) -> dict[str, Any]:  # without cached properties
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
@@ -74,7 +83,8 @@ class Table:
         ----------
         X : data frame, or ndarray of shape (n_samples, n_features)
             In a frame, columns of strings, categoricals and enums are categories; columns of numbers, decimals and booleans
-            are numbers, booleans 0 and 1; of columns of objects, the cells decide. A column in which all cells are missing, and
+            are numbers, booleans 0 and 1; dates, durations and times of day become numbers of days (see `clocks.py`), in
+            float64; of columns of objects, the cells decide. A column in which all cells are missing, and
             whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of pandas is
             not read.
         categorical : None, or a sequence of names or indices of columns, or a mask
@@ -83,9 +93,11 @@ class Table:
         Raises
         ------
         TypeError
-            A column of dates, lists or other things that are neither numbers nor strings; a column of numbers and strings.
+            A column of lists or other things that are neither numbers, strings nor times, or of two of these; a category of
+            times.
         ValueError
-            No rows, no columns, equal names, an infinite number, or a column in `categorical` that X lacks.
+            No rows, no columns, equal names, an infinite number, dates in several time zones, or a column in `categorical`
+            that X lacks.
 
         Examples
         --------
@@ -103,12 +115,13 @@ class Table:
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
         chosen = _chosen(categorical, names, len(columns))
         learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
-        values, levels = zip(*learnt, strict=True)
+        values, levels, clocks = zip(*learnt, strict=True)
         for k, of_column in enumerate(levels):
             if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
-        return _matrix(values, levels, n_rows), cls(names, levels)
+        clocks = {k: clock for k, clock in enumerate(clocks) if clock is not None}
+        return _matrix(values, levels, n_rows), cls(names, levels, clocks)
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
@@ -120,8 +133,8 @@ class Table:
         names, columns, n_rows = open_columns(X)
         places = self._places(names, len(columns))
         values = [
-            _read_column(label(names, k), columns[k], levels, number)
-            for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
+            _read_column(label(names, k), columns[k], levels, number, self.clocks.get(j))
+            for j, (k, levels, number) in enumerate(zip(places, self.levels, self._numbers, strict=True))
         ]
         return _matrix(values, self.levels, n_rows)
 
@@ -138,15 +151,19 @@ class Table:
         return X, replace(self, levels=tuple(levels))
 
     def is_same(self, other: Table | None) -> bool:
-        """Return whether another table, or None, has the same names and levels."""
-        return other is self or (other is not None and (self.names, self.levels) == (other.names, other.levels))
+        """Return whether another table, or None, has the same names, levels and clocks."""
+        own = self.names, self.levels, self.clocks
+        return other is self or (other is not None and own == (other.names, other.levels, other.clocks))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the table."""
         kind = [-1 if levels is None else list(PLAIN).index(type(levels[0]) if levels else str) for levels in self.levels]
-        levels = [level for of_column in self.levels for level in of_column or ()]
+        texts = list(self.levels)
+        for j, clock in self.clocks.items():
+            kind[j], texts[j] = -2 - KINDS_OF_CLOCKS.index(clock.kind), (clock.zone,) if clock.zone else ()
+        levels = [level for of_column in texts for level in of_column or ()]
         cells = [str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)]
-        size, end = [len(of_column or ()) for of_column in self.levels], np.cumsum([len(cell) for cell in cells])
+        size, end = [len(of_column or ()) for of_column in texts], np.cumsum([len(cell) for cell in cells])
         text = np.frombuffer(b"".join(cells), np.uint8)
         return dict(zip(ARRAYS, (np.array(kind, np.int64), np.array(size, np.int64), text, end.astype(np.int64)), strict=True))
 
@@ -157,15 +174,18 @@ class Table:
             return None
         (kind, size, end), text = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")), arrays["table_text"]
         n = len(kind)
-        require(n > 0 and bool(((kind >= -1) & (kind < len(PLAIN))).all()), "table_kind")
-        require(len(size) == n and bool(((size >= 0) & (size <= len(end)) & ((size == 0) | (kind >= 0))).all()), "table_size")
+        require(n > 0 and bool(((kind >= -1 - len(KINDS_OF_CLOCKS)) & (kind < len(PLAIN))).all()), "table_kind")
+        most = np.where(kind >= 0, len(end), kind == -2)
+        require(len(size) == n and bool(((size >= 0) & (size <= most)).all()), "table_size")
         n_names = len(end) - int(size.sum())
         require(n_names in (0, n), "table_end")
         cells = _split_text(text, end)
         names, starts = cells[:n_names], n_names + np.cumsum([0, *size])
-        levels = [_levels_from_text(cells[slice(*starts[k : k + 2])], kind[k]) for k in range(n)]
+        texts = [cells[slice(*starts[k : k + 2])] for k in range(n)]
+        levels = [_levels_from_text(of_column, kind[k]) for k, of_column in enumerate(texts)]
         require(all(len(set(each or ())) == len(each or ()) for each in (names, *levels)), "table_text")
-        return cls(tuple(names) or None, tuple(levels))
+        clocks = {k: Clock(KINDS_OF_CLOCKS[-2 - kind[k]], *texts[k]) for k in np.flatnonzero(kind < -1).tolist()}
+        return cls(tuple(names) or None, tuple(levels), clocks)
 
     @cached_property
     def _numbers(self):
@@ -234,7 +254,7 @@ def _chosen(categorical, names, n):
 
 
 def _learn_column(where, column, is_chosen, strings_are_categories):
-    """Return (a training column as numbers, its levels); the levels are None for a column of numbers.
+    """Return (a training column as numbers, its levels, its clock); levels are None for numbers, a clock for all but times.
 
     where : how errors name the column
     is_chosen : whether the user lists it in `categorical`
@@ -242,11 +262,16 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     """
     is_category = is_chosen or is_categorical(column)
     cells = cells_of(where, column, is_category)
+    if isinstance(cells, Moments):
+        if is_category:
+            how = "leave it out of categorical" if is_chosen else "make it a column of these"
+            raise TypeError(f"{where} holds categories that are {cells.clock.kind}: {how}, or make strings of them")
+        return cells.days, None, cells.clock
     kind = kind_of(cells)
     if not is_category and (kind == "numbers" or not strings_are_categories):
         if kind == "strings":
             raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
-        return numbers_of(where, cells), None
+        return numbers_of(where, cells), None, None
     keys, order = keys_of(where, cells), own_order(column)
     present = set(keys) - {None}
     if kind == "strings" and not is_category:
@@ -255,7 +280,7 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
     in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
     levels = tuple(map(plain, in_order))
-    return _codes(keys, _number_levels(levels)), levels
+    return _codes(keys, _number_levels(levels)), levels, None
 
 
 def _warn_of_numbers(where, words, levels):
@@ -288,15 +313,22 @@ def _is_float(word):
         return False
 
 
-def _read_column(where, column, levels, number):
+def _read_column(where, column, levels, number, clock):
     """Return a column of rows to predict as numbers.
 
     levels, number : the levels of the training column, and {level: number}; both None for a column of numbers
+    clock : the clock of a training column of times; None for other columns
     """
-    cells = cells_of(where, column, levels is not None)
+    cells = cells_of(where, column, levels is not None, clock and clock.zone)
     kind, was = kind_of(cells), "numbers" if levels is None else kind_of(levels)
+    if clock is not None:
+        was = str(clock)
+        kind = None if kind == "numbers" and np.isnan(numbers_of(where, cells)).all() else kind
     if None not in (kind, was) and kind != was:
-        raise TypeError(f"{where} holds {kind}, and held {was} when the model was fitted")
+        other = ValueError if kind.startswith("dates") and was.startswith("dates") else TypeError
+        raise other(f"{where} holds {kind}, and held {was} when the model was fitted")
+    if kind is None:
+        return np.full(len(column), np.nan)
     return numbers_of(where, cells) if levels is None else _codes(keys_of(where, cells), number)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.files import new_file
+from .._core.moments import TURNS
 from ..losses import PROBABILISTIC
 from .written import WrittenModel
 
@@ -89,6 +90,8 @@ def _about_columns(model):
         if levels is not None:
             listed = ", ".join(f"{k} {_commented(level)}".replace(" ", TIED) for k, level in enumerate(levels))
             yield f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: {listed}"
+        elif j in table.clocks:
+            yield f"x[{j}]{name}, {table.clocks[j].unit}"
         elif name:
             yield f"x[{j}]{name}"
 
@@ -151,7 +154,7 @@ def _encodings(written):
         for j, kind, each, start, n in zip(stage.column, kinds, numbers, first, size, strict=False)
     ]
     knots, scores = (values if len(values) else np.zeros(1) for values in (stage.knots, stage.scores))
-    arrays = _array("double", "knots", knots) + _array("double", "scores", scores)
+    arrays = _array("double", "turns", np.array(TURNS)) + _array("double", "knots", knots) + _array("double", "scores", scores)
     table = "static const view views[N_INPUTS] = {\n    " + ",\n    ".join(rows) + "};\n"
     or_nan, refused = ("", "isinf(value)") if stage.may_miss else (" or NAN", "!isfinite(value)")
     return VIEWS + arrays + table + _filled(SEEN, or_nan=or_nan, refused=refused)
@@ -283,9 +286,10 @@ void ${name}_proba(const double *x, double *p);
 # How encodings are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`. The C code calls an encoding a view.
 VIEWS = r"""
 /* What terms see of a row: views of its columns. value is, by kind, the number, or what its scores say between knots; or
- * whether it is that level, is missing, or is not 0. The view is u = (value power - center) factor; where reach < |u| it is
- * drawn in to at most twice the reach; "clipped" is then u / sqrt(1 + u^2 / 9). fill is the view of a missing number. */
-enum { NUMBER, CLIPPED, LEVEL, MISSING, PRESENT };
+ * whether it is that level, is missing, or is not 0; or, of days, the cosine of their angle in a period. The view is
+ * u = (value power - center) factor; where reach < |u| it is drawn in to at most twice the reach; "clipped" is then
+ * u / sqrt(1 + u^2 / 9). fill is the view of a missing number. */
+enum { NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY };
 typedef struct {
     int column, kind;
     double level, power, center, factor, reach, fill;
@@ -319,6 +323,8 @@ static double seen(const view *v, double x) {
         value = x != 0;
     else if (isnan(x))
         return v->fill;
+    else if (v->kind >= YEAR)
+        value = cos(turns[v->kind - YEAR] * (x - v->level));
     else if (v->n_knots)
         value = between_knots(knots + v->first_knot, scores + v->first_knot, v->n_knots, x);
     value = (value * v->power - v->center) * v->factor;

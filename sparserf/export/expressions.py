@@ -63,6 +63,11 @@ def distances(term: Term, names: dict[int, str], number: Callable[[float], str],
     return parts
 
 
+def angle_expression(turn: float, level: float, x: str) -> str:
+    """Return the angle turn (x - level) of a number of days x, with all digits: with fewer, days of today are other days."""
+    return f"{turn!r} * ({x}{' ' + signed(-level, repr(abs(level))) if level else ''})"
+
+
 def title(written: WrittenModel) -> str:
     """Return a sentence for the top of the code, which describes the model."""
     left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""

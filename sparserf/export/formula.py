@@ -208,6 +208,7 @@ def _notes_on_encodings(written, labels, names, to, number):
     encodings = written.encodings or {}
     lines = [_definition(each, labels[v], names[each.column], to, number) for v, each in encodings.items()]
     lines = [line for line in dict.fromkeys(lines) if line]
+    lines += [names[j] + to.words(f" in {clock.unit}") for j, clock in written.clocks.items()]
     lines += [to.soft] if any(each.reach is not None for each in encodings.values()) else []
     lines += [to.squeeze] if any(each.squeezed for each in encodings.values()) else []
     for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
@@ -226,6 +227,8 @@ def _label(encoding, name, to):
         return to.bracket.format(name + to.words(question[kind]))
     if encoding.is_column_itself:
         return name
+    if encoding.angle is not None:
+        return to.function.format(encoding.angle[2], name)
     is_rank = encoding.knots is not None
     kind = "mean" if encoding.table is not None else "rank" if is_rank else "clip" if encoding.squeezed else "z"
     return to.function.format(kind, name)
@@ -247,6 +250,9 @@ def _definition(encoding, label, name, to, number):
         levels += f", ... ({MOST_LISTED} of {len(of_levels)} levels listed)" if len(of_levels) > MOST_LISTED else ""
         return label + to.equals + to.words(f"of each level of {{{levels}}}, of others ") + number(other)
     r = name if encoding.knots is None else to.function.format("s", name)
+    if encoding.angle is not None:
+        turn, level, _ = encoding.angle
+        r = to.function.format("cos", f"{number(turn)} {name if not level else f'({name} - {number(level)})'}")
     r = r if not encoding.center else r + " " + signed(-encoding.center, number(abs(encoding.center)))
     u = r if number(encoding.unit) == "1" else to.quotient.format(r, number(encoding.unit))
     u = u if encoding.reach is None else to.function.format("soft", f"{u}, {encoding.reach:.3g}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .expressions import float_literal, title
+from .expressions import angle_expression, float_literal, title
 from .written import encoded_values, reach_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def jax_source(written: WrittenModel, digits: int | None) -> str:
     body.append("return f[..., 0]" if model.coef.ndim == 1 else "return f")
     functions = [text for name, text in FUNCTIONS.items() if any(group.activation == name for group in written.groups)]
     levels = {j: list(of) for j, of in written.levels.items()}
-    note = [f"levels = {levels!r}  # in x a category is the place of its level, -1 for others"] if levels else []
+    note = [f"# x[..., {j}] is in {clock.unit}" for j, clock in written.clocks.items()]
+    note += [f"levels = {levels!r}  # in x a category is the place of its level, -1 for others"] if levels else []
     lines = [f'"""{title(written)}"""', HELPERS, *functions, *note, *arrays, "", "", "def decision_function(x):"]
     return "\n".join([*lines, *("    " + line for line in ["x = jnp.asarray(x)", *body])]) + "\n"
 
@@ -114,6 +115,8 @@ def _encode(written, place, u, number, array):
     some = slice(stage.first_knot[place], stage.first_knot[place + 1])
     if some.stop > some.start:
         known = f"jnp.interp({known}, {array(stage.knots[some])}, {array(stage.scores[some])})"
+    turn = float(stage.turn[place])
+    known = f"jnp.cos({angle_expression(turn, float(stage.level[place]), known)})" if turn else known
     unit, reach = float(stage.unit[place]), reach_of(stage, place)
     lines = [f"({known} - {number(stage.center[place])}) / {number(unit)}" if unit else f"0.0 * {known}"]
     lines += [f"_reached({u}, {number(reach)})"] if reach is not None else []

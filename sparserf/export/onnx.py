@@ -62,7 +62,7 @@ def to_onnx(
 def _table_of_inputs(model):
     """Return the `Table` of a graph with an input for each column; None if one matrix X holds all columns."""
     table = model.features.stage and model.features.stage.table
-    if table is None or (table.names is None and not any(map(_are_strings, table.levels))):
+    if table is None or (table.names is None and not (table.clocks or any(map(_are_strings, table.levels)))):
         return None
     return table
 
@@ -96,10 +96,13 @@ def _read_matrix(graph, written, dtype):
 
 
 def _read_columns(graph, written, table, dtype):
-    """Add an input for each column of a table, even if it is not read, and return the columns that are read."""
+    """Add an input for each column of a table, even if it is not read, and return the columns that are read.
+
+    Times are numbers of days, in double precision: in float32 a day of today has five hundred parts.
+    """
     names = _input_names(table)
-    for name, levels in zip(names, table.levels, strict=True):
-        graph.input(name, np.object_ if _are_strings(levels) else dtype, 1)
+    for j, (name, levels) in enumerate(zip(names, table.levels, strict=True)):
+        graph.input(name, np.object_ if _are_strings(levels) else np.float64 if j in table.clocks else dtype, 1)
     return graph("Concat", *(_coded(graph, names[j], table, j, dtype) for j in written.columns), axis=1)
 
 
@@ -191,10 +194,18 @@ def _is_level(graph, stage, encodings, x):
     return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
 
 
+def _angle(graph, stage, encodings, x):
+    """Return the cosine of the angle of days x in a period: the sine of a quarter of a turn more, less all whole turns."""
+    turns = graph("Mul", graph("Sub", x, stage.level[encodings]), stage.turn[encodings] / (2 * np.pi))
+    turns = graph("Add", turns, 0.25)
+    return graph("Sin", graph("Mul", graph("Sub", turns, graph("Floor", turns)), 2 * np.pi))
+
+
 # {kind: function that returns the raw values r of encodings without knots}.
 ANSWERS: dict[str, Callable[..., str]] = {
     "as it is": lambda graph, stage, encodings, x: x,
     "level": _is_level,
+    **dict.fromkeys(("year", "week", "day"), _angle),
     "missing": lambda graph, stage, encodings, x: graph.cast(graph("IsNaN", x), np.float64),
     "present": lambda graph, stage, encodings, x: graph.cast(graph("Not", graph("Equal", x, 0.0)), np.float64),
 }

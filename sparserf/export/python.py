@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..columns.clocks import find_zone
 from ..losses import PROBABILISTIC
-from .expressions import float_literal, term_expression, title
+from .expressions import angle_expression, float_literal, term_expression, title
 
 if TYPE_CHECKING:
     from .written import WrittenModel
@@ -35,6 +37,35 @@ def _cells(cells, values, other, missing):
         is_missing = cell is None or (not isinstance(cell, str) and str(cell) in ("nan", "NaT", "<NA>"))
         return missing if is_missing else values.get(cell, other)
     return np.array([value(cell) for cell in cells], float)
+'''
+# The function that reads columns of times, and those with a time zone.
+DAYS = '''
+import datetime as _datetime
+import zoneinfo as _zoneinfo
+
+
+def _days(cells, zone=None):
+    """Dates as days since 1970-01-01, by the clock in the zone; durations in days, times of day in days since midnight."""
+    def stamp(cell):
+        if cell is None or cell != cell or str(cell) in ("NaT", "<NA>"):
+            return None
+        if isinstance(cell, _datetime.time):
+            return _datetime.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+        if hasattr(cell, "asfreq"):  # a period: its start
+            return np.datetime64(cell.asfreq("us", "start").ordinal, "us")
+        if isinstance(cell, _datetime.datetime):
+            if (cell.tzinfo is None) != (zone is None):
+                raise ValueError(f"the time zone must be {zone}, got {cell!r}")
+            return (cell if zone is None else cell.astimezone(zone)).replace(tzinfo=None)
+        return cell
+    cells = cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+    stamps = [stamp(cell) for cell in cells]
+    is_length = any(isinstance(each, (_datetime.timedelta, np.timedelta64)) for each in stamps)
+    if any(isinstance(each, (str, int, float)) for each in stamps):
+        raise TypeError("dates, durations and times must not be strings or numbers")
+    stamps = np.array(stamps, "m8[us]" if is_length else "M8[us]")
+    whole, rest = np.divmod(stamps.astype(np.int64), 86_400_000_000)
+    return np.where(np.isnat(stamps), np.nan, whole + rest / 86_400_000_000)
 '''
 PROBABILITIES = '''
 
@@ -88,7 +119,8 @@ def python_source(written: WrittenModel, digits: int | None) -> str:
         phi = term_expression(term, names, envelopes, number, NUMPY_CALLS)
         c = [number(value) for value in c]
         body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if has_several else f"f += {c[0]} * {phi}")
-    lines = [f'"""{title(written)}"""', "", "import numpy as np", HELPERS, "", "def decision_function(X):"]
+    helpers = HELPERS + DAYS * bool(written.clocks)
+    lines = [f'"""{title(written)}"""', "", "import numpy as np", helpers, "", "def decision_function(X):"]
     body.append(f"return {_within(written.model)}")
     lines += [*("    " + line for line in body), "", "", "def predict(X):", *_predict(written.model)]
     source = "\n".join(lines) + "\n"
@@ -101,7 +133,20 @@ def _read(written, j):
     """Return the line that reads column j of X."""
     has_names = written.model.feature_names_in_ is not None
     cell = f"X[{str(written.names[j])!r}]" if has_names else f"np.asarray(X)[:, {j}]"
+    if j in written.clocks:
+        zone = written.clocks[j].zone
+        return f"x{j} = _days({cell})" if zone is None else f"x{j} = _days({cell}, {_zone(zone)})"
     return f"x{j} = np.asarray({cell}, dtype={'object' if written.is_category(j) else 'float'})"
+
+
+def _zone(name):
+    """Return the expression of a time zone."""
+    zone = find_zone(name)
+    if zone is None:
+        raise ValueError(f"language 'python' needs a time zone that Python knows, got {name!r}")
+    if isinstance(zone, timezone):
+        return f"_datetime.timezone(_datetime.timedelta(seconds={zone.utcoffset(None).total_seconds()!r}))"
+    return f"_zoneinfo.ZoneInfo({name!r})"
 
 
 def _encode(encoding, x, u, number, is_category):
@@ -127,6 +172,8 @@ def _encode(encoding, x, u, number, is_category):
     if encoding.knots is not None:
         knots, scores = ([float(value) for value in values] for values in encoding.knots)
         r = f"np.interp({x}, {knots}, {scores})"
+    if encoding.angle is not None:
+        r = f"np.cos({angle_expression(*encoding.angle[:2], x)})"
     lines = [f"({r} - {number(encoding.center)}) / {number(encoding.unit)}" if encoding.unit else f"0.0 * {x}"]
     lines += [f"_reached({u}, {number(encoding.reach)})"] if encoding.reach is not None else []
     lines += [f"_squeezed({u})"] if encoding.squeezed else []

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..columns.clocks import DATES, DURATIONS
 from ..losses import PROBABILISTIC
 from ..model.outputs import two_classes
-from .expressions import float_literal, joined, signed, term_expression, title
+from .expressions import angle_expression, float_literal, joined, signed, term_expression, title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,8 @@ SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(C
                "sign": "(CASE WHEN {0} >= 0 THEN 1e0 WHEN {0} < 0 THEN -1e0 END)", "identity": "({})", "bump": "({})",
                "distance": "{} * ABS({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
+# The months of a date from its text, since March of the year 0.
+MONTHS = (f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)")
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
 # The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite 2,000.
@@ -52,17 +55,21 @@ WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
-    The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of X, and x3 for the same, NULL
-    where it is NaN; v5 for encoding 5 before it is drawn in, and u5 for the encoding; s0, ... for |u|^2; e0, ... for envelopes;
+    The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of X, where it is a time its
+    text, and then n3 for its months; x3 for its number or level, NULL where it is NaN; v5 for encoding 5 before it is drawn
+    in, and u5 for the encoding; s0, ... for |u|^2; e0, ... for envelopes;
     z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs within their limits.
     """
     number = partial(double_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
-    read, sizes = _columns_read(written), _sizes_that_matter(written)
+    read, sizes, clocks = _columns_read(written), _sizes_that_matter(written), written.clocks
     steps = [("inputs", {k: f"r.{name}" for k, name in kept.items()} | {f"c{j}": read[j] for j in columns})]
-    steps.append(("numbers", {f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST))) for j in columns}))
+    steps.append(("months", {f"n{j}": MONTHS.format(f"c{j}") for j, clock in clocks.items() if clock.kind == DATES}))
+    numbers = {f"x{j}": _days(f"c{j}", f"n{j}", clock) for j, clock in clocks.items()}
+    numbers |= {f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST))) for j in columns if j not in clocks}
+    steps.append(("numbers", numbers))
     names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     if encodings is not None:
         names = {v: f"u{v}" for v in encodings}
@@ -132,12 +139,25 @@ def _columns_read(written):
         if len(same := place[names[j].casefold()]) > 1:
             raise ValueError(f"SQL engines take columns as one whose names differ in case alone, got "
                              f"{', '.join(repr(names[k]) for k in same)}: rename them before the fit")  # fmt: skip
-    cells = {j: f"r.{quoted(str(written.names[j]))}" for j in columns}
-    return {j: cell if written.is_category(j) else DOUBLE.format(cell) for j, cell in cells.items()}
+    return {j: _read(written, j) for j in columns}
+
+
+def _read(written, j):
+    """Return the expression that reads column j of X: a number as a double, a time as text, a category as it is."""
+    cell, clock = f"r.{quoted(str(written.names[j]))}", written.clocks.get(j)
+    if clock is not None and clock.kind == DURATIONS:
+        hint = f"make {written.names[j]!r} its number of days before the fit"
+        raise ValueError(f"engines of SQL have no durations in common: {hint}")
+    if clock is not None and clock.zone is not None:
+        hint = f"make {written.names[j]!r}, in {clock.zone}, local times without a zone before the fit"
+        raise ValueError(f"engines of SQL have no time zones in common: {hint}")
+    if clock is not None:
+        return f"CAST({cell} AS VARCHAR(40))"
+    return cell if written.is_category(j) else DOUBLE.format(cell)
 
 
 def _without_nan(written, j, nearest, farthest):
-    """Return the number of a cell of column j, or its level: NULL where it is NaN or infinite, and else within the two sizes."""
+    """Return the number of a cell of column j, or its level: NULL where it is NaN or infinite, else within the two sizes."""
     if not written.is_category(j):
         near = f"WHEN ABS(c{j}) < {nearest!r} THEN 0e0 " if nearest else ""
         far = f"WHEN c{j} > {farthest!r} THEN {farthest!r} WHEN c{j} < {-farthest!r} THEN {-farthest!r} "
@@ -164,6 +184,31 @@ def _sizes_that_matter(written):
         far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
         sizes[j] = min(NEAREST * unit, near), far
     return {j: (near if near < np.inf else 0.0, min(far, LARGEST) or LARGEST) for j, (near, far) in sizes.items()}
+
+
+def _days(text, months, clock):
+    """Return the days since 1970-01-01 of a date, or since midnight of a time, from the text that all engines have of it.
+
+    That is of ISO 8601. A date that is written in another way is NULL, or an invalid number to an engine.
+
+    months : the column of the months since March of the year 0
+    """
+    second = _number_in(text, 18 if clock.kind == DATES else 7)
+    hour, minute = (_number_in(text, first, 2) for first in ((12, 15) if clock.kind == DATES else (1, 4)))
+    time = f"({hour} / 24.0 + {minute} / 1440.0 + {second} / 86400.0)"
+    if clock.kind != DATES:
+        return f"CASE WHEN {text} LIKE '__:__:__%' THEN {time} END"
+    year = f"FLOOR({months} / 12.0)"  # it begins in March
+    parts = [f"365.0 * {year}", f"FLOOR({year} / 4.0)", f"FLOOR({year} / 400.0)", f"{_number_in(text, 9, 2)} - 719469.0",
+             f"FLOOR((153.0 * ({months} - 12.0 * {year}) + 2.0) / 5.0)"]  # fmt: skip
+    days = f"({' + '.join(parts)} - FLOOR({year} / 100.0))"
+    has_time = " OR ".join(f"{text} LIKE '____-__-__{between}__:__:__%'" for between in " T")
+    return f"CASE WHEN {text} LIKE '____-__-__' THEN {days} WHEN {has_time} THEN {days} + {time} END"
+
+
+def _number_in(text, first, size=None):
+    """Return the number that is written in a text, from a first place on."""
+    return DOUBLE.format(f"SUBSTR({text}, {first}{'' if size is None else f', {size}'})")
 
 
 def _sum(b, c, number):
@@ -314,6 +359,8 @@ def _shares(f, largest, is_softmax):
 
 def _in_units(encoding, x, number):
     """Return the expression of an encoding in its units, before it is drawn in; NULL where x is NULL."""
+    if encoding.angle is not None:
+        return f"(COS({angle_expression(*encoding.angle[:2], x)}) - {number(encoding.center)}) / {number(encoding.unit)}"
     if encoding.knots is not None:
         return _between(x, encoding, 0, len(encoding.knots[0]), number)
     shown = f"({x} - {number(encoding.center)}) / {number(encoding.unit)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .expressions import float_literal, signed, term_expression, title
+from .expressions import angle_expression, float_literal, signed, term_expression, title
 from .written import encoded_values, reach_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def sympy_source(written: WrittenModel, digits: int | None) -> str:
     Variables are x3, the symbol of column 3 of X, u5, encoding 5, and envelope0.
     """
     number, model = partial(float_literal, digits), written.model
-    body = [f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()]
+    body = [f"# {str(written.names[j])!r} is in {clock.unit}" for j, clock in written.clocks.items()]
+    body += [f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()]
     if written.encodings is None:
         names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     else:
@@ -93,6 +94,8 @@ def _encode(written, place, u, number):
     some = slice(stage.first_knot[place], stage.first_knot[place + 1])
     if some.stop > some.start:
         x = f"_between({x}, {stage.knots[some].tolist()}, {stage.scores[some].tolist()})"
+    turn = float(stage.turn[place])
+    x = f"cos({angle_expression(turn, float(stage.level[place]), x)}, evaluate=False)" if turn else x
     unit, reach = float(stage.unit[place]), reach_of(stage, place)
     if not unit:
         return ["0.0"]

@@ -18,11 +18,12 @@ from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
 from ..columns.table import UNKNOWN
 from ..features import DENSE_BELOW
-from ..model.terms import Term, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
+from ..model.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..columns.clocks import Clock
     from ..features import FeatureBlock, FeatureSet
     from ..model import SparseModel
 
@@ -98,6 +99,12 @@ class WrittenModel:
         """The levels of the categories that a program reads, {column: levels}, by whose places cells of numbers are read."""
         table = None if self.features.stage is None else self.features.stage.table
         return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
+
+    @property
+    def clocks(self) -> dict[int, Clock]:
+        """The clocks of the columns of times that a program reads, {column: Clock}, whose cells are numbers of days."""
+        clocks = column_clocks(self.model)
+        return {j: clocks[j] for j in self.columns.tolist() if j in clocks}
 
     # -- term by term, for formulas, Python and SQL
 
@@ -260,7 +267,8 @@ def _without_knots_between_levels(stage):
 class WrittenEncoding:
     """How one encoding u is made of its column x, in one of three forms.
 
-    - A number: r = x or, if there are knots, linear between the scores at them; u = (r - center) / unit; if `reach` is given
+    - A number: r = x or, if there are knots, linear between the scores at them, or if `angle` is (turn, level, name) the cosine
+      of turn (x - level); u = (r - center) / unit; if `reach` is given
       and |u| > reach, u becomes sign(u) reach (2 - reach / |u|); if `squeezed`, u then becomes u / (1 + (u / 3)^2)^1/2.
     - A category of many levels, if `table` is given: ({level: u}, u of all other cells).
     - An indicator, if `asks` is given: u is `high` where x is the level, is missing, or is not 0, by the kind of the encoding,
@@ -281,6 +289,7 @@ class WrittenEncoding:
     low: float = 0.0
     table: tuple[Any, ...] | None = None
     known: tuple[Sequence[Any], float] | None = None
+    angle: tuple[float, float, str] | None = None
 
     @classmethod
     def from_stage(cls, stage: ColumnStage, v: int) -> Self:
@@ -304,9 +313,12 @@ class WrittenEncoding:
         if levels is not None:
             *of_levels, other = encoded_values(stage, v, [*range(len(levels)), UNKNOWN])
             table = (dict(zip(levels, of_levels, strict=True)), other)
+        turn, level = float(stage.turn[v]), float(stage.level[v])
+        angle = (turn, level, f"{'sin' if level else 'cos'}{kind}") if turn else None
         return cls(
-            j, knots, float(stage.center[v]), float(stage.unit[v]), reach_of(stage, v), kind == "clipped", fill, table=table
-        )
+            j, knots, float(stage.center[v]), float(stage.unit[v]), reach_of(stage, v), kind == "clipped", fill, table=table,
+            angle=angle,
+        )  # fmt: skip
 
     @property
     def has_units(self) -> bool:
@@ -323,7 +335,7 @@ class WrittenEncoding:
     @property
     def is_column_itself(self) -> bool:
         """Whether u is x, and 0 where x is missing."""
-        plain = self.knots is None and self.table is None and self.asks is None and not self.squeezed
+        plain = self.knots is self.table is self.asks is self.angle is None and not self.squeezed
         return plain and (self.center, self.unit, self.reach) == (0.0, 1.0, None) and not self.fill
 
 

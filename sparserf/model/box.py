@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .terms import column_levels, column_names, terms_of
+from ..columns.clocks import what_of
+from .terms import column_clocks, column_levels, column_names, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 # The largest number in a box: a few sums and products of its ends do not overflow.
 LARGEST = 1e300
-# What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or None, a missing cell}.
+# What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or None, a missing cell}; of a
+# column of times low and high are such times, or numbers of days.
 BoxLike: TypeAlias = "Mapping[str | int, Any]"
 
 
@@ -51,14 +53,14 @@ def read_box(model: SparseModel, box: BoxLike | None) -> Box:
     TypeError
         The box is no mapping, or a part of it has another type than its column asks for.
     """
-    names, levels = column_names(model), column_levels(model)
+    names, levels, clocks = column_names(model), column_levels(model), column_clocks(model)
     parts = _by_column({} if box is None else box, names)
     low, high, codes = np.zeros(len(names)), np.zeros(len(names)), {}
     for j, of_column in enumerate(levels):
         if of_column is not None:
             codes[j] = _read_levels(names[j], parts[j], of_column) if j in parts else _all_levels(of_column)
         elif j in parts:
-            low[j], high[j] = _read_interval(names[j], parts[j])
+            low[j], high[j] = _read_interval(names[j], _in_days(names[j], parts[j], clocks.get(j)))
         elif j in model.ranges:
             low[j], high[j] = model.ranges[j]
     known = {*parts, *model.ranges, *codes}
@@ -115,6 +117,16 @@ def _read_levels(name, part, levels):
         if level not in code:
             raise ValueError(f"box must have known levels of {name!r}, got {level!r}")
     return np.unique([code[level] for level in chosen])
+
+
+def _in_days(name, part, clock):
+    """Return an interval, or a cell, of a column of times with numbers of days in place of times."""
+    if clock is None or part is None:
+        return part
+    where = f"box[{name!r}]"
+    if isinstance(part, (list, tuple)) or (isinstance(part, np.ndarray) and part.ndim == 1):
+        return tuple(clock.days(where, end) if what_of(type(end)) else end for end in part)
+    return clock.days(where, part) if what_of(type(part)) else part
 
 
 def _read_interval(name, part):

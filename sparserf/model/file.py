@@ -183,8 +183,13 @@ def _upgrade_4(meta, arrays):
     return meta, arrays
 
 
+def _upgrade_5(meta, arrays):
+    """Change nothing: format 6 may have columns of times, and angles of them, and format 5 has none."""
+    return meta, arrays
+
+
 # {format: function that returns the content in the next format}; the contents are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3, 4: _upgrade_4}
+UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3, 4: _upgrade_4, 5: _upgrade_5}
 
 
 def _checked_model(meta, arrays):

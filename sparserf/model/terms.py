@@ -16,8 +16,9 @@ from ..columns.stage import NUMBER, ColumnStage, Encoding
 from ..features import DefaultNames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ..columns.clocks import Clock
     from ..features import FeatureBlock, FeatureSet
     from .sparse_model import SparseModel
 
@@ -158,6 +159,12 @@ def stage_of(features: FeatureSet) -> ColumnStage:
 def column_names(model: SparseModel) -> Sequence[str]:
     """Return the names of the columns of X: the names in the data frame, or x0, x1, ..."""
     return model.feature_names_in_ or DefaultNames(model.n_features_in)
+
+
+def column_clocks(model: SparseModel) -> Mapping[int, Clock]:
+    """Return {column: its `Clock`} of the columns of X that are dates, durations or times of day."""
+    stage = model.features.stage
+    return {} if stage is None or stage.table is None else stage.table.clocks
 
 
 def column_levels(model: SparseModel) -> Sequence[Sequence[Any] | None]:

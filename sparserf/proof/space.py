@@ -3,7 +3,8 @@
 There is a coordinate for each column that terms see, by what is made of the column:
 
 - a column of numbers with one encoding: z is the encoding u itself, which is continuous in x
-- a column of numbers with several encodings: z is piecewise linear in x, and every u lies near a chord over an interval of z
+- a column of numbers with several encodings, or with an angle: z is piecewise linear in x, and every u lies near a chord over
+  an interval of z
 - a category, a cell that is fixed, or whether a cell is 0: z is the index in a table of the values of all encodings of the
   column, one line for each level; levels are ordered by f, so that an interval has levels of like f
 
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..columns.stage import CLIP, CLIPPED, NUMBER, PRESENT
-from ..model.terms import column_levels, column_names, columns_of_encodings, stage_of
+from ..columns.stage import CLIP, CLIPPED, PRESENT
+from ..model.terms import column_clocks, column_levels, column_names, columns_of_encodings, stage_of
 from .relaxations import EPS
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # A coordinate of a column with several encodings has cells over which each encoding changes by less than this share of its
 # range, if that takes no more than this number of halvings.
 FINE, HALVINGS = 1 / 128, 12
+# The most quarters of a turn of an angle at which such a coordinate is cut.
+MOST_QUARTERS = 2**14
 
 
 class Geometry(NamedTuple):
@@ -91,7 +94,7 @@ class Space:
                 self._add_table(j, inputs, states, low, high)
                 continue
             is_there = stage.kind[seen[inputs]] == PRESENT
-            numbers = inputs[np.isin(stage.kind[seen[inputs]], [NUMBER, CLIPPED])]
+            numbers = inputs[stage.is_continuous[seen[inputs]]]
             constant = np.setdiff1d(inputs, numbers)
             if is_there.any() and ends[0] <= 0 <= ends[1]:
                 self._presence[j] = len(self.columns)
@@ -134,9 +137,10 @@ class Space:
 
     def _add_number(self, j, inputs, ends, low, high):
         """Add the coordinate of a column of numbers."""
-        knots = [self.knots(v)[0] for v in inputs]
+        turns = bool(self.stage.turn[inputs].any())
+        knots = [self._crests(v, ends) if self.stage.turn[v] else self.knots(v)[0] for v in inputs]
         places = np.unique(np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)]))
-        if len(inputs) == 1 and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all()):
+        if len(inputs) == 1 and not turns and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all()):
             u = self._encode(j, places)[:, inputs[0]]
             a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
             self._states[a] = places[[u.argmin(), u.argmax()]]
@@ -154,8 +158,17 @@ class Space:
         some = slice(*self.stage.first_knot[v : v + 2])
         return self.stage.knots[some], self.stage.scores[some]
 
+    def _crests(self, v, ends):
+        """Return where an angle has turned by quarters; none where there are too many."""
+        level, quarter = self.stage.level[v], np.pi / 2 / self.stage.turn[v]
+        first, last = np.ceil((ends[0] - level) / quarter), np.floor((ends[1] - level) / quarter)
+        return level + quarter * np.arange(first, last + 1) if last - first < MOST_QUARTERS else np.zeros(0)
+
     def _bound_inputs(self):
-        """Bound the size of all inputs, and the rounding of encodings: a few roundings of (r - center) / unit."""
+        """Bound the size of all inputs, and the rounding of encodings: a few roundings of (r - center) / unit.
+
+        The cosine of an angle is rounded as the angle is.
+        """
         n, stage = len(self.encodings), self.stage
         self.rounding, self.largest = np.zeros(n), np.zeros(n)
         for a in range(len(self.columns)):
@@ -166,6 +179,8 @@ class Space:
             j = self.columns[self.axis[v]]
             scores = self.knots(v)[1]
             raw = np.abs(scores).max() if len(scores) else max(abs(self._box.low[j]), abs(self._box.high[j]))
+            if stage.turn[v]:
+                raw = 1 + stage.turn[v] * (raw + abs(stage.level[v]))
             if stage.unit[v] > 0:
                 self.rounding[v] = 16 * EPS * (raw + abs(stage.center[v])) / stage.unit[v]
         if number:
@@ -265,6 +280,8 @@ class Space:
         for j, is_there in present.items():
             end = self._states[self._presence[j]][1]
             row[j] = 0.0 if not is_there else row[j] if row[j] != 0 else 1e-9 * end
+        for j, clock in column_clocks(self._model).items():
+            row[j] = row[j] if np.isnan(row[j]) else clock.to_a_microsecond(float(row[j]))
         return row
 
     def _invert(self, a, z):
@@ -279,13 +296,15 @@ class Space:
         return (least + most) / 2
 
     def cells(self, row: np.ndarray) -> dict[str | int, Any]:
-        """Return a row of numbers as a user writes it: {name of a column, or its index: number, level, or None}."""
-        names, levels = column_names(self._model), column_levels(self._model)
+        """Return a row of numbers as a user writes it: {name of a column, or its index: number, time, level, or None}."""
+        names, levels, clocks = column_names(self._model), column_levels(self._model), column_clocks(self._model)
         keys = names if self._model.feature_names_in_ else range(len(names))
         cells = {}
         for j, key in enumerate(keys):
             if np.isnan(row[j]):
                 cells[key] = None
+            elif j in clocks:
+                cells[key] = clocks[j].cell(float(row[j]))
             else:
                 cells[key] = float(row[j]) if levels[j] is None else levels[j][int(row[j])]
         return cells
@@ -320,14 +339,22 @@ class Curve:
         return self._stage.transform(x[:, None])
 
     def _slopes(self):
-        """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center."""
+        """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center.
+
+        The derivative of the cosine of an angle is a sine, of which the least and the largest on a cell are known.
+        """
         stage, dx = self._space.stage, np.diff(self.x) / np.diff(self.z)
         flat, steep = [], []
         for v in self._inputs:
             knots, scores = self._space.knots(v)
             r = np.interp(self.x, knots, scores) if len(knots) else self.x
             raw = np.diff(r) / np.diff(self.x)
-            unit, reach = stage.unit[v], stage.reach[v]
+            unit, reach, turn = stage.unit[v], stage.reach[v], stage.turn[v]
+            if turn:
+                least, most = _sines(turn * (self.x[:-1] - stage.level[v]), turn * (self.x[1:] - stage.level[v]))
+                flat.append(-most * turn * dx / unit)
+                steep.append(-least * turn * dx / unit)
+                continue
             if unit == 0:
                 flat.append(np.zeros(len(dx)))
                 steep.append(np.zeros(len(dx)))
@@ -358,6 +385,16 @@ class Curve:
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
         chord = (right - left) / 2
         return (left + right) / 2, chord, bow, flat, steep, np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow)
+
+
+def _sines(first, last):
+    """Return the least and the largest sine of angles between first and last, a little outwards for rounding."""
+    ends = np.sin(first), np.sin(last)
+    slack = 1e-9 + 8 * EPS * (np.abs(first) + np.abs(last))
+    has_most, has_least = (np.floor((last + slack - at) / (2 * np.pi)) >= np.ceil((first - slack - at) / (2 * np.pi))
+                           for at in (np.pi / 2, -np.pi / 2))  # fmt: skip
+    least, most = np.minimum(*ends) - slack, np.maximum(*ends) + slack
+    return np.where(has_least, -1.0, np.maximum(least, -1.0)), np.where(has_most, 1.0, np.minimum(most, 1.0))
 
 
 def _bend(size, reach, clips):

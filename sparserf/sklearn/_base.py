@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base.arrays import is_foreign
 from .._base.checks import is_sparse
-from ..columns.frames import is_frame, names_of_frame
+from ..columns.frames import is_frame, is_table, names_of_frame
 from ..losses import PROBABILISTIC
 from ..rows import Chunks
 from ..rows.dask import is_dask
@@ -50,11 +50,11 @@ class ModelEstimator(BaseEstimator):
         """Return X, or X and y, checked.
 
         The columns are noted if reset, else compared with those of the fit. The functions themselves check data frames,
-        columns of categories and rows that are not in memory.
+        columns of categories or times and rows that are not in memory.
         """
         has_categories = self._has_categories or (not reset and has_category_columns(self.model_))
         is_elsewhere = isinstance(X, Chunks) or is_dask(X) or is_foreign(X)
-        if is_frame(X) or is_elsewhere or (isinstance(X, np.ndarray) and has_categories):
+        if is_table(X) or is_elsewhere or (isinstance(X, np.ndarray) and has_categories):
             if is_frame(X):
                 names_of_frame(X)  # raises the same error for repeated names as the functions
             validate_data(self, X, reset=reset, skip_check_array=True)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.calculus import derivatives
-from sparserf.columns.stage import CLIPPED, NUMBER, ColumnStage, Encoding
+from sparserf.columns.stage import CLIPPED, DAY, NUMBER, WEEK, ColumnStage, Encoding
 from sparserf.features import BumpBlock, MonomialBlock, NeuronBlock
 
 from ..conftest import SIZES
@@ -52,12 +52,14 @@ def test_derivatives_are_limits_of_differences(models, name):
 
 
 def stage_of_everything():
-    """Return a stage of three columns: plain, clipped, ranked and present, two encodings of one column."""
+    """Return a stage of three columns: plain, clipped, ranked, present and angles, several encodings of one column."""
     knots = np.array([-1.5, -0.5, 0.25, 1.0, 2.5]), np.array([-2.0, -0.4, 0.1, 0.5, 1.5])
-    encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(1, NUMBER, 0, knots), Encoding(2, CLIPPED), Encoding(2, 3)]
+    encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(1, NUMBER, 0, knots), Encoding(2, CLIPPED), Encoding(2, 3),
+                 Encoding(0, WEEK, 1.75), Encoding(1, DAY)]  # fmt: skip
     stage = ColumnStage.from_encodings(encodings, 3)
-    center, unit = np.array([0.1, -0.2, 0.05, 0.3, 0.1]), np.array([0.7, 1.3, 0.8, 0.4, 0.5])
-    return replace(stage, center=center, unit=unit, reach=np.array([1.5, 2.0, np.inf, 1.0, np.inf]), fill=np.full(5, 0.3))
+    center, unit = np.array([0.1, -0.2, 0.05, 0.3, 0.1, 0.2, 0]), np.array([0.7, 1.3, 0.8, 0.4, 0.5, 0.7, 3.0])
+    reach = np.array([1.5, 2.0, np.inf, 1.0, np.inf, np.inf, np.inf])
+    return replace(stage, center=center, unit=unit, reach=reach, fill=np.full(7, 0.3))
 
 
 def drawn_blocks(rng, d, m):

@@ -36,6 +36,9 @@ FITS = {
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 
+PERIODS = {"year": 365.2425, "week": 7, "day": 1}
+
+
 def stage_of(X, weight=None):
     """Read the stage off the rows of X."""
     weight = np.ones(len(X)) if weight is None else weight
@@ -57,12 +60,14 @@ def view_oracle(X, kind, column, level, arithmetic, knots):
         r = (x != 0).astype(float)
     elif kind == "level":
         r = ((x >= level) & (x < level + 1)).astype(float)
+    elif kind in PERIODS:
+        r = np.cos(2 * np.pi * (x - level) / PERIODS[kind])
     else:
         r = np.interp(x, *knots) if knots.size else x
     u = (r * power - center) * factor
     u = np.where(np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.maximum(np.abs(u), reach)), u)
     u = u / np.sqrt(1 + u**2 / 9) if kind == "clipped" else u
-    return np.where(np.isnan(x) & (kind in ("number", "clipped")), fill, u)
+    return np.where(np.isnan(x) & (kind in ("number", "clipped", *PERIODS)), fill, u)
 
 
 @pytest.mark.parametrize("n", [*SIZES, 1000])
@@ -74,16 +79,17 @@ def test_the_kernel_of_stages(n, dtype):
     wide[:, ::3] = np.floor(wide[:, ::3])
     wide.flags.writeable = False
     kinds = [*KINDS, *KINDS, "number"]
-    kind = np.array([KINDS.index(each) for each in kinds], np.int32)
-    column, level = np.array([6, 1, 0, 2, 3, 6, 6, 3, 5, 0, 4], np.int32), rng.integers(-1, 2, 11).astype(float)
-    arithmetic = np.vstack([rng.random((3, 11)), 0.5 + rng.random((1, 11)), rng.random((1, 11))])
-    sizes = [0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 64]
+    kind, m = np.array([KINDS.index(each) for each in kinds], np.int32), len(kinds)
+    column, level = rng.integers(0, 7, m).astype(np.int32), rng.integers(-1, 2, m).astype(float)
+    arithmetic = np.vstack([rng.random((3, m)), 0.5 + rng.random((1, m)), rng.random((1, m))])
+    sizes = [0] * m
+    sizes[len(KINDS)], sizes[len(KINDS) + 1], sizes[-1] = 5, 1, 64
     first = np.cumsum([0, *sizes]).astype(np.int32)
     knots = np.stack([np.concatenate([np.sort(rng.standard_normal(size)) for size in sizes]), rng.standard_normal(first[-1])])
     for X in (np.ascontiguousarray(wide[:n, :7]), np.asfortranarray(wide[:n, :7]), wide[::2, ::2]):
-        out = np.empty((n, 11), dtype)
+        out = np.empty((n, m), dtype)
         Views(column, kind, first, level, arithmetic, knots).show(X, out)
-        for v in range(11):
+        for v in range(m):
             expected = view_oracle(X, kinds[v], column[v], level[v], arithmetic[:, v], knots[:, first[v] : first[v + 1]])
             assert np.allclose(out[:, v], expected, *((1e-5, 1e-6) if dtype == np.float32 else (1e-12, 1e-13)))
 

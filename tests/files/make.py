@@ -21,6 +21,9 @@ X = np.round(np.random.default_rng(0).uniform(-2, 2, (N, D)), 2)
 Y = np.sin(2 * X[:, 0]) * X[:, 1]
 FRAME = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 1, np.nan, X[:, 1]), "city": np.where(X[:, 2] > 0, "Rom", "Oslo")})
 
+DAYS = pd.to_timedelta(np.where(X[:, 1] > 1.5, np.nan, np.round(300 * (X[:, 0] + X[:, 1]), 1)), unit="D")
+TIMES = pd.DataFrame({"at": pd.Timestamp("2020-01-01", tz="Europe/Rome") + DAYS, "took": DAYS, "a": X[:, 2]})
+
 
 def models():
     few = {"n_components": 40, "rng": 0}
@@ -32,6 +35,7 @@ def models():
     yield "bumps", X, srf.sparse_rf(X, Y, features=srf.Bumps(), alpha=0.01, rng=0)
     yield "limited", X, srf.harfe(X, np.exp(Y), loss="gamma", n_nonzero_coefs=5, lower=0.5, upper=2.0, **few)
     yield "nonnegative", X, srf.harfe(X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, rng=0)
+    yield "times", TIMES, srf.sparse_rf(TIMES, Y, alpha=0.03, **few)
     yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)
 
 

@@ -66,7 +66,7 @@ def test_a_file_of_an_earlier_format_predicts_what_its_model_did(name, tmp_path)
     rows = runpy.run_path(str(FILES / "make.py"))
     expected = json.loads((FILES / f"format_{number}.json").read_text())[kind]
     old = srf.load(FILES / f"{name}.npz")
-    here = rows["FRAME" if kind == "frame" else "X"]
+    here = rows[{"frame": "FRAME", "times": "TIMES"}.get(kind, "X")]
     assert np.allclose(old.decision_function(here)[:5], expected, rtol=1e-12, atol=1e-12)
     assert old.info.progress == 1.0
     old.save(tmp_path / "again.npz")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparserf as srf
-from sparserf.columns.stage import CLIPPED, LEVEL, MISSING, NUMBER, PRESENT, ColumnStage, Encoding
+from sparserf.columns.stage import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, ColumnStage, Encoding
 from sparserf.columns.table import Table
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock
@@ -43,11 +43,11 @@ def random_stage(rng):
     of_levels = np.append(-1.0, np.arange(4.0)), rng.normal(size=5)
     encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(0, NUMBER, 0, (knots, rising)), Encoding(0, MISSING),
                  Encoding(1, NUMBER, 0, (knots, wild)), Encoding(2, LEVEL, 1), Encoding(2, LEVEL, 2),
-                 Encoding(2, NUMBER, 0, of_levels)]  # fmt: skip
+                 Encoding(2, NUMBER, 0, of_levels), Encoding(0, WEEK, 1.75), Encoding(0, DAY)]  # fmt: skip
     stage = ColumnStage.from_encodings(encodings, 3, Table(("p", "q", "city"), (None, None, LEVELS)))
     n = len(encodings)
-    stage = replace(stage, center=rng.normal(size=n), unit=rng.uniform(0.3, 2, n), reach=rng.uniform(0.4, 2, n),
-                    fill=rng.normal(size=n))  # fmt: skip
+    reach = np.where(stage.turn > 0, np.inf, rng.uniform(0.4, 2, n))
+    stage = replace(stage, center=rng.normal(size=n), unit=rng.uniform(0.3, 2, n), reach=reach, fill=rng.normal(size=n))
     return stage.with_fallbacks(stage.fill, {5: 0.4}) if rng.random() < 0.5 else stage
 
 
@@ -57,7 +57,7 @@ def random_model(rng):
         d, box = 3, {0: tuple(np.sort(rng.uniform(-2, 2, 2)))}
         stage = None
     else:
-        stage, d = random_stage(rng), 8
+        stage, d = random_stage(rng), 10
         cities = [LEVELS[k] for k in np.flatnonzero(rng.random(4) < 0.7)]
         box = {"p": tuple(np.sort(rng.uniform(-3, 3, 2))), "city": cities or "b"}
         if rng.random() < 0.2:
@@ -322,14 +322,14 @@ BOXES = [
 @pytest.mark.parametrize(("box", "error", "words"), BOXES)
 def test_boxes_that_are_none(box, error, words):
     rng = np.random.default_rng(0)
-    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 8)))], 8, stage=random_stage(rng))
+    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng))
     with pytest.raises(error, match=words):
         model_of(features, rng).bounds(box)
 
 
 def test_arguments_that_are_none():
     rng = np.random.default_rng(0)
-    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 8)))], 8, stage=random_stage(rng))
+    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng))
     model = model_of(features, rng)
     with pytest.raises(ValueError, match="range in training the model does not know: 'p', 'q'"):
         model_of(features, rng, ranges={}).bounds()
