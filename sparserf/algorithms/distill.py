@@ -287,9 +287,11 @@ def _ask(teacher, rows, labels, index):
     """
     n = len(rows)
     batches = [np.arange(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
-    with state_of_caller():
-        answers = [teacher(take_cells(rows, batch)) for batch in parts(batches)]
-    some = [numbers_from("teacher", values, len(batch), (1, 2)) for batch, values in zip(batches, answers, strict=True)]
+    some = []
+    for batch in parts(batches):
+        with state_of_caller():
+            answer = teacher(take_cells(rows, batch))
+        some.append(numbers_from("teacher", answer, len(batch), (1, 2)))  # a copy: the teacher may write there again
     for values in some:
         if values.shape[1:] != some[0].shape[1:]:
             raise ValueError(f"teacher must return as many values for each row, got {some[0].shape[1:]} and {values.shape[1:]}")
