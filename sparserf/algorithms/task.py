@@ -199,8 +199,8 @@ class Task:
         elif columns.categorical is not None or is_table(X):
             X, table = Table.learn(X, columns.categorical)
             if is_drawn and not table.is_numeric:
-                raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got words, "
-                                "categories or dates: give a feature map, or None")  # fmt: skip
+                raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
+                                "categories or times: give a feature map, or None")  # fmt: skip
         about = {
             "losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset,
             "groups": groups,

@@ -73,7 +73,8 @@ MAKERS = {
     "polars objects": (lambda: pl.DataFrame({"at": pl.Series([HALF], dtype=pl.Object)}), 18262.5, DATES),
     "missing of polars": (lambda: pl.DataFrame({"at": pl.Series([None], dtype=pl.Datetime)}), NAN, DATES),
     "the longest of polars": (lambda: pl.DataFrame({"at": [dt.timedelta.max]}), 1e9, DURATIONS),
-    "an offset": (lambda: pd.DataFrame({"at": pd.Series([HALF]).dt.tz_localize("UTC+02:00")}), 18262.5, Clock("dates", "UTC+02:00")),
+    "an offset": (lambda: pd.DataFrame({"at": pd.Series([HALF]).dt.tz_localize("UTC+02:00")}), 18262.5,
+                  Clock("dates", "UTC+02:00")),
     "an offset as objects": (lambda: pd.DataFrame({"at": pd.Series([HALF.replace(tzinfo=ROME)], dtype=object)}), 18262.5,
                              Clock("dates", "UTC+01:00")),
     "a zone": (lambda: pl.DataFrame({"at": [HALF]}).with_columns(pl.col("at").dt.replace_time_zone(PARIS)), 18262.5,
@@ -91,10 +92,9 @@ def test_types_of_columns(make, days, clock):
     assert clock.zone is None or find_zone(clock.zone) is not None
 
 
-@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "25s", "ms", "us", "ns", "ps"])
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "25s", "ms", "us", "ns"])
 def test_the_unit_of_an_array_changes_no_bit(unit):
-    base = np.array(["1970-01-01", "NaT", "1970-02-05"] if unit == "ps" else ["1970-01-01", "NaT", "2020-01-01"], "M8[D]")
-    stamps = base.astype(f"M8[{unit}]")
+    stamps = np.array(["1970-01-01", "NaT", "2020-03-05T17:12:34.567891"], "M8[us]").astype(f"M8[{unit}]")
     X, table = Table.learn(stamps[:, None])
     np.testing.assert_array_equal(X, Table.learn(stamps.astype("M8[D]" if unit in "YMWD" else "M8[us]")[:, None])[0])
     assert np.isnan(X[1, 0]) and table.clocks == {0: DATES}
@@ -118,7 +118,7 @@ def test_a_zone_is_read_by_its_clock_and_other_zones_are_converted():
 
 
 def utc(values=(HALF, HALF)):
-    return [value.replace(tzinfo=dt.timezone.utc) for value in values]
+    return [value.replace(tzinfo=dt.UTC) for value in values]
 
 
 STRANGE = {
@@ -129,7 +129,7 @@ STRANGE = {
     "numbers": ([HALF, 1.5], TypeError, r"holds dates and float"),
     "durations": ([HALF, dt.timedelta(1)], TypeError, r"holds dates and durations"),
     "times": ([dt.time(1), dt.timedelta(1)], TypeError, r"holds durations and times of day"),
-    "aware times": ([dt.time(1, tzinfo=dt.timezone.utc)], ValueError, r"holds times of day with a time zone"),
+    "aware times": ([dt.time(1, tzinfo=dt.UTC)], ValueError, r"holds times of day with a time zone"),
 }
 
 
@@ -259,7 +259,8 @@ def signal(stamps):
 
 
 Y = signal(HOURS) + 0.1 * RNG.normal(size=N)
-FRAME = pd.DataFrame({"at": HOURS.astype("M8[s]"), "a": RNG.normal(size=N), "clock": [dt.time(int(h)) for h in 24 * (DAYS % 1) + 0.5]})
+TIMES_OF_DAY = [dt.time(int(h)) for h in 24 * (DAYS % 1) + 0.5]
+FRAME = pd.DataFrame({"at": HOURS.astype("M8[s]"), "a": RNG.normal(size=N), "clock": TIMES_OF_DAY})
 NUMBERS = FRAME.assign(at=DAYS, clock=DAYS % 1)
 FITS = {
     "sparse_rf": partial(srf.sparse_rf, rng=0, effort=0.1, verbose=False),
@@ -380,14 +381,15 @@ def test_calculus_and_proofs(models, name):
     assert type(bounds.at_least["at"]) is dt.datetime and type(bounds.at_least["clock"]) is dt.time
     days = {**box, "at": (17956.0, 17959), "clock": (0.25, 0.75)}
     assert model.mean(days) == (mean, error)
-    for wrong, kind in ((dt.timedelta(1), "durations"), (dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc), "in the time zone UTC")):
+    for wrong, kind in ((dt.timedelta(1), "durations"), (utc()[0], "in the time zone UTC")):
         with pytest.raises(ValueError, match=rf"^box\['at'\] must hold dates without a time zone, got .*{kind}"):
             model.bounds({"at": (wrong, wrong)})
 
 
 def test_the_error_of_a_mean_of_many_pieces():
     """Where finer nodes are too many and coarser ones are not, their difference is no error."""
-    model = srf.sparse_rf(FRAME, Y, features=srf.RandomNeurons("relu", order=2), alpha=0.01, n_components=300, scale="robust", rng=0)
+    relu = srf.RandomNeurons("relu", order=2)
+    model = srf.sparse_rf(FRAME, Y, features=relu, alpha=0.01, n_components=300, scale="robust", rng=0)
     mean, error = model.mean({"at": (dt.date(2019, 1, 1), dt.date(2019, 3, 1)), "a": (-0.5, 0.5), "clock": (0.2, 0.6)})
     assert error < 0.01 * (1 + abs(mean))
 
@@ -396,5 +398,5 @@ def test_drawn_features_that_see_columns_as_they_are_refuse_words_and_dates():
     drawn = srf.Fourier(gamma=0.1).draw(30, 2, rng=0)
     for column in (FRAME["at"], ["u", "v"] * (N // 2)):
         X = FRAME[["a"]].assign(other=column)
-        with pytest.raises(TypeError, match="^X must hold numbers alone where features is a FeatureSet"):
+        with pytest.raises(TypeError, match=r"^X must hold numbers alone where features is a FeatureSet"):
             srf.harfe(X, Y, features=drawn, n_nonzero_coefs=5, rng=0)
