@@ -202,7 +202,7 @@ class Task:
             X, table = Table.learn(X, columns.categorical)
             if is_drawn and not table.is_numeric:
                 raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
-                                "words, categories or dates: give a feature map, or None")  # fmt: skip
+                                "categories or times: give a feature map, or None")  # fmt: skip
         about = {
             "losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset,
             "groups": groups,

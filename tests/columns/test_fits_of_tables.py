@@ -238,12 +238,6 @@ def test_a_frame_of_numbers_is_an_array(fit, there):
         assert np.allclose(np.asarray(model.predict(other)), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_columns_of_dates_are_named():
-    dates = TABLE.assign(since=pd.Timestamp("2026-01-01"))
-    with pytest.raises(TypeError, match="since"):
-        FITS["mfga"](dates, OF_TABLE)
-
-
 @pytest.mark.parametrize("name", ["harfe", "drp"])
 def test_plots_of_a_table(name):
     pytest.importorskip("matplotlib").use("Agg")

@@ -421,7 +421,8 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
         )  # fmt: skip
         inputs.append(Candidate(encodings, dictionary, options, to_tolerance=True, work=WORK_OF_LINEAR))
         if constraints is None or not constraints.sign.any():
-            functions.append(Candidate(encodings, LinearFunctions(units), options, work=WORK_OF_LINEAR))
+            free = units if constraints is None else np.where(constraints.is_barred, 0.0, units)
+            functions.append(Candidate(encodings, LinearFunctions(free), options, work=WORK_OF_LINEAR))
 
     n_draws = round(DRAWS_A_PENALTY * min(1.0, max(FEWEST_DRAWS, FEW_CLASSES / len(task.targets))))
     learned = [
