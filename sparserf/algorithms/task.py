@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 
-from .._base.arrays import check_same_device
+from .._base.arrays import check_same_device, is_foreign
 from .._base.checks import check_choice, check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
@@ -41,7 +41,7 @@ from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
 from ..features import FeatureSet, check_shapes
-from ..losses import SELECTING, Loss, check_loss
+from ..losses import LOSSES, SELECTING, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
@@ -254,6 +254,8 @@ class Task:
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
+        if loss.name not in LOSSES and not is_foreign(X):  # of the user's own; elsewhere it may know no NumPy
+            check(loss, targets[0])
         targets, offset = read_offset(offset, loss, targets, index, rows.n_rows)
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)

@@ -1,6 +1,6 @@
 """Loss functions L(z, y) of the predictor z and the target y: what `loss=` takes, by name or as an object.
 
-Your own loss is a class derived from `Loss`.
+Your own loss is a class derived from `Loss`; `check` says whether it is right.
 
 ====================  ==========================================================  ==========================  ================
 name, class           L(z, y)                                                     y                           `predict`
@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .base import Loss
 from .classification import Logistic, Multinomial, SmoothedHinge, SquaredHinge
+from .own import check
 from .regression import Gamma, Huber, Poisson, Quantile, Squared, Tweedie
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile", "SmoothedHinge", "Squared", "SquaredHinge",
-    "Tweedie",
+    "Tweedie", "check",
 ]  # fmt: skip
 
 LOSSES = {

@@ -246,8 +246,8 @@ class LossOfAmounts(Loss):
             raise ValueError(f"y must have a positive entry for loss={self.name!r}, got all zeros")
         if np.atleast_2d(y).max(axis=1).min() < SMALLEST_MEAN:
             largest = np.atleast_2d(y).max(axis=1).min()
-            raise ValueError(f"y must have an entry of at least {SMALLEST_MEAN:g} for loss={self.name!r}, got at most "
-                             f"{largest}: divide it by a unit")  # fmt: skip
+            least = f"an entry of at least {SMALLEST_MEAN:g} for loss={self.name!r}"
+            raise ValueError(f"y must have {least}, got at most {largest}: divide it by a unit")
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:

@@ -11,7 +11,7 @@ import sparserf as srf
 from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile, Tweedie
 
 from ..conftest import l1_oracle, phi_oracle
-from .own_losses import LogCosh
+from .own_losses import WRONG, LogCosh
 
 OBJECTS = {
     "squared": srf.losses.Squared(), "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3),
@@ -385,3 +385,13 @@ def test_no_scale_of_y_makes_nan(largest):
                 assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.dual_gap)
             model = srf.drp(X, target, loss=name, alpha=1e-3 * unit, rng=0)
             assert np.isfinite(model.predict(X)).all() and model.info.error_bound < 1e-3
+
+
+@pytest.mark.parametrize("fit", ["sparse_rf", "default", "sparse_rf_path", "harfe", "mfga", "drp"])
+@pytest.mark.parametrize("what", WRONG)
+def test_fits_say_what_is_wrong_with_a_loss(what, fit):
+    loss, error, message = WRONG[what]
+    how = {"sparse_rf": {"alpha": 0.01, "features": FIXED}, "default": {"rng": 0}, "drp": {"alpha": 0.1}}
+    how = how.get(fit, {"features": FIXED})
+    with pytest.raises(error, match=message):
+        getattr(srf, "sparse_rf" if fit == "default" else fit)(X, F, loss=loss, **how)

@@ -18,10 +18,13 @@ from sparserf.losses import (
     Squared,
     SquaredHinge,
     Tweedie,
+    check,
     check_loss,
 )
 from sparserf.losses.base import clip_to_unit, positive_part, robust_spread, weighted_median, where, xlogx
 from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
+
+from .own_losses import WRONG, LogCosh
 
 Z = np.linspace(-6, 6, 2401)
 points = st.floats(-8, 8)
@@ -291,3 +294,45 @@ def test_the_weighted_median_and_spread():
     assert abs(robust_spread(rng.standard_normal(10**5), np.ones(10**5)) - 1) < 0.02
     assert robust_spread(np.r_[np.zeros(90), np.ones(10)], np.ones(100)) == pytest.approx(0.3)
     assert robust_spread(np.full(9, 4.0), np.ones(9)) == 1.0
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_check_says_what_is_wrong_with_a_loss(what):
+    loss, error, message = WRONG[what]
+    with pytest.raises(error, match=f"(loss 'broken': )?{message}"):
+        check(loss, np.linspace(-2.0, 3.0, 40))
+
+
+@each
+@pytest.mark.parametrize("unit", [1e-20, 1e-3, 1.0, 1e6, 1e20])
+def test_check_finds_nothing_wrong_with_losses_that_are_right(name, unit):
+    loss = CASES[name][0]
+    y = np.exp(2 * np.random.default_rng(0).standard_normal(200))
+    if name in CLASSIFIERS:
+        y = np.where(y > 1, "b", "a")
+    elif name in ("poisson", "tweedie"):
+        y = unit * np.where(y > 0.5, y, 0.0)
+    elif name == "gamma":
+        y = unit * y
+    else:
+        y, loss = unit * (y - 1), type(loss)() if name in ("huber", "quantile") else loss
+    assert check(loss, y) is None
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e3, 1e8])
+@pytest.mark.parametrize("centre", [0.0, 1e4])
+def test_check_takes_a_loss_curved_on_another_scale_than_that_of_y(unit, centre):
+    check(LogCosh(), unit * (np.random.default_rng(0).standard_normal(100) + centre))
+
+
+def test_check_of_other_things():
+    with pytest.raises(TypeError, match=r"derived from sparserf.losses.Loss, got 'squared'"):
+        check("squared", [1.0, 2.0])
+    with pytest.raises(ValueError, match="two labels"):
+        check(Logistic(), [1, 2, 3])
+    with pytest.raises(ValueError, match="finite"):
+        check(LogCosh(), [1.0, np.nan])
+    with pytest.raises(NotImplementedError, match="must have curvature"):
+        check(type("Half", (Loss,), {"value": LogCosh.value, "derivative": LogCosh.derivative})(), [1.0, 2.0])
+    for y in ([3.0], [0.0], [0.0, 0.0], [1, 2, 3]):
+        check(LogCosh(), y)
