@@ -74,8 +74,12 @@ def all_fits():
     for name, fit in SQUARED.items():
         models = fit(X, F)
         tell(name, predictions(models[-1] if isinstance(models, list) else models, X))
-    for size in (1e150, 1e-150):
+    for size in 1e150, 1e-150:
         tell(f"y of {size}", predictions(FITS["default"](X, size * F, rng=0), X))
+    tell("X of 1e-160", predictions(FITS["drp"](1e-160 * X, F), 1e-160 * X))
+    for name, fit in FITS.items():
+        tell(f"{name} of small counts", predictions(fit(X, 1e-250 * TARGETS["poisson"], loss="poisson", rng=0), X))
+    tell("labels that are known", predictions(srf.sparse_rf(FRAME, LABELS, loss="logistic", effort=0.05, rng=0), FRAME))
     model = FITS["default"](X, LABELS, loss="logistic", rng=0)
     check(np.mean(model.predict(X) == LABELS) > 0.8, "labels that are right")
     return model
