@@ -26,21 +26,22 @@ _of_caller: ContextVar[Any] = ContextVar("_of_caller", default=None)
 
 @contextmanager
 def ieee() -> Iterator[None]:
-    """Say nothing of floating point within this block; the state before that of the outermost block is kept as the caller's."""
-    token = _of_caller.set(np.geterr()) if _of_caller.get() is None else None
+    """Say nothing of floating point within this block, and remember the state before it as the caller's."""
+    token = _of_caller.set(np.geterr())
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
-        if token is not None:
-            _of_caller.reset(token)
+        _of_caller.reset(token)
 
 
 def as_ieee(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to run within `ieee`."""
+    """Decorate a function to run within `ieee`, unless it is called from there."""
 
     @wraps(function)
     def quiet(*args: P.args, **keywords: P.kwargs) -> T:
+        if _of_caller.get() is not None:
+            return function(*args, **keywords)
         with ieee():
             return function(*args, **keywords)
 
@@ -60,5 +61,10 @@ def methods_as_ieee(cls: type[T]) -> type[T]:
 @contextmanager
 def state_of_caller() -> Iterator[None]:
     """Have the error state of the caller of the package within this block, which calls a function of the caller's."""
-    with np.errstate(**(_of_caller.get() or {})):
-        yield
+    state = _of_caller.get()
+    token = _of_caller.set(None)  # what that function calls of the package is called from outside
+    try:
+        with np.errstate(**(state or {})):
+            yield
+    finally:
+        _of_caller.reset(token)
