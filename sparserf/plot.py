@@ -316,16 +316,15 @@ class _Panels:
         limits = low - (0.05 + BELOW) * span, high + 0.05 * span
         largest = max((self._largest(part) for part in drawn if len(part) == 2), default=1.0) or 1.0
         some = np.sort(np.random.default_rng(0).permutation(self.parts.X.shape[0])[:MOST_POINTS])
-        mesh, first = None, True
+        mesh = None
         for ax, part in zip(axes, drawn, strict=True):
             if len(part) == 2:
                 mesh = self._surface(ax, part, largest, some)
                 continue
-            (j,), first = part, ax.get_subplotspec().is_first_col()
-            ax.axhline(0, color="0.5", linewidth=0.8, zorder=1)
             ax.set_ylim(limits)
-            self._curve(ax, j) if self.levels[j] is None else self._bars(ax, j)
-            if first:
+            (self._curve if self.levels[part[0]] is None else self._bars)(ax, part[0])
+            ax.axhline(0, color="0.5", linewidth=0.8, zorder=1)
+            if ax.get_subplotspec().is_first_col():
                 ax.set_ylabel(effect if len(effect) < MOST_UPRIGHT else fill(effect, MOST_UPRIGHT))
             else:
                 ax.tick_params(labelleft=False)
@@ -358,9 +357,10 @@ class _Panels:
         ax.plot(x, np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan), color=EFFECT, linewidth=1.8)
         if j in self.bands:
             ax.fill_between(x, *(edge[shown] for edge in self.bands[j]), color=EFFECT, alpha=0.25, linewidth=0)
-        values = column_of(parts.X, j)
-        edges = np.linspace(x[0], x[0] + length, N_STEPS + 1)
+        values, edges = column_of(parts.X, j), np.linspace(x[0], x[0] + length, N_STEPS + 1)
         at, count = (edges[:-1] + edges[1:]) / 2, np.histogram(values[~np.isnan(values)], edges)[0]
+        if len(y) > len(shown):
+            at, count = np.append(at, x[0] + MISSING_AT * length), np.append(count, np.isnan(values).sum())
         self._steps(ax, at, count, edges[1] - edges[0])
         ax.set_xlim(x[0], x[0] + length)
         ax.set_xlabel(_short(self.names[j]))
@@ -375,9 +375,9 @@ class _Panels:
         ax.plot([at], [value], "D", color=EFFECT, markersize=5)
         if j in self.bands:
             ax.vlines(at, *(edge[-1] for edge in self.bands[j]), color="0.15", linewidth=1.5)
-        is_high = value > (low + high) / 2
-        ax.text(at, STEPS_HIGH if is_high else 0.97, f"missing {percent(self.parts.shares[j][-1])}", rotation=90, ha="center",
-                va="bottom" if is_high else "top", fontsize="x-small", transform=ax.get_xaxis_transform())  # fmt: skip
+        is_high = value > low + 0.6 * (high - low)
+        ax.text(at, BELOW if is_high else 0.97, "missing", rotation=90, ha="center", va="bottom" if is_high else "top",
+                fontsize="x-small", transform=ax.get_xaxis_transform())  # fmt: skip
         ax.set_xlim(right=at + (MISSING_AT - 1) * length)
 
     def _steps(self, ax, at, count, width):
@@ -402,7 +402,8 @@ class _Panels:
             getattr(ax, f"set_{axis}lim")(grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad)
             name, side = _short(self.names[j]), getattr(ax, f"{axis}axis")
             if is_category:
-                _name_levels(side, name, self._ticks(j, False))
+                cut = f", {len(grid)} of {len(self.levels[j])} levels" if len(grid) < len(self.levels[j]) else ""
+                _name_levels(side, fill(name + cut, LONGEST + 6), self._ticks(j, False))
             else:
                 side.set_label_text(name)
                 if axis == "x":
