@@ -9,6 +9,7 @@ import numpy as np
 
 from ._base.checks import check_integer, check_names
 from ._base.floats import as_ieee
+from .columns.frames import is_frame, is_ordered, open_columns
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
@@ -26,18 +27,34 @@ if TYPE_CHECKING:
 
 __all__ = ["effects", "input_usage"]
 
-# The most rows over which effects are computed, and the most rows that are drawn as ticks or points.
-ROWS_OF_EFFECTS, MOST_TICKS = 5_000, 300
+# The most rows over which effects are computed, and the most rows that are drawn as points.
+ROWS_OF_EFFECTS, MOST_POINTS = 5_000, 300
 # The least share of the importances of a function that is drawn.
 LEAST_SHARE = 0.005
-# The lines above a picture that explain curves, and surfaces if there are any; and their characters for each panel in a line.
-MEANINGS = (
-    "%: the input's share of mean |Shapley value|, by all that it does, alone and with others",
-    "two inputs: what they do together beyond their curves",
+# The lines above a picture that explain curves, bands if there are any, and surfaces; their characters by panel in a line.
+OF_CURVES = (
+    "%: the input's share of mean |Shapley value|, by all that it does, alone and with others; "
+    "grey steps: how many rows; dotted or pale: few rows"
 )
+OF_BANDS = "bands: from the least to the largest of {} models"
+OF_SURFACES = "two inputs: what they do together beyond their curves; points: rows; grey: few rows"
 PER_PANEL = 42
 # The most characters of a level or a name that are shown, and the most side by side on an axis or in a title.
-LONGEST, SIDE_BY_SIDE = 24, 24
+LONGEST, SIDE_BY_SIDE = 24, 20
+# The most names of inputs on the axis of their usage.
+MOST_NAMES = 140
+# The most characters of a label that stands upright beside a panel, in a line.
+MOST_UPRIGHT = 30
+# The size of a panel in inches, and what each character of a level that stands upright adds to its height.
+WIDTH, HEIGHT, UPRIGHT = 2.8, 2.35, 0.065
+# There are few rows where their density is less than SPARSE of that of rows that are spread evenly; a surface is whole from
+# DENSE on and vanishes where there are none, and a bar of a level without rows is PALE.
+SPARSE, DENSE, PALE = 0.1, 0.3, 0.25
+# Parts of the height of a panel: that of the largest step of the rows, and what is left free for steps below the curves. The
+# number of steps, and where missing cells stand, in lengths of the axis.
+STEPS_HIGH, BELOW, N_STEPS, MISSING_AT = 0.1, 0.14, 24, 1.08
+# Colours: effects, rows, and the ground of surfaces.
+EFFECT, ROWS, GROUND = "C0", "0.8", "0.85"
 
 
 def __dir__() -> list[str]:
@@ -77,22 +94,24 @@ def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: A
     """
     _check_model(model)
     names = model.feature_names_in_ if names is None else check_names("names", names, model.n_features_in)
-    if ax is None:
-        ax = _pyplot().subplots(layout="constrained")[1]
     usage = model.input_usage()
+    if ax is None:
+        width = min(max(6.4, 0.18 * len(usage)), 4 * 6.4) if names is not None else 6.4
+        ax = _pyplot().subplots(figsize=(width, 4.8), layout="constrained")[1]
     ax.bar(np.arange(len(usage)), usage)
     ax.set(xlabel="input", ylabel="share of terms that use it", xlim=(-0.6, len(usage) - 0.4), ylim=(0, None))
     if names is not None:
-        ax.set_xticks(np.arange(len(usage)), names, rotation=90)
+        every = -(-len(usage) // MOST_NAMES)
+        ax.set_xticks(np.arange(0, len(usage), every), [_short(name) for name in names][::every], rotation=90)
     return ax
 
 
 @as_ieee
 def effects(
     model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, output: object = None, n_panels: int = 12,
-    n_points: int = 40,
+    n_points: int = 40, models: Iterable[SparseModel] | None = None,
 ) -> Figure:  # fmt: skip
-    """Draw what a model does with its inputs: a curve for each input, and a surface for each pair.
+    """Draw what a model does with its inputs: a curve or bars for each input, and a surface for each pair.
 
     Where every term is linear or of at most two inputs, these functions add up to f, and each surface has mean zero along both
     its sides. Of any other model they are an approximation: the sum of such functions that is nearest to f over the rows
@@ -123,19 +142,27 @@ def effects(
         The most functions to draw, at least 1.
     n_points : int, default 40
         The number of points of a curve and of each side of a surface, at least 2.
+    models : iterable of SparseModel or None, default None
+        Models of the same columns and outputs, fitted to other rows: the `models` of `cross_validate`, or `[expert.model for
+        expert in found.experts]` of `intervals`. A band then goes from the least to the largest of their effects.
 
     Returns
     -------
     matplotlib Figure
-        Axes are in original units; of a category they have the 12 most frequent levels. All curves have one scale, all surfaces
-        one scale of colours. Ticks along the lower edge, and points, are up to 300 random rows of X. A notebook shows the
-        figure where it is what a cell returns; in a script `plt.show()` does, and ``savefig`` writes it to a file.
+        Axes are in original units, and all curves have one scale. A category has a bar for each of its 12 most frequent levels,
+        from zero, which is the mean over the rows: the largest first, or in their order if they are numbers, or ordered in X.
+        Then come the mean of all other levels, unknown levels and missing cells, where the rows have any; a curve has a point
+        for missing cells. Grey steps along the lower edge say how many rows there are. A curve is dotted, a bar pale, and a
+        surface vanishes in the grey of its ground, where there are few rows: less than a tenth of what there would be if they
+        were spread evenly. Surfaces have one scale of colours, white at zero, up to their largest value where there are more
+        rows; points are up to 300 random rows. A notebook shows the figure where it is what a cell returns; in a script
+        `plt.show()` does, and ``savefig`` writes it to a file.
 
     Raises
     ------
     ValueError, TypeError
-        output is None where there are several, or is none of them; X has no rows; an argument is out of its range or of another
-        kind.
+        output is None where there are several, or is none of them; X has no rows; models is empty or one of them has other
+        columns or outputs; an argument is out of its range or of another kind.
     ImportError
         matplotlib is not installed: `pip install sparserf[plot]`.
 
@@ -144,8 +171,9 @@ def effects(
     R^2 of an approximation, and the sizes of its surfaces, are cross-fitted: computed on each half of the rows by a fit to the
     other half. The up to 64 inputs of the largest shares have curves, and pairs are sought among the first 14 that some term
     sees together. Of a category of more than 24 levels, in a pair 12, the most frequent have a value each, and all others share
-    one. Time is that of `SparseModel.importances`, and O(n p^2 + p^3) for p values in all functions, at most 2,000 and mostly
-    some hundreds.
+    one. A band shows by how much an effect varies with the rows of the fit. It is no confidence interval: models of all folds
+    but one share most of their rows, and all may err alike. Time is that of `SparseModel.importances`, and for the model and
+    each of models O(n p^2 + p^3) for p values in all functions, at most 2,000 and mostly some hundreds.
 
     Examples
     --------
@@ -159,28 +187,32 @@ def effects(
     """
     _check_model(model)
     plt, d = _pyplot(), model.n_features_in
-    of_one, names = of_output(model, output), column_names(model) if names is None else check_names("names", names, d)
+    of_one, shown_names = of_output(model, output), column_names(model) if names is None else check_names("names", names, d)
     n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
-    importances, X = of_one.importances(X), read_numbers(model, X, ROWS_OF_EFFECTS, np.random.default_rng(0))
-    parts = Effects.from_model(of_one, X, importances.share, n_points, n_panels)
+    others = None if models is None else _check_models(models, model)
+    importances, ordered = of_one.importances(X), _ordered_columns(model, X)
+
+    def parts_of(one):
+        rows = read_numbers(one, X, ROWS_OF_EFFECTS, np.random.default_rng(0))
+        return Effects.from_model(of_output(one, output), rows, importances.share, n_points, n_panels, ordered)
+
+    parts = parts_of(model)
     drawn = parts.choose(importances, n_panels, LEAST_SHARE)
-    levels = column_levels(model)
-    ticks = _ticks(parts.grids, levels)
+    bands_of = [] if others is None else [parts_of(one) for one in others]
+    panels = _Panels(parts, bands_of, shown_names, column_clocks(model))
     n_columns = min(4, max(len(drawn), 1))
     n_lines = -(-max(len(drawn), 1) // n_columns)
-    height = 2.7 + 0.08 * max((len(label) for part in drawn for label in ticks[part[0]] if _is_long(ticks[part[0]])), default=0)
-    kind = "Parts of" if parts.is_whole else "A projection of"
-    heading = f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"
-    lines = (heading, *MEANINGS[: max(map(len, drawn), default=0)])
-    heading = "\n".join(fill(line, PER_PANEL * n_columns) for line in lines)
-    size = 3.3 * n_columns, height * n_lines + 0.15 * heading.count("\n")
+    heading = _heading(parts, drawn, 0 if others is None else len(others), PER_PANEL * n_columns)
+    height = sum(HEIGHT + UPRIGHT * max((panels.longest(part) for part in drawn[k : k + n_columns]), default=0)
+                 for k in range(0, n_lines * n_columns, n_columns))  # fmt: skip
+    size = WIDTH * n_columns, height + 0.15 * (heading.count("\n") + 1)
     fig, axes = plt.subplots(n_lines, n_columns, figsize=size, squeeze=False, layout="constrained")
     fig.suptitle(heading, fontsize="medium")
     for ax in axes.flat[len(drawn) :]:
         ax.remove()
-    _draw(fig, axes.flat[: len(drawn)], drawn, parts, X, names, levels, ticks, column_clocks(model), effect_on(model, output))
+    panels.draw(fig, axes.flat[: len(drawn)], drawn, effect_on(model, output))
     for ax, part in zip(axes.flat, drawn, strict=False):
-        title = [_short(names[j]) for j in part]
+        title = [_short(shown_names[j]) for j in part]
         between = " and " if sum(map(len, title)) <= SIDE_BY_SIDE else " and\n"
         share = f": {percent(importances.share[part[0]])}" if len(part) == 1 else ""
         ax.set_title(between.join(title) + share, fontsize="medium")
@@ -212,55 +244,199 @@ def _short(text):
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _draw(fig, axes, drawn, parts, X, names, levels, ticks, clocks, effect):
-    """Draw parts into axes, curves on one scale and surfaces on one scale of colours, with ticks and points for some rows."""
-    values, grids = parts.values, parts.grids
-    largest = {k: max((np.abs(values[part]).max() for part in drawn if len(part) == k), default=1.0) or 1.0 for k in (1, 2)}
-    some = np.sort(np.random.default_rng(0).permutation(X.shape[0])[:MOST_TICKS])
-    mesh = None
-    for ax, part in zip(axes, drawn, strict=True):
-        at = [grids[j] if levels[j] is None else np.arange(len(grids[j])) for j in part]
-        x = [_shown(column_of(X, j)[some], grids[j], levels[j]) for j in part]
-        if len(part) == 1:
-            ax.plot(at[0], values[part], *["o"] * (levels[part[0]] is not None))
-            ax.plot(x[0], np.full(len(x[0]), 0.0), "|", color="0.3", alpha=0.3, transform=ax.get_xaxis_transform())
-            ax.axhline(0, color="0.85", zorder=0)
-            ax.set(ylim=(-1.05 * largest[1], 1.05 * largest[1]), ylabel=effect)
-        else:
-            mesh = ax.pcolormesh(*at, values[part].T, cmap="RdBu_r", vmin=-largest[2], vmax=largest[2],
-                                 shading="gouraud" if all(levels[j] is None for j in part) else "nearest")  # fmt: skip
-            ax.plot(*x, ".", color="0.2", alpha=0.25, markersize=1.5)
-        for axis, j, grid in zip("xy", part, at, strict=False):
-            pad = 0.5 if levels[j] is not None else 0.0
+def _heading(parts, drawn, n_models, width):
+    """Return the text above all panels, in lines of at most some characters."""
+    kind, most = "Parts of" if parts.is_whole else "A projection of", max(map(len, drawn), default=0)
+    lines = [f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"]
+    lines += [OF_CURVES] * (most > 0) + [OF_BANDS.format(n_models)] * (n_models > 0) + [OF_SURFACES] * (most > 1)
+    return "\n".join(fill(line, width) for line in lines)
+
+
+def _check_models(models, model):
+    """Check that models are models of the columns and outputs of model, and return them as a list."""
+    if isinstance(models, SparseModel) or not hasattr(models, "__iter__"):
+        raise TypeError(f"models must be a sequence of SparseModel, got {type(models).__name__}")
+    models = list(models)
+    if not models:
+        raise ValueError("models must have at least one model, got none")
+    labels = lambda one: None if one.classes is None else one.classes.tolist()  # noqa: E731
+    for k, one in enumerate(models):
+        if not isinstance(one, SparseModel):
+            raise TypeError(f"models must be a sequence of SparseModel, got {type(one).__name__} at {k}")
+        same = {"columns": (one.n_features_in, one.feature_names_in_) == (model.n_features_in, model.feature_names_in_),
+                "classes": labels(one) == labels(model), "outputs": one.coef.shape[:-1] == model.coef.shape[:-1],
+                "link and loss": (one.link, one.loss) == (model.link, model.loss)}  # fmt: skip
+        for what, is_same in same.items():
+            if not is_same:
+                raise ValueError(f"models must have the {what} of model, got others at {k}")
+    return models
+
+
+def _ordered_columns(model, X):
+    """Return the columns whose levels have their own order: numbers, ordered in the frame X, or not sorted."""
+    levels, names, frame = column_levels(model), model.feature_names_in_, {}
+    if is_frame(X):
+        found, columns, _ = open_columns(X)
+        frame = dict(zip(found if names else range(len(columns)), columns, strict=True))
+    return {j for j, some in enumerate(levels) if some and (not isinstance(some[0], str) or list(some) != sorted(some)
+            or (frame and is_ordered(frame[names[j] if names else j])))}  # fmt: skip
+
+
+class _Panels:
+    """The panels of a picture of effects: where the points of each input stand, and what is drawn there.
+
+    others : the effects of other models in the same rows, of which bands are made
+    clocks : {input: its `Clock`} for columns of times
+    """
+
+    def __init__(self, parts, others, names, clocks):
+        self.parts, self.names, self.levels, self.clocks = parts, names, parts.levels, clocks
+        inputs = [j for j in parts.grids if (j,) in parts.values]
+        self.bars = {j: parts.bars(j) for j in inputs if self.levels[j] is not None}
+        self.curves = {j: self._heights(j, parts.values[(j,)]) for j in inputs}
+        every = {j: [self._heights(j, parts.curve_of(other, j)) for other in others] for j in inputs}
+        self.bands = {j: (np.min(some, axis=0), np.max(some, axis=0)) for j, some in every.items() if some}
+
+    def _heights(self, j, curve):
+        """Return what is drawn of a function of one input: the heights of bars, or the curve."""
+        return curve if self.levels[j] is None else self.parts.at_bars(j, self.bars[j], curve)
+
+    def longest(self, part):
+        """Return the number of characters of the longest label that stands upright below a panel; 0 if none does."""
+        ticks = self._ticks(part[0], len(part) == 1)
+        return max(map(len, ticks)) if _is_long(ticks) else 0
+
+    def _ticks(self, j, all_bars):
+        """Return the names on the axis of an input: of all bars of a category, or of its levels alone; of numbers none."""
+        bars = self.bars.get(j, [])
+        return [_short(bar.label) for bar in bars][: None if all_bars else len(self.parts.shown[j])]
+
+    def draw(self, fig, axes, drawn, effect):
+        """Draw parts into axes, curves on one scale and surfaces on one scale of colours."""
+        curves = [part[0] for part in drawn if len(part) == 1]
+        lines = [values for j in curves for values in (self.curves[j], *self.bands.get(j, ()))]
+        low, high = min((v.min() for v in lines), default=0.0), max((v.max() for v in lines), default=0.0)
+        low, high = min(low, 0.0), max(high, 0.0)
+        span = (high - low) or 1.0
+        limits = low - (0.05 + BELOW) * span, high + 0.05 * span
+        largest = max((self._largest(part) for part in drawn if len(part) == 2), default=1.0) or 1.0
+        some = np.sort(np.random.default_rng(0).permutation(self.parts.X.shape[0])[:MOST_POINTS])
+        mesh = None
+        for ax, part in zip(axes, drawn, strict=True):
+            if len(part) == 2:
+                mesh = self._surface(ax, part, largest, some)
+                continue
+            ax.set_ylim(limits)
+            (self._curve if self.levels[part[0]] is None else self._bars)(ax, part[0])
+            ax.axhline(0, color="0.5", linewidth=0.8, zorder=1)
+            if ax.get_subplotspec().is_first_col():
+                ax.set_ylabel(effect if len(effect) < MOST_UPRIGHT else fill(effect, MOST_UPRIGHT))
+            else:
+                ax.tick_params(labelleft=False)
+        if mesh is not None:
+            label = f"{effect}, of two inputs"
+            fig.colorbar(mesh, ax=list(axes), shrink=0.6, aspect=30, pad=0.01, extend="both", label=label)
+
+    def _largest(self, part):
+        """Return the largest size of a surface where there are enough rows."""
+        return np.abs(self.parts.values[part][self.parts.density(part) >= SPARSE]).max(initial=0.0)
+
+    def _bars(self, ax, j):
+        """Draw the bars of a category, from zero, with bands and the share of the rows of each."""
+        at, height, parts = np.arange(len(self.bars[j])), self.curves[j], self.parts
+        share = np.array([parts.shares[j][bar.points].sum() for bar in self.bars[j]])
+        for bar, few in zip(ax.bar(at, height, 0.7, color=EFFECT, zorder=2), share * len(at), strict=True):
+            bar.set_alpha(PALE + (1 - PALE) * min(few / DENSE, 1.0))
+        if j in self.bands:
+            ax.vlines(at, *self.bands[j], color="0.15", linewidth=1.5, zorder=3)
+        self._steps(ax, at, share, 0.9)
+        ax.set_xlim(-0.6, len(at) - 0.4)
+        _name_levels(ax.xaxis, _short(self.names[j]), self._ticks(j, True))
+
+    def _curve(self, ax, j):
+        """Draw the curve of numbers, dotted where there are few rows, and a point for missing cells."""
+        parts, shown = self.parts, self.parts.shown[j]
+        x, y = parts.grids[j][shown], self.curves[j]
+        length = np.ptp(x) or 1.0
+        ax.plot(x, y[shown], ":", color=EFFECT, linewidth=1.2)
+        ax.plot(x, np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan), color=EFFECT, linewidth=1.8)
+        if j in self.bands:
+            ax.fill_between(x, *(edge[shown] for edge in self.bands[j]), color=EFFECT, alpha=0.25, linewidth=0)
+        values, edges = column_of(parts.X, j), np.linspace(x[0], x[0] + length, N_STEPS + 1)
+        at, count = (edges[:-1] + edges[1:]) / 2, np.histogram(values[~np.isnan(values)], edges)[0]
+        if len(y) > len(shown):
+            at, count = np.append(at, x[0] + MISSING_AT * length), np.append(count, np.isnan(values).sum())
+        self._steps(ax, at, count, edges[1] - edges[0])
+        ax.set_xlim(x[0], x[0] + length)
+        _name_numbers(ax.xaxis, self.names[j], self.clocks.get(j))
+        if len(y) > len(shown):
+            self._missing(ax, j, x[0] + MISSING_AT * length, length)
+
+    def _missing(self, ax, j, at, length):
+        """Draw a point for missing cells, to the right of the curve."""
+        value, (low, high) = self.curves[j][-1], ax.get_ylim()
+        ax.axvline(at - (MISSING_AT - 1) * length, color="0.85", linewidth=0.8, zorder=0)
+        ax.plot([at], [value], "D", color=EFFECT, markersize=5)
+        if j in self.bands:
+            ax.vlines(at, *(edge[-1] for edge in self.bands[j]), color="0.15", linewidth=1.5)
+        is_high = value > low + 0.6 * (high - low)
+        ax.text(at, BELOW if is_high else 0.97, "missing", rotation=90, ha="center", va="bottom" if is_high else "top",
+                fontsize="x-small", transform=ax.get_xaxis_transform())  # fmt: skip
+        ax.set_xlim(right=at + (MISSING_AT - 1) * length)
+
+    def _steps(self, ax, at, count, width):
+        """Draw along the lower edge how many rows there are."""
+        ax.bar(at, STEPS_HIGH * count / (max(count, default=0) or 1), width, color=ROWS, zorder=0,
+               transform=ax.get_xaxis_transform())  # fmt: skip
+
+    def _surface(self, ax, part, largest, some):
+        """Draw a surface, which vanishes where there are few rows, and some rows as points."""
+        parts, at, places = self.parts, [], []
+        for j in part:
+            x, grid, is_category = column_of(parts.X, j)[some], parts.grids[j][parts.shown[j]], self.levels[j] is not None
+            at.append(np.arange(len(grid)) if is_category else grid)
+            places.append(_places(x, grid) if is_category else np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan))
+        ax.set_facecolor(GROUND)
+        mesh = ax.pcolormesh(*at, parts.values[part].T, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="nearest",
+                             linewidth=0, alpha=np.minimum(parts.density(part).T / DENSE, 1.0), rasterized=True)  # fmt: skip
+        ax.plot(*places, ".", color="0.2", alpha=0.3, markersize=1.5)
+        for axis, j, grid in zip("xy", part, at, strict=True):
+            is_category = self.levels[j] is not None
+            pad = 0.5 if is_category else 0.0
             getattr(ax, f"set_{axis}lim")(grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad)
-            _name(getattr(ax, f"{axis}axis"), names[j], levels[j], ticks[j], clocks.get(j))
-    if mesh is not None:
-        fig.colorbar(mesh, ax=list(axes), shrink=0.6, label=f"{effect}, of two inputs")
+            side = getattr(ax, f"{axis}axis")
+            if is_category:
+                cut = f", {len(grid)} of {len(self.levels[j])} levels" if len(grid) < len(self.levels[j]) else ""
+                _name_levels(side, fill(_short(self.names[j]) + cut, LONGEST + 6), self._ticks(j, False))
+            else:
+                _name_numbers(side, self.names[j], self.clocks.get(j))
+        return mesh
 
 
-def _shown(x, grid, levels):
-    """Return the positions of values on an axis; NaN, which is not drawn, for values beyond the grid and levels not on it."""
-    if levels is None:
-        return np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
-    place = np.minimum(np.searchsorted(grid, x), len(grid) - 1)
-    return np.where(grid[place] == x, place, np.nan)
+def _places(codes, grid):
+    """Return the position of codes in a grid; NaN, which is not drawn, for those that are not in it."""
+    place = {code: at for at, code in enumerate(grid.tolist())}
+    return np.array([place.get(code, np.nan) for code in codes.tolist()])
 
 
-def _name(axis, name, levels, ticks, clock):
-    """Label an axis; the axis of a category also with its levels, and that of times with times."""
-    if levels is None:
-        axis.set_label_text(_short(name))
-        if clock is not None:
-            span = abs(float(np.subtract(*axis.get_view_interval())))
-            axis.set_major_formatter(lambda days, _: clock.tick(days, span))
-        if axis.axis_name == "x":
-            _thin(axis)
-        return
-    some = "" if len(ticks) == len(levels) else f", {len(ticks)} of {len(levels)} levels"
-    axis.set_label_text(fill(_short(name) + some, LONGEST + 6))
+def _name_levels(axis, name, ticks):
+    """Label the axis of a category, and name its levels."""
+    axis.set_label_text(name)
     axis.set_ticks(np.arange(len(ticks)), ticks)
-    if axis.axis_name == "x" and _is_long(ticks):
-        axis.set_tick_params(labelrotation=90)
+    if axis.axis_name == "y":
+        axis.set_tick_params(labelsize="small")
+    elif _is_long(ticks):
+        axis.set_tick_params(labelrotation=90, labelsize="small")
+
+
+def _name_numbers(axis, name, clock):
+    """Label the axis of a column of numbers, or of times, whose numbers of days are written as times."""
+    axis.set_label_text(_short(name))
+    if clock is not None:
+        span = abs(float(np.subtract(*axis.get_view_interval())))
+        axis.set_major_formatter(lambda days, _: clock.tick(days, span))
+    if axis.axis_name == "x":
+        _thin(axis)
 
 
 def _thin(axis):
@@ -272,12 +448,6 @@ def _thin(axis):
         if len(at) < 2 or not _is_long(axis.get_major_formatter().format_ticks(at), (high - low) / (at[1] - at[0])):
             return
     axis.set_tick_params(labelrotation=90)
-
-
-def _ticks(grids, levels):
-    """Return {input: the names of the levels on its axis}, an empty list for numbers."""
-    return {j: [_short(levels[j][int(k)]) for k in grid if int(k) < len(levels[j])] if levels[j] is not None else []
-            for j, grid in grids.items()}  # fmt: skip
 
 
 def _is_long(ticks, steps=None):

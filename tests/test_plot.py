@@ -62,8 +62,8 @@ def test_effects_show_what_is_there(model, kind):
     """The strongest parts are those of the target, for dense X and CSR."""
     fig = plot.effects(model, kind(X), names=list("abcde"), n_panels=4)
     axes = [ax for ax in fig.axes if ax.get_xlabel()]
-    labels = {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes}
-    assert labels == {("a", EFFECT), ("b", EFFECT), ("c", EFFECT), ("b", "c")}
+    labels = [(ax.get_xlabel(), ax.get_ylabel()) for ax in axes]
+    assert labels[0] == ("a", EFFECT) and {*labels[1:3]} == {("b", ""), ("c", "")} and labels[3] == ("b", "c")
     curve = next(ax for ax in axes if ax.get_xlabel() == "a").lines[0]
     x, y = curve.get_data()
     assert np.abs(y - np.sin(3 * x)).max() < 0.25
@@ -101,7 +101,7 @@ def test_effects_of_products_of_two_inputs(order):
     f = model.predict(np.stack([grids[j][points[:, j]] for j in range(2)], axis=1))
     assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
     axes = [ax for ax in plot.effects(model, Z, names=["a", "b"]).axes if ax.get_xlabel()]
-    assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes} <= {("a", EFFECT), ("b", EFFECT), ("a", "b")}
+    assert {ax.get_xlabel() for ax in axes} <= {"a", "b"} and axes[0].get_ylabel() == EFFECT
 
 
 def test_what_cannot_be_drawn(model):
@@ -171,7 +171,7 @@ def test_a_category_of_many_levels_costs_little():
     figure = plot.effects(model, table)
     ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("name"))
     labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert ax.get_xlabel() == "name, 12 of 250 levels" and len(labels) == 12 and max(map(len, labels)) <= plot.LONGEST
+    assert len(labels) == 13 and labels[-1] == "238 others" and max(map(len, labels)) <= plot.LONGEST
     assert ax.get_xticklabels()[0].get_rotation() == 90
     assert all(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes) and all(ax.axison for ax in figure.axes)
 
@@ -298,12 +298,170 @@ def test_parts_that_tell_nothing_are_not_drawn(model):
     assert 0.9 < float(re.search(r"R²\s=\s([\d.]+)", figure.get_suptitle())[1]) <= 1
 
 
-def test_ticks_are_rows_of_all(model):
-    """The ticks are spread over all rows, in whatever order the rows come."""
-    order = np.argsort(X[:, 0])
-    ax = next(ax for ax in plot.effects(model, X[order]).axes if ax.get_xlabel() == "x0")
-    ticks = ax.lines[1].get_xdata()
-    assert len(ticks) == plot.MOST_TICKS and np.nanmax(ticks) > 0.9 and np.nanmin(ticks) < -0.9
+def test_grey_steps_are_the_rows(model):
+    """They are the histogram of all rows, in whatever order the rows come; points are spread over all rows."""
+    order = np.argsort(X[:, 1])
+    figure = plot.effects(model, X[order], names=list("abcde"))
+    steps = panel(figure, "b").containers[-1].patches
+    low, high = np.percentile(X[:, 1], [1, 99])
+    count = np.histogram(X[:, 1], np.linspace(low, high, plot.N_STEPS + 1))[0]
+    np.testing.assert_allclose([step.get_height() for step in steps], plot.STEPS_HIGH * count / count.max())
+    x = next(ax for ax in figure.axes if ax.get_title() == "b and c").lines[0].get_xdata()
+    assert len(x) == plot.MOST_POINTS and np.nanmax(x) > 0.9 and np.nanmin(x) < -0.9
+
+
+def panel(figure, name):
+    """Return the axes of the function of one input."""
+    return next(ax for ax in figure.axes if ax.get_title().split(": ")[0] == name and ": " in ax.get_title())
+
+
+def levels_of(ax):
+    """Return {level: (the height of its bar, where the bar begins, its alpha)} from left to right."""
+    ticks = [label.get_text() for label in ax.get_xticklabels()]
+    return {tick: (bar.get_height(), bar.get_y(), bar.get_alpha()) for tick, bar in zip(ticks, ax.containers[0], strict=True)}
+
+
+HEIGHTS = {"small": -1.0, "large": 1.5, "middle": 0.2, "none": -0.3}
+
+
+def of_words(n=600, order=None, gaps=False, numbers=False):
+    """Return a table of a category and numbers, and a target in which levels have the effects HEIGHTS."""
+    rng = np.random.default_rng(0)
+    word = rng.choice(list(HEIGHTS), n, p=[0.5, 0.3, 0.195, 0.005])
+    y = np.array([HEIGHTS[each] for each in word])
+    word = pd.Series(word, dtype=object)
+    if gaps:
+        word[rng.random(n) < 0.1] = None
+    if numbers:
+        word = word.map({each: k for k, each in enumerate(HEIGHTS)})
+    a = rng.normal(size=n)
+    table = pd.DataFrame({"word": word if order is None else pd.Categorical(word, order, ordered=True), "a": a})
+    if gaps:
+        table.loc[rng.random(n) < 0.1, "a"] = np.nan
+    return table, y + 0.5 * a
+
+
+WAYS = {"whole": {"max_order": 1}, "of two inputs": {"max_order": 2}, "projection": {}}
+
+
+def fit_words(table, y, way, rng=0):
+    return srf.sparse_rf(table, y, alpha=0.01, n_components=200, categorical=["word"], rng=rng, **WAYS[way])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("order", [None, ["none", "small", "middle", "large"], sorted(HEIGHTS), "numbers"], ids=str)
+def test_levels_are_bars_from_zero_the_largest_first_or_in_their_order(way, order):
+    table, y = of_words(order=order if isinstance(order, list) else None, numbers=order == "numbers")
+    bars = levels_of(panel(plot.effects(fit_words(table, y, way), table), "word"))
+    heights = [height for height, _, _ in bars.values()]
+    if order is None:
+        assert heights == sorted(heights, reverse=True) and next(iter(bars)) == "large" and list(bars)[-1] == "small"
+    else:
+        assert list(bars) == (list("0123") if order == "numbers" else order)
+    assert all(begin == 0 for _, begin, _ in bars.values())
+    share = table["word"].astype(str).value_counts(normalize=True)
+    assert abs(sum(share[level] * height for level, (height, _, _) in bars.items())) < 1e-8  # zero is the mean over the rows
+    pale = [alpha for level, (_, _, alpha) in bars.items() if level in ("none", "3")]
+    assert pale[0] < 0.5 and max(alpha for _, _, alpha in bars.values()) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_missing_and_unknown_levels_have_bars(way):
+    table, y = of_words(gaps=True)
+    model = fit_words(table, y, way)
+    assert list(levels_of(panel(plot.effects(model, table), "word")))[-1] == "missing"
+    a = panel(plot.effects(model, table), "a")
+    assert [text.get_text() for text in a.texts] == ["missing"] and np.isfinite(a.lines[2].get_ydata()).all()
+    new = table.assign(word=table["word"].where(table.index % 7 > 0, "new"))
+    bars = levels_of(panel(plot.effects(model, new), "word"))
+    assert list(bars)[-2:] == ["unknown", "missing"] and np.isfinite([height for height, _, _ in bars.values()]).all()
+
+
+def edges_of(ax):
+    """Return the lower and upper edges of the band of a curve, or of the bars."""
+    from matplotlib.collections import LineCollection
+
+    (band,) = ax.collections
+    if isinstance(band, LineCollection):
+        return np.array(band.get_segments())[:, :, 1].T
+    (path,) = band.get_paths()
+    x = ax.lines[0].get_xdata()
+    corners = path.vertices[:-1]
+    return [[f(corners[np.isclose(corners[:, 0], at), 1]) for at in x] for f in (np.min, np.max)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("labels", [False, True], ids=["regression", "classes"])
+def test_bands_are_the_least_and_largest_of_the_models(way, labels):
+    """Also where a model has other numbers for the levels, or has never seen one."""
+    table, y = of_words()
+    y, how = (np.where(y > 0, "p", "n"), {"loss": "logistic"}) if labels else (y, {})
+    fit = lambda X, y, **others: srf.sparse_rf(X, y, alpha=0.01, n_components=200, **WAYS[way], **how, **others)  # noqa: E731
+    found = srf.cross_validate(fit, table, y, {}, cv=4, rng=0)
+    without = (table["word"] != "middle").to_numpy()
+    models = [*found.models, fit(table[without], y[without], rng=0)]
+    figure = plot.effects(found.model, table, models=models)
+    assert "5 models" in figure.get_suptitle() and len(found.models) == 4
+    assert "models" not in plot.effects(found.model, table).get_suptitle()
+    level = list(levels_of(panel(figure, "word")))
+    curves, bars = [], []
+    for model in models:
+        alone = plot.effects(model, table)
+        curves.append(panel(alone, "a").lines[0].get_ydata())
+        heights = levels_of(panel(alone, "word"))
+        bars.append([heights.get(each, heights.get("unknown", [np.nan]))[0] for each in level])
+    for name, values in (("a", curves), ("word", bars)):
+        np.testing.assert_allclose(edges_of(panel(figure, name)), [np.min(values, axis=0), np.max(values, axis=0)], atol=1e-9)
+
+
+def test_models_that_make_no_band(model):
+    other = srf.drp(X[:, :3], Y, alpha=0.1, rng=0)
+    labelled = srf.drp(X, np.where(Y > 0, "a", "b"), loss="logistic", alpha=0.1, rng=0)
+    for wrong in ([], [other], [labelled], [model, other]):
+        with pytest.raises(ValueError, match="models must have"):
+            plot.effects(model, X, models=wrong)
+    for wrong in (model, 3, [3], "ab"):
+        with pytest.raises(TypeError, match="models must be a sequence of SparseModel"):
+            plot.effects(model, X, models=wrong)
+
+
+@pytest.mark.parametrize("order", [2, None], ids=["whole", "projection"])
+def test_what_has_few_rows_is_faded(order):
+    """Inputs are near a diagonal, and one has a gap: the corners of the surface vanish, and the curve is dotted in the gap."""
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-1, 1, 600)
+    Z = np.stack([a, a + 0.05 * rng.normal(size=600)], axis=1)
+    Z[:, 1] += np.sign(Z[:, 1])
+    model = srf.harfe(Z, Z[:, 0] * Z[:, 1], order=order, n_components=500, n_nonzero_coefs=30, rng=0)
+    figure = plot.effects(model, Z, names=["a", "b"])
+    solid = panel(figure, "b").lines[1].get_data()
+    assert np.isnan(solid[1][np.abs(solid[0]) < 0.3]).all() and not np.isnan(solid[1][np.abs(solid[0]) > 1.2]).any()
+    assert not np.isnan(panel(figure, "b").lines[0].get_ydata()).any()
+    assert not np.isnan(panel(figure, "a").lines[1].get_ydata()).any()
+    (mesh,) = next(ax for ax in figure.axes if ax.get_title() == "a and b").collections
+    alpha = mesh.get_alpha()
+    assert alpha[0, -1] == alpha[-1, 0] == 0 and alpha[0, 0] > 0.9 and alpha[-1, -1] > 0.9
+    low, high = mesh.get_clim()
+    assert low == -high and high <= np.abs(mesh.get_array()[alpha > 0]).max() + 1e-12
+    figure.savefig(io.BytesIO())
+
+
+def test_a_row_of_curves_has_one_label_and_one_scale():
+    Z = np.random.default_rng(0).uniform(-1, 1, (300, 12))
+    model = srf.drp(Z, Z @ np.arange(1, 13), alpha=1e-3, rng=0)
+    figure = plot.effects(model, Z)
+    assert [ax.get_ylabel() for ax in figure.axes] == [EFFECT, "", "", ""] * 3
+    assert len({ax.get_ylim() for ax in figure.axes}) == 1
+    width, height = figure.get_size_inches()
+    assert width <= 11.7 and height <= 8.3  # a page
+
+
+def test_names_of_many_inputs_do_not_overlap():
+    Z = np.random.default_rng(0).uniform(-1, 1, (100, 85))
+    ax = plot.input_usage(srf.drp(Z, Z[:, 0], alpha=0.1, rng=0), names=[f"a name of an input, number {k}" for k in range(85)])
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert not any(one.overlaps(other) for one, other in pairwise(boxes))
 
 
 def test_without_matplotlib(model, monkeypatch):

@@ -21,8 +21,8 @@ srf.plot.effects(model, X)
 
 # %%
 # Beside the name of an input stands its share of all that the model does, alone and together with others. It is a share of
-# the mean sizes of Shapley values, the same number as in the summary. Ticks and points are rows: do not trust a curve or a
-# surface where there are none.
+# the mean sizes of Shapley values, the same number as in the summary. Grey steps and points are rows: do not trust a
+# curve where it is dotted, or a surface where it is grey.
 #
 # The summary says in numbers which inputs matter; :doc:`/interpreting` says what its columns mean.
 

@@ -65,6 +65,9 @@ class CrossValidation:
         The first fold that each row was held out with; -1 where its weight is zero, or it was never held out.
     measure : str
         The name of the loss.
+    models : tuple of SparseModel
+        The model of the best parameters that was fitted without each fold, in the order of the folds; none for folds that there
+        was no time for. `plot.effects(model, X, models=found.models)` draws by how much their effects differ.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class CrossValidation:
     model: SparseModel
     fold: np.ndarray
     measure: str
+    models: tuple[SparseModel, ...] = ()
 
     def __repr__(self) -> str:
         lines = [[str(name) for name in self.table]]
@@ -196,7 +200,8 @@ def cross_validate(
     were compared. Nothing is learned from the rows of a fold before they are predicted: units of columns, levels of categories
     and random features come from the other folds.
 
-    Time: cv fits for each combination, or path, and one more. Memory: a copy of the rows that are fitted, and the models.
+    Time: cv fits for each combination, or path, and one more. Memory: a copy of the rows that are fitted, and all models of
+    all folds.
 
     References
     ----------
@@ -230,10 +235,11 @@ def cross_validate(
     runs = [run for each in grids for run in runs_of_grid(function, each, follows_paths=time_limit is None)]
     shares = TimeShares(deadline, len(runs) * len(splits))
     loss_of_rows = RowLoss(measure)
-    losses, terms = [], []
+    losses, terms, of_settings = [], [], []
     with reporting("cross_validate", None, verbose, time_limit) as report:
         for run in parts(runs, [len(splits) * len(run.settings) for run in runs], rest=1):
             run_losses, run_terms = np.full((2, len(run.settings), len(splits)), np.nan)
+            of_folds = []
             for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):
                 if shares.are_spent:
                     continue
@@ -244,9 +250,11 @@ def cross_validate(
                     np.average(loss_of_rows(model, X_held, y_held, **offset_of), weights=weight) for model in models
                 ]
                 run_terms[:, k] = [len(model.features) for model in models]
+                of_folds.append(models)
                 tell_model(models[-1].info)
             losses.append(run_losses)
             terms.append(run_terms.mean(axis=1))
+            of_settings += [tuple(models[k] for models in of_folds) for k in range(len(run.settings))]
         losses, terms = np.concatenate(losses), np.concatenate(terms)
         settings = [setting for run in runs for setting in run.settings]
         fold_weights = np.array([np.bincount(held, data.weight)[1] for _, held in splits])
@@ -264,7 +272,8 @@ def cross_validate(
     names = dict.fromkeys(name for setting in settings for name in setting)
     table = {name: [setting.get(name) for setting in settings] for name in names}
     table |= {"mean": means.tolist(), "standard_error": errors.tolist(), "n_terms": terms.tolist()}
-    return CrossValidation(table, losses, settings[best], best, model, _first_folds(splits), loss_of_rows.name)
+    return CrossValidation(table, losses, settings[best], best, model, _first_folds(splits), loss_of_rows.name,
+                           of_settings[best])  # fmt: skip
 
 
 def _first_folds(splits: Sequence[Split]) -> np.ndarray:

@@ -52,7 +52,7 @@ def test_effects_of_any_model(of_frame, models):
     assert len(axes) <= 5 and "projection" in figure.get_suptitle()
     assert {ax.get_xlabel().split(",")[0] for ax in axes} <= set(data.columns)
     levels = next(ax for ax in axes if ax.get_xlabel() == "c o")
-    assert [label.get_text() for label in levels.get_xticklabels()] == ["a", "b'", '{c}"']
+    assert {label.get_text() for label in levels.get_xticklabels()} == {"a", "b'", '{c}"', "missing"}
     for name in ("auto", "steps", "cubes", "bumps", "linear", "two classes", "no term"):
         figure = plot.effects(models[name], X, n_panels=3, n_points=8)
         assert ("Parts" in figure.get_suptitle()) == (name in ("linear", "no term")), name
