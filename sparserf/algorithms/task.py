@@ -223,9 +223,7 @@ class Task:
         task = task._constrained(columns, given, table)
         task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
-            # Nothing has looked for missing numbers in rows outside memory: read them again, so that one is an error.
-            read_again = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=False, **about)
-            task = replace(read_again, constraints=task.constraints)
+            task = replace(task, raw=task.raw.without_missing())  # nothing has looked for a NaN in rows outside memory
         return replace(task, features=features)
 
     @classmethod

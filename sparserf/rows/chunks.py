@@ -6,6 +6,7 @@ import mmap
 from functools import partial, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
+from zlib import crc32
 
 import numpy as np
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Most numbers in a block by default.
 BLOCK_NUMBERS = 2**24
+# What is wrong with a block that changes between two passes.
+OTHER_ROWS = "must be the same rows each time that they are read, got others than the first time"
 
 
 class BlockError(ValueError):
@@ -83,8 +86,9 @@ class Chunks:
         shape is missing or is no shape; block_rows does not add up to the rows.
     BlockError
         Raised by the functions that read the rows, when a block cannot be read, has another shape, kind or dtype than the
-        first, or holds NaN or infinity when it is first read: a ValueError that names its rows. Its `model` is what was
-        fitted until then.
+        first, holds infinity, or other rows than when the call first read it: a ValueError that names its rows. Its `model`
+        is what was fitted until then. NaN is a missing cell, as in arrays, and a BlockError with missing="raise" and where
+        columns are as they are (`drp`, maps of your own). Each block is checked each time that it is read.
 
     Notes
     -----
@@ -116,8 +120,6 @@ class Chunks:
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
         self.edges: list[int] = self._edges(self._default_rows() if block_rows is None else block_rows)
-        # For each block, the values of may_miss for which it was checked to be finite.
-        self._known = [set() for _ in self.edges[1:]]
 
     def __repr__(self) -> str:
         return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
@@ -133,11 +135,9 @@ class Chunks:
         except Exception as error:
             raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
         try:
-            is_known = not self._known[k].isdisjoint({False, may_miss})
-            X = check_X(self._in_memory(given), known_finite=is_known, may_miss=may_miss)
+            X = check_X(self._in_memory(given), may_miss=may_miss)
         except (TypeError, ValueError) as error:
             raise BlockError(start, stop, str(error)) from error
-        self._known[k].add(may_miss)
         if callable(self._source):  # a function may use the memory of its result again for the next block
             X = _unshared(X, given)
         if X.shape != (stop - start, self.shape[1]):
@@ -178,6 +178,12 @@ def _unshared(X, given):
     return X.copy() if isinstance(given, np.ndarray) and np.may_share_memory(X, given) else X
 
 
+def fingerprint(X: DenseOrCSR) -> int:
+    """Return a checksum of the numbers of X, by which other rows are told apart: some gigabytes a second."""
+    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    return reduce(lambda value, part: crc32(np.ascontiguousarray(part), value), parts, 0)
+
+
 class ChunkedRows(RemoteRows):
     """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn.
 
@@ -190,17 +196,23 @@ class ChunkedRows(RemoteRows):
     dtype: np.dtype
     is_sparse: bool
 
-    def __init__(self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False):
+    def __init__(
+        self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False,
+        known: dict[int, int] | None = None,
+    ):  # fmt: skip
         """Read the first block, which determines the kind and dtype of the rows.
 
         index : ascending indices of some rows of the source; None: all rows.
         may_miss : whether the rows may hold NaN.
+        known : the fingerprints of blocks that were read before, to which this adds its own; None: of none.
         """
         super().__init__(workers)
         self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
+        self._known = {} if known is None else known
         first = source.read(0, may_miss)
         self.dtype, self.is_sparse, self._is_entered = first.dtype, is_sparse(first), False
+        self._check(0, first)
 
     def __enter__(self) -> Self:
         self._is_entered = True
@@ -266,17 +278,27 @@ class ChunkedRows(RemoteRows):
     def _read(self, k, some):
         """Read the rows at the slice `some` of these rows, all of which are in block k of the source."""
         X = self._source.read(k, self._may_miss)
+        self._check(k, X)
+        return X if self._index is None else X[self._index[some] - self._source.edges[k]]
+
+    def _check(self, k, X):
+        """Check that block k is of the kind of the first block, and holds what it held when it was first read."""
         if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
             kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
                      ((self.is_sparse, self.dtype), (is_sparse(X), X.dtype))]  # fmt: skip
             raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
-        return X if self._index is None else X[self._index[some] - self._source.edges[k]]
+        here = fingerprint(X)
+        if self._known.setdefault(k, here) != here:
+            raise BlockError(*self._source.edges[k : k + 2], OTHER_ROWS)
+
+    def without_missing(self) -> ChunkedRows:
+        return ChunkedRows(self._source, self._n_workers, self._index, False, self._known)
 
     def select(self, index: np.ndarray) -> ChunkedRows:
-        return ChunkedRows(self._source, self._n_workers, index if self._index is None else self._index[index], self._may_miss)
+        some = index if self._index is None else self._index[index]
+        return ChunkedRows(self._source, self._n_workers, some, self._may_miss, self._known)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         wanted, place = np.unique(index, return_inverse=True)
-        some = ChunkedRows(self._source, 1, wanted if self._index is None else self._index[wanted], self._may_miss)
-        return stack_blocks([X for _, X in some._blocks()], place)
+        return stack_blocks([X for _, X in self.select(wanted)._blocks()], place)

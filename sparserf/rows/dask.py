@@ -6,6 +6,7 @@ A task has all that it needs in its graph: where a worker is lost, its partition
 from __future__ import annotations
 
 from contextlib import contextmanager
+from copy import copy
 from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 from .._base.checks import check_indices, check_X, is_sparse
 from .._base.floats import as_ieee
 from .._base.threads import Workers
-from .chunks import BlockError
+from .chunks import OTHER_ROWS, BlockError, fingerprint
 from .core_block import CoreBlock
 from .remote import RemoteRows
 from .rows import add_answers, stack_blocks
@@ -149,7 +150,9 @@ class DaskRows(RemoteRows):
         """
         super().__init__(workers)
         self._partitions, self._may_miss = partitions, may_miss
-        kinds = PartitionedVectors([0] * 2).compute([self._task(_kind, k) for k in range(len(partitions))])
+        of_all = [task(_kind, (k, may_miss, None), partition) for k, partition in enumerate(partitions)]
+        found = PartitionedVectors([0] * 2).compute(of_all)
+        kinds, self._found = [kind for kind, _ in found], found
         self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
         for k, kind in enumerate(kinds):
             if isinstance(kind[-1], str):
@@ -180,7 +183,12 @@ class DaskRows(RemoteRows):
         return [self._task(_ask, k, shared, *those) for k, those in zip(nonempty, parts, strict=True)]
 
     def _task(self, function, k, *arguments):
-        return task(function, (k, self._may_miss), self._partitions[k], *arguments)
+        return task(function, (k, self._may_miss, self._found[k]), self._partitions[k], *arguments)
+
+    def without_missing(self) -> DaskRows:
+        rows = copy(self)
+        rows._may_miss = False
+        return rows
 
     def select(self, index: np.ndarray) -> DaskRows:
         return DaskRows([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers,
@@ -232,15 +240,19 @@ def tree_sum(parts: list[Any], add: Callable[[Any, Any], Any]) -> Any:
 
 
 def _kind(which, partition):
-    """Return (shape, dtype, whether it is sparse) of a partition, or (shape, what is wrong with it).
+    """Return ((shape, dtype, whether it is sparse), fingerprint) of a partition, or ((shape, what is wrong with it), None).
 
-    which : (number of the partition, whether it may hold NaN), here and below.
+    which : (number of the partition, whether it may hold NaN, what this function returned of it or None), here and below.
     """
     try:
-        X = check_X(partition, may_miss=which[1])
+        return _describe(check_X(partition, may_miss=which[1]))
     except (TypeError, ValueError) as error:
-        return partition.shape, str(error)
-    return X.shape, X.dtype.name, is_sparse(X)
+        return (partition.shape, str(error)), None
+
+
+def _describe(X):
+    """Return ((shape, dtype, whether it is sparse), fingerprint) of a partition."""
+    return (X.shape, X.dtype.name, is_sparse(X)), fingerprint(X)
 
 
 def _identity(part):
@@ -280,8 +292,11 @@ def _some_rows(which, partition, some):
 
 def _checked(which, partition):
     """Check a partition and return it."""
-    k, may_miss = which
+    k, may_miss, known = which
     try:
-        return check_X(partition, may_miss=may_miss)
+        X = check_X(partition, may_miss=may_miss)
     except (TypeError, ValueError) as error:
         raise PartitionError(k, str(error)) from None
+    if _describe(X) != known:
+        raise PartitionError(k, OTHER_ROWS)
+    return X

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.arrays import from_host, is_foreign, to_host
+from .._base.checks import check_device_X
 from ..columns.stage import EncodedMatrix
 from .block import Block
 from .core_block import slices
@@ -86,6 +87,10 @@ class DeviceRows(RemoteRows):
     def _answer(self, answer, vectors):
         self.n_passes += 1
         return answer(self._block, *map(self.vectors.put, vectors))
+
+    def without_missing(self) -> DeviceRows:
+        check_device_X(self._block.X, self._block.xp)
+        return self
 
     def select(self, index: np.ndarray) -> DeviceRows:
         return DeviceRows(self._block.take(index), self._block.xp, self._block.device, self._n_workers)

@@ -123,6 +123,10 @@ class Rows(ABC):
         """Return these rows in float32; None where they are not dense float64 in memory, or where that loses too much."""
         return None
 
+    def without_missing(self) -> Rows:
+        """Return these rows, where a NaN is an error from now on."""
+        return self
+
     def to_namespace_of_X(self, answer: Array) -> Array:
         """Convert an array with an entry or a line for each row to the array namespace and device of the user's X."""
         return answer

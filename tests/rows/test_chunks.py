@@ -2,11 +2,14 @@
 
 import copy
 import pickle
+from functools import partial
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dask import delayed
 
 import sparserf as srf
 from sparserf import baselines
@@ -125,11 +128,13 @@ def test_a_reader_may_use_its_memory_again():
 class Failing:
     """A reader of X that changes the block from row `first` on by `spoil` once it has been read `after` times."""
 
+    rows = X
+
     def __init__(self, spoil, after, first=500):
         self.spoil, self.after, self.first = spoil, after, first
 
     def __call__(self, start, stop):
-        rows = X[start:stop]
+        rows = self.rows[start:stop]
         if start != self.first:
             return rows
         self.after -= 1
@@ -161,6 +166,79 @@ def test_a_broken_block_is_named(what):
     with pytest.raises(srf.BlockError, match=rf"X\[500:750\].*{words}") as caught:
         srf.sparse_rf(chunks, Y, alpha=0.01, missing="raise", **NAMED)
     assert (caught.value.start, caught.value.stop) == (500, 750)
+
+
+CHANGES = {
+    "NaN": lambda rows: np.where(rows > 1, np.nan, rows),
+    "infinite": lambda rows: np.where(rows > 1, np.inf, rows),
+    "one infinite cell": lambda rows: np.where(rows == rows.max(), -np.inf, rows),
+    "other values": lambda rows: rows + 1.0,
+    "one other cell": lambda rows: np.where(rows == rows.max(), np.nextafter(rows, 9), rows),
+    "in another order": lambda rows: rows[::-1],
+    "other columns": lambda rows: rows[:, ::-1],
+    "rows of another block": lambda rows: X[: len(rows)],
+    "float32": lambda rows: rows.astype(np.float32),
+    "sparse": sp.csr_array,
+    "fewer rows": lambda rows: rows[:-1],
+    "no rows": lambda rows: rows[:0],
+    "more rows": lambda rows: np.vstack([rows, rows[:1]]),
+    "fewer columns": lambda rows: rows[:, :-1],
+    "nothing": lambda rows: None,
+}
+PASSES = {
+    "sparse_rf": lambda Z: srf.sparse_rf(Z, Y, alpha=0.01, **NAMED),
+    "harfe": lambda Z: srf.harfe(Z, Y, n_components=200, n_nonzero_coefs=5, rng=0),
+    "mfga": lambda Z: srf.mfga(Z, Y, n_nonzero_coefs=4, n_components=200, rng=0),
+    "drp": lambda Z: srf.drp(Z, LABELS > 0, alpha=1e-3, loss="logistic", rng=0),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_block_that_changes_between_passes_is_an_error(what, name):
+    """Whatever the first passes have seen; also what is wrong in a later pass alone is found there."""
+    for after in (1, 2, 3):
+        with pytest.raises(srf.BlockError, match=r"^X\[500:750\]: "):
+            PASSES[name](srf.Chunks(Failing(CHANGES[what], after), X.shape, block_rows=250))
+
+
+def test_a_sparse_block_that_changes_is_an_error():
+    """Its values, or where they are."""
+    for spoil in (lambda rows: rows * 2.0, lambda rows: rows[:, ::-1]):
+        chunks = srf.Chunks(Failing(lambda rows, spoil=spoil: sp.csr_array(spoil(rows.toarray())), 2), X.shape, block_rows=250)
+        chunks._source.rows = SPARSE
+        with pytest.raises(srf.BlockError, match=r"X\[500:750\].*same rows"):
+            srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
+
+
+@pytest.mark.parametrize("what", [what for what in CHANGES if what != "nothing"])
+def test_a_partition_that_changes_between_passes_is_an_error(what):
+    for after in (1, 3):
+        reader = Failing(CHANGES[what], after)
+        parts = [da.from_delayed(delayed(reader)(a, a + 250), (250, D), float) for a in (0, 250, 500, 750)]
+        with dask.config.set(scheduler="synchronous"), pytest.raises(srf.BlockError, match=r"^X\[500:750\]: partition 2: "):
+            srf.drp(da.concatenate(parts), LABELS[:1000] > 0, alpha=1e-3, loss="logistic", rng=0)
+
+
+def test_rows_may_change_between_calls():
+    """The same Chunks may be read again, once what they read was written anew."""
+    source = X.copy()
+    chunks = srf.Chunks(source, block_rows=250)
+    model = srf.drp(chunks, Y, alpha=0.1, rng=0)
+    source += 1.0
+    np.testing.assert_array_equal(model.predict(chunks), model.predict(source))
+
+
+def test_missing_cells_are_learnt_as_of_an_array():
+    """With missing="raise", and where columns are as they are, they are an error."""
+    holes = np.where(np.random.default_rng(3).random(X.shape) < 0.1, np.nan, X)
+    for name in ("sparse_rf", "harfe", "mfga"):
+        models = [PASSES[name](Z) for Z in (in_chunks(holes), holes)]
+        np.testing.assert_allclose(*(model.decision_function(holes) for model in models), rtol=1e-6, atol=1e-6, err_msg=name)
+    for fit in (PASSES["drp"], partial(srf.mfga, y=Y, n_nonzero_coefs=4, missing="raise", rng=0),
+                partial(srf.mfga, y=Y, n_nonzero_coefs=4, features=srf.Linear(), rng=0)):  # fmt: skip
+        with pytest.raises(srf.BlockError, match=r"X\[0:250\].*finite, got nan"):
+            fit(in_chunks(holes))
 
 
 @pytest.mark.parametrize("home", ["chunks", "dask"])
