@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.files import new_file
 from ..columns.clocks import DATES, DURATIONS
 from ..losses import PROBABILISTIC
 from ..model.outputs import two_classes
@@ -26,7 +27,9 @@ from .expressions import angle_expression, float_literal, joined, signed, term_e
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
 
+    from ..model import SparseModel
     from .written import WrittenModel
 
 # The templates of activations, of bumps that of the exponent alone; and of a number in double precision.
@@ -50,6 +53,15 @@ FAR, EXPONENTS = 500.0, (-745.0, 709.78)
 LARGEST, NEAREST, FARTHEST = 1.79e308, 1e-90, 1e100
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
+
+
+def to_sql(model: SparseModel, path: str | PathLike[str] | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
+    """Write a model as a SELECT statement: see `SparseModel.to_sql`."""
+    query = model.formula("sql", table=table, keep=keep)
+    if path is not None:
+        with new_file(path) as file:
+            file.write(f"{query}\n".encode())
+    return query
 
 
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
@@ -157,7 +169,7 @@ def _read(written, j):
 
 
 def _without_nan(written, j, nearest, farthest):
-    """Return the number of a cell of column j, or its level: NULL where it is NaN or infinite, else within the two sizes."""
+    """Return the number of a cell of column j, or its level: NULL where NaN or infinite, else a number of the two sizes."""
     if not written.is_category(j):
         near = f"WHEN ABS(c{j}) < {nearest!r} THEN 0e0 " if nearest else ""
         far = f"WHEN c{j} > {farthest!r} THEN {farthest!r} WHEN c{j} < {-farthest!r} THEN {-farthest!r} "

@@ -753,9 +753,10 @@ class SparseModel(BaseModel):
               frame or a dictionary of arrays; and compute in float64.
             - "sql" : a SELECT for SQLite from 3.35, DuckDB, and PostgreSQL from 12: standard SQL but for MATERIALIZED, and
               SQRT, EXP, COS, SIN and TANH where terms need them. Columns of an array are "x0", "x1", ...; a missing cell is
-              NULL, a boolean 0 or 1. It gives `prediction`, as `predict` does, for several targets `prediction_0`, ...; for a
-              classifier the label and, beside it, "probability_LABEL" as `predict_proba` gives it, for two classes that of the
-              second alone, or "decision_LABEL" with losses that have no probabilities.
+              NULL or NaN, an infinite number counts as missing, and a boolean is 0 or 1. It gives `prediction`, as `predict`
+              does, for several targets `prediction_0`, ...; for a classifier the label and, beside it, "probability_LABEL" of
+              each class as `predict_proba` gives it, or, with losses that have no probabilities, "decision_LABEL" as
+              `decision_function` gives it, of two classes for the second. Numbers are in double precision.
             - "sympy" : source that defines `f`, a SymPy expression of decision values, or a list of one for each output, in
               symbols named like the columns; for rows without missing cells. SymPy takes minutes for encodings of many knots.
             - "jax" : source that defines `decision_function(x)`, of one row or of rows of numbers, for `jax.jit`, `jax.grad`
@@ -779,8 +780,10 @@ class SparseModel(BaseModel):
         Raises
         ------
         ValueError, TypeError
-            An argument is not as above; table or keep is given for another language than SQL, or is no identifier; the SQL
-            needs more than the 1,600 columns in a SELECT that engines allow, or the model has more than 750 classes.
+            An argument is not as above; table or keep is given for another language than SQL, or is no identifier; keep names
+            a column as another or as a result is named; the SQL reads two columns whose names differ in case alone, which most
+            engines take as one, or names or levels that are empty or no text; it needs more than the 1,600 columns in a SELECT
+            that engines allow, or the model has more than 750 classes.
 
         Notes
         -----
@@ -791,10 +794,12 @@ class SparseModel(BaseModel):
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
         >>> model = srf.mfga(X, 3 * X[:, 0] + X[:, 1] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
-        >>> print(model.formula("sql", digits=3, table="lab.rows", keep=["id"]))
-        SELECT "id",
-          1.0 + 3.0 * CAST("x0" AS DOUBLE PRECISION) + 1.0 * CAST("x1" AS DOUBLE PRECISION) AS prediction
-        FROM "lab"."rows"
+        >>> print(model.formula(digits=3))
+        f = 1
+          + 3 x0
+          + 1 x1
+        >>> model.formula("sql", table="lab.rows", keep=["id"]).endswith('AS prediction\nFROM numbers')
+        True
         """
         from ..export.formula import formula
 
@@ -902,6 +907,41 @@ class SparseModel(BaseModel):
         from ..export.c import to_c
 
         return to_c(self, path, name)
+
+    def to_sql(
+        self, path: str | PathLike[str] | None = None, *, table: str | Sequence[str] = "data", keep: Sequence[str] = ()
+    ) -> str:
+        """Write the model as a SELECT statement for SQLite, DuckDB and PostgreSQL; see `formula`, and docs/export.md.
+
+        Parameters
+        ----------
+        path : str, path or None, default None
+            Where the file goes. None: no file is written.
+        table : str or sequence of str, default "data"
+            The table that it reads, "table" or "schema.table"; a sequence of its parts where one of them has a dot.
+        keep : sequence of str, default ()
+            Columns of that table that it gives before the prediction, such as a key: tables have no order.
+
+        Returns
+        -------
+        str
+            The text of the file, which is `formula("sql", table=table, keep=keep)`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `formula`.
+
+        Examples
+        --------
+        >>> import numpy as np, sparserf as srf
+        >>> model = srf.mfga(np.eye(3), [1.0, 2.0, 3.0], n_nonzero_coefs=1, rng=0)
+        >>> model.to_sql(table="lab.rows", keep=["id"]) == model.formula("sql", table="lab.rows", keep=["id"])
+        True
+        """
+        from ..export.sql import to_sql
+
+        return to_sql(self, path, table, keep)
 
     def to_onnx(
         self, path: str | PathLike[str] | None = None, *, dtype: Literal["float32", "float64"] = "float32"

@@ -15,7 +15,7 @@ import sparserf as srf
 from sparserf._base.files import new_file
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-WRITERS = ["save", "to_c", "to_onnx"]
+WRITERS = ["save", "to_c", "to_sql", "to_onnx"]
 
 
 @pytest.fixture(scope="module")

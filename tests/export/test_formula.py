@@ -34,7 +34,7 @@ def select(model, data):
 
 
 def assert_sql_predicts(model, data, rows):
-    """Check that SQL gives the predictions and, beside labels, their probabilities: for two classes that of the second."""
+    """Check that SQL gives the predictions and, beside labels, their probabilities."""
     of_table = select(model, data)
     if model.classes is None:
         expected = model.predict(rows)
@@ -45,9 +45,8 @@ def assert_sql_predicts(model, data, rows):
         return
     assert np.array_equal(of_table.pop("prediction").to_numpy(), model.predict(rows))
     p = model.predict_proba(rows)
-    labels = model.classes.tolist() if p.shape[1] > 2 else model.classes.tolist()[1:]
-    assert list(of_table.columns) == [f"probability_{label}" for label in labels]
-    np.testing.assert_allclose(of_table.to_numpy(), p[:, -len(labels) :], rtol=0, atol=1e-12)
+    assert list(of_table.columns) == [f"probability_{label}" for label in model.classes.tolist()]
+    np.testing.assert_allclose(of_table.to_numpy(), p, rtol=0, atol=1e-12)
 
 
 def assert_same(model, f, rows):
@@ -226,7 +225,7 @@ def test_code_stays_within_the_limits(loss, lower, upper):
     for prediction in (code["predict"](rows), select(model, data)["prediction"].to_numpy()):
         assert prediction.max() <= upper and (lower is None or prediction.min() >= lower)
     few = model.formula("sql", digits=1, n_terms=1)  # the limits keep all digits
-    assert f"> {model.upper!r} THEN {model.upper!r}" in few
+    assert f"> {model.upper!r}e0 THEN {model.upper!r}e0" in few
     assert ("predictions from 0.7 to 1.3" if lower == 0.7 else "predictions") in model.formula()
 
 
