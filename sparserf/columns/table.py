@@ -17,7 +17,8 @@ import numpy as np
 
 from .._base.npz import integers, require
 from .._base.warnings import warn
-from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
+from .._core.checks import are_finite
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, own_order
 from .frames import is_frame as is_frame
 
 # The argument categorical of fits: names or indices of columns, or a mask.
@@ -60,7 +61,7 @@ class Table:
         """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
         The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
-        column as Python objects beside the result. Cells are looked up in a dictionary of the levels, which is faster than
+        column as Python objects beside the result, and of few rows a second copy. Cells are looked up in a dictionary of the levels, which is faster than
         sorting them.
 
         Parameters
@@ -91,17 +92,23 @@ class Table:
         >>> table.levels
         (None, ('a', 'b'))
         """
-        names, columns, n_rows = open_columns(X)
-        if not (n_rows and columns):
+        columns = Columns(X)
+        names, n_rows = columns.names, columns.n_rows
+        if not (n_rows and len(columns)):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
         chosen = _chosen(categorical, names, len(columns))
-        learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
-        values, levels = zip(*learnt, strict=True)
+        is_alone = np.ones(len(columns), bool)
+        is_alone[columns.plain] = False
+        is_alone[list(chosen)] = True
+        levels: list[tuple[Any, ...] | None] = [None] * len(columns)
+        alone = {}
+        for k in np.flatnonzero(is_alone).tolist():
+            alone[k], levels[k] = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
         for k, of_column in enumerate(levels):
             if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
-        return _matrix(values, levels, n_rows), cls(names, levels)
+        return _matrix(columns, np.arange(len(columns)), alone, levels), cls(names, tuple(levels))
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
@@ -110,13 +117,14 @@ class Table:
         names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
         numbers, or numbers in place of strings.
         """
-        names, columns, n_rows = open_columns(X)
-        places = self._places(names, len(columns))
-        values = [
-            _read_column(label(names, k), columns[k], levels, number)
-            for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
-        ]
-        return _matrix(values, self.levels, n_rows)
+        columns = Columns(X)
+        places = self._places(columns.names, len(columns))
+        is_alone = ~np.isin(places, columns.plain) | self._is_category
+        alone = {
+            j: _read_column(label(columns.names, places[j]), columns[places[j]], self.levels[j], self._numbers[j])
+            for j in np.flatnonzero(is_alone).tolist()
+        }
+        return _matrix(columns, places, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
         """Return (X, the table) for some of the rows that `learn` returned, without the levels that do not occur in them."""
@@ -161,24 +169,29 @@ class Table:
         return cls(tuple(names) or None, tuple(levels))
 
     @cached_property
+    def _is_category(self):
+        """A mask of the columns that are categories."""
+        return np.array([levels is not None for levels in self.levels], bool)
+
+    @cached_property
     def _numbers(self):
         """The numbers of the levels: {level: number} for each category, None for each column of numbers."""
         return [None if levels is None else _number_levels(levels) for levels in self.levels]
 
     def _places(self, names, n):
-        """Return the position in X of each column of this table, from the names of the n columns of X."""
+        """Return the place in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
-            place = {name: k for k, name in enumerate(names)}
+            place, own = {name: k for k, name in enumerate(names)}, set(self.names)
             lacking = [name for name in self.names if name not in place]
-            extra = [name for name in names if name not in self.names]
+            extra = [name for name in names if name not in own]
             faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
             faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
             if faults:
                 raise ValueError(f"X {' and '.join(faults)}")
-            return [place[name] for name in self.names]
+            return np.array([place[name] for name in self.names])
         if n != len(self.levels):
             raise ValueError(f"X must have {len(self.levels)} columns, got {n}")
-        return range(n)
+        return np.arange(n)
 
 
 def _split_text(text, end):
@@ -271,11 +284,26 @@ def _codes(keys, number):
     return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
 
 
-def _matrix(values, levels, n_rows):
-    """Return the columns side by side, as float32 if this holds all of them exactly."""
-    kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
+def _matrix(columns, places, alone, levels):
+    """Return columns side by side, as float32 if this holds all of them exactly.
+
+    places : the place in X of each column of the result
+    alone : {column of the result: the column as numbers}; all others are among the plain numbers of X
+    levels : for each column of the result its levels, None for numbers
+    """
+    together = np.ones(len(levels), bool)
+    together[list(alone)] = False
+    place_of = np.zeros(len(columns), int)
+    place_of[columns.plain] = np.arange(len(columns.plain))
+    kinds = {column.dtype for j, column in alone.items() if levels[j] is None}
+    kinds |= {columns.numbers.dtype} if together.any() else set()
     is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
-    X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)
-    for k, column in enumerate(values):
-        X[:, k] = column
+    X = np.empty((columns.n_rows, len(levels)), np.float32 if is_single else np.float64)
+    X[:, together] = columns.numbers[:, place_of[places[together]]]
+    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
+        for j, column in alone.items():
+            X[:, j] = column
+    if not are_finite(X, True):
+        for j in np.flatnonzero(np.isinf(X).any(axis=0)).tolist():
+            numbers_of(label(columns.names, places[j]), X[:, j])
     return X
