@@ -145,6 +145,14 @@ def is_categorical(column: Any) -> bool:
     return column.dtype in (nw.Categorical, nw.Enum)
 
 
+def narrow_float(column: Any) -> np.dtype | None:
+    """Return float16 or float32 where the dtype of a column is that, else None."""
+    if isinstance(column, np.ndarray):
+        return column.dtype if column.dtype.kind == "f" and column.dtype.itemsize < 8 else None
+    dtype = str(column.dtype)
+    return np.dtype(dtype.lower()) if dtype in ("Float16", "Float32") else None
+
+
 def own_order(column: Any) -> Any:
     """Return all categories of a column in the order that the frame gives them; None where it gives none."""
     if isinstance(column, np.ndarray):

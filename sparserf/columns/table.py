@@ -6,10 +6,11 @@ the numbers of their levels, and missing cells become NaN.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import pairwise
 from numbers import Integral, Number
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ import numpy as np
 from .._base.npz import integers, require
 from .._base.warnings import warn
 from .._core.checks import are_finite
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, own_order
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, narrow_float, numbers_of, own_order
 from .frames import is_frame as is_frame
 
 # The argument categorical of fits: names or indices of columns, or a mask.
@@ -26,6 +27,7 @@ Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.nda
 
 UNKNOWN = -1.0  # the number of a level that no training row has
 ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
+LEAST_SINGLE = float(np.finfo(np.float32).tiny)  # the least positive number that float32 holds to its full precision
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
@@ -61,8 +63,8 @@ class Table:
         """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
         The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
-        column as Python objects beside the result, and of few rows a second copy. Cells are looked up in a dictionary of the levels, which is faster than
-        sorting them.
+        column as Python objects beside the result, and of few rows a second copy. Cells are looked up in a dictionary of the
+        levels, which is faster than sorting them.
 
         Parameters
         ----------
@@ -115,7 +117,7 @@ class Table:
 
         The columns of a frame are found by their names, in any order; by their positions if X or the training rows have no
         names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
-        numbers, or numbers in place of strings.
+        numbers, or numbers in place of strings. Levels that are numbers are found as `LevelNumbers` says.
         """
         columns = Columns(X)
         places = self._places(columns.names, len(columns))
@@ -175,8 +177,8 @@ class Table:
 
     @cached_property
     def _numbers(self):
-        """The numbers of the levels: {level: number} for each category, None for each column of numbers."""
-        return [None if levels is None else _number_levels(levels) for levels in self.levels]
+        """The `LevelNumbers` of each category, None for each column of numbers."""
+        return [None if levels is None else LevelNumbers(levels) for levels in self.levels]
 
     def _places(self, names, n):
         """Return the place in X of each column of this table, from the names of the n columns of X."""
@@ -259,29 +261,85 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
     in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
     levels = tuple(map(plain, in_order))
-    return _codes(keys, _number_levels(levels)), levels
+    return _codes(keys, LevelNumbers(levels)), levels
 
 
 def _read_column(where, column, levels, number):
     """Return a column of rows to predict as numbers.
 
-    levels, number : the levels of the training column, and {level: number}; both None for a column of numbers
+    levels, number : the levels of the training column, and their `LevelNumbers`; both None for a column of numbers
     """
     cells = cells_of(where, column, levels is not None)
     kind, was = kind_of(cells), "numbers" if levels is None else kind_of(levels)
     if None not in (kind, was) and kind != was:
         raise TypeError(f"{where} holds {kind}, and held {was} when the model was fitted")
-    return numbers_of(where, cells) if levels is None else _codes(keys_of(where, cells), number)
+    if levels is None:
+        return numbers_of(where, cells)
+    narrow = narrow_float(column)
+    return _codes(keys_of(where, cells), number if narrow is None else LevelNumbers(levels, narrow))
 
 
-def _number_levels(levels):
-    """Return {level: its number}, with NaN for a missing cell, None."""
-    return {level: float(number) for number, level in enumerate(levels)} | {None: np.nan}
+class LevelNumbers(dict[Any, float]):
+    """{level: its number}, NaN for a missing cell, None, and UNKNOWN for a cell that is no level.
+
+    Rows come in float32 or float64, whatever the training rows came in: a cell that is not exactly a level is one if both are
+    equal in float32, as .1 is of either kind, where `in_float32` has the level.
+
+    cells : the dtype of the cells, if it is known that they come in a narrower one than float64: then all levels are rounded to
+        it, so that large whole numbers are found, too
+    """
+
+    def __init__(self, levels: Sequence[Any], cells: np.dtype | None = None):
+        super().__init__((level, float(number)) for number, level in enumerate(levels))
+        self._near = {rounded: self[level] for level, rounded in in_float32(levels).items()}
+        if cells is not None and levels and not isinstance(levels[0], str):
+            with np.errstate(over="ignore"):
+                rounded, count = np.array([float(level) for level in levels]).astype(cells).tolist(), Counter()
+            count.update(rounded)
+            for level, each in zip(levels, rounded, strict=True):
+                if count[each] == 1:
+                    self.setdefault(each, self[level])
+        self[None] = np.nan
+
+    def __missing__(self, cell: Any) -> float:
+        return self._near.get(_single(cell), UNKNOWN) if self._near and not isinstance(cell, str) else UNKNOWN
+
+
+def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
+    """Return {level: the number in float32} of the levels for which any number stands that is the same in float32.
+
+    These are the numbers that are not whole, and that no other level is equal to in float32. Whole numbers may be codes that
+    differ in one digit, and most of them are exact.
+    """
+    if not levels or isinstance(levels[0], str):
+        return {}
+    rounded = [_single(level) for level in levels]
+    count = Counter(rounded)
+    return {level: each for level, each in zip(levels, rounded, strict=True)
+            if count[each] == 1 and LEAST_SINGLE <= abs(each) < np.inf and float(level) != int(level)}  # fmt: skip
+
+
+def numbers_rounded_to(single: float) -> tuple[float, float]:
+    """Return the least and the largest number of float64 that float32 rounds to a number of float32."""
+    ends = []
+    for to in (-np.inf, np.inf):
+        middle = (single + float(np.nextafter(np.float32(single), np.float32(to)))) / 2
+        ends.append(middle if _single(middle) == single else float(np.nextafter(middle, single)))
+    return ends[0], ends[1]
+
+
+@np.errstate(over="ignore")
+def _single(number):
+    """Return a number as float32 holds it."""
+    try:
+        return float(np.float32(number))
+    except OverflowError:  # an integer beyond all floats
+        return np.inf
 
 
 def _codes(keys, number):
-    """Return the numbers of cells by {level: number}, UNKNOWN for other cells."""
-    return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
+    """Return the numbers of cells by their `LevelNumbers`."""
+    return np.fromiter(map(number.__getitem__, keys), np.float64, len(keys))
 
 
 def _matrix(columns, places, alone, levels):
