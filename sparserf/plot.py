@@ -9,7 +9,7 @@ import numpy as np
 
 from ._base.checks import check_integer, check_names
 from ._base.floats import as_ieee
-from .columns.frames import is_frame, is_ordered, open_columns
+from .columns.frames import Columns, is_frame, is_ordered
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
@@ -276,8 +276,8 @@ def _ordered_columns(model, X):
     """Return the columns whose levels have their own order: numbers, ordered in the frame X, or not sorted."""
     levels, names, frame = column_levels(model), model.feature_names_in_, {}
     if is_frame(X):
-        found, columns, _ = open_columns(X)
-        frame = dict(zip(found if names else range(len(columns)), columns, strict=True))
+        columns = Columns(X)
+        frame = {columns.names[k] if names else k: columns[k] for k in range(len(columns))}
     return {j for j, some in enumerate(levels) if some and (not isinstance(some[0], str) or list(some) != sorted(some)
             or (frame and is_ordered(frame[names[j] if names else j])))}  # fmt: skip
 

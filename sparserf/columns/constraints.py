@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .frames import is_ordered, label, listing, open_columns
+from .frames import Columns, is_ordered, label, listing
 from .stage import CLIPPED, MISSING, NUMBER
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def read_constraints(
         elif isinstance(value, (list, tuple)):
             sign[j], orders[j] = 1, _order(value, of_column, label(names, j))
         elif _sign("monotone", value, label(names, j)):
-            own_names, columns, _ = open_columns(X)
-            place = j if names is None or own_names is None else own_names.index(names[j])
+            columns = Columns(X)
+            place = j if names is None or columns.names is None else columns.names.index(names[j])
             if not is_ordered(columns[place]):
                 where = label(names, j)
                 raise ValueError(f"monotone must list the levels of {where}, which has no order, ascending, got {value!r}")

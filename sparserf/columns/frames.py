@@ -6,6 +6,7 @@ when X is a data frame.
 
 from __future__ import annotations
 
+from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from .._base.checks import MISSING, check_unmasked, is_real_type
 from .clocks import Moments, of_cells, of_series, of_stamps, what_of
+from .plain import plain_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,25 +56,52 @@ def columns_of_rows(X: Any, sources: np.ndarray) -> Any:
     return nw.maybe_reset_index(frame[sources[:, 0].tolist()]).with_columns(*columns).to_native()
 
 
-def open_columns(X: Any) -> tuple[tuple[str, ...] | None, list[Any], int]:
-    """Return (the names of the columns, the columns, the number of rows); the names are None for an array.
+class Columns:
+    """The columns of X: those of plain numbers together, and any column alone.
 
-    A column is a Series of narwhals, or a one-dimensional ndarray.
+    names : tuple of str, or None
+        The names of the columns; None for an array.
+    n_rows : int
+    plain, numbers : ndarray
+        The places of the columns that were read together, and their numbers: see `plain_numbers`.
     """
-    if is_frame(X):
-        import narwhals as nw
 
-        names = names_of_frame(X)
-        frame = nw.from_native(X, eager_only=True)
-        return names, list(frame.iter_columns()), len(frame)
-    if not isinstance(X, np.ndarray):
-        what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
-        hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
-        raise TypeError(f"{what}, got {type(X).__name__}{hint}")
-    check_unmasked("X", X)
-    if X.ndim != 2:
-        raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
-    return None, list(np.asarray(X).T), len(X)
+    names: tuple[str, ...] | None
+    n_rows: int
+    plain: np.ndarray
+    numbers: np.ndarray
+
+    def __init__(self, X: Any):
+        """Open a data frame or an ndarray; raise TypeError if X is neither."""
+        if is_frame(X):
+            import narwhals as nw
+
+            self.names = names_of_frame(X)
+            self._frame = nw.from_native(X, eager_only=True)
+            self.n_rows, self._n = len(self._frame), len(self.names)
+            self.plain, self.numbers = plain_numbers(nw.to_native(X, pass_through=True))
+            return
+        if not isinstance(X, np.ndarray):
+            what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
+            hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
+            raise TypeError(f"{what}, got {type(X).__name__}{hint}")
+        check_unmasked("X", X)
+        if X.ndim != 2:
+            raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
+        self._columns, self.names, (self.n_rows, self._n) = list(np.asarray(X).T), None, X.shape
+        self.plain, self.numbers = np.arange(0), np.zeros((self.n_rows, 0))
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, k: int) -> Any:
+        """Return column k, a Series of narwhals or a one-dimensional ndarray."""
+        return self._columns[k]
+
+    @cached_property
+    def _columns(self):
+        """All columns."""
+        return list(self._frame.iter_columns())
 
 
 def label(names: Sequence[str] | None, k: int) -> str:
@@ -100,7 +129,8 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
 
     dtype = column.dtype
     if not is_category and (dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128))):
-        return column.to_numpy()
+        numbers = column.to_numpy()
+        return numbers if dtype.is_float() or numbers.dtype.kind != "f" else numbers.astype(np.float64)  # missing integers
     if (moments := of_series(where, column, zone)) is not None:
         return moments
     if dtype.is_nested() or dtype == nw.Binary:
@@ -117,6 +147,14 @@ def is_categorical(column: Any) -> bool:
     import narwhals as nw
 
     return column.dtype in (nw.Categorical, nw.Enum)
+
+
+def narrow_float(column: Any) -> np.dtype | None:
+    """Return float16 or float32 where the dtype of a column is that, else None."""
+    if isinstance(column, np.ndarray):
+        return column.dtype if column.dtype.kind == "f" and column.dtype.itemsize < 8 else None
+    dtype = str(column.dtype)
+    return np.dtype(dtype.lower()) if dtype in ("Float16", "Float32") else None
 
 
 def own_order(column: Any) -> Any:

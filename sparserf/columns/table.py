@@ -7,10 +7,11 @@ the numbers of their levels, and missing cells become NaN.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import pairwise
 from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,8 +19,9 @@ import numpy as np
 
 from .._base.npz import integers, require
 from .._base.warnings import warn
+from .._core.checks import are_finite
 from .clocks import KINDS_OF_CLOCKS, Clock, Moments
-from .frames import cells_of, is_categorical, keys_of, kind_of, label, listing, numbers_of, open_columns, own_order
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, narrow_float, numbers_of, own_order
 from .frames import is_frame as is_frame
 from .frames import is_table as is_table
 
@@ -37,6 +39,7 @@ WRITTEN_NUMBER = re.compile(r"\s*[$€£¥]?\s*[+-]?\s*[$€£¥]?(?!0\d)(\d+|\d
 FEWEST_NUMBERS, MOST_OTHERS = 5, 0.1
 UNKNOWN = -1.0  # the number of a level that no training row has
 ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
+LEAST_SINGLE = float(np.finfo(np.float32).tiny)  # the least positive number that float32 holds to its full precision
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
 PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
@@ -76,8 +79,8 @@ class Table:
         """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
         The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
-        column as Python objects beside the result. Cells are looked up in a dictionary of the levels, which is faster than
-        sorting them.
+        column as Python objects beside the result, and of few rows a second copy. Cells are looked up in a dictionary of the
+        levels, which is faster than sorting them.
 
         Parameters
         ----------
@@ -110,33 +113,42 @@ class Table:
         >>> table.levels
         (None, ('a', 'b'))
         """
-        names, columns, n_rows = open_columns(X)
-        if not (n_rows and columns):
+        columns = Columns(X)
+        names, n_rows = columns.names, columns.n_rows
+        if not (n_rows and len(columns)):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
         chosen = _chosen(categorical, names, len(columns))
-        learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
-        values, levels, clocks = zip(*learnt, strict=True)
+        is_alone = np.ones(len(columns), bool)
+        is_alone[columns.plain] = False
+        is_alone[list(chosen)] = True
+        levels: list[tuple[Any, ...] | None] = [None] * len(columns)
+        alone, clocks = {}, {}
+        for k in np.flatnonzero(is_alone).tolist():
+            alone[k], levels[k], clock = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
+            if clock is not None:
+                clocks[k] = clock
         for k, of_column in enumerate(levels):
             if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
-        clocks = {k: clock for k, clock in enumerate(clocks) if clock is not None}
-        return _matrix(values, levels, n_rows), cls(names, levels, clocks)
+        return _matrix(columns, np.arange(len(columns)), alone, levels), cls(names, tuple(levels), clocks)
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
 
         The columns of a frame are found by their names, in any order; by their positions if X or the training rows have no
         names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
-        numbers, or numbers in place of strings.
+        numbers, or numbers in place of strings. Levels that are numbers are found as `LevelNumbers` says.
         """
-        names, columns, n_rows = open_columns(X)
-        places = self._places(names, len(columns))
-        values = [
-            _read_column(label(names, k), columns[k], levels, number, self.clocks.get(j))
-            for j, (k, levels, number) in enumerate(zip(places, self.levels, self._numbers, strict=True))
-        ]
-        return _matrix(values, self.levels, n_rows)
+        columns = Columns(X)
+        places = self._places(columns.names, len(columns))
+        is_alone = ~np.isin(places, columns.plain) | self._is_special
+        alone = {
+            j: _read_column(label(columns.names, k), columns[k], self.levels[j], self._numbers[j], self.clocks.get(j))
+            for j in np.flatnonzero(is_alone).tolist()
+            for k in [places[j]]
+        }
+        return _matrix(columns, places, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
         """Return (X, the table) for some of the rows that `learn` returned, without the levels that do not occur in them."""
@@ -188,24 +200,29 @@ class Table:
         return cls(tuple(names) or None, tuple(levels), clocks)
 
     @cached_property
+    def _is_special(self):
+        """A mask of the columns that are categories or times."""
+        return np.array([levels is not None or j in self.clocks for j, levels in enumerate(self.levels)], bool)
+
+    @cached_property
     def _numbers(self):
-        """The numbers of the levels: {level: number} for each category, None for each column of numbers."""
-        return [None if levels is None else _number_levels(levels) for levels in self.levels]
+        """The `LevelNumbers` of each category, None for each column of numbers."""
+        return [None if levels is None else LevelNumbers(levels) for levels in self.levels]
 
     def _places(self, names, n):
-        """Return the position in X of each column of this table, from the names of the n columns of X."""
+        """Return the place in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
-            place = {name: k for k, name in enumerate(names)}
+            place, own = {name: k for k, name in enumerate(names)}, set(self.names)
             lacking = [name for name in self.names if name not in place]
-            extra = [name for name in names if name not in self.names]
+            extra = [name for name in names if name not in own]
             faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
             faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
             if faults:
                 raise ValueError(f"X {' and '.join(faults)}")
-            return [place[name] for name in self.names]
+            return np.array([place[name] for name in self.names])
         if n != len(self.levels):
             raise ValueError(f"X must have {len(self.levels)} columns, got {n}")
-        return range(n)
+        return np.arange(n)
 
 
 def _split_text(text, end):
@@ -280,7 +297,7 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
     in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
     levels = tuple(map(plain, in_order))
-    return _codes(keys, _number_levels(levels)), levels, None
+    return _codes(keys, LevelNumbers(levels)), levels, None
 
 
 def _warn_of_numbers(where, words, levels):
@@ -316,7 +333,7 @@ def _is_float(word):
 def _read_column(where, column, levels, number, clock):
     """Return a column of rows to predict as numbers.
 
-    levels, number : the levels of the training column, and {level: number}; both None for a column of numbers
+    levels, number : the levels of the training column, and their `LevelNumbers`; both None for a column of numbers
     clock : the clock of a training column of times; None for other columns
     """
     cells = cells_of(where, column, levels is not None, clock and clock.zone)
@@ -329,24 +346,95 @@ def _read_column(where, column, levels, number, clock):
         raise other(f"{where} holds {kind}, and held {was} when the model was fitted")
     if kind is None:
         return np.full(len(column), np.nan)
-    return numbers_of(where, cells) if levels is None else _codes(keys_of(where, cells), number)
+    if levels is None:
+        return numbers_of(where, cells)
+    narrow = narrow_float(column)
+    return _codes(keys_of(where, cells), number if narrow is None else LevelNumbers(levels, narrow))
 
 
-def _number_levels(levels):
-    """Return {level: its number}, with NaN for a missing cell, None."""
-    return {level: float(number) for number, level in enumerate(levels)} | {None: np.nan}
+class LevelNumbers(dict[Any, float]):
+    """{level: its number}, NaN for a missing cell, None, and UNKNOWN for a cell that is no level.
+
+    Rows come in float32 or float64, whatever the training rows came in: a cell that is not exactly a level is one if both are
+    equal in float32, as .1 is of either kind, where `in_float32` has the level.
+
+    cells : the dtype of the cells, if it is known that they come in a narrower one than float64: then all levels are rounded to
+        it, so that large whole numbers are found, too
+    """
+
+    def __init__(self, levels: Sequence[Any], cells: np.dtype | None = None):
+        super().__init__((level, float(number)) for number, level in enumerate(levels))
+        self._near = {rounded: self[level] for level, rounded in in_float32(levels).items()}
+        if cells is not None and levels and not isinstance(levels[0], str):
+            with np.errstate(over="ignore"):
+                rounded, count = np.array([float(level) for level in levels]).astype(cells).tolist(), Counter()
+            count.update(rounded)
+            for level, each in zip(levels, rounded, strict=True):
+                if count[each] == 1:
+                    self.setdefault(each, self[level])
+        self[None] = np.nan
+
+    def __missing__(self, cell: Any) -> float:
+        return self._near.get(_single(cell), UNKNOWN) if self._near and not isinstance(cell, str) else UNKNOWN
+
+
+def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
+    """Return {level: the number in float32} of the levels for which any number stands that is the same in float32.
+
+    These are the numbers that are not whole, and that no other level is equal to in float32. Whole numbers may be codes that
+    differ in one digit, and most of them are exact.
+    """
+    if not levels or isinstance(levels[0], str):
+        return {}
+    rounded = [_single(level) for level in levels]
+    count = Counter(rounded)
+    return {level: each for level, each in zip(levels, rounded, strict=True)
+            if count[each] == 1 and LEAST_SINGLE <= abs(each) < np.inf and float(level) != int(level)}  # fmt: skip
+
+
+def numbers_rounded_to(single: float) -> tuple[float, float]:
+    """Return the least and the largest number of float64 that float32 rounds to a number of float32."""
+    ends = []
+    for to in (-np.inf, np.inf):
+        middle = (single + float(np.nextafter(np.float32(single), np.float32(to)))) / 2
+        ends.append(middle if _single(middle) == single else float(np.nextafter(middle, single)))
+    return ends[0], ends[1]
+
+
+@np.errstate(over="ignore")
+def _single(number):
+    """Return a number as float32 holds it."""
+    try:
+        return float(np.float32(number))
+    except OverflowError:  # an integer beyond all floats
+        return np.inf
 
 
 def _codes(keys, number):
-    """Return the numbers of cells by {level: number}, UNKNOWN for other cells."""
-    return np.fromiter(map(number.get, keys, repeat(UNKNOWN)), np.float64, len(keys))
+    """Return the numbers of cells by their `LevelNumbers`."""
+    return np.fromiter(map(number.__getitem__, keys), np.float64, len(keys))
 
 
-def _matrix(values, levels, n_rows):
-    """Return the columns side by side, as float32 if this holds all of them exactly."""
-    kinds = {column.dtype for column, each in zip(values, levels, strict=True) if each is None}
+def _matrix(columns, places, alone, levels):
+    """Return columns side by side, as float32 if this holds all of them exactly.
+
+    places : the place in X of each column of the result
+    alone : {column of the result: the column as numbers}; all others are among the plain numbers of X
+    levels : for each column of the result its levels, None for numbers
+    """
+    together = np.ones(len(levels), bool)
+    together[list(alone)] = False
+    place_of = np.zeros(len(columns), int)
+    place_of[columns.plain] = np.arange(len(columns.plain))
+    kinds = {column.dtype for j, column in alone.items() if levels[j] is None}
+    kinds |= {columns.numbers.dtype} if together.any() else set()
     is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
-    X = np.empty((n_rows, len(values)), np.float32 if is_single else np.float64)
-    for k, column in enumerate(values):
-        X[:, k] = column
+    X = np.empty((columns.n_rows, len(levels)), np.float32 if is_single else np.float64)
+    X[:, together] = columns.numbers[:, place_of[places[together]]]
+    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
+        for j, column in alone.items():
+            X[:, j] = column
+    if not are_finite(X, True):
+        for j in np.flatnonzero(np.isinf(X).any(axis=0)).tolist():
+            numbers_of(label(columns.names, places[j]), X[:, j])
     return X

@@ -16,6 +16,7 @@ from .._base.checks import check_choice
 from .._base.files import new_file
 from ..columns.frames import label, numbers_of
 from ..columns.stage import CLIP
+from ..columns.table import in_float32
 from ..losses import PROBABILISTIC
 from ..model.base import rounded_inwards
 from .written import WrittenModel
@@ -115,12 +116,21 @@ def _coded(graph, cell, table, j, dtype):
         code = _code(graph, cell, _text_levels(where, levels))
         return code if "" in levels else graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
     x = graph.cast(cell, np.float64)
-    return graph("Where", graph("IsNaN", x), x, _code(graph, x, _number_levels(where, levels, dtype)))
+    singles = in_float32(levels) if dtype == np.float64 else {}  # cells of float32 are compared so anyway
+    near = np.array([singles.get(level, np.nan) for level in levels])
+    return graph("Where", graph("IsNaN", x), x, _code(graph, x, _number_levels(where, levels, dtype), near))
 
 
-def _code(graph, cell, levels):
-    """Return k where the cell is level k, and -1 where it is no level; computed in float32, which is exact to 2**24."""
-    is_level = graph.cast(graph("Equal", cell, levels[None]), np.float32)
+def _code(graph, cell, levels, near=None):
+    """Return k where the cell is level k, and -1 where it is no level; computed in float32, which is exact to 2**24.
+
+    near : what the cell may be when it is rounded to float32, NaN for levels that it must equal; None: for all levels
+    """
+    is_level = graph("Equal", cell, levels[None])
+    if near is not None and not np.isnan(near).all():
+        single = graph.cast(graph.cast(cell, np.float32), np.float64)
+        is_level = graph("Or", is_level, graph("Equal", single, near[None]))
+    is_level = graph.cast(is_level, np.float32)
     place = graph("MatMul", is_level, np.arange(1, len(levels) + 1, dtype=np.float32)[:, None])
     return graph("Sub", graph.cast(place, np.float64), 1.0)
 

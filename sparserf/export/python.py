@@ -31,11 +31,14 @@ def _sign(z):
     return np.where(z >= 0, 1.0, -1.0)
 
 
-def _cells(cells, values, other, missing):
-    """What each cell of a category stands for."""
+def _cells(cells, values, other, missing, in_float32={}):
+    """What each cell of a category stands for; in_float32: the same by numbers that are rounded to float32."""
     def value(cell):
         is_missing = cell is None or (not isinstance(cell, str) and str(cell) in ("nan", "NaT", "<NA>"))
-        return missing if is_missing else values.get(cell, other)
+        if is_missing or cell in values or not in_float32 or isinstance(cell, str):
+            return missing if is_missing else values.get(cell, other)
+        with np.errstate(over="ignore"):
+            return in_float32.get(float(np.float32(cell)), other)
     return np.array([value(cell) for cell in cells], float)
 '''
 # The function that reads columns of times, and those with a time zone.
@@ -157,9 +160,11 @@ def _encode(encoding, x, u, number, is_category):
         if encoding.known is not None:
             others, other = encoding.known
             values = f"dict.fromkeys({others!r}, {low}) | {{{level!r}: {high}}}"
-            return [f"_cells({x}, {values}, {number(other)}, {number(encoding.fill)})"]
+            near = {each: high if k == level else low for k, each in encoding.in_float32.items()}
+            return [f"_cells({x}, {values}, {number(other)}, {number(encoding.fill)}{_near(near)})"]
         if kind == "level":
-            return [f"_cells({x}, {{{level!r}: {high}}}, {low}, {low})"]
+            near = {each: high for k, each in encoding.in_float32.items() if k == level}
+            return [f"_cells({x}, {{{level!r}: {high}}}, {low}, {low}{_near(near)})"]
         if is_category:
             return [f"_cells({x}, {{}}, {low}, {high})"]
         condition = {"missing": f"np.isnan({x})", "present": f"{x} != 0"}[kind]
@@ -167,7 +172,8 @@ def _encode(encoding, x, u, number, is_category):
     if encoding.table is not None:
         of_levels, other = encoding.table
         values = ", ".join(f"{level!r}: {number(value)}" for level, value in of_levels.items())
-        return [f"_cells({x}, {{{values}}}, {number(other)}, {number(encoding.fill or 0.0)})"]
+        near = {each: number(of_levels[k]) for k, each in encoding.in_float32.items()}
+        return [f"_cells({x}, {{{values}}}, {number(other)}, {number(encoding.fill or 0.0)}{_near(near)})"]
     r = x
     if encoding.knots is not None:
         knots, scores = ([float(value) for value in values] for values in encoding.knots)
@@ -178,6 +184,11 @@ def _encode(encoding, x, u, number, is_category):
     lines += [f"_reached({u}, {number(encoding.reach)})"] if encoding.reach is not None else []
     lines += [f"_squeezed({u})"] if encoding.squeezed else []
     return lines + ([f"np.where(np.isnan({x}), {number(encoding.fill)}, {u})"] if encoding.fill is not None else [])
+
+
+def _near(values):
+    """Return the last argument of `_cells`, from {number in float32: value as text}; nothing where there is none."""
+    return ", {" + ", ".join(f"{number!r}: {value}" for number, value in values.items()) + "}" if values else ""
 
 
 def _within(model):

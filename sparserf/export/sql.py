@@ -21,6 +21,7 @@ import numpy as np
 
 from .._base.files import new_file
 from ..columns.clocks import DATES, DURATIONS
+from ..columns.table import numbers_rounded_to
 from ..losses import PROBABILISTIC
 from ..model.outputs import two_classes
 from .expressions import angle_expression, float_literal, joined, signed, term_expression, title
@@ -389,22 +390,34 @@ def _encode(encoding, x, v, number):
         kind, level = encoding.asks
         if encoding.known is not None:
             return DOUBLE.format(_of_level(encoding, x, level, number))
-        condition = f"{x} IS NULL" if kind == "missing" else f"{x} <> 0" if kind == "present" else f"{x} = {literal(level)}"
+        condition = f"{x} IS NULL" if kind == "missing" else f"{x} <> 0" if kind == "present" else _is_level(encoding, x, level)
         return DOUBLE.format(f"CASE WHEN {condition} THEN {number(encoding.high)} ELSE {number(encoding.low)} END")
     fill = "NULL" if encoding.fill is None else number(encoding.fill)
     if encoding.table is not None:
         of_levels, other = encoding.table
-        cases = " ".join(f"WHEN {x} = {literal(level)} THEN {number(value)}" for level, value in of_levels.items())
+        cases = " ".join(f"WHEN {_is_level(encoding, x, level)} THEN {number(value)}" for level, value in of_levels.items())
         return DOUBLE.format(f"CASE WHEN {x} IS NULL THEN {number(encoding.fill or 0.0)} {cases} ELSE {number(other)} END")
     shown = _bent(encoding, v, number) if encoding.has_units else DOUBLE.format("0.0")
     return shown if encoding.fill is None and encoding.has_units else f"CASE WHEN {x} IS NULL THEN {fill} ELSE {shown} END"
 
 
+def _is_level(encoding, x, level):
+    """Return the condition that x is a level: equal to it, or rounded to the same number of float32 (`in_float32`)."""
+    single = encoding.in_float32.get(level)
+    if single is None:
+        return f"{x} = {literal(level)}"
+    low, high = numbers_rounded_to(single)
+    return f"{x} BETWEEN {low!r} AND {high!r}"
+
+
 def _of_level(encoding, x, level, number):
     """Return the expression of whether x is a level, where unknown levels have a value of their own."""
     others, other = encoding.known
-    cases = f"WHEN {x} = {literal(level)} THEN {number(encoding.high)}"
-    cases += f" WHEN {x} IN ({', '.join(map(literal, others))}) THEN {number(encoding.low)}" if others else ""
+    exact = [each for each in others if each not in encoding.in_float32]
+    are_others = [f"{x} IN ({', '.join(map(literal, exact))})"] if exact else []
+    are_others += [_is_level(encoding, x, each) for each in others if each in encoding.in_float32]
+    cases = f"WHEN {_is_level(encoding, x, level)} THEN {number(encoding.high)}"
+    cases += f" WHEN {' OR '.join(are_others)} THEN {number(encoding.low)}" if others else ""
     return f"CASE WHEN {x} IS NULL THEN {number(encoding.fill)} {cases} ELSE {number(other)} END"
 
 

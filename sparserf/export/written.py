@@ -8,7 +8,7 @@ same model in both forms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
-from ..columns.table import UNKNOWN
+from ..columns.table import UNKNOWN, in_float32
 from ..features import DENSE_BELOW
 from ..model.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
 
@@ -275,6 +275,7 @@ class WrittenEncoding:
       and else `low`. For a level `known` may hold (the other levels, u of unknown levels); without it u is `low` at both.
 
     fill : u of a missing x, or None
+    in_float32 : {level: number} of the levels that x also is where it is rounded to that number of float32
     """
 
     column: int
@@ -290,6 +291,7 @@ class WrittenEncoding:
     table: tuple[Any, ...] | None = None
     known: tuple[Sequence[Any], float] | None = None
     angle: tuple[float, float, str] | None = None
+    in_float32: dict[Any, float] = field(default_factory=dict)
 
     @classmethod
     def from_stage(cls, stage: ColumnStage, v: int) -> Self:
@@ -302,7 +304,8 @@ class WrittenEncoding:
             others = [level for level in levels if level != levels[k]]
             low = encoded_values(stage, v, [float(k == 0)])[0] if others else other
             known = None if low == other == missing else (others, other)
-            return cls(j, asks=("level", levels[k]), high=high, low=low, fill=missing, known=known)
+            asks, near = ("level", levels[k]), in_float32(levels)
+            return cls(j, asks=asks, high=high, low=low, fill=missing, known=known, in_float32=near)
         if kind in ("missing", "present"):
             high, low = encoded_values(stage, v, {"missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind])
             return cls(j, asks=(kind, None), high=high, low=low)
@@ -317,7 +320,7 @@ class WrittenEncoding:
         angle = (turn, level, f"{'sin' if level else 'cos'}{kind}") if turn else None
         return cls(
             j, knots, float(stage.center[v]), float(stage.unit[v]), reach_of(stage, v), kind == "clipped", fill, table=table,
-            angle=angle,
+            angle=angle, in_float32=in_float32(levels or ()),
         )  # fmt: skip
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..columns.clocks import what_of
+from ..columns.table import UNKNOWN, LevelNumbers
 from .terms import column_clocks, column_levels, column_names, terms_of
 
 if TYPE_CHECKING:
@@ -107,14 +108,14 @@ def _all_levels(levels):
 def _read_levels(name, part, levels):
     """Return the codes of a level or a list of levels; None is a missing cell."""
     several = isinstance(part, (list, tuple, set, frozenset)) or (isinstance(part, np.ndarray) and part.ndim == 1)
-    code = {level: float(k) for k, level in enumerate(levels)} | {None: np.nan}
+    code = LevelNumbers(levels)
     chosen = list(part) if several else [part]
     if not chosen:
         raise ValueError(f"box must have at least one level of {name!r}, got {part!r}")
     for level in chosen:
         if not isinstance(level, Hashable):
             raise TypeError(f"box must have a level or a list of levels for {name!r}, got {part!r}")
-        if level not in code:
+        if code[level] == UNKNOWN:
             raise ValueError(f"box must have known levels of {name!r}, got {level!r}")
     return np.unique([code[level] for level in chosen])
 

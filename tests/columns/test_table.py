@@ -1,6 +1,5 @@
 """Table: reads data frames, and arrays with categories, as numbers: alike from every library, and at prediction."""
 
-import datetime as dt
 import pickle
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sparserf as srf
+from sparserf.columns import plain
 from sparserf.columns import table as table_module
 from sparserf.columns.table import ARRAYS, Table, is_frame
 
@@ -763,3 +763,68 @@ def test_a_model_of_numbers_read_as_words_says_so_to_its_user():
     with pytest.warns(UserWarning, match=r"no plain numbers: '\?'") as caught:
         srf.mfga(pd.DataFrame({"a": [*cells, *cells], "b": np.arange(120.0)}), np.arange(120.0), n_nonzero_coefs=2, rng=0)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+# Columns of plain numbers are read together
+
+PLAIN = {
+    "pandas": {"float64": "float64", "float32": "float32", "int8": "int8", "int64": "int64", "uint64": "uint64", "bool": "bool",
+               "Float64": "Float64", "Float32": "Float32", "Int64": "Int64", "boolean": "boolean", "arrow": "double[pyarrow]",
+               "arrow32": "float[pyarrow]", "arrow int": "int64[pyarrow]", "arrow bool": "bool[pyarrow]"},
+    "polars": {name: getattr(pl, name) for name in ("Float64", "Float32", "Int8", "Int64", "UInt64", "Boolean")},
+    "pyarrow": {name: name for name in ("float64", "float32", "int8", "int64", "uint64", "bool")},
+}  # fmt: skip
+BY_DTYPE = [(library, name) for library, dtypes in PLAIN.items() for name in (*dtypes, "all", "with words", "shuffled")]
+
+
+def plain_frame(library, kind, n_columns=40, n_rows=3):
+    """Return a frame of columns of one dtype, or of all in turn; cells are missing where the dtype has missing cells."""
+    dtypes, cells = PLAIN[library], np.random.default_rng(0).integers(0, 2, (n_columns, n_rows)).tolist()
+    names = [kind] if kind in dtypes else list(dtypes)
+    columns = {}
+    for j, of_column in enumerate(cells):
+        name = names[j % len(names)]
+        values = [bool(cell) if "bool" in name.lower() else cell for cell in of_column]
+        if library == "polars":
+            columns[f"c{j}"] = pl.Series([None, *values[1:]], dtype=dtypes[name])
+        elif library == "pyarrow":
+            columns[f"c{j}"] = pa.array([None, *values[1:]], dtypes[name])
+        else:
+            has_missing = name[0].isupper() or "arrow" in name
+            columns[f"c{j}"] = pd.Series([None, *values[1:]] if has_missing else values, dtype=dtypes[name])
+        if kind == "with words" and j % 3 == 0:
+            columns[f"c{j}"] = ["u", "v", "u"][:n_rows]
+    if kind == "shuffled":
+        columns = dict(sorted(columns.items()))
+    return FRAMES[library](columns)
+
+
+@pytest.mark.parametrize(("library", "kind"), BY_DTYPE, ids=map(" ".join, BY_DTYPE))
+def test_columns_are_read_together_as_one_by_one(library, kind, monkeypatch):
+    X = plain_frame(library, kind)
+    together, table = Table.learn(X)
+    read = table.read(X)
+    one_by_one = []
+    monkeypatch.setattr(plain, "FEW_ROWS", 0)
+    monkeypatch.setattr(table_module, "cells_of", lambda *args, of=table_module.cells_of: one_by_one.append(1) or of(*args))
+    alone, same = Table.learn(X)
+    assert len(one_by_one) == 40 and table.is_same(same) and together.dtype == alone.dtype
+    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(read, alone)
+
+
+@each_frame
+def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monkeypatch):
+    X = frame({f"c{j}": np.array([j % 7], "float32" if j % 3 else "int64") for j in range(2000)})
+    turned = frame({f"c{j}": np.array([j % 7], "float32" if j % 3 else "int64") for j in reversed(range(2000))})
+    table = Table(tuple(f"c{j}" for j in range(2000)), (None,) * 2000)
+    monkeypatch.setattr(table_module, "cells_of", None)  # what reads a column alone
+    for each in (X, turned):
+        np.testing.assert_array_equal(table.read(each), [np.arange(2000) % 7])
+
+
+@each_frame
+def test_an_infinite_cell_among_thousands_of_columns_is_named(frame):
+    X = frame({f"c{j}": [np.inf if j == 1234 else 1.0] for j in range(2000)})
+    with pytest.raises(ValueError, match=r"^X\['c1234'\] must be finite or missing, got inf in row 0$"):
+        Table.learn(X)
