@@ -169,7 +169,7 @@ def test_targets_of_the_smallest_and_largest_numbers(loss, fit, y):
         "default": partial(srf.sparse_rf, effort=0.02, n_models=1, rng=0), **FITS,
     }  # fmt: skip
     if fit == "default" and y == 5e-324:
-        y = 1e-320  # targets of two values are told without an error, and the search warns of the division by it
+        y = 1e-320  # the default fits two values without an error, and the l1 solver then divides by it
     target = np.where(F > 0, y, -2 * y) if y < 1 else y * REAL
     model = fits[fit](X, target, loss=loss)
     assert np.abs(model.predict(X)).max() / 10 <= np.abs(target).max()
