@@ -1,7 +1,10 @@
 """Columns of dates, durations and times of day: read alike from every library, and seen as days and as angles."""
 
+import ctypes
 import datetime as dt
 import pickle
+import shutil
+import subprocess
 from functools import partial
 
 import array_api_strict as strict
@@ -384,6 +387,116 @@ def test_calculus_and_proofs(models, name):
     for wrong, kind in ((dt.timedelta(1), "durations"), (utc()[0], "in the time zone UTC")):
         with pytest.raises(ValueError, match=rf"^box\['at'\] must hold dates without a time zone, got .*{kind}"):
             model.bounds({"at": (wrong, wrong)})
+
+
+# Exports
+
+@each_fit
+def test_python_code(models, name):
+    table, fitted = models
+    model, names = fitted[name], {}
+    exec(model.formula("python"), names)
+    arrays = {key: column.to_numpy() for key, column in table.items()}
+    for X in (table, pl.from_pandas(table), pa.Table.from_pandas(table), arrays):
+        np.testing.assert_allclose(names["decision_function"](X), model.decision_function(table), rtol=0, atol=1e-12)
+    if any("at" in term for term in model.features.names()):
+        with pytest.raises(TypeError, match="must not be strings or numbers"):
+            names["predict"](NUMBERS)
+        with pytest.raises(ValueError, match="the time zone must be None"):
+            names["predict"](table.assign(at=table["at"].dt.tz_localize("UTC")))
+
+
+def in_zones():
+    """Return two tables of the same moments, by the clock in Paris and in UTC."""
+    there = FRAME.assign(at=FRAME["at"].dt.tz_localize("UTC").dt.tz_convert(PARIS))
+    return there, there.assign(at=there["at"].dt.tz_convert("UTC"))
+
+
+def test_code_of_dates_with_a_zone():
+    there, in_utc = in_zones()
+    model, names = FITS["mfga"](there, Y), {}
+    exec(model.formula("python"), names)
+    for X in (there, in_utc, pl.from_pandas(there), pa.Table.from_pandas(in_utc)):
+        np.testing.assert_allclose(names["predict"](X), model.predict(there), rtol=0, atol=1e-12)
+    assert "days since 1970-01-01, by the clock in Europe/Paris" in model.to_c()
+    assert "in days since 1970-01-01, by the clock in Europe/Paris" in model.formula()
+    with pytest.raises(ValueError, match='no time zones in common: make "at", in Europe/Paris, local times without'):
+        model.formula("sql")
+    since = FRAME[["at"]] - FRAME["at"].min()
+    lengths = FITS["gaussian"](since, Y)
+    with pytest.raises(ValueError, match='no durations in common: make "at" its number of days'):
+        lengths.formula("sql")
+    exec(lengths.formula("python"), names)
+    np.testing.assert_allclose(names["predict"](since), lengths.predict(since), rtol=0, atol=1e-12)
+
+
+def sqlite_of(table):
+    """Return a function that asks SQLite, where dates are text; the functions of its own are NumPy's."""
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    for function in (np.sqrt, np.exp, np.cos, np.sin, np.tanh, np.floor):
+        connection.create_function(function.__name__, 1, lambda x, f=function: None if x is None else float(f(x)))
+    table.assign(clock=[str(cell) for cell in table["clock"]]).to_sql("data", connection, index=False)
+    return lambda query: np.array(connection.execute(query).fetchall())[:, 0]
+
+
+def duckdb_of(table):
+    """Return a function that asks DuckDB, where dates are dates."""
+    connection = pytest.importorskip("duckdb").connect()
+    connection.register("data", pa.Table.from_pandas(table))
+    return lambda query: np.array(connection.execute(query).fetchall())[:, 0]
+
+
+@each_fit
+@pytest.mark.parametrize("engine", [sqlite_of, duckdb_of])
+def test_sql(models, name, engine):
+    table, fitted = models
+    np.testing.assert_allclose(engine(table)(fitted[name].formula("sql")), fitted[name].predict(table), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", [sqlite_of, duckdb_of])
+def test_sql_of_days_of_all_centuries(engine):
+    """Whole days, moments to a microsecond, and leap years; from the year 1 to 9999."""
+    some = np.array(["0001-01-01", "1600-02-29", "1899-12-31", "1900-02-28", "1900-03-01", "1969-12-31T23:59:59.999999",
+                     "2000-02-29", "2024-02-29T12", "2100-12-31", "9999-12-31T23:59:59"], "M8[us]")  # fmt: skip
+    table = pd.DataFrame({"at": some.astype(object), "clock": dt.time(1)})
+    model = srf.mfga(table[["at"]], np.arange(10.0), features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
+    np.testing.assert_allclose(engine(table)(model.formula("sql")), model.predict(table[["at"]]), rtol=0, atol=1e-9)
+
+
+@each_fit
+def test_c_onnx_and_symbols(models, name, tmp_path):
+    table, fitted = models
+    model, X = fitted[name], fitted[name].features.stage.read(table)
+    expected = model.predict(table)
+    runtime = pytest.importorskip("onnxruntime")
+    for dtype, bound in (("float32", 1e-5), ("float64", 1e-9)):
+        session = runtime.InferenceSession(model.to_onnx(dtype=dtype).SerializeToString(), providers=["CPUExecutionProvider"])
+        types = [each.type for each in session.get_inputs()]
+        assert types == ["tensor(double)", "tensor(float)" if dtype == "float32" else "tensor(double)", "tensor(double)"]
+        feed = {each.name: X[:, [j]].astype(np.float32 if "float" in each.type else np.float64)
+                for j, each in enumerate(session.get_inputs())}  # fmt: skip
+        np.testing.assert_allclose(session.run(None, feed)[0].ravel(), expected, rtol=0, atol=bound)
+    sympy, names = pytest.importorskip("sympy"), {}
+    exec(model.formula("sympy"), names)
+    columns = [j for j in range(3) if f"x{j}" in names]
+    full = X[~np.isnan(X).any(axis=1)][:20]
+    f = sympy.lambdify([names[f"x{j}"] for j in columns], names["f"], "numpy", cse=True)(*full[:, columns].T)
+    np.testing.assert_allclose(f, model.predict(table[~np.isnan(X).any(axis=1)][:20]), rtol=0, atol=1e-10)
+    compile(model.formula("jax"), "jax", "exec")
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    model.to_c(tmp_path / "model.c")
+    flags = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", str(tmp_path / "model.so"), str(tmp_path / "model.c"), "-lm"], check=True)
+    rows, out = np.ascontiguousarray(X), np.empty(N)
+    pointer = np.ctypeslib.ndpointer(np.float64)
+    predict = ctypes.CDLL(str(tmp_path / "model.so")).predict_rows
+    predict.argtypes = [pointer, ctypes.c_size_t, pointer]
+    predict(rows, N, out)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-11)
 
 
 def test_the_error_of_a_mean_of_many_pieces():

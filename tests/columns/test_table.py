@@ -419,7 +419,7 @@ def test_arrays_that_are_refused():
     X = np.array([["b", 1], ["a", 2]], object)
     with pytest.raises(TypeError, match=r"^X\[:, 0\] holds strings: list it in categorical, or make it numbers$"):
         Table.learn(X, [1])
-    for bad, kind in ((np.zeros((2, 1), "M8[s]"), "categories that are dates"), (np.zeros((2, 1), "m8[s]"), "categories that are"),
+    for bad, kind in ((np.zeros((2, 1), "M8[s]"), "categories that are dates"), (np.zeros((2, 1), "m8[s]"), "categories"),
                       (np.zeros((2, 1), complex), "complex128"), (np.zeros((2, 1), "S3"), "bytes24")):  # fmt: skip
         with pytest.raises(TypeError, match=rf"^X\[:, 0\] holds {kind}"):
             Table.learn(bad, [0])

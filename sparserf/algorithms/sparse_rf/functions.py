@@ -100,8 +100,8 @@ def sparse_rf(
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. X is never modified or densified; where it holds at most 2**23
-        numbers, a copy in other units is made. Of a frame the names of columns are kept, and strings and categoricals are
-        categories.
+        numbers, a copy in other units is made. Of a frame the names of columns are kept, strings and categoricals are
+        categories, and dates, durations and times of day are days and angles.
     y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
         With a classification loss the labels: any two, or more for one-vs-rest or "multinomial". Several targets share one
         dictionary and alpha; with alpha=None each counts in units of its standard deviation, in `info` too.
