@@ -94,13 +94,11 @@ class Table:
         names, columns, n_rows = open_columns(X)
         if not (n_rows and columns):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
-        chosen = _chosen(categorical, names, len(columns))
+        chosen = chosen_columns(categorical, names, len(columns))
         learnt = [_learn_column(label(names, k), column, k in chosen, names is not None) for k, column in enumerate(columns)]
         values, levels = zip(*learnt, strict=True)
         for k, of_column in enumerate(levels):
-            if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
-                useless = "holds words that are others in each row, and are of no use in other rows"
-                warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
+            warn_of_names(label(names, k), of_column, n_rows, k in chosen)
         return _matrix(values, levels, n_rows), cls(names, levels)
 
     def read(self, X: Any) -> np.ndarray:
@@ -111,7 +109,7 @@ class Table:
         numbers, or numbers in place of strings.
         """
         names, columns, n_rows = open_columns(X)
-        places = self._places(names, len(columns))
+        places = self.places(names, len(columns))
         values = [
             _read_column(label(names, k), columns[k], levels, number)
             for k, levels, number in zip(places, self.levels, self._numbers, strict=True)
@@ -165,7 +163,7 @@ class Table:
         """The numbers of the levels: {level: number} for each category, None for each column of numbers."""
         return [None if levels is None else _number_levels(levels) for levels in self.levels]
 
-    def _places(self, names, n):
+    def places(self, names: tuple[str, ...] | None, n: int) -> Sequence[int]:
         """Return the position in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
             place = {name: k for k, name in enumerate(names)}
@@ -200,7 +198,7 @@ def _levels_from_text(cells, kind):
     return levels
 
 
-def _chosen(categorical, names, n):
+def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int) -> set[int]:
     """Return the set of indices of the columns that the user's argument `categorical` lists."""
     if categorical is None:
         return set()
@@ -242,11 +240,21 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
         return numbers_of(where, cells), None
     keys, order = keys_of(where, cells), own_order(column)
     present = set(keys) - {None}
-    kinds = set(map(type, present))
-    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
-    in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
-    levels = tuple(map(plain, in_order))
+    levels = levels_of(present, set(map(type, present)), None if order is None else keys_of(where, list(order)))
     return _codes(keys, _number_levels(levels)), levels
+
+
+def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return the levels that are present, which are of these types, as plain ones: sorted, or in an order of all levels."""
+    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
+    return tuple(map(plain, sorted(present) if order is None else [level for level in order if level in present]))
+
+
+def warn_of_names(where: str, levels: Sequence[Any] | None, n_rows: int, is_chosen: bool) -> None:
+    """Warn of a column in which each row has another word, unless the user lists it in `categorical`."""
+    if len(levels or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and not is_chosen:
+        useless = "holds words that are others in each row, and are of no use in other rows"
+        warn(f"{where} {useless}: leave it out, or make numbers of it", UserWarning)
 
 
 def _read_column(where, column, levels, number):
