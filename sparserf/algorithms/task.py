@@ -46,7 +46,7 @@ from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
 from ..model.ranges import Ranges
-from ..rows import BlockError, as_rows
+from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -189,7 +189,7 @@ class Task:
         start : the features of the model from which the fit starts, where `features` is no FeatureSet
         """
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
-        drawn, given = features if is_drawn else start, X
+        drawn, given = features if is_drawn else start, first_rows(X)
         stage = None if drawn is None else drawn.stage
         if stage is not None and columns.categorical is not None:
             what = "features is a FeatureSet" if is_drawn else "start is a model"
@@ -197,9 +197,9 @@ class Task:
 
         table = None
         if stage is not None:
-            X, table = stage.read(X), stage.table
-        elif columns.categorical is not None or is_table(X):
-            X, table = Table.learn(X, columns.categorical)
+            X, table = read_table(X, stage, None), stage.table
+        elif columns.categorical is not None or is_table(first_rows(X)):
+            X, table = learn_table(X, columns.categorical)
             if is_drawn and not table.is_numeric:
                 raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
                                 "categories or times: give a feature map, or None")  # fmt: skip
@@ -290,15 +290,28 @@ class Task:
             if not has_missing:
                 return self
         if table is not None and not table.is_numeric:
-            X, table = table.for_rows(raw.array())
-            ordered = () if self.constraints is None else self.constraints.orders
-            X, means = target_encode(X, table, *self.rates(), rng, self.groups, ordered)
-            raw = raw.on_same_threads(X)
+            raw, table, means = self._coded(table, rng)
         stage, encoding_sets = fit_stage(
             raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings,
             constraints=self.constraints,
         )  # fmt: skip
         return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encoding_sets=tuple(encoding_sets))
+
+    def _coded(self, table, rng):
+        """Return the rows with the codes of categories as training rows have them, their table, and the means of categories.
+
+        Levels that do not occur have no code; categories of many levels are encoded by the mean of the target.
+        """
+        which = np.array([j for j, levels in enumerate(table.levels) if levels is not None])
+        orders = () if self.constraints is None else self.constraints.orders
+        ordered = [place for place, j in enumerate(which.tolist()) if j in orders]
+        codes = self.raw.columns(which)
+        new, some = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
+        new, means = target_encode(new, some, *self.rates(), rng, self.groups, ordered)
+        levels = dict(zip(which.tolist(), some.levels, strict=True))
+        table = replace(table, levels=tuple(levels.get(j) for j in range(len(table.levels))))
+        raw = self.raw if new is codes else self.raw.with_columns(which, new)
+        return raw, table, {int(which[j]): mean for j, mean in means.items()}
 
     def centered(self, fit_intercept: bool) -> Self:
         """Return the task with targets around their centres, where an intercept can give these back.

@@ -18,7 +18,7 @@ from .._base.checks import is_sparse
 from .._base.npz import floats, integers, require
 from .._core.moments import KINDS, TURNS, Views
 from .table import ARRAYS as OF_TABLE
-from .table import UNKNOWN, Table, is_table
+from .table import UNKNOWN, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -203,10 +203,6 @@ class ColumnStage:
         kept = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
         some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
         return replace(self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept])
-
-    def read(self, X: Any) -> Any:
-        """Return X as numbers: a data frame, or an array with categories or times, as an ndarray; other X as it is."""
-        return X if self.table is None or (self.table.is_numeric and not is_table(X)) else self.table.read(X)
 
     def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
         """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -117,7 +117,7 @@ class Table:
         names, n_rows = columns.names, columns.n_rows
         if not (n_rows and len(columns)):
             raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
-        chosen = _chosen(categorical, names, len(columns))
+        chosen = chosen_columns(categorical, names, len(columns))
         is_alone = np.ones(len(columns), bool)
         is_alone[columns.plain] = False
         is_alone[list(chosen)] = True
@@ -128,9 +128,7 @@ class Table:
             if clock is not None:
                 clocks[k] = clock
         for k, of_column in enumerate(levels):
-            if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
-                useless = "holds words that are others in each row, and are of no use in other rows"
-                warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
+            warn_of_names(label(names, k), of_column, n_rows, k in chosen)
         return _matrix(columns, np.arange(len(columns)), alone, levels), cls(names, tuple(levels), clocks)
 
     def read(self, X: Any) -> np.ndarray:
@@ -141,7 +139,7 @@ class Table:
         numbers, or numbers in place of strings. Levels that are numbers are found as `LevelNumbers` says.
         """
         columns = Columns(X)
-        places = self._places(columns.names, len(columns))
+        places = self.places(columns.names, len(columns))
         is_alone = ~np.isin(places, columns.plain) | self._is_special
         alone = {
             j: _read_column(label(columns.names, k), columns[k], self.levels[j], self._numbers[j], self.clocks.get(j))
@@ -209,7 +207,7 @@ class Table:
         """The `LevelNumbers` of each category, None for each column of numbers."""
         return [None if levels is None else LevelNumbers(levels) for levels in self.levels]
 
-    def _places(self, names, n):
+    def places(self, names: tuple[str, ...] | None, n: int) -> np.ndarray:
         """Return the place in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
             place, own = {name: k for k, name in enumerate(names)}, set(self.names)
@@ -244,7 +242,7 @@ def _levels_from_text(cells, kind):
     return levels
 
 
-def _chosen(categorical, names, n):
+def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int) -> set[int]:
     """Return the set of indices of the columns that the user's argument `categorical` lists."""
     if categorical is None:
         return set()
@@ -280,9 +278,7 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     is_category = is_chosen or is_categorical(column)
     cells = cells_of(where, column, is_category)
     if isinstance(cells, Moments):
-        if is_category:
-            how = "leave it out of categorical" if is_chosen else "make it a column of these"
-            raise TypeError(f"{where} holds categories that are {cells.clock.kind}: {how}, or make strings of them")
+        check_no_category(where, cells.clock, is_chosen, is_category)
         return cells.days, None, cells.clock
     kind = kind_of(cells)
     if not is_category and (kind == "numbers" or not strings_are_categories):
@@ -292,15 +288,32 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     keys, order = keys_of(where, cells), own_order(column)
     present = set(keys) - {None}
     if kind == "strings" and not is_category:
-        _warn_of_numbers(where, keys, present)
-    kinds = set(map(type, present))
-    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
-    in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
-    levels = tuple(map(plain, in_order))
+        warn_of_numbers(where, keys, present)
+    levels = levels_of(present, set(map(type, present)), None if order is None else keys_of(where, list(order)))
     return _codes(keys, LevelNumbers(levels)), levels, None
 
 
-def _warn_of_numbers(where, words, levels):
+def check_no_category(where: str, clock: Clock, is_chosen: bool, is_category: bool) -> None:
+    """Check that a column of times is no category."""
+    if is_category:
+        how = "leave it out of categorical" if is_chosen else "make it a column of these"
+        raise TypeError(f"{where} holds categories that are {clock.kind}: {how}, or make strings of them")
+
+
+def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return the levels that are present, which are of these types, as plain ones: sorted, or in an order of all levels."""
+    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
+    return tuple(map(plain, sorted(present) if order is None else [level for level in order if level in present]))
+
+
+def warn_of_names(where: str, levels: Sequence[Any] | None, n_rows: int, is_chosen: bool) -> None:
+    """Warn of a column in which each row has another word, unless the user lists it in `categorical`."""
+    if len(levels or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and not is_chosen:
+        useless = "holds words that are others in each row, and are of no use in other rows"
+        warn(f"{where} {useless}: leave it out, or make numbers of it", UserWarning)
+
+
+def warn_of_numbers(where: str, words: Iterable[Any], levels: set[Any]) -> None:
     """Warn if nearly all words of a column are numbers, as one "?" or "1,200" makes words of a column of numbers."""
     others = {word for word in levels if not _is_written_number(word)}
     n_numbers = len(levels) - len(others)

@@ -7,14 +7,14 @@ for blocks in memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.arrays import is_foreign, is_on_host, namespace_of, to_host
 from .._base.checks import check_device_X, check_finite, check_training_X, check_X, is_sparse
 from .._base.threads import Workers, check_workers
-from ..columns.table import Table, is_frame
+from ..columns.table import Table, is_table
 from .block import Block
 from .chunks import BlockError, ChunkedRows, Chunks
 from .core_block import CoreBlock
@@ -27,6 +27,7 @@ from .vectors import HostVectors, RowVectors
 if TYPE_CHECKING:
     from .._base.types import MatrixLike
     from ..columns.stage import ColumnStage
+    from ..columns.table import Categorical
 
 __all__ = [
     "Block",
@@ -81,11 +82,33 @@ def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_f
     n_features : int or None
         As in `as_rows`. A data frame is read by position where the model was fitted to an array.
     """
-    if type(X) is not np.ndarray and n_features is not None and (stage is None or stage.table is None) and is_frame(X):
-        X = Table(None, (None,) * n_features).read(X)
-    if stage is None:
-        return as_rows(X, workers, n_features=n_features)
-    return as_rows(stage.read(X), workers, n_features=n_features, may_miss=stage.may_miss)
+    X = read_table(X, stage, n_features)
+    return as_rows(X, workers, n_features=n_features, may_miss=stage is not None and stage.may_miss)
+
+
+def first_rows(X: MatrixLike) -> Any:
+    """Return what says whether X is a data frame: its first block of `Chunks`, or else X itself."""
+    return X.first if isinstance(X, Chunks) else X
+
+
+def learn_table(X: MatrixLike, categorical: Categorical) -> tuple[Any, Table]:
+    """Return (training rows as numbers, the table by which they are read), of a frame, an array, or `Chunks` of these."""
+    return X.learn(categorical) if isinstance(X, Chunks) else Table.learn(X, categorical)
+
+
+def read_table(X: MatrixLike, stage: ColumnStage | None, n_features: int | None) -> Any:
+    """Return X as numbers: a frame, or an array with categories, or `Chunks` of these, by the table of a stage.
+
+    n_features : the number of columns of a model without a table, by which a frame is read by position; None: it is not read
+    """
+    if type(X) is np.ndarray and stage is None:
+        return X
+    table = None if stage is None else stage.table
+    if table is None and n_features is not None:
+        table = Table(None, (None,) * n_features)
+    if table is None or (table.is_numeric and not is_table(first_rows(X))):
+        return X
+    return X.read_by(table) if isinstance(X, Chunks) else table.read(X)
 
 
 def _check_shape(rows, n_features):

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import mmap
-from functools import partial, reduce
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from functools import cached_property, partial, reduce
+from itertools import islice, pairwise
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, Self
 from zlib import crc32
 
 import numpy as np
 
 from .._base.checks import check_indices, check_integer, check_X, is_sparse
+from ..columns.frames import label
+from ..columns.learner import TableLearner
+from ..columns.table import UNKNOWN
 from .block import wider_extremes
 from .core_block import CoreBlock, Scratch
 from .remote import RemoteRows
 from .rows import add_answers, stack_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from .._base.types import DenseOrCSR, RowVector
+    from ..columns.table import Categorical, Table
 
 # Most numbers in a block by default.
 BLOCK_NUMBERS = 2**24
@@ -72,18 +80,22 @@ class Chunks:
     ----------
     source : array, or callable
         An object with a shape for which source[start:stop] returns rows: np.memmap, arrays of zarr and h5py. Or a function
-        read(start, stop) that returns rows start to stop, an ndarray or a sparse matrix. It is called from several threads,
-        but one call at a time, and must return the same rows each time.
+        read(start, stop) that returns rows start to stop: an ndarray, a sparse matrix, or a data frame. It is called from
+        several threads, but one call at a time, and must return the same rows each time. `Chunks.of_batches` takes batches
+        that come one after the other.
     shape : (n_samples, n_features) or None
         Shape of all rows. None: source.shape.
     block_rows : int, sequence of int or None, default None
         Number of rows of all blocks, or of each block, such as the row groups of a file. None: blocks of 2**24 numbers, which
         are whole chunks of the source where it has `chunks`.
+    levels : dict {column: sequence of levels} or None, default None
+        All levels of categories, by the name or index of their column. Of other categories each fit learns the levels in a
+        first pass over all rows; where all are given it makes none, and another level in a block is a BlockError.
 
     Raises
     ------
     ValueError, TypeError
-        shape is missing or is no shape; block_rows does not add up to the rows.
+        shape is missing or is no shape; block_rows does not add up to the rows; levels is no dict of sequences.
     BlockError
         Raised by the functions that read the rows, when a block cannot be read, has another shape, kind or dtype than the
         first, holds infinity, or other rows than when the call first read it: a ValueError that names its rows. Its `model`
@@ -94,6 +106,9 @@ class Chunks:
     -----
     float32 stays float32; all else becomes float64. Pages of an np.memmap are released after each block.
     A seed gives the same bits for the same block_rows and any number of workers; other blocks are added up in another order.
+    Columns of a frame, or of an array with `categorical`, are read as those of one frame of all rows would be, and are found by
+    the names that the first block has. A level in the order that all blocks give it has that order; else they are sorted.
+    Categories are 8 bytes a row in memory while a fit begins, and those of many levels until it ends.
     The kernel machines of `baselines`, and `plot`, need all rows at once and read them into memory.
 
     Examples
@@ -109,7 +124,10 @@ class Chunks:
     (10000,)
     """
 
-    def __init__(self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Iterable[int] | None = None):
+    def __init__(
+        self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Iterable[int] | None = None,
+        levels: Mapping[Any, Sequence[Any]] | None = None,
+    ):  # fmt: skip
         if shape is None and not hasattr(source, "shape"):
             raise ValueError("shape must be given where source is a function, got None")
         shape = tuple(source.shape if shape is None else shape)
@@ -120,6 +138,82 @@ class Chunks:
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
         self.edges: list[int] = self._edges(self._default_rows() if block_rows is None else block_rows)
+        if levels is not None and not (isinstance(levels, Mapping) and all(map(_is_listing, levels.values()))):
+            raise TypeError(f"levels must be a dict from columns to sequences of levels, got {levels!r}")
+        self._levels = levels
+        # By which blocks of frames become numbers, in which dtype, and whether all levels must be known.
+        self._table: Table | None = None
+        self._table_dtype: type = np.float64
+        self._is_strict = False
+
+    @classmethod
+    def of_batches(
+        cls, batches: Sequence[Any] | Callable[[], Iterable[Any]], *, block_rows: Sequence[int] | None = None,
+        levels: Mapping[Any, Sequence[Any]] | None = None,
+    ) -> Self:  # fmt: skip
+        """Make chunks of batches that come one after the other, such as those of a Parquet file; each is a block.
+
+        Parameters
+        ----------
+        batches : sequence, or function without arguments
+            The batches, data frames or arrays; or a function that is called at the beginning of each pass and returns an
+            iterator of them, such as ``lambda: pyarrow.parquet.ParquetFile(path).iter_batches()``.
+        block_rows : sequence of int or None, default None
+            The number of rows of each batch. None: all batches are read once to count them.
+        levels : dict or None, default None
+            As of `Chunks`.
+
+        Returns
+        -------
+        Chunks
+
+        Raises
+        ------
+        TypeError, ValueError
+            batches is an iterator, which can be read once only, or there are none.
+
+        Examples
+        --------
+        >>> import pandas as pd, sparserf as srf
+        >>> frames = [pd.DataFrame({"a": [1.0, 2.0], "k": ["u", "v"]}), pd.DataFrame({"k": ["u"], "a": [0.5]})]
+        >>> srf.Chunks.of_batches(lambda: iter(frames))
+        Chunks(3 × 2, in 2 blocks)
+        """
+        if not callable(batches) and (not isinstance(batches, Iterable) or isinstance(batches, (str, Iterator))):
+            what = "a sequence, or a function that returns a new iterator for each pass"
+            raise TypeError(f"batches must be {what}, got {shortened(batches)}")
+        source = _Batches(batches if callable(batches) else lambda: batches)
+        first = next(source.all(), None)
+        if len(getattr(first, "shape", ())) != 2:
+            raise ValueError(f"batches must hold data frames or arrays of two dimensions, got {shortened(first)} as the first")
+        sizes = [batch.shape[0] for batch in source.all()] if block_rows is None else list(block_rows)
+        chunks = cls(source, (sum(sizes), first.shape[1]), block_rows=sizes, levels=levels)
+        source.n_rows = chunks.shape[0]
+        return chunks
+
+    @cached_property
+    def first(self) -> Any:
+        """The first rows, as the source gives them: they say whether blocks are data frames."""
+        return self._given(0)[:1]
+
+    def learn(self, categorical: Categorical) -> tuple[Chunks, Table]:
+        """Return these chunks as numbers, and the table by which they are read, learnt in a pass over all blocks."""
+        learner = TableLearner(categorical, self._levels)
+        for k in range(len(self.edges) - 1):
+            with self._naming_rows(k):
+                learner.add(self._given(k))
+            if learner.needs_no_more and self._levels:
+                break
+        table, is_single = learner.table()
+        chunks = self.read_by(table)
+        chunks._table_dtype, chunks._is_strict = np.float32 if is_single else np.float64, True
+        return chunks, table
+
+    def read_by(self, table: Table) -> Chunks:
+        """Return these chunks, whose blocks become numbers by a table."""
+        chunks = copy(self)
+        chunks._table, chunks.shape = table, (self.shape[0], len(table.levels))
+        return chunks
 
     def __repr__(self) -> str:
         return f"Chunks({self.shape[0]} × {self.shape[1]}, in {len(self.edges) - 1} blocks)"
@@ -129,19 +223,46 @@ class Chunks:
 
     def read(self, k: int, may_miss: bool = False) -> DenseOrCSR:
         """Read and check block k: return a dense array, with NaN only if may_miss, or a CSR matrix, of float32 or float64."""
+        given, n_rows = self._given(k), self.edges[k + 1] - self.edges[k]
+        with self._naming_rows(k):
+            if self._table is not None:
+                return check_X(self._in_shape(self._coded(given), n_rows), may_miss=may_miss)
+            X = check_X(self._in_memory(given), may_miss=may_miss)
+            if callable(self._source):  # a function may use the memory of its result again for the next block
+                X = _unshared(X, given)
+            return self._in_shape(X, n_rows)
+
+    def _given(self, k):
+        """Return block k as the source gives it; a batch of Arrow as a table of Arrow."""
         start, stop = self.edges[k : k + 2]
         try:
             given = self._source(start, stop) if callable(self._source) else self._source[start:stop]
         except Exception as error:
             raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
+        return _as_table(given)
+
+    @contextmanager
+    def _naming_rows(self, k):
+        """Raise a `BlockError` of block k for what is wrong with it."""
         try:
-            X = check_X(self._in_memory(given), may_miss=may_miss)
+            yield
         except (TypeError, ValueError) as error:
-            raise BlockError(start, stop, str(error)) from error
-        if callable(self._source):  # a function may use the memory of its result again for the next block
-            X = _unshared(X, given)
-        if X.shape != (stop - start, self.shape[1]):
-            raise BlockError(start, stop, f"must have shape {(stop - start, self.shape[1])}, got {X.shape}")
+            raise BlockError(*self.edges[k : k + 2], str(error)) from error
+
+    def _in_shape(self, X, n_rows):
+        """Return a block, which must have the shape of its rows."""
+        if X.shape != (n_rows, self.shape[1]):
+            raise ValueError(f"must have shape {(n_rows, self.shape[1])}, got {X.shape}")
+        return X
+
+    def _coded(self, given):
+        """Return a block as numbers by the table."""
+        X = self._table.read(given).astype(self._table_dtype, copy=False)
+        for j in (j for j, levels in enumerate(self._table.levels) if levels is not None and self._is_strict):
+            if (X[:, j] == UNKNOWN).any():
+                row = int((X[:, j] == UNKNOWN).argmax())
+                where = f"{label(self._table.names, j)} has a level in row {row} of the block"
+                raise ValueError(f"{where} that levels does not list, or that no block had in the first pass")
         return X
 
     def _in_memory(self, X):
@@ -171,6 +292,55 @@ class Chunks:
         return max(1, rows // whole) * whole
 
 
+class _Batches:
+    """A source whose batches come one after the other: it begins anew where an earlier one is wanted.
+
+    make : a function that returns an iterable of all batches
+    n_rows : the number of all rows
+    """
+
+    n_rows: int
+
+    def __init__(self, make: Callable[[], Iterable[Any]]):
+        self._make, self._batches, self._row = make, None, 0
+
+    def all(self) -> Iterator[Any]:
+        """Return an iterator of all batches."""
+        batches = self._make()
+        if not isinstance(batches, Iterable):
+            raise TypeError(f"batches must return an iterator of batches, got {shortened(batches)}")
+        return map(_as_table, batches)
+
+    def __call__(self, start: int, stop: int) -> Any:
+        """Return the batch of these rows."""
+        if self._batches is None or start < self._row:
+            self._batches, self._row = self.all(), 0
+        for batch in self._batches:
+            first, self._row = self._row, self._row + batch.shape[0]
+            if (first, self._row) == (start, stop):
+                if stop == self.n_rows and any(more.shape[0] for more in islice(self._batches, 1)):
+                    raise ValueError(f"batches must be of the same rows in each pass, and do not end at row {stop}")
+                return batch
+            if self._row > start:
+                raise ValueError(f"batches must be of the same rows in each pass, got one of rows {first} to {self._row}")
+        end, self._batches = self._row, None
+        raise ValueError(f"batches must be of the same rows in each pass, and end at row {end}")
+
+
+def _is_listing(levels):
+    """Return whether these are levels, and not a string."""
+    return isinstance(levels, Iterable) and not isinstance(levels, (str, bytes))
+
+
+def _as_table(given):
+    """Return a batch of Arrow as a table of Arrow; all else as it is."""
+    if type(given).__name__ != "RecordBatch":
+        return given
+    import pyarrow
+
+    return pyarrow.Table.from_batches([given])
+
+
 def _unshared(X, given):
     """Return X, copied where it shares memory with `given`, the array from which it was made."""
     if is_sparse(X):
@@ -198,20 +368,22 @@ class ChunkedRows(RemoteRows):
 
     def __init__(
         self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False,
-        known: dict[int, int] | None = None,
+        known: dict[int, int] | None = None, replaced: tuple[np.ndarray, np.ndarray] | None = None,
     ):  # fmt: skip
         """Read the first block, which determines the kind and dtype of the rows.
 
         index : ascending indices of some rows of the source; None: all rows.
         may_miss : whether the rows may hold NaN.
         known : the fingerprints of blocks that were read before, to which this adds its own; None: of none.
+        replaced : columns by their indices, and the values (n_rows, n_columns) that take their place; None: of none.
         """
         super().__init__(workers)
         self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
         self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
-        self._known = {} if known is None else known
+        self._known, self._replaced = {} if known is None else known, replaced
         first = source.read(0, may_miss)
-        self.dtype, self.is_sparse, self._is_entered = first.dtype, is_sparse(first), False
+        self._dtype, self.is_sparse, self._is_entered = first.dtype, is_sparse(first), False
+        self.dtype = first.dtype if replaced is None else replaced[1].dtype
         self._check(0, first)
 
     def __enter__(self) -> Self:
@@ -279,24 +451,33 @@ class ChunkedRows(RemoteRows):
         """Read the rows at the slice `some` of these rows, all of which are in block k of the source."""
         X = self._source.read(k, self._may_miss)
         self._check(k, X)
-        return X if self._index is None else X[self._index[some] - self._source.edges[k]]
+        X = X if self._index is None else X[self._index[some] - self._source.edges[k]]
+        if self._replaced is not None:
+            which, values = self._replaced
+            X = X.astype(values.dtype)
+            X[:, which] = values[some]
+        return X
 
     def _check(self, k, X):
         """Check that block k is of the kind of the first block, and holds what it held when it was first read."""
-        if X.dtype != self.dtype or is_sparse(X) != self.is_sparse:
+        if X.dtype != self._dtype or is_sparse(X) != self.is_sparse:
             kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
-                     ((self.is_sparse, self.dtype), (is_sparse(X), X.dtype))]  # fmt: skip
+                     ((self.is_sparse, self._dtype), (is_sparse(X), X.dtype))]  # fmt: skip
             raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
         here = fingerprint(X)
         if self._known.setdefault(k, here) != here:
             raise BlockError(*self._source.edges[k : k + 2], OTHER_ROWS)
 
     def without_missing(self) -> ChunkedRows:
-        return ChunkedRows(self._source, self._n_workers, self._index, False, self._known)
+        return ChunkedRows(self._source, self._n_workers, self._index, False, self._known, self._replaced)
+
+    def with_columns(self, which: np.ndarray, values: np.ndarray) -> ChunkedRows:
+        return ChunkedRows(self._source, self._n_workers, self._index, self._may_miss, self._known, (which, values))
 
     def select(self, index: np.ndarray) -> ChunkedRows:
         some = index if self._index is None else self._index[index]
-        return ChunkedRows(self._source, self._n_workers, some, self._may_miss, self._known)
+        replaced = None if self._replaced is None else (self._replaced[0], self._replaced[1][index])
+        return ChunkedRows(self._source, self._n_workers, some, self._may_miss, self._known, replaced)
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
         index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)

@@ -226,6 +226,16 @@ class Rows(ABC):
         """Return the largest squared distance between a row and a point."""
         return float(self.sum(lambda block: block.largest_square_distance(center), add=np.maximum))
 
+    def columns(self, which: np.ndarray) -> np.ndarray:
+        """Return some columns of dense rows, by their indices, in the memory of this process. One pass."""
+        return self.vectors.fetch(self.map(lambda block: block.dense()[:, which], axis=0))
+
+    def with_columns(self, which: np.ndarray, values: np.ndarray) -> Rows:
+        """Return these dense rows, in the dtype of the values, with values (n_rows, len(which)) in place of some columns."""
+        X = self.array().astype(values.dtype)
+        X[:, which] = values
+        return self.on_same_threads(X)
+
     @cached_property
     def extremes(self) -> np.ndarray:
         """The least and the largest entry of each column, NaN left out: float64 (2, n_features_in). One pass."""

@@ -1,0 +1,151 @@
+"""A table that is learnt from blocks of its rows, one after the other, as from all rows at once.
+
+Of each block only the levels of its categories are kept. What a column is, numbers or a category, all blocks say together: a
+block in which all its cells are missing says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .clocks import Moments
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, own_order
+from .table import EXACT, Table, check_no_category, chosen_columns, levels_of, warn_of_names, warn_of_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .clocks import Clock
+    from .table import Categorical
+
+
+@dataclass
+class _Column:
+    """What the blocks so far say of a column.
+
+    kinds : of its cells, "numbers", "strings", or what a clock is
+    clock : of times, else None
+    is_category, has_list : whether some block has it as a categorical, or as a column whose dtype says nothing of its cells
+    keys, types, orders : the levels so far, their types, and the orders that blocks give them
+    is_single : whether all its numbers are float32
+    """
+
+    kinds: set[str] = field(default_factory=set)
+    clock: Clock | None = None
+    is_category: bool = False
+    has_list: bool = False
+    has_plain_numbers: bool = False
+    keys: set[Any] = field(default_factory=set)
+    types: set[type] = field(default_factory=set)
+    orders: list[Any] = field(default_factory=list)
+    is_single: bool = True
+
+    def add(self, where: str, column: Any, is_chosen: bool) -> None:
+        """Look at the cells of one block."""
+        is_category = is_chosen or is_categorical(column)
+        cells = cells_of(where, column, is_category, self.clock and self.clock.zone)
+        kind = kind_of(cells)
+        if isinstance(cells, Moments):
+            check_no_category(where, cells.clock, is_chosen, is_category)
+            self.clock, self.is_single = self.clock if kind is None and self.clock else cells.clock, False
+        if isinstance(cells, np.ndarray):
+            kind = None if cells.dtype.kind == "f" and np.isnan(cells).all() else kind
+            self.is_single &= kind is None or cells.dtype == np.float32
+        self.has_list |= isinstance(cells, list)
+        self.is_category |= is_category
+        self.kinds |= {kind} - {None}
+        if len(self.kinds) > 1:
+            both = " in some blocks and ".join(sorted(self.kinds, reverse=True))
+            raise TypeError(f"{where} holds {both} in others: leave it out, or make it one of them")
+        if is_category or kind == "strings":
+            present = set(keys := keys_of(where, cells)) - {None}
+            self.keys |= present
+            self.types |= set(map(type, keys)) - {type(None)}
+            self.orders.append(own_order(column))
+        else:
+            self.is_single &= not (isinstance(cells, list) and kind == "numbers")
+            self.has_plain_numbers |= kind == "numbers"
+        if self.is_category and self.has_plain_numbers:
+            raise TypeError(f"{where} is a category in some blocks and numbers in others: list it in categorical")
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Whether it is a column of numbers, and no category."""
+        is_number = self.kinds == {"numbers"} or self.clock is not None
+        return not self.is_category and (is_number or not (self.kinds or self.has_list))
+
+    def levels(self) -> tuple[Any, ...]:
+        """Return its levels: in the order that all blocks give them, or else sorted."""
+        order = self.orders[0] if self.orders and all(_is_same(each, self.orders[0]) for each in self.orders) else None
+        return levels_of(self.keys, self.types, order)
+
+
+def _is_same(order, other):
+    """Return whether two orders of levels, or None, are the same."""
+    return (order is None) == (other is None) and (order is None or list(order) == list(other))
+
+
+class TableLearner:
+    """The table of rows that come in blocks: `add` each block, then ask for the `table`.
+
+    categorical : as the user gives it
+    given : {name or index of a category: all its levels} or None, as the user gives them
+    """
+
+    def __init__(self, categorical: Categorical, given: Mapping[Any, Sequence[Any]] | None):
+        self._categorical, self._given, self._n_rows = categorical, given or {}, 0
+        self._frame: Table | None = None  # of the first block, by whose names columns are found in the others
+
+    def add(self, X: Any) -> None:
+        """Look at a block, a frame or an array."""
+        columns = Columns(X)
+        names = columns.names
+        if self._frame is None:
+            self._frame = Table(names, (None,) * len(columns))
+            self._levels = {self._place(key): tuple(levels) for key, levels in self._given.items()}
+            self._chosen = chosen_columns(self._categorical, names, len(columns)) | set(self._levels)
+            self._columns = [_Column() for _ in range(len(columns))]
+        self._n_rows += columns.n_rows
+        for k, place in enumerate(self._frame.places(names, len(columns))):
+            self._columns[k].add(label(self._frame.names, k), columns[place], k in self._chosen)
+
+    def _place(self, key):
+        """Return the index of the column of a key of `given`."""
+        return next(iter(chosen_columns([key], self._frame.names, len(self._frame.levels))))
+
+    @property
+    def needs_no_more(self) -> bool:
+        """Whether the levels of all categories that were seen so far are given."""
+        return all(column.holds_numbers or k in self._levels for k, column in enumerate(self._columns))
+
+    def table(self) -> tuple[Table, bool]:
+        """Return the table, and whether float32 holds all its numbers."""
+        names, levels = self._frame.names, []
+        for k, column in enumerate(self._columns):
+            where = label(names, k)
+            if column.holds_numbers:
+                levels.append(None)
+                continue
+            if names is None and k not in self._chosen:
+                raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
+            levels.append(self._levels_given(k, where, column) if k in self._levels else column.levels())
+            warn_of_names(where, levels[-1], self._n_rows, k in self._chosen)
+            if column.kinds == {"strings"} and not (column.is_category or k in self._chosen):
+                warn_of_numbers(where, column.keys, column.keys)
+        numbers = [column for column in self._columns if column.holds_numbers]
+        is_single = bool(numbers) and all(c.is_single for c in numbers) and all(len(each or ()) <= EXACT for each in levels)
+        clocks = {k: column.clock for k, column in enumerate(self._columns) if column.clock is not None}
+        return Table(names, tuple(levels), clocks), is_single
+
+    def _levels_given(self, k, where, column):
+        """Return the levels that the user gives of a category, in their order."""
+        keys = [key for key in keys_of(where, list(self._levels[k])) if key is not None]
+        if len(set(keys)) < len(keys) or not keys:
+            raise ValueError(f"levels must list different levels of {where}, got {self._levels[k]!r}")
+        lacking = [key for key in column.keys if key not in keys]
+        if lacking:
+            raise ValueError(f"levels must list all levels of {where}, and lacks {listing(sorted(lacking, key=str))}")
+        return levels_of(set(keys), set(map(type, keys)), keys)
