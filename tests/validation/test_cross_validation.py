@@ -331,3 +331,13 @@ def test_bad_arguments_are_named(wrong, error, says):
         return
     with pytest.raises(error, match=says):
         srf.cross_validate(partial(FIT, alpha=0.1), how.pop("X"), how.pop("y"), how.pop("grid"), **how)
+
+
+@pytest.mark.parametrize("rule", ["min", "1se"])
+@pytest.mark.parametrize("grid", [{"alpha": [0.5, 0.05, 0.005]}, {"alpha": [0.1], "gamma": [0.1, 1.0]}, {}], ids=str)
+def test_models_of_the_folds_are_those_of_the_best_setting(grid, rule):
+    """Each was fitted without its fold: its losses there are those of the table."""
+    fit = partial(srf.sparse_rf, n_components=50) if grid else partial(srf.drp, alpha=0.01)
+    found = srf.cross_validate(fit, X, Y, grid, cv=3, rule=rule, rng=0)
+    loss = [np.mean((model.predict(X[found.fold == k]) - Y[found.fold == k]) ** 2) for k, model in enumerate(found.models)]
+    np.testing.assert_allclose(loss, found.losses[found.best_index], rtol=1e-12)
