@@ -7,7 +7,7 @@ chooses by the type of X how its rows are stored.
 from __future__ import annotations
 
 import sys
-from numbers import Integral, Real
+from numbers import Complex, Integral, Number, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,7 +100,7 @@ def as_real(name: str, values: Any) -> np.ndarray:
         return values
     array = as_array(name, values)
     if array.dtype.kind == "O":  # objects of Python: real numbers become float64, others are refused
-        strangers = [value for value in array.flat if not isinstance(value, Real)]
+        strangers = [value for value in array.flat if not is_real_type(type(value))]
         if strangers:
             from reprlib import repr as shortened
 
@@ -115,6 +115,11 @@ def as_real(name: str, values: Any) -> np.ndarray:
         return array if array.flags.aligned else array.copy()
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused later
         return array.astype(np.float64)
+
+
+def is_real_type(kind: type) -> bool:
+    """Return whether a type is one of real numbers: Real, numpy.bool, or Decimal, a Number that is neither Real nor Complex."""
+    return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
 
 
 def _hint_of_categories(name):

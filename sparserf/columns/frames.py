@@ -7,12 +7,12 @@ when X is a data frame.
 from __future__ import annotations
 
 from functools import cached_property
-from numbers import Complex, Integral, Number, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.checks import check_unmasked
+from .._base.checks import check_unmasked, is_real_type
 from .plain import plain_numbers
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _of_one_kind(where, cells):
     """Return the cells with None for missing ones; raise TypeError unless they are all numbers or all strings."""
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
-    strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or _is_number_type(kind))}
+    strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or is_real_type(kind))}
     if strange:
         raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
     if all(issubclass(kind, str) or kind is type(None) for kind in kinds):
@@ -254,11 +254,6 @@ def _of_one_kind(where, cells):
     if others and any(issubclass(kind, str) for kind in kinds):
         raise TypeError(f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or strings")
     return cells
-
-
-def _is_number_type(kind):
-    """Return whether a type is one of real numbers: Real, numpy.bool, or Decimal, a Number that is neither Real nor Complex."""
-    return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
 
 
 def _refusal(where, kind):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Number
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from .._base.checks import as_array, as_real, check_finite, check_length, check_real, check_sample_weight, real_rows
+from .._base.checks import (
+    as_array,
+    as_real,
+    check_finite,
+    check_length,
+    check_real,
+    check_sample_weight,
+    is_real_type,
+    real_rows,
+)
 from .._base.warnings import warn
+from .frames import MISSING
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -142,22 +152,44 @@ def _weights_of_classes(class_weight, classes):
     return weights
 
 
-def as_labels(y: ArrayLike) -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings; an object array must hold only strings or only numbers."""
-    y = _flatten_column(as_array("y", y))
+def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
+    """Return y as an array of numbers, booleans or strings; an object array must hold only strings or only numbers.
+
+    name : how errors name y
+    """
+    y = _flatten_column(without_missing(name, y))
     if y.dtype.kind in "OT":
-        values = y.tolist()
-        missing = [i for i, value in enumerate(values) if _is_missing(value)] if y.ndim == 1 else []
-        if missing:
-            raise ValueError(f"y must not have missing labels, got {values[missing[0]]} at [{missing[0]}]: leave such rows out")
-        if not any(all(isinstance(value, kind) for value in y.flat) for kind in (str, Real)):
-            raise TypeError("y must hold labels of one kind, numbers or strings")
-        y = np.asarray(values)
+        if not any(all(is_kind(type(value)) for value in y.flat) for is_kind in (is_str_type, is_real_type)):
+            raise TypeError(f"{name} must hold labels of one kind, numbers or strings")
+        y = np.asarray(y.tolist())
+        y = as_real(name, y) if y.dtype.kind == "O" else y  # numbers of Python that NumPy has no dtype for, such as Decimal
     if y.dtype.kind not in "fiubUS":
-        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
+        raise TypeError(f"{name} must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
     return y
 
 
+def is_str_type(kind: type) -> bool:
+    """Return whether a type is one of strings."""
+    return issubclass(kind, str)
+
+
+def without_missing(name: str, y: ArrayLike) -> np.ndarray:
+    """Return y, labels or numbers, as an array; raise ValueError if an entry is missing.
+
+    Missing are None, NaN, NaT and pandas.NA. In an array of floats NaN is left: `check_finite` names it.
+    """
+    array = as_array(name, y)
+    if isinstance(y, (list, tuple)) and array.dtype.kind in "US":  # NumPy turns None and NaN among strings into strings
+        array = np.array(y, object)
+    if array.dtype.kind in "OT":
+        missing = [place for place, value in enumerate(array.ravel().tolist()) if _is_missing(value)]
+        if missing:
+            place = [int(i) for i in np.unravel_index(missing[0], array.shape)]
+            value = array.ravel().tolist()[missing[0]]
+            raise ValueError(f"{name} must not have missing labels, got {value} at {place}: leave such rows out")
+    return array
+
+
 def _is_missing(value):
-    """Return whether a label is None, NaN, or pandas.NA."""
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+    """Return whether a label is None, NaN of any kind, NaT, or pandas.NA."""
+    return type(value).__name__ in MISSING or (isinstance(value, (Number, np.datetime64)) and bool(value != value))

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._base.calls import unknown_keyword
 from ..algorithms import REGISTRY
+from ..columns.targets import without_missing
 from ..explain.importances import ImportanceSample
 from ..losses import LOSSES, Loss
 
@@ -139,6 +140,9 @@ def _check_y(y, is_numeric):
     """Return y; a single column becomes a vector, with scikit-learn's warning. Labels are checked to be labels."""
     if y is None:
         raise ValueError("y must be given: this estimator requires y to be passed, but the target y is None")
+    if not is_numeric:
+        array = without_missing("y", y)
+        y = y if hasattr(y, "shape") else array
     y = y if hasattr(y, "shape") else np.asarray(y)
     if len(y.shape) == 2 and y.shape[1] == 1:
         column = column_or_1d(y, warn=True)

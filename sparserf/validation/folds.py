@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.arrays import is_foreign
-from .._base.checks import check_integer, check_offset, check_sample_weight, is_sparse
+from .._base.checks import as_real, check_finite, check_integer, check_offset, check_sample_weight, is_sparse
 from .._base.csr import canonical_csr
 from .._base.splits import check_groups, draw_groups, read_splits, stratified_folds
 from ..columns.frames import is_frame, rows_of_frame
+from ..columns.targets import without_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,10 +146,14 @@ def _in_memory(X):
 
 
 def _vector(name, values):
-    """Return the values as a one-dimensional array; lists of strings lose the dtype object."""
-    values = np.asarray(values)
+    """Return labels or numbers as a one-dimensional array; lists of strings lose the dtype object, as numbers of Python do."""
+    values = without_missing(name, values)
     if values.dtype.kind == "O":
         values = np.asarray(values.tolist())
+    if values.dtype.kind == "O":
+        values = as_real(name, values)
+    if values.dtype.kind == "f":
+        check_finite(name, values)
     if values.ndim != 1:
         raise ValueError(f"{name} must have one entry a row of X, got shape {values.shape}")
     return values
