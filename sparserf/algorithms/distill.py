@@ -238,7 +238,7 @@ def _check_classes(classes, loss):
     """Return the labels of the classes as an array."""
     if loss.name != "squared":
         raise ValueError(f"loss must be 'squared' for probabilities of classes, got {loss.name!r}")
-    labels = as_labels(classes)
+    labels = as_labels(classes, "classes")
     if labels.ndim != 1 or len(labels) < 2 or not (labels[:-1] < labels[1:]).all():
         raise ValueError(f"classes must be labels in ascending order, at least two, got {classes!r}")
     return labels

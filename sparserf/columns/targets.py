@@ -149,21 +149,24 @@ def _weights_of_classes(class_weight, classes):
     return weights
 
 
-def as_labels(y: ArrayLike) -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings, none missing; objects must all be strings or all be numbers."""
-    y = _flatten_column(as_array("y", y))
+def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
+    """Return y as an array of numbers, booleans or strings, none missing; objects must all be strings or all be numbers.
+
+    name : how errors name y
+    """
+    y = _flatten_column(as_array(name, y))
     if y.dtype.kind in "OT":
         if y.ndim == 1:
-            check_labels_there("y", y)
+            check_labels_there(name, y)
         if all(isinstance(value, str) for value in y.flat):
             y = np.asarray(y.tolist())
         elif all(is_real_type(type(value)) for value in y.flat):
             plain = np.asarray(y.tolist())
-            y = as_real("y", y) if plain.dtype.kind == "O" else plain  # as of Decimals
+            y = as_real(name, y) if plain.dtype.kind == "O" else plain  # as of Decimals
         else:
-            raise TypeError("y must hold labels of one kind, numbers or strings")
+            raise TypeError(f"{name} must hold labels of one kind, numbers or strings")
     if y.dtype.kind not in "fiubUS":
-        raise TypeError(f"y must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
+        raise TypeError(f"{name} must hold labels: numbers, booleans or strings, got dtype {y.dtype}")
     if y.dtype.kind == "f":
-        check_finite("y", y)
+        check_finite(name, y)
     return y
