@@ -37,6 +37,7 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
     if {name, name.rstrip("0123456789")} & RESERVED:
         raise ValueError(f"name must not be a word of C or of the file itself, got {name!r}")
     written = WrittenModel.from_model(model)
+    model = written.model
     n_inputs, n_outputs = len(written.stage), len(written.intercept)
     activations = {group.activation for group in written.groups}
     declarations, functions = _public_functions(model, name)

@@ -43,7 +43,8 @@ def to_onnx(
 ) -> onnx.ModelProto:
     """Write a model as an ONNX graph: see `SparseModel.to_onnx`."""
     dtype = np.dtype(check_choice("dtype", dtype, ("float32", "float64")))
-    written, table = WrittenModel.from_model(model), _table_of_inputs(model)
+    written = WrittenModel.from_model(model)
+    model, table = written.model, _table_of_inputs(written.model)
     graph = Graph(["X"] if table is None else _input_names(table))
     x = _read_matrix(graph, written, dtype) if table is None else _read_columns(graph, written, table, dtype)
     u = _encodings(graph, written, x)

@@ -123,6 +123,7 @@ def _with_ending(path):
 
 def _content(model):
     """Return the content (meta, arrays) of a model's file."""
+    model = model.to_give_away
     arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
     if model.classes is not None:
         arrays["classes"] = model.classes
