@@ -98,7 +98,8 @@ def test_after_pruning(tmp_path):
 def test_arrays_with_categories(tmp_path):
     Z = np.column_stack([DATA["a"], DATA["code"], DATA["kind"]]).astype(object)
     for used in ([0, 1, 2], [0, 1]):
-        model = srf.mfga(Z[:, used], Z[:, 0].astype(float), features=srf.Linear(), n_nonzero_coefs=1, categorical=used[1:], rng=0)
+        about = {"features": srf.Linear(), "n_nonzero_coefs": 1, "categorical": used[1:], "rng": 0}
+        model = srf.mfga(Z[:, used], Z[:, 0].astype(float), **about)
         model.save(tmp_path / "m.npz")
         later = Z[:, used].copy()
         later[:5, 1:] = None
