@@ -173,7 +173,7 @@ class ColumnStage:
     def keeps_zeros(self) -> bool:
         """Whether all encodings of 0 are 0, so that CSR rows stay sparse."""
         may = np.isin(self.kind, [NUMBER, CLIPPED, PRESENT]).all()
-        return bool(may and ((self.center == 0) & (self.unit > 0) & np.isinf(self.reach)).all()) and not len(self.knots)
+        return bool(may and ((self.center == 0) & np.isinf(self.reach)).all()) and not len(self.knots)
 
     @property
     def is_raw(self) -> bool:
@@ -203,6 +203,22 @@ class ColumnStage:
         kept = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
         some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
         return replace(self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept])
+
+    def only(self, is_used: np.ndarray) -> ColumnStage:
+        """Return the stage with 0 for encodings that are not used, which says nothing of the training rows about them.
+
+        is_used : a mask of the encodings. Of a column without any the table keeps its name, and whether it holds numbers.
+        """
+        if is_used.all():
+            return self
+        empty = {"kind": NUMBER, "level": 0.0, "center": 0.0, "unit": 0.0, "reach": np.inf, "half_range": 1.0, "fill": 0.0}
+        arrays = {name: np.where(is_used, getattr(self, name), value) for name, value in empty.items()}
+        no_knots, own = (np.zeros(0), np.zeros(0)), np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1)
+        first, knots, scores = _pack_knots([pair if used else no_knots for pair, used in zip(own, is_used, strict=True)])
+        columns = np.zeros(self.n_columns, bool)
+        columns[self.column[is_used]] = True
+        table = None if self.table is None else self.table.only(columns)
+        return replace(self, **arrays, first_knot=first, knots=knots, scores=scores, table=table)
 
     def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
         """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""
@@ -272,7 +288,8 @@ class ColumnStage:
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind in np.unique(self.kind):
             place = np.full(self.n_columns, -1)
-            place[self.column[self.kind == kind]] = np.flatnonzero(self.kind == kind)
+            some = (self.kind == kind) & (self.unit > 0)
+            place[self.column[some]] = np.flatnonzero(some)
             column = place[X.indices]
             there = column >= 0
             x, unit = X.data[there], self.unit[column[there]]

@@ -160,6 +160,17 @@ class Table:
                 levels[j] = tuple(level for level, is_there in zip(levels[j], there, strict=True) if is_there)
         return X, replace(self, levels=tuple(levels))
 
+    def only(self, is_used: np.ndarray) -> Table:
+        """Return the table without the levels of columns that are not used; categories of numbers become columns of numbers.
+
+        is_used : a mask of the columns
+        """
+        levels = (
+            of_column if of_column is None or used else () if kind_of(of_column) in (None, "strings") else None
+            for of_column, used in zip(self.levels, is_used.tolist(), strict=True)
+        )
+        return replace(self, levels=tuple(levels))
+
     def is_same(self, other: Table | None) -> bool:
         """Return whether another table, or None, has the same names, levels and clocks."""
         own = self.names, self.levels, self.clocks

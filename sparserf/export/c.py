@@ -7,6 +7,7 @@ the columns of a row, functions that add up the terms of one activation each, in
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from string import Template
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # The number of terms that are computed side by side. Compilers vectorize loops of this length; loops of length 16 they unroll.
 LANES = 32
+# Dense weights of which at most one in SPARSE_BELOW is not 0 are written as sparse ones.
+SPARSE_BELOW = 3
 # The most characters on a line of the comment at the top, and the most numbers on a line of an array.
 WIDTH, NUMBERS = 112, 5
 # A character that is written in place of a space at which no line may be broken.
@@ -38,8 +41,10 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
     if {name, name.rstrip("0123456789")} & RESERVED:
         raise ValueError(f"name must not be a word of C or of the file itself, got {name!r}")
     written = WrittenModel.from_model(model)
+    model = written.model
     n_inputs, n_outputs = len(written.stage), len(written.intercept)
-    activations = {group.activation for group in written.groups}
+    groups = [part for group in written.groups for part in _without_zeros(group)]
+    activations = {group.activation for group in groups}
     declarations, functions = _public_functions(model, name)
     source = "".join([
         _comment(written, name),
@@ -50,8 +55,8 @@ def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str 
         EXPONENTIAL if activations & {"tanh", "bump"} else "",
         TANHS if "tanh" in activations else "",
         BUMPS if "bump" in activations else "",
-        *(_terms(group, b) for b, group in enumerate(written.groups)),
-        _outputs(written),
+        *(_terms(group, b) for b, group in enumerate(groups)),
+        _outputs(written, len(groups)),
         functions,
     ])  # fmt: skip
     if path is not None:
@@ -182,6 +187,33 @@ def _terms(group, b):
     return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, value=value, activation=activation)
 
 
+def _without_zeros(group):
+    """Return the parts in which a group of terms with dense weights is written: if these are mostly 0, with sparse ones.
+
+    The terms are in the order of the number of their inputs, and a part has terms of about as many.
+    """
+    if group.inputs is not None or group.gamma is not None:
+        return [group]
+    is_there = group.weights != 0
+    count = np.maximum(1, is_there.sum(axis=1))
+    if len(group) < LANES or count.sum() * SPARSE_BELOW > is_there.size:
+        return [group]
+    order = np.argsort(count, kind="stable")
+    largest = count[order][np.minimum(np.arange(LANES - 1, len(order) + LANES - 1, LANES), len(order) - 1)]  # of each vector
+    cuts = LANES * (1 + np.flatnonzero(np.diff(np.ceil(np.log2(largest)))))
+    parts = []
+    for some in np.split(order, cuts):
+        n = count[some].max()
+        inputs = np.argsort(~is_there[some], axis=1, kind="stable")[:, :n]
+        weights, centers = (
+            None if each is None else np.take_along_axis(each[some], inputs, axis=1) for each in (group.weights, group.centers)
+        )
+        inputs = np.where(weights != 0, inputs, 0)
+        about = {"weights": weights, "centers": centers, "inputs": inputs, "offset": group.offset[some]}
+        parts.append(replace(group, coef=group.coef[:, some], **about))
+    return parts
+
+
 def _in_lanes(values, n_vectors):
     """Return (n_terms, m) or (n_terms,) values as (n_vectors, m, LANES) or (n_vectors, LANES), with zeros at the end."""
     padded = np.zeros((n_vectors * LANES, *values.shape[1:]), values.dtype)
@@ -189,10 +221,10 @@ def _in_lanes(values, n_vectors):
     return np.moveaxis(padded.reshape(n_vectors, LANES, *values.shape[1:]), 1, -1)
 
 
-def _outputs(written):
+def _outputs(written, n_groups):
     """Return the C function `values`, which computes all outputs f of a row, with the sum of linear terms."""
     lower, upper = written.model.lower, written.model.upper
-    calls = [f"    add_terms_{b}(u, sum);" for b in range(len(written.groups))]
+    calls = [f"    add_terms_{b}(u, sum);" for b in range(n_groups)]
     linear = ""
     if written.linear.any():
         linear = "\n" + _array("double", "linear", written.linear) + LINEAR

@@ -39,12 +39,17 @@ OPSET, IR_VERSION = 19, 9
 ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh", "bump": "Exp"}
 
 
+# Constants of at least FEWEST_SPARSE doubles, of which at most one in SPARSE_BELOW is not 0, are written as these alone.
+FEWEST_SPARSE, SPARSE_BELOW = 1000, 3
+
+
 def to_onnx(
     model: SparseModel, path: str | PathLike[str] | None = None, dtype: Literal["float32", "float64"] = "float32"
 ) -> onnx.ModelProto:
     """Write a model as an ONNX graph: see `SparseModel.to_onnx`."""
     dtype = np.dtype(check_choice("dtype", dtype, ("float32", "float64")))
-    written, table = WrittenModel.from_model(model), _table_of_inputs(model)
+    written = WrittenModel.from_model(model)
+    model, table = written.model, _table_of_inputs(written.model)
     graph = Graph(["X"] if table is None else _input_names(table))
     x = _read_matrix(graph, written, dtype) if table is None else _read_columns(graph, written, table, dtype)
     u = _encodings(graph, written, x)
@@ -365,7 +370,17 @@ class Graph:
         return name
 
     def _constant(self, values):
-        """Add a constant and return its name."""
+        """Add a constant and return its name; one of doubles that are mostly 0 as these, put in their places.
+
+        Runtimes do so once, where they load a graph.
+        """
+        values = np.asarray(values)
+        places = np.flatnonzero(values) if values.dtype == np.float64 and values.size >= FEWEST_SPARSE else None
+        if places is not None and len(places) * SPARSE_BELOW <= values.size < 2**31:
+            size = np.array([values.size], np.int64)
+            zeros = self("ConstantOfShape", size, value=onnx.numpy_helper.from_array(np.zeros(1)))
+            at = self.cast(self._constant(places[:, None].astype(np.int32)), np.int64)
+            return self("Reshape", self("ScatterND", zeros, at, values.ravel()[places]), np.array(values.shape, np.int64))
         name = self.new_name(f"_constant_{len(self._constants)}")
         self._constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name))
         return name

@@ -50,6 +50,7 @@ class WrittenModel:
     @classmethod
     def from_model(cls, model: SparseModel, n_terms: int | None = None) -> Self:
         """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all terms."""
+        model = model.to_give_away
         features, coef = model.features, np.atleast_2d(model.coef)
         if n_terms is None or n_terms >= len(features):
             return cls(model, features, coef, 0)

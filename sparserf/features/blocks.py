@@ -25,7 +25,10 @@ DENSE_BELOW = 25
 # Activations with values in [-1, 1]; and activations of a phase, to which an angle can be added.
 BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
-BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs", "centers")
+BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs", "centers", "places")
+# Dense weights of which at most one in SPARSE_BELOW is not 0 are in a file as these alone, with their places, if all weights
+# are at most MOST_FOR_ONE for each of them and MOST_MORE: what a file makes in memory is in proportion to its size.
+SPARSE_BELOW, MOST_FOR_ONE, MOST_MORE = 3, 32, 2**16
 
 
 class FeatureBlock:
@@ -274,11 +277,25 @@ class FeatureBlock:
 
     def to_arrays(self, i: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what the file of a model holds of this block, the i-th: (meta, arrays)."""
-        arrays = {f"{name}_{i}": getattr(self, name) for name in BLOCK_ARRAYS}
+        written = self.arrays | {"offset": self.offset} | self._without_zeros()
+        arrays = {f"{name}_{i}": array for name, array in written.items()}
         meta = {name: getattr(self, name) for name in BLOCK_META}
         if self.nonnegative:  # left out where it is not so, as in files of earlier versions
             meta["nonnegative"] = True
-        return meta, {name: a for name, a in arrays.items() if a is not None}
+        return meta, arrays
+
+    def _without_zeros(self):
+        """Return {name: array} of what stands in a file for dense weights, and centers, that are mostly 0; else nothing."""
+        if self.inputs is not None:
+            return {}
+        is_zero = self.weights == 0
+        places = np.flatnonzero(~is_zero)
+        if len(places) * SPARSE_BELOW > is_zero.size or not _may_be_sparse(is_zero.size, len(places)):
+            return {}
+        if self.centers is not None and self.centers[is_zero].any():
+            return {}
+        some = {name: getattr(self, name).ravel()[places] for name in ("weights", "centers") if getattr(self, name) is not None}
+        return some | {"places": places.astype(np.int32)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,7 +518,8 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
 
     Raises ValueError, or KeyError where an array is missing, if `FeatureBlock.to_arrays` cannot have written this.
     """
-    weights, offset, inputs = floats(arrays, f"weights_{i}"), floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
+    offset, inputs = floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
+    weights = _with_zeros(arrays, "weights", i, (offset.size, n_features_in))
     is_bump = type(meta) is dict and meta.get("activation") == BumpBlock.activation
     require(is_bump == (f"centers_{i}" in arrays), "centers")
     require(type(meta) is dict and set(meta) - {"nonnegative"} == set(BLOCK_META), "blocks")
@@ -524,7 +542,7 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
         _require_inputs(inputs, len(offset), n_features_in)
         require(weights.shape == inputs.shape, "weights")
     if meta["activation"] == BumpBlock.activation:
-        centers = floats(arrays, f"centers_{i}")
+        centers = _with_zeros(arrays, "centers", i, (offset.size, n_features_in))
         require(not offset.any(), "offset")
         require(centers.shape == weights.shape, "centers")
         require(inputs is None or _are_distinct(inputs, weights), "inputs")
@@ -532,6 +550,26 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     if meta["activation"] == LinearBlock.activation and not offset.any():
         return LinearBlock(meta["scale"], weights, inputs, **about)
     return NeuronBlock(meta["activation"], meta["scale"], weights, offset, inputs, **about)
+
+
+def _may_be_sparse(size, n):
+    """Return whether arrays of that size may stand in a file as n entries that are not 0."""
+    return size < 2**31 and size <= MOST_FOR_ONE * n + MOST_MORE
+
+
+def _with_zeros(arrays, name, i, shape):
+    """Return the array of block i of that name; where a file holds the places of its entries, with zeros elsewhere."""
+    values = floats(arrays, f"{name}_{i}")
+    if f"places_{i}" not in arrays:
+        return values
+    places, size = arrays[f"places_{i}"], shape[0] * shape[1]
+    require(f"inputs_{i}" not in arrays and places.dtype == np.int32 and places.ndim == 1, "places")
+    require(values.shape == places.shape and _may_be_sparse(size, len(places)), name)
+    ends = places[[0, -1]].tolist() if len(places) else [0, -1]
+    require(ends[0] >= 0 and ends[1] < size and bool((places[1:] > places[:-1]).all()), "places")
+    whole = np.zeros(size)
+    whole[places] = values
+    return whole.reshape(shape)
 
 
 def _require_inputs(inputs, n_features, n_inputs):

@@ -263,11 +263,22 @@ class FeatureSet:
         return count / max(len(self), 1)
 
     @property
-    def columns_seen(self) -> np.ndarray:
-        """A mask of the columns of X that some feature depends on, (n_features_in,)."""
+    def inputs_seen(self) -> np.ndarray:
+        """A mask of the inputs that some feature depends on, (n_inputs,)."""
         inputs = np.zeros(self.n_inputs, bool)
         for block in self.blocks:
             inputs |= block.sees_input(self.n_inputs)
+        return inputs
+
+    def seeing_only_what_they_use(self) -> FeatureSet:
+        """Return these features with a column stage that knows nothing of what they do not depend on (`ColumnStage.only`)."""
+        stage = self.stage and self.stage.only(self.inputs_seen)
+        return self if stage is self.stage else self.staged(stage)
+
+    @property
+    def columns_seen(self) -> np.ndarray:
+        """A mask of the columns of X that some feature depends on, (n_features_in,)."""
+        inputs = self.inputs_seen
         if self.stage is None:
             return inputs
         seen = np.zeros(self.n_features_in, bool)

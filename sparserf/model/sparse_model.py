@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -184,6 +184,19 @@ class SparseModel(BaseModel):
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+    @property
+    def to_give_away(self) -> SparseModel:
+        """The model with the names and kinds of columns that no term uses, and nothing else about their cells in training.
+
+        Files, pickles and exports are made of it. The model itself keeps the encodings of all columns: a fit may start from it.
+        """
+        features = self.features.seeing_only_what_they_use()
+        seen = self.features.columns_seen
+        return self if features is self.features else replace(self, features=features, ranges=self.ranges.of(seen))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.to_give_away.__dict__)
 
     @property
     def n_features_in(self) -> int:

@@ -106,9 +106,14 @@ def read_table(X: MatrixLike, stage: ColumnStage | None, n_features: int | None)
     table = None if stage is None else stage.table
     if table is None and n_features is not None:
         table = Table(None, (None,) * n_features)
-    if table is None or (table.is_numeric and not is_table(first_rows(X))):
+    if table is None or (table.is_numeric and not (is_table(first := first_rows(X)) or _holds_objects(first))):
         return X
     return X.read_by(table) if isinstance(X, Chunks) else table.read(X)
+
+
+def _holds_objects(X):
+    """Return whether X is an array of objects, of which some may be missing."""
+    return isinstance(X, np.ndarray) and X.dtype.kind == "O"
 
 
 def _check_shape(rows, n_features):

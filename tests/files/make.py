@@ -14,6 +14,7 @@ import pandas as pd
 
 import sparserf as srf
 from sparserf._base.npz import FORMAT
+from sparserf.features import NeuronBlock
 
 HERE = Path(__file__).parent
 N, D = 60, 3
@@ -37,6 +38,13 @@ def models():
     yield "nonnegative", X, srf.harfe(X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, rng=0)
     yield "times", TIMES, srf.sparse_rf(TIMES, Y, alpha=0.03, **few)
     yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)
+    yield "zeros", X, srf.mfga(X, Y, features=mostly_zero(), n_nonzero_coefs=20, rng=0)
+
+
+def mostly_zero():
+    """Return cosines of one input each, with dense weights: they are in the file without their zeros."""
+    weights = np.eye(D)[np.arange(30) % D] * np.linspace(0.5, 3, 30)[:, None]
+    return srf.FeatureSet([NeuronBlock("cos", 1.0, weights, np.linspace(0, 3, 30))], D)
 
 
 def nonnegative():

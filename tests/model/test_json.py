@@ -14,7 +14,7 @@ def assert_same_model(again, model):
     for mine, other in ((again.coef, model.coef), (np.asarray(again.intercept), np.asarray(model.intercept))):
         assert mine.tobytes() == other.tobytes() and mine.shape == other.shape
     assert again.support.tobytes() == model.support.tobytes() and again.info == model.info
-    assert srf.features.are_same(again.features, model.features)
+    assert srf.features.are_same(again.features, model.to_give_away.features)
     assert (again.classes is None) == (model.classes is None) or again.classes.tolist() == model.classes.tolist()
 
 
