@@ -220,8 +220,13 @@ class ProgressReport:
             info = replace(info, validation_loss=self.held_out)
         self._told = self.share
         self.show(info.n_nonzero)
-        with state_of_caller():
-            self._ended = self._callback is not None and bool(self._callback(info))
+        if self._callback is not None:
+            here, _here.report = _here.report, None  # fits of the callback's own are no part of this work
+            try:
+                with state_of_caller():
+                    self._ended = bool(self._callback(info))
+            finally:
+                _here.report = here
         return self._ended
 
     def finish(self, info: Any) -> None:
