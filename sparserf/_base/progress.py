@@ -221,8 +221,12 @@ class ProgressReport:
         self._told = self.share
         self.show(info.n_nonzero)
         if self._callback is not None:
-            with state_of_caller():
-                answer = self._callback(info)
+            here, _here.report = _here.report, None  # fits of the callback's own are no part of this work
+            try:
+                with state_of_caller():
+                    answer = self._callback(info)
+            finally:
+                _here.report = here
             self._ended = is_true("callback", answer)
         return self._ended
 

@@ -289,7 +289,7 @@ class Task:
             has_missing = raw.in_memory and not raw.is_finite and bool(np.isnan(raw.array()).any())
             if not has_missing:
                 return self
-        if table is not None and not table.is_numeric:
+        if table is not None and any(levels is not None for levels in table.levels):
             raw, table, means = self._coded(table, rng)
         stage, encoding_sets = fit_stage(
             raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings,

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 
 from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
+from .._base.deadline import check_time_limit
 from .._base.progress import part, parts, reporting, tell_model
 from ..losses.classification import sigmoid
 from ..model import SparseModel
+from .cross_validation import check_takes_time_limit, limit_of_next
 from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 50, 1e-10
 @checks_call
 def calibrated(
     function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
-    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, verbose: bool | None = None,
+    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, time_limit: float | None = None,
+    rng: Seed = None, verbose: bool | None = None,
 ) -> SparseModel:  # fmt: skip
     """Give a classifier of any loss probabilities, calibrated on held-out rows (Platt scaling).
 
@@ -54,10 +57,13 @@ def calibrated(
     groups : array of shape (n_samples,) or None, default None
         The group of each row: numbers, strings or other labels. Rows of a group stay in one fold, and a function that has an
         argument `groups`, such as `sparse_rf`, is given those of its rows. A fitted model has no folds.
+    time_limit : float or None, default None
+        Seconds that the whole call may take, > 0, for a function that has a `time_limit`, such as `sparse_rf`. Each fit has an
+        equal share of the time that is left; so the model depends on the machine. A fitted model needs none.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits.
     verbose : bool or None, default None
-        Whether to show progress after each fit, as in `sparse_rf`.
+        Whether to show progress, as in `sparse_rf`.
 
     Returns
     -------
@@ -105,9 +111,12 @@ def calibrated(
     (True, True)
     """
     data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups=groups), check_rng(rng), check_integer("cv", cv, 2)
+    deadline = check_time_limit(time_limit)
     if callable(function_or_model):
-        with reporting("calibrated", None, verbose) as report:
-            model, f = _cross_fit(_of_labels(function_or_model), data, cv, rng)
+        if time_limit is not None:
+            check_takes_time_limit(function_or_model)
+        with reporting("calibrated", None, verbose, time_limit) as report:
+            model, f = _cross_fit(_of_labels(function_or_model), data, cv, rng, deadline)
             if report is not None:
                 report.finish(model.info)
     else:
@@ -132,19 +141,19 @@ def _of_labels(function):
     return function if is_chosen else partial(function, loss="logistic")
 
 
-def _cross_fit(function, data, cv, rng):
+def _cross_fit(function, data, cv, rng, deadline):
     """Return a model of all rows, and the decision values of each row under a model that has not seen it."""
     splits, (seed, *fold_seeds) = data.splits(cv, rng), draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
-        model = _check_classifier(data.fit(function, data.used, seed))
+        model = _check_classifier(data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1)))
         tell_model(model.info)
     f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
-    for (fitted, held), seed in parts(list(zip(splits, fold_seeds, strict=True))):
+    for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):
         labels = np.unique(data.y[fitted])
         if len(labels) < len(model.classes):
             missing = np.setdiff1d(model.classes, labels)[0]
             raise ValueError(f"y must have rows of each class in all folds but one, got too few of {missing!r} for cv={cv}")
-        model_of_others = data.fit(function, fitted, seed)
+        model_of_others = data.fit(function, fitted, seed, **limit_of_next(deadline, cv - k))
         f[held] = _decision_values(model_of_others, data.take(held)[0])
         tell_model(model_of_others.info)
     return model, f

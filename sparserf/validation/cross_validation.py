@@ -231,7 +231,9 @@ def cross_validate(
     last_seed, *fold_seeds = draw_seeds(rng, len(splits) + 1)
     grids = _check_grids(grid)
     if time_limit is not None:
-        _check_takes_time_limit(function, grids)
+        check_takes_time_limit(function)
+        if any("time_limit" in each for each in grids):
+            raise ValueError("time_limit must be None where the grid has a time_limit of each fit")
     runs = [run for each in grids for run in runs_of_grid(function, each, follows_paths=time_limit is None)]
     shares = TimeShares(deadline, len(runs) * len(splits))
     loss_of_rows = RowLoss(measure)
@@ -294,12 +296,15 @@ def _check_grids(grid):
     return grids
 
 
-def _check_takes_time_limit(function, grids):
-    """Raise a ValueError if the function has no `time_limit`, or the grid has one."""
+def check_takes_time_limit(function: Callable[..., Any]) -> None:
+    """Raise a ValueError if the function has no `time_limit`."""
     if "time_limit" not in inspect.signature(function).parameters:
         raise ValueError(f"time_limit must be None for a function that has none, got {function!r}")
-    if any("time_limit" in each for each in grids):
-        raise ValueError("time_limit must be None where the grid has a time_limit of each fit")
+
+
+def limit_of_next(deadline: float, n: float) -> dict[str, float]:
+    """Return the arguments that limit the next of n fits, which share the time that is left until a deadline."""
+    return {} if deadline == NEVER else {"time_limit": max(LEAST_TIME, time_left(deadline) / n)}
 
 
 class TimeShares:
@@ -317,11 +322,11 @@ class TimeShares:
     def next(self) -> dict[str, float]:
         """Return the arguments that limit the next fit."""
         self._n -= 1
-        return {} if self._deadline == NEVER else {"time_limit": time_left(self._deadline) / (self._n + 1 + OF_LAST)}
+        return limit_of_next(self._deadline, self._n + 1 + OF_LAST)
 
     def last(self) -> dict[str, float]:
         """Return the arguments that limit the last fit."""
-        return {} if self._deadline == NEVER else {"time_limit": max(LEAST_TIME, time_left(self._deadline))}
+        return limit_of_next(self._deadline, 1)
 
 
 def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -227,6 +227,54 @@ def test_the_outermost_call_has_the_line(terminal, inner):
     assert not any(text.startswith(("mfga", "drp")) for text in drawn(terminal))
 
 
+class Line:
+    """A display that notes the shares that it is to show."""
+
+    def __init__(self, shares):
+        self._shares = shares
+
+    def __call__(self, share, held_out, n_terms):
+        self._shares.append(share)
+
+    def finish(self, held_out, n_terms):
+        pass
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill"])
+def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
+    """Between the ends of its fits, too: the share rises as the iterations of a fit end. Nothing else changes."""
+    shares = []
+    line = Line(shares)
+    monkeypatch.setattr(_display, "display", lambda name, screen, verbose, is_inner, limit: None if is_inner else line)
+    fit = partial(srf.harfe, n_nonzero_coefs=5, n_components=100)
+    call = {
+        "calibrated": lambda **more: srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=2, **more).coef,
+        "intervals": lambda **more: srf.intervals(fit, X, Y, method="cv+", cv=2, **more).predict(X)[0],
+        "cross_validate": lambda **more: srf.cross_validate(fit, X, Y, {}, cv=2, **more).model.coef,
+        "distill": lambda **more: srf.distill(lambda X: X[:, 0] ** 2, X, n_made=50, effort=0.02, **more).coef,
+    }[name]
+    shown = call(verbose=True, rng=0)
+    assert len(set(shares)) > 8 and shares == sorted(shares)
+    np.testing.assert_array_equal(shown, call(verbose=False, rng=0))
+
+
+def test_a_fit_in_a_callback_is_no_part_of_the_work(caplog):
+    caplog.set_level("INFO", "sparserf")
+    seen = []
+
+    def callback(info):
+        FITS["harfe"]()
+        seen.append(info.progress)
+
+    FITS["mfga"](callback=callback, verbose=True)
+    alone = []
+    FITS["mfga"](callback=lambda info: alone.append(info.progress), verbose=True)
+    assert seen == alone
+
+
 def test_fits_of_several_threads_take_turns(terminal):
     with _display._screen:  # as while another thread shows its line
         FITS["mfga"]()

@@ -1,4 +1,4 @@
-"""`cross_validate` within a time limit: shares for the fits, settings left out, and always a model; the clock is not real."""
+"""`cross_validate` and `calibrated` within a time limit: shares for the fits, and always a model; the clock is not real."""
 
 import warnings
 from functools import partial
@@ -91,3 +91,29 @@ def test_what_has_no_limit_is_refused():
         srf.cross_validate(srf.sparse_rf, X, Y, {"time_limit": [1.0]}, time_limit=1.0)
     with pytest.raises(ValueError, match="time_limit must be finite and > 0"):
         srf.cross_validate(srf.sparse_rf, None, None, {}, time_limit=-1.0)
+
+
+SHARES = {0.0: [2, 8 / 3, 4, 8], 1.0: [2, 7 / 3, 3, 5], 5.0: [2, 1, 1e-3, 1e-3]}
+
+
+@pytest.mark.parametrize(("seconds", "limits"), SHARES.items())
+def test_each_fit_of_a_calibration_has_a_share_of_what_is_left(time, seconds, limits):
+    function = Searches(time, seconds)
+
+    def fit(X, y, *, rng, time_limit=None):
+        function(X, X[:, 0], max_terms=2, rng=rng, time_limit=time_limit)
+        return srf.mfga(X, y, n_nonzero_coefs=2, loss="logistic", rng=rng)
+
+    with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
+        model = srf.calibrated(fit, X, Y > 0, cv=3, time_limit=8.0, rng=0)
+    assert np.allclose(function.limits, limits)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_what_a_calibration_cannot_limit():
+    fit = partial(srf.drp, alpha=0.1, loss="logistic")
+    with pytest.raises(ValueError, match="time_limit must be None for a function that has none"):
+        srf.calibrated(fit, X, Y > 0, time_limit=1.0)
+    for given in (fit, srf.drp(X, Y > 0, alpha=0.1, loss="logistic")):
+        with pytest.raises(ValueError, match="time_limit must be finite and > 0"):
+            srf.calibrated(given, X, Y > 0, time_limit=-1.0)
