@@ -334,7 +334,9 @@ def test_bad_arguments_are_named(wrong, error, says):
 
 
 @pytest.mark.parametrize("rule", ["min", "1se"])
-@pytest.mark.parametrize("grid", [{"alpha": [0.5, 0.05, 0.005]}, {"alpha": [0.1], "gamma": [0.1, 1.0]}, {}], ids=str)
+@pytest.mark.parametrize(
+    "grid", [{"alpha": [0.5, 0.05, 0.005]}, {"alpha": [0.1], "features": ["gaussian"], "gamma": [0.1, 1.0]}, {}], ids=str
+)
 def test_models_of_the_folds_are_those_of_the_best_setting(grid, rule):
     """Each was fitted without its fold: its losses there are those of the table."""
     fit = partial(srf.sparse_rf, n_components=50) if grid else partial(srf.drp, alpha=0.01)
