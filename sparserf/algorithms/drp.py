@@ -101,7 +101,9 @@ def drp(
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds how far w is from its optimum. The rows are projected once,
+    with sample weights s of mean 1, and bounds how far w is from its optimum. With the losses "quantile", "poisson" and
+    "tweedie" alpha is in a unit that makes w the same in all units of y: see "Penalties and units" on the page on losses. The
+    rows are projected once,
     :math:`\hat X = X R / \sqrt m` with m projections; the dual variables of the projected problem lead back to w. By default
     this is Newton's method on the problem itself, where the projected rows precondition conjugate gradients if these would be
     slow without: m decides how fast they converge, and rounding alone how far. ``accelerate=False`` is the paper's own
@@ -116,7 +118,8 @@ def drp(
         The target; with a classification loss the labels, any two, or more for one-vs-rest. All outputs share one sketch. With
         loss="multinomial" the classes are fitted in turns until the bound holds for all coefficients together.
     alpha : float
-        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression.
+        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression. It is multiplied by
+        1 / the spread of y for "quantile", by the mean of y for "poisson", by a power of it for "tweedie".
     n_projections : int or None, default None
         The number m of projections. None makes none for as long as conjugate gradients on X itself are quick. Where these are
         slow, m grows to what the effective dimension of X at alpha asks for, in no more memory than X, and the sketch is used

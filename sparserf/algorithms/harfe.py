@@ -154,8 +154,9 @@ def harfe(
         q, the number of inputs that each feature sees; None: all of them. A feature costs q multiplications a row; or, where
         X has at most 25 q inputs, one for each input, which is then faster.
     alpha : float, default 1e-4
-        The ridge penalty, > 0. With normalize=True it is ``lam`` of the reference implementation, which the paper's tables
-        list as lambda or m lambda; with normalize=False it is lambda of (6) in the paper.
+        The ridge penalty, > 0, in the unit of the loss as in `drp`. With normalize=True it is ``lam`` of the reference
+        implementation, which the paper's tables list as lambda or m lambda; with normalize=False it is lambda of (6) in the
+        paper.
     activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
         The function phi of the features, whose weights are standard normal: ``RandomNeurons(activation, order)``.
     features : map, sequence of maps, str, FeatureSet or None, default None
@@ -187,8 +188,8 @@ def harfe(
         Scale each feature to mean square 1 on the training rows, as the reference implementation does up to a factor. False:
         features as they are, as in the paper's text.
     step_size : float, default 0.1
-        mu > 0, the step along the gradient of the objective above: the paper's mu with normalize=True, its mu n with
-        normalize=False. It decides only how easily new terms replace old ones.
+        mu > 0, the step along the gradient of the objective above, divided by the unit of the loss: the paper's mu with
+        normalize=True, its mu n with normalize=False. It decides only how easily new terms replace old ones.
     backtracking : bool, default True
         Halve the step until the objective falls. False: the paper's fixed step. The fit then ends where a support comes back,
         with the best point on the way.

@@ -172,7 +172,7 @@ def mfga(
         For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
         "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
     alpha : float, default 1e-3
-        The ridge penalty, >= 0.
+        The ridge penalty, >= 0, in the unit of the loss as in `drp`.
     n_select : int, default 1
         The number of features that a round adds. Adding some tens makes the fit as many times as fast, and the model a little
         less sparse.

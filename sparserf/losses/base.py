@@ -26,7 +26,7 @@ class Loss:
     that shape, all finite: L, which is at least 0, and its first and second derivative in z (at a corner of the derivative, the
     second one on either side). They compute elementwise, with functions of `numpy`, or of the namespace of z where X is on a
     device. `conjugate` may be left out: it is then found by a search, which takes some hundred times as long. A model is saved
-    with the name of the loss alone, and needs no more.
+    with the name of the loss alone, and needs no more. `check` says whether all that is right, and each fit asks it.
 
     Attributes
     ----------
