@@ -326,6 +326,7 @@ def test_arrays_of_dates():
         FITS["mfga"](stamps, Y).predict(DAYS[:, None])
 
 
+@pytest.mark.slow
 def test_everything_that_takes_rows(models):
     """Estimators, folds, made rows, explanations and pictures."""
     pytest.importorskip("matplotlib").use("Agg")
@@ -467,6 +468,7 @@ def test_sql_of_days_of_all_centuries(engine):
 
 
 @each_fit
+@pytest.mark.slow
 def test_c_onnx_and_symbols(models, name, tmp_path):
     table, fitted = models
     model, X = fitted[name], fitted[name].features.stage.read(table)
