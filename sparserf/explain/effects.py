@@ -275,13 +275,16 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
     return np.append(grid, [np.nan] * int(is_missing.any()))
 
 
+@np.errstate(over="ignore")
 def place_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     """Return where values lie in a grid, as an index; numbers between two points have a fraction, and those beyond an end."""
     last = len(grid) - 1
     if is_category:
         return np.where(np.isnan(x), last, np.where(x < 0, np.flatnonzero(grid == -1.0)[0], x))
-    numbers = grid[~np.isnan(grid)]
-    return np.where(np.isnan(x), last, np.interp(np.nan_to_num(x), numbers, np.arange(len(numbers))))
+    numbers = grid[~np.isnan(grid)]  # evenly spaced
+    length = np.ptp(numbers)
+    share = np.clip((np.nan_to_num(x).astype(np.float64) - numbers[0]) / (length if length > 0 else 1.0), 0.0, 1.0)
+    return np.where(np.isnan(x), last, share * (len(numbers) - 1))
 
 
 def shares_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
