@@ -40,6 +40,8 @@ OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_mis
 ARRAYS = OF_STAGE + OF_TABLE
 # A clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
 CLIP = 3.0
+# The encoding of a column of which a stage knows nothing: 0. (That of a constant has the half range 0.)
+UNKNOWN_ENCODING = {"kind": NUMBER, "level": 0.0, "center": 0.0, "unit": 0.0, "reach": np.inf, "half_range": 1.0, "fill": 0.0}
 
 
 class Encoding(NamedTuple):
@@ -211,14 +213,18 @@ class ColumnStage:
         """
         if is_used.all():
             return self
-        empty = {"kind": NUMBER, "level": 0.0, "center": 0.0, "unit": 0.0, "reach": np.inf, "half_range": 1.0, "fill": 0.0}
-        arrays = {name: np.where(is_used, getattr(self, name), value) for name, value in empty.items()}
+        arrays = {name: np.where(is_used, getattr(self, name), value) for name, value in UNKNOWN_ENCODING.items()}
         no_knots, own = (np.zeros(0), np.zeros(0)), np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1)
         first, knots, scores = _pack_knots([pair if used else no_knots for pair, used in zip(own, is_used, strict=True)])
         columns = np.zeros(self.n_columns, bool)
         columns[self.column[is_used]] = True
         table = None if self.table is None else self.table.only(columns)
         return replace(self, **arrays, first_knot=first, knots=knots, scores=scores, table=table)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the stage knows all its encodings; one of `only` does not."""
+        return not ((self.unit == 0) & (self.half_range == UNKNOWN_ENCODING["half_range"])).any()
 
     def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
         """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""

@@ -200,7 +200,7 @@ def _without_zeros(group):
         return [group]
     order = np.argsort(count, kind="stable")
     largest = count[order][np.minimum(np.arange(LANES - 1, len(order) + LANES - 1, LANES), len(order) - 1)]  # of each vector
-    cuts = LANES * (1 + np.flatnonzero(np.diff(np.ceil(np.log2(largest)))))
+    cuts = LANES * (1 + np.flatnonzero(np.diff(np.ceil(3 * np.log2(largest)))))
     parts = []
     for some in np.split(order, cuts):
         n = count[some].max()
@@ -261,7 +261,7 @@ def _number(value):
     """Return the shortest literal that reads back as the same double."""
     if np.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
-    return "0" if value == 0 else repr(value)
+    return "0" if value == 0 else repr(value).removesuffix(".0")
 
 
 # -- the templates; `to_c` puts together the ones that the model needs

@@ -105,3 +105,17 @@ def test_arrays_with_categories(tmp_path):
         later[:5, 1:] = None
         for rows in (Z[:, used], later):
             assert np.array_equal(srf.load(tmp_path / "m.npz").predict(rows), model.predict(rows))
+
+
+def test_a_fit_that_starts_from_a_file_says_which_columns_it_does_not_see(model, tmp_path):
+    """The model itself knows the encodings of all columns, and a fit from it searches them all."""
+    rows = DATA.drop(columns="user")
+    first = srf.sparse_rf(rows, 3 * DATA["a"], features=srf.Linear(), alpha=1.0, scale="robust", rng=0)
+    assert not first.features.columns_seen.all()
+    first.save(tmp_path / "m.npz")
+    about = {"features": srf.Linear(), "alpha": 1e-3, "rng": 0}
+    y = 3 * DATA["a"] + DATA["wage"]
+    assert srf.sparse_rf(rows, y, start=first, **about).features.columns_seen[3]
+    with pytest.warns(UserWarning, match="those columns alone that its terms use"):
+        again = srf.sparse_rf(rows, y, start=srf.load(tmp_path / "m.npz"), **about)
+    assert not again.features.columns_seen[3] or not again.coef[..., 3:].any()

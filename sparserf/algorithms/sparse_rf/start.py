@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._base.warnings import warn
 from ...features import FeatureSet, LearningDictionary
 from ...features.feature_set import keys_of
 from ...model import SparseModel
@@ -39,6 +40,9 @@ def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
         stage, own = features.stage, start.features.stage
         if stage is not own and not (stage and stage.is_same(own)):
             raise ValueError("start must see the columns of X in the units of features, got a model of other units")
+    elif start.features.stage is not None and not start.features.stage.is_whole:
+        lacks = "start comes from a file or pickle, which knows how to encode those columns alone that its terms use"
+        warn(f"{lacks}: new terms see no others; fit without start to search all columns", UserWarning)
     return start
 
 
