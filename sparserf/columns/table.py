@@ -16,11 +16,25 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._base.checks import LARGEST_EXACT, warn_of_lost_integers
 from .._base.npz import integers, require
 from .._base.warnings import warn
 from .._core.checks import are_finite
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, narrow_float, numbers_of, own_order
+from .frames import (
+    Columns,
+    cells_of,
+    integers_of,
+    is_categorical,
+    keys_of,
+    kind_of,
+    label,
+    listing,
+    narrow_float,
+    numbers_of,
+    own_order,
+)
 from .frames import is_frame as is_frame
+from .text_numbers import numbers_as_text
 
 # The argument categorical of fits: names or indices of columns, or a mask.
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
@@ -106,7 +120,10 @@ class Table:
         alone = {}
         for k in np.flatnonzero(is_alone).tolist():
             alone[k], levels[k] = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
+        told = {k for k in alone if k not in chosen and _warn_of_text_numbers(label(names, k), columns[k], alone[k], levels[k])}
         for k, of_column in enumerate(levels):
+            if k in told:
+                continue
             if len(of_column or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and k not in chosen:
                 useless = "holds words that are others in each row, and are of no use in other rows"
                 warn(f"{label(names, k)} {useless}: leave it out, or make numbers of it", UserWarning)
@@ -115,9 +132,10 @@ class Table:
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
 
-        The columns of a frame are found by their names, in any order; by their positions if X or the training rows have no
-        names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
-        numbers, or numbers in place of strings. Levels that are numbers are found as `LevelNumbers` says.
+        The columns of a frame are found by their names, in any order, and others are not read; by their positions if X or the
+        training rows have no names. Levels that are numbers are found as `LevelNumbers` says. Raises ValueError if columns
+        are missing or, by positions, too many; and TypeError if a column holds strings in place of numbers, or numbers in place
+        of strings.
         """
         columns = Columns(X)
         places = self._places(columns.names, len(columns))
@@ -183,13 +201,10 @@ class Table:
     def _places(self, names, n):
         """Return the place in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
-            place, own = {name: k for k, name in enumerate(names)}, set(self.names)
+            place = {name: k for k, name in enumerate(names)}
             lacking = [name for name in self.names if name not in place]
-            extra = [name for name in names if name not in own]
-            faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
-            faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
-            if faults:
-                raise ValueError(f"X {' and '.join(faults)}")
+            if lacking:
+                raise ValueError(f"X lacks the columns {listing(lacking)}")
             return np.array([place[name] for name in self.names])
         if n != len(self.levels):
             raise ValueError(f"X must have {len(self.levels)} columns, got {n}")
@@ -262,6 +277,21 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
     levels = tuple(map(plain, in_order))
     return _codes(keys, LevelNumbers(levels)), levels
+
+
+def _warn_of_text_numbers(where, column, codes, levels):
+    """Warn if a column of words is nearly all numbers, and return whether it is; a categorical is what its owner wants."""
+    if not levels or not isinstance(levels[0], str) or is_categorical(column):
+        return False
+    found = numbers_as_text(dict(zip(levels, np.bincount(codes[~np.isnan(codes)].astype(int)).tolist(), strict=True)))
+    if found is None:
+        return False
+    others, example = found
+    but = f" but {listing(others)}" if others else ""
+    warn(f"{where} holds words, and all{but} are numbers, such as {example!r}: it becomes a category of {len(levels)} levels. "
+         "Make it numbers, with missing cells where there is none (pandas.to_numeric with errors='coerce', without separators "
+         "and units), or list it in categorical", UserWarning)  # fmt: skip
+    return True
 
 
 def _read_column(where, column, levels, number):
@@ -361,6 +391,9 @@ def _matrix(columns, places, alone, levels):
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
         for j, column in alone.items():
             X[:, j] = column
+    is_number = np.array([each is None for each in levels], bool)
+    for j in np.flatnonzero(is_number & (np.fmax.reduce(np.abs(X), axis=0, initial=0) >= LARGEST_EXACT)).tolist():
+        warn_of_lost_integers(label(columns.names, places[j]), integers_of(columns[places[j]]))
     if not are_finite(X, True):
         for j in np.flatnonzero(np.isinf(X).any(axis=0)).tolist():
             numbers_of(label(columns.names, places[j]), X[:, j])
