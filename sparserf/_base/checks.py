@@ -7,6 +7,7 @@ chooses by the type of X how its rows are stored.
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from numbers import Complex, Integral, Number, Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from .._core.checks import are_finite
 from .arrays import is_foreign, to_host
 from .csr import canonical_csr
+from .warnings import warn
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 # The names of the types of missing cells, in any library; a missing number may be NaN instead.
 MISSING = {"NoneType", "NAType", "NaTType"}
+# Up to this size all integers are numbers of float64; no number is larger than FARTHEST.
+LARGEST_EXACT, FARTHEST = 2**53, 10**308
 
 
 def is_sparse(X: object) -> bool:
@@ -41,6 +45,7 @@ def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, m
     may_miss : whether a dense X may have NaN
     """
     if is_sparse(X):
+        warn_of_lost_integers("X", getattr(X, "data", ()))
         X, may_miss = canonical_csr(X), False
         numbers = X.data
     else:
@@ -136,6 +141,7 @@ def as_real(name: str, values: Any) -> np.ndarray:
             from reprlib import repr as shortened
 
             raise TypeError(f"{name} must hold real numbers, got {shortened(strangers[0])}{_hint_of_categories(name)}")
+        warn_of_lost_integers(name, array.ravel().tolist())
         try:
             array = array.astype(np.float64)
         except OverflowError as error:
@@ -144,8 +150,30 @@ def as_real(name: str, values: Any) -> np.ndarray:
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_hint_of_categories(name)}")
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array if array.flags.aligned else array.copy()
+    warn_of_lost_integers(name, array if array.dtype.kind in "iu" else ())
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused later
         return array.astype(np.float64)
+
+
+def _is_lost(value):
+    """Return whether an integer or decimal is a whole number that float64 does not hold."""
+    is_large = value == value and LARGEST_EXACT < abs(value) < FARTHEST  # NaN of Decimal has no order
+    return is_large and value == int(value) != int(float(value))
+
+
+def warn_of_lost_integers(name: str, values: Any) -> None:
+    """Warn if integers, or whole decimals, are so large that float64 does not hold them, so that different ones become equal.
+
+    values : an array of integers, or a sequence of any numbers, of which those that are neither are passed over
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        values = values[(values > LARGEST_EXACT) | (values < -LARGEST_EXACT)].tolist() if values.dtype.itemsize == 8 else []
+    for value in values:
+        if isinstance(value, (Integral, Decimal)) and _is_lost(value):
+            hint = "leave them out, or make them a category" if name.startswith("X") else "number them anew"
+            warn(f"{name} holds integers beyond 2**53, such as {value}, which numbers of 64 bits do not tell apart: are these "
+                 f"identifiers? If so, {hint}", UserWarning)  # fmt: skip
+            return
 
 
 def _hint_of_categories(name):

@@ -149,6 +149,13 @@ def is_categorical(column: Any) -> bool:
     return column.dtype in (nw.Categorical, nw.Enum)
 
 
+def integers_of(column: Any) -> Any:
+    """Return the integers and decimals among the cells of a column, as they are before they become numbers of 64 bits."""
+    if isinstance(column, np.ndarray):
+        return column if column.dtype.kind in "iu" else column.tolist() if column.dtype.kind == "O" else []
+    return [] if column.dtype.is_float() else [cell for cell in column.to_list() if cell is not None]
+
+
 def narrow_float(column: Any) -> np.dtype | None:
     """Return float16 or float32 where the dtype of a column is that, else None."""
     if isinstance(column, np.ndarray):

@@ -13,7 +13,7 @@ import numpy as np
 
 from .clocks import Moments
 from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, own_order
-from .table import EXACT, Table, check_no_category, chosen_columns, levels_of, warn_of_names, warn_of_numbers
+from .table import EXACT, Table, check_no_category, chosen_columns, levels_of, warn_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,9 +132,8 @@ class TableLearner:
             if names is None and k not in self._chosen:
                 raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
             levels.append(self._levels_given(k, where, column) if k in self._levels else column.levels())
-            warn_of_names(where, levels[-1], self._n_rows, k in self._chosen)
-            if column.kinds == {"strings"} and not (column.is_category or k in self._chosen):
-                warn_of_numbers(where, column.keys, column.keys)
+            if k not in self._chosen and not column.is_category:
+                warn_of_words(where, dict.fromkeys(sorted(column.keys), 1), self._n_rows)
         numbers = [column for column in self._columns if column.holds_numbers]
         is_single = bool(numbers) and all(c.is_single for c in numbers) and all(len(each or ()) <= EXACT for each in levels)
         clocks = {k: column.clock for k, column in enumerate(self._columns) if column.clock is not None}

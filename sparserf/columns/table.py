@@ -6,9 +6,8 @@ the numbers of their levels, and missing cells become NaN.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,13 +16,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from .._base.checks import LARGEST_EXACT, warn_of_lost_integers
 from .._base.npz import integers, require
 from .._base.warnings import warn
 from .._core.checks import are_finite
 from .clocks import KINDS_OF_CLOCKS, Clock, Moments
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, narrow_float, numbers_of, own_order
+from .frames import (
+    Columns,
+    cells_of,
+    integers_of,
+    is_categorical,
+    keys_of,
+    kind_of,
+    label,
+    listing,
+    narrow_float,
+    numbers_of,
+    own_order,
+)
 from .frames import is_frame as is_frame
 from .frames import is_table as is_table
+from .text_numbers import numbers_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,12 +44,6 @@ if TYPE_CHECKING:
 # The argument categorical of fits: names or indices of columns, or a mask.
 Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.ndarray | None
 
-# A number as people write it: with separators of thousands, a currency or a percent sign. A code with leading zeros is none.
-WRITTEN_NUMBER = re.compile(r"\s*[$€£¥]?\s*[+-]?\s*[$€£¥]?(?!0\d)(\d+|\d{1,3}([,.' ]\d{3})+)?([.,]\d*)?(?<=[\d.,])"
-                            r"([eE][+-]?\d+)?\s*[%$€£¥]?\s*")  # fmt: skip
-# Words are taken for numbers where at least so many of them differ, at most one in ten of the different words, or two, are
-# no numbers, and half of the cells are numbers.
-FEWEST_NUMBERS, MOST_OTHERS = 5, 0.1
 UNKNOWN = -1.0  # the number of a level that no training row has
 ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
 LEAST_SINGLE = float(np.finfo(np.float32).tiny)  # the least positive number that float32 holds to its full precision
@@ -127,16 +134,18 @@ class Table:
             alone[k], levels[k], clock = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
             if clock is not None:
                 clocks[k] = clock
-        for k, of_column in enumerate(levels):
-            warn_of_names(label(names, k), of_column, n_rows, k in chosen)
+        for k in (k for k in alone if k not in chosen and not is_categorical(columns[k])):
+            count = np.bincount(alone[k][~np.isnan(alone[k])].astype(int)).tolist() if levels[k] else []
+            warn_of_words(label(names, k), dict(zip(levels[k] or (), count, strict=True)), n_rows)
         return _matrix(columns, np.arange(len(columns)), alone, levels), cls(names, tuple(levels), clocks)
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
 
-        The columns of a frame are found by their names, in any order; by their positions if X or the training rows have no
-        names. Raises ValueError if columns are missing or too many, and TypeError if a column holds strings in place of
-        numbers, or numbers in place of strings. Levels that are numbers are found as `LevelNumbers` says.
+        The columns of a frame are found by their names, in any order, and others are not read; by their positions if X or the
+        training rows have no names. Levels that are numbers are found as `LevelNumbers` says. Raises ValueError if columns
+        are missing or, by positions, too many; and TypeError if a column holds strings in place of numbers, or numbers in place
+        of strings.
         """
         columns = Columns(X)
         places = self.places(columns.names, len(columns))
@@ -221,13 +230,10 @@ class Table:
     def places(self, names: tuple[str, ...] | None, n: int) -> np.ndarray:
         """Return the place in X of each column of this table, from the names of the n columns of X."""
         if names is not None and self.names is not None and names != self.names:
-            place, own = {name: k for k, name in enumerate(names)}, set(self.names)
+            place = {name: k for k, name in enumerate(names)}
             lacking = [name for name in self.names if name not in place]
-            extra = [name for name in names if name not in own]
-            faults = [f"lacks the columns {listing(lacking)}"] * bool(lacking)
-            faults += [f"has columns that the model was not fitted with: {listing(extra)}"] * bool(extra)
-            if faults:
-                raise ValueError(f"X {' and '.join(faults)}")
+            if lacking:
+                raise ValueError(f"X lacks the columns {listing(lacking)}")
             return np.array([place[name] for name in self.names])
         if n != len(self.levels):
             raise ValueError(f"X must have {len(self.levels)} columns, got {n}")
@@ -298,8 +304,6 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
         return numbers_of(where, cells), None, None
     keys, order = keys_of(where, cells), own_order(column)
     present = set(keys) - {None}
-    if kind == "strings" and not is_category:
-        warn_of_numbers(where, keys, present)
     levels = levels_of(present, set(map(type, present)), None if order is None else keys_of(where, list(order)))
     return _codes(keys, LevelNumbers(levels)), levels, None
 
@@ -317,41 +321,21 @@ def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) 
     return tuple(map(plain, sorted(present) if order is None else [level for level in order if level in present]))
 
 
-def warn_of_names(where: str, levels: Sequence[Any] | None, n_rows: int, is_chosen: bool) -> None:
-    """Warn of a column in which each row has another word, unless the user lists it in `categorical`."""
-    if len(levels or ()) == n_rows > ROWS_DISTINCT_BY_CHANCE and not is_chosen:
+def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
+    """Warn of a column whose words are nearly all numbers, or differ in each row, unless the user says that it is a category.
+
+    count : how many cells each of its words has
+    """
+    found = numbers_as_text(count) if isinstance(next(iter(count), None), str) else None
+    if found is not None:
+        others, example = found
+        but = f" but {listing(others)}" if others else ""
+        warn(f"{where} holds words, and all{but} are numbers, such as {example!r}: it becomes a category of {len(count)} "
+             "levels. Make it numbers, with missing cells where there is none (pandas.to_numeric with errors='coerce', without "
+             "separators and units), or list it in categorical", UserWarning)  # fmt: skip
+    elif len(count) == n_rows > ROWS_DISTINCT_BY_CHANCE:
         useless = "holds words that are others in each row, and are of no use in other rows"
         warn(f"{where} {useless}: leave it out, or make numbers of it", UserWarning)
-
-
-def warn_of_numbers(where: str, words: Iterable[Any], levels: set[Any]) -> None:
-    """Warn if nearly all words of a column are numbers, as one "?" or "1,200" makes words of a column of numbers."""
-    others = {word for word in levels if not _is_written_number(word)}
-    n_numbers = len(levels) - len(others)
-    if n_numbers < FEWEST_NUMBERS or len(others) > max(2, MOST_OTHERS * len(levels)):
-        return
-    if sum(word in others for word in words) > sum(word is not None for word in words) / 2:
-        return
-    odd = sorted(word for word in levels if word in others or not _is_float(word))
-    warn(
-        f"{where} holds words, nearly all of them numbers, and is a category of {len(levels)} levels; "
-        f"no plain numbers: {listing(odd) or 'none'}. Make it numbers, in pandas by pd.to_numeric(column, errors='coerce'), "
-        "which makes all others missing; if these are codes, list it in categorical",
-        UserWarning,
-    )
-
-
-def _is_written_number(word):
-    """Return whether a word is a number as people write it."""
-    return any(map(str.isdigit, word)) and WRITTEN_NUMBER.fullmatch(word) is not None
-
-
-def _is_float(word):
-    """Return whether a word is a number as Python reads it."""
-    try:
-        return bool(np.isfinite(float(word)))
-    except ValueError:
-        return False
 
 
 def _read_column(where, column, levels, number, clock):
@@ -458,6 +442,9 @@ def _matrix(columns, places, alone, levels):
     with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
         for j, column in alone.items():
             X[:, j] = column
+    is_number = np.array([each is None for each in levels], bool)
+    for j in np.flatnonzero(is_number & (np.fmax.reduce(np.abs(X), axis=0, initial=0) >= LARGEST_EXACT)).tolist():
+        warn_of_lost_integers(label(columns.names, places[j]), integers_of(columns[places[j]]))
     if not are_finite(X, True):
         for j in np.flatnonzero(np.isinf(X).any(axis=0)).tolist():
             numbers_of(label(columns.names, places[j]), X[:, j])

@@ -141,8 +141,7 @@ def test_a_table(fit, tmp_path):
     assert np.array_equal(there, model.predict(TABLE[TABLE.columns[::-1]]))
     with pytest.raises(ValueError, match="'city'"):
         model.predict(TABLE.drop(columns="city"))
-    with pytest.raises(ValueError, match="'more'"):
-        model.predict(TABLE.assign(more=1))
+    assert np.array_equal(there, model.predict(TABLE.assign(more=1, dates=pd.Timestamp("2020-01-01"))))
     strange = TABLE.assign(city="Zz", shop="none")
     assert np.isfinite(model.predict(strange)).all() and np.isfinite(model.predict(TABLE.assign(city=None))).all()
     model.save(tmp_path / "model.npz")
