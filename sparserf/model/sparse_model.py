@@ -476,9 +476,9 @@ class SparseModel(BaseModel):
         Parameters
         ----------
         box : mapping or None, default None
-            {name or index of a column: part}. The part of a column of numbers is (low, high), or a number; of a category a
-            level, or a list of levels; None is a missing cell, also in a list of levels. Columns that are left out have the
-            range of the training rows, `ranges`, or all known levels.
+            {name or index of a column: part}. The part of a column of numbers is (low, high), or a number; of dates, durations
+            or times of day these, or numbers of days; of a category a level, or a list of levels; None is a missing cell, also
+            in a list of levels. Columns that are left out have the range of the training rows, `ranges`, or all known levels.
         tol : float, default 1e-3
             How wide the two intervals may be, relative to the range of f over the box, at least 0.
         time_limit : float or None, default 10.0
@@ -708,8 +708,8 @@ class SparseModel(BaseModel):
         Parameters
         ----------
         box : mapping of names or indices of columns to parts, or None, default None
-            A part is (low, high), a number, a level, a list of levels, which count equally, or None, a missing cell. Columns
-            that are left out have the range of the training rows, or all known levels.
+            A part is (low, high), a number, a level, a list of levels, which count equally, or None, a missing cell; of dates
+            as in `bounds`. Columns that are left out have the range of the training rows, or all known levels.
         output : label of a class, int, or None, default None
             The one output, as in `plot.effects`. None: all.
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # A coordinate of a column with several encodings has cells over which each encoding changes by less than this share of its
 # range, if that takes no more than this number of halvings.
 FINE, HALVINGS = 1 / 128, 12
-# The most quarters of a turn of an angle at which such a coordinate is cut.
-MOST_QUARTERS = 2**14
+# The most quarters of a turn of an angle at which such a coordinate is cut, and the most cells that are halved.
+MOST_QUARTERS, MOST_CELLS = 2**13, 2**14
 
 
 class Geometry(NamedTuple):
@@ -326,6 +326,8 @@ class Curve:
         for _ in range(HALVINGS):
             change = (np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)).max(axis=1)
             wide = np.flatnonzero(change > FINE)
+            if len(x) > MOST_CELLS:  # derivatives are bounded on cells of any size
+                break
             x = np.unique(np.append(x, (x[wide] + x[wide + 1]) / 2))
             u = self._encode(x)
         share = np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)

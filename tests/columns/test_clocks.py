@@ -18,6 +18,9 @@ import sparserf as srf
 from sparserf.columns.clocks import Clock, find_zone
 from sparserf.columns.encodings import fit_stage
 from sparserf.columns.table import Table
+from sparserf.explain.evaluate import decision_values
+from sparserf.model.terms import terms_of
+from sparserf.proof.space import Curve
 from sparserf.rows import as_rows
 
 NAN = np.nan
@@ -349,16 +352,11 @@ def test_everything_that_takes_rows(models):
 @pytest.mark.parametrize("constraint", ["monotone", "convex"])
 def test_constraints_in_a_date(constraint):
     model = srf.sparse_rf(FRAME, Y + DAYS / 100, rng=0, effort=0.1, verbose=False, **{constraint: {"at": 1}})
-    kinds = {model.features.stage.names(["at", "a", "clock"])[v] for term in terms(model) for v in term.encodings.tolist()}
-    assert not any(name.startswith("at (") for name in kinds)
+    names = model.features.stage.names(["at", "a", "clock"])
+    seen = {names[v] for term in terms_of(model.features) for v in term.encodings.tolist()}
+    assert not any(name.startswith("at (") for name in seen)
     if constraint == "monotone":
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)
-
-
-def terms(model):
-    from sparserf.model.terms import terms_of
-
-    return list(terms_of(model.features))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "bumps", "raw", "mfga"])
@@ -367,8 +365,6 @@ def test_calculus_and_proofs(models, name):
     model, rng = fitted[name], np.random.default_rng(0)
     table = table.assign(at=table["at"] + pd.Timedelta(minutes=37), clock=dt.time(10, 17))  # bumps have kinks at training rows
     X = model.features.stage.read(table)
-    from sparserf.explain.evaluate import decision_values
-
     gradient, there = model.gradient(table), ~np.isnan(X).any(axis=1)
     up, down = (X[there] + h * np.array([1e-5, 0, 0]) for h in (1, -1))
     slope = (decision_values(model, up)[0] - decision_values(model, down)[0]) / 2e-5  # per day
@@ -389,6 +385,23 @@ def test_calculus_and_proofs(models, name):
     for wrong, kind in ((dt.timedelta(1), "durations"), (utc()[0], "in the time zone UTC")):
         with pytest.raises(ValueError, match=rf"^box\['at'\] must hold dates without a time zone, got .*{kind}"):
             model.bounds({"at": (wrong, wrong)})
+
+
+@pytest.mark.parametrize("years", [20, 900])
+def test_proofs_and_means_over_many_years(years, monkeypatch):
+    """Angles turn thousands of times: the coordinate has a bounded number of cells, and the mean is over Sobol' points."""
+    rng, most = np.random.default_rng(0), []
+    stamps = np.datetime64("1100-01-01T00", "h") + rng.integers(0, 24 * 365 * years, N)
+    table = pd.DataFrame({"at": stamps.astype("M8[s]")})
+    model = FITS["gaussian"](table, signal(stamps))
+    own = Curve._slopes
+    monkeypatch.setattr(Curve, "_slopes", lambda self: (most.append(len(self.x)), own(self))[1])
+    low, high = (Table.learn(table)[0][:, 0].min(), Table.learn(table)[0][:, 0].max())
+    f = decision_values(model, rng.uniform(low, high, (200_000, 1)))[0]
+    bounds = model.bounds(time_limit=0.5)
+    assert bounds.least.lower <= f.min() and f.max() <= bounds.largest.upper and max(most) < 2**16
+    mean, error = model.mean()
+    assert abs(mean - f.mean()) <= error + 4 * f.std() / 200_000**0.5
 
 
 # Exports
