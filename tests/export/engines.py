@@ -98,7 +98,7 @@ def _open_postgresql():
         quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **as_user}
         make = [f"{programs}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "tests", "-E", "UTF8", "--locale=C", "-N"]
         subprocess.run(make, check=True, **quiet)
-        options = ["-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=5"]
+        options = ["-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "jit=off", "-c", "max_connections=5"]
         server = subprocess.Popen([f"{programs}/postgres", "-D", f"{folder}/data", *options], **quiet)
         try:
             connection = _connected(psycopg, server, folder)
