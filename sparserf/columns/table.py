@@ -23,11 +23,13 @@ from .._core.checks import are_finite
 from .frames import (
     Columns,
     cells_of,
+    in_their_order,
     integers_of,
     is_categorical,
     keys_of,
     kind_of,
     label,
+    level_cells,
     listing,
     narrow_float,
     numbers_of,
@@ -84,9 +86,10 @@ class Table:
         ----------
         X : data frame, or ndarray of shape (n_samples, n_features)
             In a frame, columns of strings, categoricals and enums are categories; columns of numbers, decimals and booleans
-            are numbers, booleans 0 and 1; of columns of objects, the cells decide. A column in which all cells are missing, and
-            whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of pandas is
-            not read.
+            are numbers, booleans 0 and 1; of columns of objects, the cells decide. The levels of a categorical are its
+            categories, as text where these are not all strings or all numbers, such as the intervals of `pandas.cut`. A column
+            in which all cells are missing, and whose dtype is not numeric, is a category without levels. Sparse columns become
+            dense. The index of pandas is not read.
         categorical : None, or a sequence of names or indices of columns, or a mask
             These columns are categories, whatever they hold. Integers are indices, also where names in pandas are integers.
 
@@ -271,11 +274,12 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
             raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
         return numbers_of(where, cells), None
     keys, order = keys_of(where, cells), own_order(column)
+    order = in_their_order(column) if order is None and kind == "strings" else order
     present = set(keys) - {None}
     kinds = set(map(type, present))
     plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
-    in_order = sorted(present) if order is None else [level for level in keys_of(where, list(order)) if level in present]
-    levels = tuple(map(plain, in_order))
+    in_order = sorted(present) if order is None else dict.fromkeys(keys_of(where, level_cells(where, list(order))))
+    levels = tuple(plain(level) for level in in_order if level in present)
     return _codes(keys, LevelNumbers(levels)), levels
 
 
@@ -301,6 +305,9 @@ def _read_column(where, column, levels, number):
     """
     cells = cells_of(where, column, levels is not None)
     kind, was = kind_of(cells), "numbers" if levels is None else kind_of(levels)
+    if (kind, was) == ("numbers", "strings") and is_categorical(column):  # of categories of both, the numbers may come alone
+        words = [None if cell is None else str(cell) for cell in cells]
+        cells, kind = (words, was) if not number.keys().isdisjoint(set(words) - {None}) else (cells, kind)
     if None not in (kind, was) and kind != was:
         raise TypeError(f"{where} holds {kind}, and held {was} when the model was fitted")
     if levels is None:
