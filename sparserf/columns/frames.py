@@ -137,7 +137,38 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
         raise _refusal(where, type(dtype).__name__)
     if not is_category and (dtype.is_numeric() or dtype == nw.Boolean):
         return column.cast(nw.Float64).to_numpy()
-    return _of_one_kind(where, _listed(column), zone)
+    cells = _listed(column)
+    return level_cells(where, cells) if is_categorical(column) else _of_one_kind(where, cells, zone)
+
+
+def level_cells(where: str, cells: list[Any]) -> list[Any]:
+    """Return the cells of a categorical, None where they are missing: strings or numbers as they are, others as text.
+
+    So are intervals, periods, dates and tuples levels, as are words beside numbers.
+    """
+    kinds = {kind for kind in set(map(type, cells)) if kind.__name__ not in MISSING and kind is not float}
+    are_strings = {issubclass(kind, str) for kind in kinds}
+    if all(is_real_type(kind) for kind in kinds) or (are_strings == {True} and not _has_numbers(cells)):
+        return _of_one_kind(where, cells)
+    return [None if type(cell).__name__ in MISSING or cell != cell else str(cell) for cell in cells]
+
+
+def _has_numbers(cells):
+    """Return whether some cells are floats, but for NaN."""
+    return any(type(cell) is float and cell == cell for cell in cells)
+
+
+def in_their_order(column: Any) -> Any:
+    """Return the different cells of a categorical in their order; None where they are strings, numbers, or have no order."""
+    if not is_categorical(column):
+        return None
+    cells = {cell for cell in _listed(column) if type(cell).__name__ not in MISSING and cell == cell}
+    if all(isinstance(cell, str) or is_real_type(type(cell)) for cell in cells):
+        return None
+    try:
+        return sorted(sorted(cells, key=str))  # of sets, which have some order, always the same
+    except TypeError:  # they have no order
+        return None
 
 
 def is_categorical(column: Any) -> bool:
@@ -244,6 +275,10 @@ def _array_cells(where, column, is_category, zone):
 def _listed(series):
     """Return the cells of a Series as a list."""
     dictionary = _arrow_dictionary(series)
+    if series.implementation.is_pandas() and hasattr(series.to_native().dtype, "categories"):
+        native = series.to_native()  # whose `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
+        categories = [*native.cat.categories.tolist(), None]
+        return [categories[code] for code in native.cat.codes.tolist()]
     if dictionary is None:
         return series.to_list()
     return dictionary.cast(dictionary.type.value_type).to_pylist()  # takes a twentieth of the time of `to_list`

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clocks import Moments
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing, own_order
-from .table import EXACT, Table, check_no_category, chosen_columns, levels_of, warn_of_words
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing
+from .table import EXACT, Table, check_not_chosen, chosen_columns, levels_of, ordered_keys, warn_of_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class _Column:
         cells = cells_of(where, column, is_category, self.clock and self.clock.zone)
         kind = kind_of(cells)
         if isinstance(cells, Moments):
-            check_no_category(where, cells.clock, is_chosen, is_category)
+            check_not_chosen(where, cells.clock, is_chosen)
             self.clock, self.is_single = self.clock if kind is None and self.clock else cells.clock, False
         if isinstance(cells, np.ndarray):
             kind = None if cells.dtype.kind == "f" and np.isnan(cells).all() else kind
@@ -64,7 +64,7 @@ class _Column:
             present = set(keys := keys_of(where, cells)) - {None}
             self.keys |= present
             self.types |= set(map(type, keys)) - {type(None)}
-            self.orders.append(own_order(column))
+            self.orders.append(ordered_keys(where, column, kind))
         else:
             self.is_single &= not (isinstance(cells, list) and kind == "numbers")
             self.has_plain_numbers |= kind == "numbers"

@@ -24,11 +24,13 @@ from .clocks import KINDS_OF_CLOCKS, Clock, Moments
 from .frames import (
     Columns,
     cells_of,
+    in_their_order,
     integers_of,
     is_categorical,
     keys_of,
     kind_of,
     label,
+    level_cells,
     listing,
     narrow_float,
     numbers_of,
@@ -94,9 +96,10 @@ class Table:
         X : data frame, or ndarray of shape (n_samples, n_features)
             In a frame, columns of strings, categoricals and enums are categories; columns of numbers, decimals and booleans
             are numbers, booleans 0 and 1; dates, durations and times of day become numbers of days (see `clocks.py`), in
-            float64; of columns of objects, the cells decide. A column in which all cells are missing, and
-            whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of pandas is
-            not read.
+            float64; of columns of objects, the cells decide. The levels of a categorical are its categories, as text where
+            these are not all strings or all numbers, such as the intervals of `pandas.cut`. A column in which all cells are
+            missing, and whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of
+            pandas is not read.
         categorical : None, or a sequence of names or indices of columns, or a mask
             These columns are categories, whatever they hold. Integers are indices, also where names in pandas are integers.
 
@@ -295,24 +298,33 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
     is_category = is_chosen or is_categorical(column)
     cells = cells_of(where, column, is_category)
     if isinstance(cells, Moments):
-        check_no_category(where, cells.clock, is_chosen, is_category)
+        check_not_chosen(where, cells.clock, is_chosen)
         return cells.days, None, cells.clock
     kind = kind_of(cells)
     if not is_category and (kind == "numbers" or not strings_are_categories):
         if kind == "strings":
             raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
         return numbers_of(where, cells), None, None
-    keys, order = keys_of(where, cells), own_order(column)
+    keys = keys_of(where, cells)
     present = set(keys) - {None}
-    levels = levels_of(present, set(map(type, present)), None if order is None else keys_of(where, list(order)))
+    levels = levels_of(present, set(map(type, present)), ordered_keys(where, column, kind))
     return _codes(keys, LevelNumbers(levels)), levels, None
 
 
-def check_no_category(where: str, clock: Clock, is_chosen: bool, is_category: bool) -> None:
-    """Check that a column of times is no category."""
-    if is_category:
-        how = "leave it out of categorical" if is_chosen else "make it a column of these"
-        raise TypeError(f"{where} holds categories that are {clock.kind}: {how}, or make strings of them")
+def check_not_chosen(where: str, clock: Clock, is_chosen: bool) -> None:
+    """Check that the user does not list a column of times in `categorical`."""
+    if is_chosen:
+        raise TypeError(f"{where} holds categories that are {clock.kind}: leave it out of categorical, or make strings of them")
+
+
+def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
+    """Return the keys of all categories of a column in the order that they have; None where they have none.
+
+    kind : whether its cells are read as "numbers" or "strings"
+    """
+    order = own_order(column)
+    order = in_their_order(column) if order is None and kind == "strings" else order
+    return None if order is None else list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -349,6 +361,9 @@ def _read_column(where, column, levels, number, clock):
     if clock is not None:
         was = str(clock)
         kind = None if kind == "numbers" and np.isnan(numbers_of(where, cells)).all() else kind
+    if (kind, was) == ("numbers", "strings") and is_categorical(column):  # of categories of both, the numbers may come alone
+        words = [None if cell is None else str(cell) for cell in cells]
+        cells, kind = (words, was) if not number.keys().isdisjoint(set(words) - {None}) else (cells, kind)
     if None not in (kind, was) and kind != was:
         other = ValueError if kind.startswith("dates") and was.startswith("dates") else TypeError
         raise other(f"{where} holds {kind}, and held {was} when the model was fitted")

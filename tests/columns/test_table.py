@@ -174,7 +174,7 @@ OBJECTS = {
     "numbers": ([1, None, 2.5, pd.NA, True, np.float32(0.5), Fraction(1, 4)], [1, NAN, 2.5, NAN, 1, 0.5, 0.25], None),
     "booleans": ([True, None, np.False_], [1, NAN, 0], None),
     "decimals": ([Decimal("0.5"), None, Decimal("NaN")], [0.5, NAN, NAN], None),
-    "large integers": ([2**100, pd.NaT, 1], [1e30, NAN, 1], None),
+    "large integers": ([2**100, pd.NaT, 1], [2.0**100, NAN, 1], None),
     "numbers after a hundred missing": ([None] * 150 + [2], [NAN] * 150 + [2], None),
     "strings of NumPy": ([np.str_("b"), "a"], [1, 0], ("a", "b")),
 }
@@ -235,7 +235,7 @@ STRANGE = {
     "object": (lambda: pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), "object"),
     "complex object": (lambda: pd.DataFrame({"a": pd.Series([1.0, 2j], dtype=object)}), "complex"),
     "complex": (lambda: pd.DataFrame({"a": [1j]}), "complex"),
-    "interval": (lambda: pd.DataFrame({"a": pd.cut([1, 2, 3], 3)}), "Interval"),
+    "interval": (lambda: pd.DataFrame({"a": pd.interval_range(0, 3)}), "Interval"),
     "array": (lambda: pd.DataFrame({"a": [np.zeros(2), np.ones(2)]}), "ndarray"),
     "polars list": (lambda: pl.DataFrame({"a": [[1], None]}), "List"),
     "polars array": (lambda: pl.DataFrame({"a": pl.Series([[1, 2]], dtype=pl.Array(pl.Int64, 2))}), "Array"),
