@@ -30,7 +30,7 @@ SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(C
                "distance": "{} * ABS({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # The months of a date from its text, since March of the year 0.
-MONTHS = (f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)")
+MONTHS = f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
 # The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite 2,000.
@@ -46,10 +46,9 @@ WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
-    The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X, where it is a time also c3 for its
-    text and n3 for its months; u5 for encoding 5; s0, ... for
-    |u|^2; e0, ... for envelopes; z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for
-    outputs within their limits.
+    The columns of its steps are k0, k1, ... for the columns to keep; x3 for column 3 of X, where it is a time also c3 for
+    its text and n3 for its months; u5 for encoding 5; s0, ... for |u|^2; e0, ... for envelopes; z0, ... for exponents of
+    bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs within their limits.
     """
     number = partial(float_literal, digits)
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
