@@ -39,7 +39,7 @@ SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(C
                "distance": "{} * ABS({})"}  # fmt: skip
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # The months of a date from its text, since March of the year 0.
-MONTHS = (f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)")
+MONTHS = f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)"
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
 # The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite 2,000.

@@ -405,6 +405,7 @@ def test_proofs_and_means_over_many_years(years, monkeypatch):
 
 # Exports
 
+
 @each_fit
 def test_python_code(models, name):
     table, fitted = models
