@@ -435,11 +435,11 @@ def test_code_of_dates_with_a_zone():
         np.testing.assert_allclose(names["predict"](X), model.predict(there), rtol=0, atol=1e-12)
     assert "days since 1970-01-01, by the clock in Europe/Paris" in model.to_c()
     assert "in days since 1970-01-01, by the clock in Europe/Paris" in model.formula()
-    with pytest.raises(ValueError, match='no time zones in common: make .at., in Europe/Paris, local times without'):
+    with pytest.raises(ValueError, match=r'no time zones in common: make .at., in Europe/Paris, local times without'):
         model.formula("sql")
     since = FRAME[["at"]] - FRAME["at"].min()
     lengths = FITS["gaussian"](since, Y)
-    with pytest.raises(ValueError, match='no durations in common: make .at. its number of days'):
+    with pytest.raises(ValueError, match=r'no durations in common: make .at. its number of days'):
         lengths.formula("sql")
     exec(lengths.formula("python"), names)
     np.testing.assert_allclose(names["predict"](since), lengths.predict(since), rtol=0, atol=1e-12)
