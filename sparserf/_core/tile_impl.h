@@ -130,6 +130,11 @@ TARGET int NAME(all_of)(IVEC good) {
     return all != 0;
 }
 
+/* AT_ONCE vectors may be of several rows, the last of them beyond n_rows: the rows whose arguments are looked at. They are 0 beyond
+ * n_rows (see project), as what is left there from another tile may not be moderate. */
+#define ROWS_AT_ONCE ((AT_ONCE * VL + TILE_COLUMNS - 1) / TILE_COLUMNS)
+#define IN_WHOLE_STEPS(n_rows) (((n_rows) + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE * ROWS_AT_ONCE)
+
 /* z = scale * function of AT_ONCE vectors v of z + offset; good is false where an argument is not moderate. */
 #define FOR_TILE_AT_ONCE(function)                                  \
     for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) { \
@@ -180,6 +185,7 @@ TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff
         NAME(project_sparse)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else
         NAME(project_dense)(x, rows->n_inputs, n_rows, w, tile);
+    memset(tile + n_rows * TILE_COLUMNS, 0, (IN_WHOLE_STEPS(n_rows) - n_rows) * TILE_COLUMNS * sizeof(T));
 }
 
 /* A tile with an argument beyond the limit is made twice: the first time has overwritten the arguments. */
@@ -199,7 +205,7 @@ TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f
                                    void *tile, void *sine) {
     for (int is_huge = 0, is_made = 0; !is_made; is_huge = 1) {
         NAME(project)(rows, f, row, n_rows, panel, tile);
-        memcpy(sine, tile, n_rows * TILE_COLUMNS * sizeof(T));
+        memcpy(sine, tile, IN_WHOLE_STEPS(n_rows) * TILE_COLUMNS * sizeof(T));
         is_made = MADE(COSINE, tile) & MADE(SINE, sine);
     }
 }

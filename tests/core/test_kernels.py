@@ -238,6 +238,24 @@ def test_correlate_pair(shape, kind, dtype, level, rng):
 @each_level
 @each_dtype
 @each_kind
+@pytest.mark.parametrize("n_rows", [1, 3, 33])
+def test_what_is_left_in_a_tile_from_another_changes_no_bit(n_rows, kind, dtype, level):
+    """Vectors are taken several at once, of one row more where rows are odd: there lies what the call before has left."""
+    case, before, found = Case((n_rows, 5, 65), dtype, "cos", kind), rows_of(np.ones((64, 5), dtype), kind, level), []
+    for scale in (1e-3, 1e30):
+        left = NeuronBlock("identity", scale, np.ones((65, 5)), np.ones(65)).packed(np.dtype(dtype), 5)
+        left.correlate(before, np.ones((1, 64)), np.zeros((1, case.width)))
+        alone, pair, sine = np.zeros((3, 1, case.width))
+        case.panels.correlate(case.rows(level), np.ones((1, n_rows)), alone)
+        case.panels.correlate(case.rows(level), np.ones((1, n_rows)), pair, sine=sine)
+        found.append((alone.tobytes(), pair.tobytes(), sine.tobytes()))
+    assert found[0] == found[1]
+    assert found[0][0] == found[0][1]
+
+
+@each_level
+@each_dtype
+@each_kind
 def test_kernels_agree_with_numpy_on_a_large_case(level, dtype, kind):
     check_kernels(Case((1030, 150, 337), dtype, "cos", kind), level, n_outputs=5)
 
