@@ -320,7 +320,7 @@ class _Panels:
         span = (high - low) or 1.0
         limits = low - (0.05 + BELOW) * span, high + 0.05 * span
         largest = max((self._largest(part) for part in drawn if len(part) == 2), default=1.0) or 1.0
-        some = np.sort(np.random.default_rng(0).permutation(self.parts.X.shape[0])[:MOST_POINTS])
+        some = np.sort(np.random.default_rng(0).permutation(self.parts.rows.shape[0])[:MOST_POINTS])
         mesh = None
         for ax, part in zip(axes, drawn, strict=True):
             if len(part) == 2:
@@ -362,7 +362,7 @@ class _Panels:
         ax.plot(x, np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan), color=EFFECT, linewidth=1.8)
         if j in self.bands:
             ax.fill_between(x, *(edge[shown] for edge in self.bands[j]), color=EFFECT, alpha=0.25, linewidth=0)
-        values, edges = column_of(parts.X, j), np.linspace(x[0], x[0] + length, N_STEPS + 1)
+        values, edges = column_of(parts.rows, j), np.linspace(x[0], x[0] + length, N_STEPS + 1)
         at, count = (edges[:-1] + edges[1:]) / 2, np.histogram(values[~np.isnan(values)], edges)[0]
         if len(y) > len(shown):
             at, count = np.append(at, x[0] + MISSING_AT * length), np.append(count, np.isnan(values).sum())
@@ -393,7 +393,7 @@ class _Panels:
         """Draw a surface, which vanishes where there are few rows, and some rows as points."""
         parts, at, places = self.parts, [], []
         for j in part:
-            x, grid, is_category = column_of(parts.X, j)[some], parts.grids[j][parts.shown[j]], self.levels[j] is not None
+            x, grid, is_category = column_of(parts.rows, j)[some], parts.grids[j][parts.shown[j]], self.levels[j] is not None
             at.append(np.arange(len(grid)) if is_category else grid)
             places.append(_places(x, grid) if is_category else np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan))
         ax.set_facecolor(GROUND)

@@ -119,6 +119,7 @@ def test_x_that_is_odd_but_legal(name, kind):
 HARD = [(name, loss) for name in FITS for loss in ("squared", "logistic") if loss == "squared" or "loss" in parameters(name)]
 
 
+@pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @pytest.mark.parametrize("kind", EXTREME_X)
 @pytest.mark.parametrize(("name", "loss"), HARD)
 def test_x_that_is_hard(name, loss, kind):
@@ -230,6 +231,7 @@ def test_question_about_x_that_is_odd_but_legal(name, kind):
         np.testing.assert_array_equal(answer, same)
 
 
+@pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @each(QUESTIONS, EXTREME_X)
 def test_question_about_x_that_is_hard(name, kind):
     try:

@@ -57,7 +57,7 @@ class Effects:
     shown : {input: the indices of the points that surfaces have}: of the numbers, or of the most frequent levels, the largest
         effect first or in their own order
     levels : the levels of each column that is a category
-    X : the rows, as numbers
+    rows : the rows, as numbers
     at_rows : {part: its values in the rows}
     f : the decision values of the model in the rows
     is_whole : whether the parts add up to f
@@ -68,7 +68,7 @@ class Effects:
     shares: dict[int, np.ndarray]
     shown: dict[int, np.ndarray]
     levels: Sequence[Sequence[Any] | None]
-    X: DenseOrCSR
+    rows: DenseOrCSR
     at_rows: dict[Part, np.ndarray]
     f: np.ndarray
     is_whole: bool
@@ -167,11 +167,11 @@ class Effects:
         The points are those `shown` of one or both inputs.
         """
         near = [self._nearness(j) for j in part]
-        return near[0].mean(axis=1) if len(part) == 1 else near[0] @ near[1].T / self.X.shape[0]
+        return near[0].mean(axis=1) if len(part) == 1 else near[0] @ near[1].T / self.rows.shape[0]
 
     def _nearness(self, j):
         """Return how near rows are to the points shown of an input, (n_points, n_rows), of mean 1 if they are spread evenly."""
-        x, at = column_of(self.X, j).astype(np.float64), self.grids[j][self.shown[j]][:, None]
+        x, at = column_of(self.rows, j).astype(np.float64), self.grids[j][self.shown[j]][:, None]
         if self.levels[j] is not None:
             return (x == at) * float(len(at))
         length = NEAR * np.ptp(at)

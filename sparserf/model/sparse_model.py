@@ -811,7 +811,7 @@ class SparseModel(BaseModel):
         f = 1
           + 3 x0
           + 1 x1
-        >>> model.formula("sql", table="lab.rows", keep=["id"]).endswith('AS prediction\nFROM numbers')
+        >>> model.formula("sql", table="lab.rows", keep=["id"]).endswith('AS prediction\\nFROM "lab"."rows" AS r')
         True
         """
         from ..export.formula import formula

@@ -101,12 +101,12 @@ def read_table(X: MatrixLike, stage: ColumnStage | None, n_features: int | None)
 
     n_features : the number of columns of a model without a table, by which a frame is read by position; None: it is not read
     """
-    if type(X) is np.ndarray and stage is None:
-        return X
-    table = None if stage is None else stage.table
-    if table is None and n_features is not None:
+    table, first = None if stage is None else stage.table, first_rows(X)
+    if table is None:
+        if n_features is None or not is_table(first):
+            return X
         table = Table(None, (None,) * n_features)
-    if table is None or (table.is_numeric and not (is_table(first := first_rows(X)) or _holds_objects(first))):
+    elif table.is_numeric and not (is_table(first) or _holds_objects(first)):
         return X
     return X.read_by(table) if isinstance(X, Chunks) else table.read(X)
 

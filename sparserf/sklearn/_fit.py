@@ -147,7 +147,8 @@ def _check_y(y, is_numeric):
         column = column_or_1d(y, warn=True)
         y = y.iloc[:, 0] if hasattr(y, "iloc") else column  # a column of a data frame keeps its index
     if not is_numeric:
-        check_classification_targets(as_labels(y))
+        labels = as_array("y", y)
+        check_classification_targets(labels if labels.dtype.kind == "c" else as_labels(labels))
     return y
 
 

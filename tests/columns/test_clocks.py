@@ -484,7 +484,7 @@ def test_sql_of_days_of_all_centuries(engine):
 @pytest.mark.slow
 def test_c_onnx_and_symbols(models, name, tmp_path):
     table, fitted = models
-    model, X = fitted[name], fitted[name].features.stage.read(table)
+    model, X = fitted[name], fitted[name].features.stage.table.read(table)
     expected = model.predict(table)
     runtime = pytest.importorskip("onnxruntime")
     for dtype, bound in (("float32", 1e-5), ("float64", 1e-9)):

@@ -367,7 +367,7 @@ def test_offsets_are_checked_before_any_work():
     rows = srf.Chunks(lambda start, stop: passes.append(start) or X[start:stop], X.shape)
     with pytest.raises(ValueError, match="offset"):
         srf.sparse_rf(rows, COUNTS, loss="poisson", offset=OFFSET[1:])
-    assert len(passes) <= 1
+    assert passes in ([0], [0, 0])  # the first block alone, which says what the rows are
 
 
 # Estimators, cross-validation, intervals
