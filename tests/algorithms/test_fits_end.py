@@ -122,7 +122,7 @@ def test_an_interrupt_ends_the_fit(solver):
     options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}, srfe: {"eta": 1e-3}}
     options[srf.mfga_path] = options[srf.mfga]
     with pytest.raises(KeyboardInterrupt), after(60, TimeoutError), after(0.3, KeyboardInterrupt):
-        solver(np.tile(X, (100, 1)), np.tile(SMOOTH, 100), rng=0, **options.get(solver, {}))  # more than a second, uninterrupted
+        solver(np.tile(X, (100, 1)), np.tile(SMOOTH, 100), rng=0, **options.get(solver, {}))
 
 
 @pytest.mark.parametrize(("solver", "y", "options", "says"), [
