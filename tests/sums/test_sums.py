@@ -247,11 +247,12 @@ def test_one_pass_and_no_more(monkeypatch):
     monkeypatch.setattr(_moments, "read_rows", lambda *args, **how: seen.append(read_rows(*args, **how)) or seen[-1])
     folds = Sums.of_folds(srf.Chunks(read, X.shape, block_rows=200), Y, FEATURES, FOLD)
     assert seen[0].n_passes == 1
-    assert sorted(asked) == [0, 0, 200, 400, 600, 800]  # the first block is also read for its dtype and layout
+    # The first block is also read to see whether it is a data frame, and for its dtype and layout.
+    assert sorted(asked) == [0, 0, 0, 200, 400, 600, 800]
     whole = sum(folds)
     for method, options in FITS.values():
         folds[0].mean_loss(each((whole - folds[0]).fit(method, **options))[0])
-    assert len(asked) == 6
+    assert len(asked) == 7
 
 
 def test_the_same_bits_for_any_number_of_workers():
