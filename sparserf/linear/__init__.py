@@ -12,6 +12,8 @@ from .fit import LinearProblem as LinearProblem
 from .inputs import Inputs as Inputs
 from .multinomial import MultinomialLinearFit as MultinomialLinearFit
 from .projected import ProjectedProblem as ProjectedProblem
+from .range_basis import RangeBasis as RangeBasis
+from .range_basis import RangeSteps as RangeSteps
 from .sketch import Sketch as Sketch
 from .sketch import SketchSteps as SketchSteps
 from .steps import AdaptiveSteps as AdaptiveSteps

@@ -2,7 +2,8 @@
 
 A step solves H d = -g by conjugate gradients, inexactly: to a share of the residual that falls with the distance to the
 optimum, so that convergence stays superlinear (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
-method, SIAM J. Sci. Comput. 17, 1996, choice 2). What makes the steps, `NewtonSteps`, is in `steps.py` and `sketch.py`.
+method, SIAM J. Sci. Comput. 17, 1996, choice 2). What makes the steps, `NewtonSteps`, is in `steps.py`,
+`range_basis.py` and `sketch.py`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class NewtonSteps(Protocol):
         """
         ...
 
+    def is_quick_at_once(self, fit: LinearFit) -> bool:
+        """Return whether systems are known to be quick to solve at the fit's penalty, wherever the fit is."""
+        ...
+
 
 def n_larger_penalties(fit: LinearFit) -> int:
     """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a quadratic loss."""
@@ -59,11 +64,12 @@ def n_larger_penalties(fit: LinearFit) -> int:
 def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties, down to the fit's own.
 
-    Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower the objective.
+    Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower the objective; where they are
+    quick to solve, no larger penalties lead to it.
     """
     alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = 0
-    n_larger = n_larger_penalties(fit)
+    n_larger = 0 if steps.is_quick_at_once(fit) else n_larger_penalties(fit)
     for k in range(n_larger, max(0, n_larger - MOST_PENALTIES), -1):
         if not fit.ended_by_callback:
             fit.begin(alpha * PENALTY_FACTOR**k, TOL_ON_THE_WAY, is_on_the_way=True)

@@ -220,6 +220,7 @@ class CertifiedFit:
             alpha=self.alpha,
             n_projections=self.n_projections,
             n_conjugate=self.n_conjugate,
+            n_passes=self.inputs.rows.n_passes,
             error_bound=float(min(bound, np.finfo(np.float64).max)),
         )
 

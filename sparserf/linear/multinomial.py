@@ -109,7 +109,8 @@ class MultinomialLinearFit(CertifiedFit):
 
     def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
         """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton steps of each class."""
-        alpha, tol, n_falls = self.alpha, self.tol, n_larger_penalties(self._fits[0])
+        alpha, tol = self.alpha, self.tol
+        n_falls = 0 if steps[0].is_quick_at_once(self._fits[0]) else n_larger_penalties(self._fits[0])
         for fit in self._fits:
             fit.n_projections = fit.n_conjugate = 0
         for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):

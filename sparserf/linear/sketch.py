@@ -69,8 +69,7 @@ class Sketch:
         rng: np.random.Generator | None,
     ):  # fmt: skip
         self._inputs, self._projection, self._fit_intercept, self._rng = inputs, projection, fit_intercept, rng
-        size = inputs.rows.row_size
-        self._most = m or max(1, int(min(MOST_PROJECTIONS, inputs.n_features, size, PROJECTIONS_A_ROOT * size**0.5)))
+        self._most = m or most_projections(inputs.n_features, inputs.rows.row_size)
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
         self._grow_to(m or min(FEWEST_PROJECTIONS, self._most))
 
@@ -122,6 +121,11 @@ class Sketch:
             return host.send_back(f), weighed
 
         return apply_and_weigh
+
+
+def most_projections(n_features: int, row_size: int) -> int:
+    """Return the most columns of a sketch where m is left to the data."""
+    return max(1, int(min(MOST_PROJECTIONS, n_features, row_size, PROJECTIONS_A_ROOT * row_size**0.5)))
 
 
 class Roots:
@@ -210,6 +214,10 @@ class SketchSteps:
             return vectors.scaled(roots.orthogonal_part(z), 1 / levels)
 
         return precondition
+
+    def is_quick_at_once(self, fit: LinearFit) -> bool:
+        """Return False: see `NewtonSteps`."""
+        return False
 
     def is_quicker(self, fit: LinearFit) -> bool:
         """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for that where it may."""

@@ -1,7 +1,8 @@
 """Steps of Newton's method, H d = -g: by conjugate gradients on the Hessian, or from the second moments of few inputs.
 
 H = alpha I + Z' Pi diag(h) Pi Z at the iterate, where Pi is the projection that eliminates the intercept, or none. A
-product with H is one pass over the rows. Where d is large and conjugate gradients are slow, `sketch.py` preconditions them.
+product with H is one pass over the rows. Where d is large and conjugate gradients are slow, `range_basis.py` or
+`sketch.py` preconditions them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ SLOW_STEPS = 20
 MOST_CHANGE = 0.2
 # The multiplications of a matrix product, for each number of the rows, that take as long as one pass over the rows.
 PRODUCTS_A_PASS = 50
+# The same for rows that are CSR.
+SPARSE_PRODUCTS_A_PASS = 4
 # From LEAST_INPUTS_TO_SAMPLE inputs on, and if X has SAMPLES_IN_ROWS times as many rows as the sample, second moments are taken
 # of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small factors of the moments of all rows, in the time of few
 # passes.
@@ -120,16 +123,24 @@ class DirectionSpace:
         return sum_
 
 
-def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
-    """Return a step without a preconditioner, as `NewtonSteps` do: one pass over the rows for each step of the gradients."""
+def gradient_step(
+    fit: LinearFit, shares: np.ndarray, precondition: Callable[[Direction], Direction], max_steps: int = MOST_STEPS
+) -> tuple[Step, int]:
+    """Return a step by conjugate gradients in w, as `NewtonSteps` do: one pass over the rows for each step of theirs."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
-    most, none = shares**2 * np.vecdot(here.g, here.g), np.zeros_like(here.g)
+    none = np.zeros_like(here.g)
     b = Direction(-here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0))
+    most = shares**2 * np.vecdot(b.w, precondition(b).w)
     zero = Direction(none, vectors.zeros(len(none)), vectors.zeros(len(none)), none)
     times, space = Hessian(fit).times_direction, DirectionSpace(vectors)
-    x, n_steps = solve_system(fit, times, lambda r: r, b, zero, lambda x, r, rho: rho <= most, max_steps, space)
+    x, n_steps = solve_system(fit, times, precondition, b, zero, lambda x, r, rho: rho <= most, max_steps, space)
     weighed = vectors.sum(lambda h, f: namespace(f).vecdot(h, f), here.evaluation.h, x.f)
     return Step(x.w, x.f, problem.intercept_step(here.evaluation.total, weighed), x.u, x.way), n_steps
+
+
+def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
+    """Return a step without a preconditioner; see `gradient_step`."""
+    return gradient_step(fit, shares, lambda r: r, max_steps)
 
 
 class WeightCache:
@@ -226,6 +237,10 @@ class InputSteps:
         """Return True: second moments that have been made are quicker than plain steps at any penalty."""
         return True
 
+    def is_quick_at_once(self, fit: LinearFit) -> bool:
+        """Return False: see `NewtonSteps`."""
+        return False
+
 
 class PreconditionedSteps(Protocol):
     """`NewtonSteps` that cost more to begin with than plain ones, and need fewer steps of conjugate gradients."""
@@ -240,24 +255,34 @@ class PreconditionedSteps(Protocol):
 
 
 class AdaptiveSteps:
-    """`NewtonSteps` that are plain until one is slow, and from then on preconditioned, at penalties where that is quicker.
+    """`NewtonSteps` by a basis of the range where that is quickest; else plain until one is slow, then preconditioned.
 
     Parameters
     ----------
     make : callable
-        Makes the `PreconditionedSteps`; called once, if ever.
+        Makes the `PreconditionedSteps` that take over, where they are quicker than plain ones; called once, if ever.
     slow : int, default SLOW_STEPS
         The number of steps of conjugate gradients at which a plain step is slow, and ends unfinished.
+    first : PreconditionedSteps or None, default None
+        Steps that are asked before any other is made, such as `RangeSteps`.
     """
 
-    def __init__(self, make: Callable[[], PreconditionedSteps], slow: int = SLOW_STEPS):
-        self._make, self._preconditioned, self._slow = make, None, slow
+    def __init__(
+        self, make: Callable[[], PreconditionedSteps], slow: int = SLOW_STEPS, first: PreconditionedSteps | None = None
+    ):
+        self._make, self._preconditioned, self._slow, self._first = make, None, slow, first
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
+        if self.is_quick_at_once(fit):
+            return self._first(fit, shares)
         if self._preconditioned is None:
             step, n_steps = plain_step(fit, shares, self._slow)
             if n_steps == self._slow:
                 self._preconditioned = self._make()
             return step, n_steps
         return (self._preconditioned if self._preconditioned.is_quicker(fit) else plain_step)(fit, shares)
+
+    def is_quick_at_once(self, fit: LinearFit) -> bool:
+        """Return whether the first steps are quicker at the fit's penalty, so that no larger one needs to lead to it."""
+        return self._first is not None and self._first.is_quicker(fit)

@@ -111,6 +111,7 @@ class FitInfo:
     progress: float = 1.0
     cut: dict[str, int] = field(default_factory=dict, hash=False)
     fidelity: float | None = None
+    n_passes: int | None = None
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning

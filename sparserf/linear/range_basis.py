@@ -1,0 +1,289 @@
+"""Steps of Newton's method by conjugate gradients in w, which a basis of the range of the rows preconditions.
+
+Where the rows of Z are nearly combinations of few directions V, an orthonormal matrix of shape (n_features, r), the Hessian
+alpha I + Z' diag(h) Z is nearly that of the rows Z V V', whose inverse is
+
+    P = V (V'Z' diag(h) Z V + alpha I)^-1 V' + (I - V V') / alpha.
+
+Random combinations of the rows span V (N. Halko, P.-G. Martinsson, J. A. Tropp, Finding Structure with Randomness, SIAM Review
+53, 2011), and P is the randomised Nystroem preconditioner of Z'Z (Z. Frangella, J. A. Tropp, M. Udell, SIAM J. Matrix Anal.
+Appl. 44, 2023). The eigenvalues of P H are about 1 to 1 + h t / alpha, t the largest eigenvalue of what is left of Z'Z. New
+row weights h change P without a pass over X.
+
+A sketch (`sketch.py`) is right up to a factor at any spectrum, and its columns are cheap; a direction costs two products with
+X, but where the spectrum falls, few directions make the systems trivial. `PassCosts` counts both ways before they are gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.arrays import as_like
+from ..features.projections import Matrix
+from ..solvers.krylov import LEAST, DampedInverse
+from .descent import newton
+from .fit import Iterate, LinearFit, Step
+from .inputs import HostInputs
+from .projected import PROJECTED_STEPS, ProgressOfIteration
+from .sketch import PROJECTIONS_A_DIMENSION, most_projections
+from .steps import PRODUCTS_A_PASS, SPARSE_PRODUCTS_A_PASS, Direction, InputSteps, gradient_step
+
+if TYPE_CHECKING:
+    from .._base.types import RowVector
+    from .inputs import Inputs
+
+# Directions that are drawn at first; after them as many as there are, again and again.
+FIRST_DIRECTIONS = 32
+# The relative error of the optimum along V, times the tolerance of the fit.
+TOL_ALONG_V = 0.1
+
+
+class RangeBasis:
+    """Orthonormal directions V that random combinations of the rows of Z span, and the rows Z V along them.
+
+    They are drawn block by block, in one pass over X each. Memory: n_features + 2 n_rows numbers a direction.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    fit_intercept : bool
+    rng : numpy.random.Generator
+
+    Attributes
+    ----------
+    V : ndarray of shape (n_features, r)
+        Directions that are rounding are left out: r is at most n_drawn.
+    n_drawn : list of int
+        The number of combinations before the first block, 0, and after each.
+    tails : list of float
+        The sum of squares of what was left of the rows at these numbers, |Z - Z V V'|^2, estimated.
+    rows : HostInputs
+        Z V, once `project_rows` has computed it.
+    """
+
+    V: np.ndarray
+    n_drawn: list[int]
+    tails: list[float]
+    rows: HostInputs
+
+    def __init__(self, inputs: Inputs, fit_intercept: bool, rng: np.random.Generator):
+        self._inputs, self._fit_intercept, self._rng = inputs, fit_intercept, rng
+        self.V, self.n_drawn, self.tails = np.empty((inputs.n_features, 0)), [0], []
+        self._hat = np.empty((inputs.n_rows, 0), inputs.rows.dtype)
+        self._G, self._of_G = [], []  # V = sum_k Z' G_k' C_k of the combinations G_k of each block
+
+    def grow(self, n_more: int) -> None:
+        """Draw n_more combinations."""
+        n_before = self.V.shape[1]
+        G = self._inputs.rows.vectors.put(self._rng.standard_normal((n_more, self._inputs.n_rows)))
+        R, of_G, along = self._inputs.correlate(G), np.eye(n_more), np.zeros((n_more, n_before))
+        for is_first in (True, False):  # the second time takes out what rounding has left the first time
+            R, along = self._less_its_part_along_V(R, along)
+            S = R @ R.T
+            if is_first:
+                self.n_drawn.append(self.n_drawn[-1] + n_more)
+                self._note_tails(S)
+            size, Q = np.linalg.eigh(S)
+            is_real = size > LEAST * self.tails[0]
+            T = (Q[:, is_real] / np.sqrt(size[is_real])).T
+            R, of_G, along = T @ R, T @ of_G, T @ along
+        self._of_G = [np.vstack([C, -along @ C]) for C in self._of_G]
+        self._of_G.append(np.vstack([np.zeros((n_before, n_more)), of_G]))
+        self._G.append(G)
+        self.V = np.hstack([self.V, R.T])
+
+    def _less_its_part_along_V(self, R, along):
+        """Return R (I - V V'), and `along` plus R V."""
+        part = R @ self.V
+        return R - part @ self.V.T, along + part
+
+    def _note_tails(self, S):
+        """Note the tail after a block, and before the first, from the inner products S of what the block has beyond V.
+
+        The square of a standard normal combination of what is left of the rows is the tail, in the mean. What one combination
+        of the block has beyond all others, 1 / (S^-1)_jj, is what another one would have beyond the block.
+        """
+        if not self.tails:
+            self.tails.append(max(float(np.trace(S)) / len(S), np.finfo(np.float64).tiny))
+        inverse = DampedInverse(S, LEAST * self.tails[0], is_exact=True).inverse
+        is_whole = self.n_drawn[-1] >= min(self._inputs.n_rows, self._inputs.n_features)
+        self.tails.append(0.0 if is_whole else min(self.tails[-1], float(np.mean(1 / inverse.diagonal()))))
+
+    def project_rows(self) -> None:
+        """Compute the rows Z V along directions that are new, in one pass."""
+        n_known = self._hat.shape[1]
+        if n_known < self.V.shape[1]:
+            V = self.V[:, n_known:]
+            self._hat = np.hstack([self._hat, self._inputs.project(Matrix(*V.shape, V))])
+            self.rows = HostInputs(self._inputs.rows, self._hat)
+
+    def weighted_gram(self, h: RowVector) -> np.ndarray:
+        """Return V'Z' diag(h) Z V of one output, around the mean that h weights where there is an intercept."""
+        return self.rows.inputs.weighted_gram(self.rows.bring(h), self._fit_intercept)[0]
+
+    def direction(self, c: np.ndarray) -> Direction:
+        """Return w = V c with its u, for c of shape (n_outputs, r)."""
+        of_blocks = [c @ C for C in self._of_G]
+
+        def combine(*G):
+            return sum(as_like(part, g) @ g for part, g in zip(of_blocks, G, strict=True))
+
+        return Direction(c @ self.V.T, self._inputs.rows.vectors.map(combine, *self._G))
+
+    # ---------------------------------------------------------------- the eigenvalues of Z'Z, by the tails
+
+    @property
+    def mean_eigenvalues(self) -> np.ndarray:
+        """The mean of the eigenvalues that each block has taken out of Z'Z."""
+        return -np.diff(self.tails) / np.diff(self.n_drawn)
+
+    def largest_left(self, n_doublings: int = 0) -> float:
+        """Return the largest eigenvalue of what is left, also after more doublings if the tails go on to fall as they do.
+
+        It is at most the sum of all that are left, and about the mean of those that the last block has taken.
+        """
+        before, after = self.tails[-2:]
+        share = after / before if before else 0.0
+        return float(min(after * share**n_doublings, self.mean_eigenvalues[-1] * (share / 2) ** n_doublings))
+
+    def effective_dimension(self, level: float) -> float:
+        """Return tr Z'Z (Z'Z + level I)^-1."""
+        taken = self.mean_eigenvalues
+        return float((np.diff(self.n_drawn) * taken / (taken + level)).sum() + self.tails[-1] / (self.largest_left() + level))
+
+
+class PassCosts:
+    """What Newton's method costs from here in each way, in passes over X, by the eigenvalues of Z'Z.
+
+    A guess of the number of systems have the Hessian alpha I + h Z'Z, h the mean of the row weights. Z'Z counts where its
+    eigenvalues are above the level alpha / h. Arithmetic beside X counts by the numbers that it reads, or by the
+    multiplications of its matrix products.
+
+    Attributes
+    ----------
+    level : float
+    most_directions : int
+        The most that a basis may have: all there are, in no more memory than X, or twice that where X is dense.
+    """
+
+    # Newton steps of a loss that is not quadratic, and the share of its residual to which each solves its system.
+    NEWTON_STEPS, SHARE = 5, 0.1
+    # Passes until a sketch is made, and the ratio of the eigenvalues, to the level, of a system that it preconditions.
+    MAKING_A_SKETCH, RATIO_OF_SKETCH = 8, 32.0
+    # What is left of Z'Z has parts of larger eigenvectors, and so an eigenvalue that is larger than the next of Z'Z, by this.
+    LEFT_OF_LARGER = 4.0
+
+    level: float
+    most_directions: int
+
+    def __init__(self, fit: LinearFit):
+        inputs, is_quadratic = fit.inputs, fit.problem.loss.is_quadratic
+        self._n, self._d, self._row_size = inputs.n_rows, inputs.n_features, inputs.rows.row_size
+        self._numbers = self._n * self._row_size
+        h = float(fit.problem.vectors.total(fit.certificate.evaluation.h).max()) / self._n
+        self.level = fit.problem.alpha / max(h, np.finfo(np.float64).tiny)
+        memory = self._numbers * (1 if inputs.rows.is_sparse else 2)
+        self.most_directions = min(self._n, self._d, memory // (2 * self._n + self._d))
+        self._is_whole = self.most_directions == min(self._n, self._d)
+        self._products_a_pass = SPARSE_PRODUCTS_A_PASS if inputs.rows.is_sparse else PRODUCTS_A_PASS
+        self._n_systems = 1 if is_quadratic else self.NEWTON_STEPS
+        self._digits = np.log(2 / min(1.0, fit.tol if is_quadratic else self.SHARE))
+
+    def plain(self, eigenvalue: float) -> float:
+        """Return the cost of plain conjugate gradients where this is the largest eigenvalue."""
+        condition = 1 + eigenvalue / self.level
+        return self._n_systems * 0.5 * np.sqrt(condition) * (self._digits + 0.5 * np.log(condition))
+
+    def drawing(self, r: int) -> float:
+        """Return the cost of drawing r combinations, or of projecting the rows on as many directions."""
+        return 1 + r / self._products_a_pass
+
+    def basis(self, r: int, largest_left: float) -> float:
+        """Return the cost with a basis of r directions beyond which this is the largest eigenvalue."""
+        a_step = 1 + (2 * self._d + self._n) * r / self._numbers
+        return self.drawing(r) + self._making_inverses(r) + self.plain(self.LEFT_OF_LARGER * largest_left) * a_step
+
+    def larger_bases(self, basis: RangeBasis) -> list[float]:
+        """Return the costs if the basis grows to twice its size, to four times, and so on, and to all directions there are."""
+        r, most = basis.n_drawn[-1], self.most_directions
+        sizes = [(r * 2**k, basis.largest_left(k)) for k in range(1, 1 + int(np.log2(most / r)))]
+        sizes += [(most, 0.0)] if self._is_whole and most > r else []
+        return [self.basis(size, left) + self.drawing(size - r) + np.log2(size / r) for size, left in sizes]
+
+    def sketch(self, effective_dimension: float) -> float:
+        """Return the cost with a sketch, where it may have enough projections; else infinity."""
+        m, most = PROJECTIONS_A_DIMENSION * effective_dimension, most_projections(self._d, self._row_size)
+        if m > most * PROJECTIONS_A_DIMENSION and 2 * most < self._n:
+            return np.inf
+        m = min(m, most)
+        a_step = 2 + 2 * self._n * m / self._numbers
+        return self.MAKING_A_SKETCH + self._making_inverses(m) + self.plain(self.RATIO_OF_SKETCH * self.level) * a_step
+
+    def _making_inverses(self, m):
+        """Return the cost of the Gram matrices of m columns for all systems."""
+        return self._n_systems * self._n * m**2 / (PRODUCTS_A_PASS * self._numbers)
+
+
+class RangeSteps:
+    """`PreconditionedSteps` by conjugate gradients in w, preconditioned by a basis of the range of the rows."""
+
+    def __init__(self, basis: RangeBasis):
+        self._basis, self._is_quicker, self._decided, self._has_begun = basis, {}, {}, set()
+
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes r in fit.n_projections."""
+        basis, problem, alpha = self._basis, fit.problem, fit.problem.alpha
+        fit.n_projections = basis.V.shape[1]
+        if not problem.loss.is_quadratic and alpha not in self._has_begun:
+            self._has_begun.add(alpha)
+            return self._step_along_V(fit), 0
+        n_weights = 1 if problem.loss.is_quadratic else problem.n_outputs
+        of_outputs = [problem.vectors.output(fit.certificate.evaluation.h, k) for k in range(n_weights)]
+        inverses = np.array([DampedInverse(basis.weighted_gram(h), alpha, is_exact=True).inverse for h in of_outputs])
+
+        def precondition(r):
+            """Return P r = V ((V'Z' diag(h) Z V + alpha I)^-1 - I / alpha) V'r + r / alpha."""
+            c = r.w @ basis.V
+            along_V = basis.direction((inverses @ c[:, :, None])[:, :, 0] - c / alpha)
+            return Direction(along_V.w + r.w / alpha, problem.vectors.along(along_V.u, 1 / alpha, r.u))
+
+        return gradient_step(fit, shares, precondition)
+
+    def _step_along_V(self, fit):
+        """Return the step to the optimum among all w + V c, which Newton's method finds in the memory of this process."""
+        basis, here = self._basis, fit.iterate
+        hat, bring = basis.rows.inputs, basis.rows.bring
+        start = Iterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
+        small = LinearFit(hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start)
+        small.begin(fit.problem.alpha, TOL_ALONG_V * fit.tol)
+        newton(small, InputSteps(hat), PROJECTED_STEPS)
+        direction = basis.direction(small.w - start.w)
+        return Step(direction.w, fit.inputs.apply(direction.w), small.iterate.b - here.b, direction.u)
+
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return whether the basis is the quickest way at the fit's penalty; it grows for that where this pays."""
+        alpha, basis = fit.problem.alpha, self._basis
+        if self._decided.get(alpha) != basis.n_drawn[-1]:  # not yet, or of a smaller basis
+            self._is_quicker[alpha] = self._grow_while_it_pays(fit)
+            self._decided[alpha] = basis.n_drawn[-1]
+            if self._is_quicker[alpha]:
+                basis.project_rows()
+        return self._is_quicker[alpha]
+
+    def _grow_while_it_pays(self, fit):
+        """Draw blocks while a larger basis is expected to be the quickest way; return whether the basis is that in the end."""
+        basis, costs = self._basis, PassCosts(fit)
+        if not basis.tails:
+            trace = fit.inputs.n_rows * float(fit.inputs.sizes @ fit.inputs.sizes)
+            if costs.most_directions < FIRST_DIRECTIONS or costs.plain(trace) < costs.drawing(FIRST_DIRECTIONS):
+                return False
+            basis.grow(FIRST_DIRECTIONS)
+        while True:
+            r = basis.n_drawn[-1]
+            others = min(costs.plain(basis.mean_eigenvalues[0]), costs.sketch(basis.effective_dimension(costs.level)))
+            here, larger = costs.basis(r, basis.largest_left()), costs.larger_bases(basis)
+            if not larger or min(larger) >= min(here, others):
+                return here < others
+            basis.grow(min(r, costs.most_directions - r))
