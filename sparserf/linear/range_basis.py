@@ -233,7 +233,10 @@ class RangeSteps:
         self._basis, self._is_quicker, self._decided, self._has_begun = basis, {}, {}, set()
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes r in fit.n_projections."""
+        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes r in fit.n_projections.
+
+        In the preconditioner nu stands for alpha: it is larger only where alpha is rounding beside Z'Z.
+        """
         basis, problem, alpha = self._basis, fit.problem, fit.problem.alpha
         fit.n_projections = basis.V.shape[1]
         if not problem.loss.is_quadratic and alpha not in self._has_begun:
@@ -241,13 +244,14 @@ class RangeSteps:
             return self._step_along_V(fit), 0
         n_weights = 1 if problem.loss.is_quadratic else problem.n_outputs
         of_outputs = [problem.vectors.output(fit.certificate.evaluation.h, k) for k in range(n_weights)]
-        inverses = np.array([DampedInverse(basis.weighted_gram(h), alpha, is_exact=True).inverse for h in of_outputs])
+        parts = [DampedInverse(basis.weighted_gram(h), alpha, is_exact=True) for h in of_outputs]
+        inverses, levels = np.array([part.inverse for part in parts]), np.array([[part.nu] for part in parts])
 
         def precondition(r):
-            """Return P r = V ((V'Z' diag(h) Z V + alpha I)^-1 - I / alpha) V'r + r / alpha."""
+            """Return P r = V ((V'Z' diag(h) Z V + nu I)^-1 - I / nu) V'r + r / nu."""
             c = r.w @ basis.V
-            along_V = basis.direction((inverses @ c[:, :, None])[:, :, 0] - c / alpha)
-            return Direction(along_V.w + r.w / alpha, problem.vectors.along(along_V.u, 1 / alpha, r.u))
+            along_V = basis.direction((inverses @ c[:, :, None])[:, :, 0] - c / levels)
+            return Direction(along_V.w + r.w / levels, problem.vectors.along(along_V.u, np.broadcast_to(1 / levels[:, 0], len(c)), r.u))
 
         return gradient_step(fit, shares, precondition)
 
@@ -277,7 +281,8 @@ class RangeSteps:
         basis, costs = self._basis, PassCosts(fit)
         if not basis.tails:
             trace = fit.inputs.n_rows * float(fit.inputs.sizes @ fit.inputs.sizes)
-            if costs.most_directions < FIRST_DIRECTIONS or costs.plain(trace) < costs.drawing(FIRST_DIRECTIONS):
+            at_best = costs.drawing(FIRST_DIRECTIONS) + costs.basis(FIRST_DIRECTIONS, 0.0)
+            if costs.most_directions < FIRST_DIRECTIONS or costs.plain(trace) < at_best:
                 return False
             basis.grow(FIRST_DIRECTIONS)
         while True:

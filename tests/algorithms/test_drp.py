@@ -261,7 +261,8 @@ def test_accelerated_whatever_the_projection(loss, n, d):
         for m in (None, 5, 40, 1000):
             if projection == "srht" and m == 1000 and d == 150:
                 continue
-            model = drp(X, y, alpha=0.01, loss=loss, fit_intercept=False, n_projections=m, projection=projection, rng=0)
+            how = {"n_projections": m, "projection": projection, "tol": 1e-6, "rng": 0}
+            model = drp(X, y, alpha=0.01, loss=loss, fit_intercept=False, **how)
             assert model.info.converged and model.info.error_bound <= 1e-6
             assert norm(model.coef - w) <= (model.info.error_bound + 2e-9) * norm(w)
             assert len(model.info.objective) == model.info.n_iter
@@ -484,7 +485,7 @@ def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypat
     asked = counted(monkeypatch, "gram")
     for X, alpha, n_moments in ((easy, 3.0, 0), (hard, 1e-6, 1)):
         wide, asked["gram"] = X.astype(np.float64), 0
-        model = drp(X, y, alpha=alpha, fit_intercept=False, rng=0)
+        model = drp(X, y, alpha=alpha, fit_intercept=False, tol=1e-6, rng=0)
         best = np.linalg.solve(wide.T @ wide + n * alpha * np.eye(d), wide.T @ y)
         assert model.info.converged and norm(model.coef - best) <= 1e-6 * norm(best)
         assert asked["gram"] == n_moments
@@ -494,11 +495,12 @@ def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypat
 @each_intercept
 def test_passes_over_the_rows(loss, fit_intercept, monkeypatch):
     """A fit asks two questions to begin with and one at the first penalty; each Newton step asks one for each conjugate
-    direction, of which its margins are added up, and one for the gradient after it."""
+    direction, of which its margins are added up, and one for the gradient after it. At this penalty no basis would pay."""
     X, y = problem(20, loss, 60, 400, np.sqrt(60) * np.ones(40))
     asked = counted(monkeypatch, "correlate", "correlate_squares", "apply", "normal")
-    info = drp(X, y, alpha=1.0, loss=loss, fit_intercept=fit_intercept, rng=0).info
+    info = drp(X, y, alpha=200.0, loss=loss, fit_intercept=fit_intercept, rng=0).info
     assert info.converged and info.n_projections == 0
+    assert info.n_passes == sum(asked.values()) - asked["correlate_squares"] * fit_intercept
     assert asked["normal"] == info.n_conjugate and asked["correlate_squares"] == 1
     assert asked["apply"] == 0 and asked["correlate"] >= 1 + fit_intercept + info.n_iter
     if loss == "squared":
