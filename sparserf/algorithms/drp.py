@@ -3,8 +3,8 @@
 Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection,
 COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums the losses, and here is their mean: lambda is n alpha.
 
-By default a fit goes to the same optimum by Newton's method on the problem itself, where the projected rows precondition
-conjugate gradients that would be slow without; see `linear/`.
+By default a fit goes to the same optimum by Newton's method on the problem itself, where random combinations of the rows or
+projections of the inputs precondition conjugate gradients that would be slow without; see `linear/`.
 """
 
 from __future__ import annotations
@@ -105,11 +105,10 @@ def drp(
 
     with sample weights s of mean 1, and bounds how far w is from its optimum. With the losses "quantile", "poisson" and
     "tweedie" alpha is in a unit that makes w the same in all units of y: see "Penalties and units" on the page on losses. The
-    rows are projected once,
-    :math:`\hat X = X R / \sqrt m` with m projections; the dual variables of the projected problem lead back to w. By default
-    this is Newton's method on the problem itself, where the projected rows precondition conjugate gradients if these would be
-    slow without: m decides how fast they converge, and rounding alone how far. ``accelerate=False`` is the paper's own
-    iteration, which needs m some twenty times the effective rank of X.
+    paper projects the rows once, :math:`\hat X = X R / \sqrt m` with m projections, and the dual variables of the projected
+    problem lead back to w; that is ``accelerate=False``, which needs m some twenty times the effective rank of X. By default
+    this is Newton's method on the problem itself. Where its conjugate gradients would be slow they are preconditioned by a
+    basis of the range of X, if X is of low effective rank at alpha, or by the projected rows.
 
     Parameters
     ----------
@@ -123,11 +122,10 @@ def drp(
         Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of LogisticRegression. It is multiplied by
         1 / the spread of y for "quantile", by the mean of y for "poisson", by a power of it for "tweedie".
     n_projections : int or None, default None
-        The number m of projections. None makes none for as long as conjugate gradients on X itself are quick. Where these are
-        slow, m grows to what the effective dimension of X at alpha asks for, in no more memory than X, and the sketch is used
-        if it is fine enough to pay. Where the inputs are few (2,048 or less, dense, and no more than rows) their second moments
-        take the place of a sketch, from a sample of the rows where these are many; they are made at once where that takes
-        the time of few passes over X. n_projections must be given with ``accelerate=False``.
+        The number m of projections, which must be given with ``accelerate=False``. None chooses what takes the fewest passes
+        over X: nothing, a basis of the range, a sketch with as many projections as the effective dimension asks for, or, where
+        the inputs are few (2,048 or less, dense, and no more than rows), their second moments. "Beyond the paper" on the page
+        on methods says how.
     n_iter : int or None, default None
         Iterations at most; None iterates until tol, 100 times at most. An iteration is a step of Newton's method, of which the
         squared loss needs one or two, or with loss="multinomial" a round of one step for each class. With ``accelerate=False``
@@ -174,9 +172,9 @@ def drp(
     SparseModel
         Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``. It is certified: ``||w - w*||`` is at most
         sqrt(2 gap / alpha) for any dual point, by the strong convexity of the penalty, and less where the losses are curved in
-        all directions; what rounding may add is included, its errors taken as independent. `info.n_projections` is m, 0 where
-        no projection was needed; `info.n_conjugate` is the number of steps of conjugate gradients, of one pass over X each, or
-        two on a sketch.
+        all directions; what rounding may add is included, its errors taken as independent. `info.n_passes` is the number of
+        passes over X, `info.n_projections` that of directions of the basis or of projections of the sketch, 0 without one, and
+        `info.n_conjugate` that of steps of conjugate gradients, of one pass each, or two on a sketch.
 
     Raises
     ------
@@ -194,19 +192,22 @@ def drp(
 
     See Also
     --------
-    drp_path : Fit models for many penalties, from one sketch.
+    drp_path : Fit models for many penalties, from one basis or sketch.
 
     Notes
     -----
-    Time is O(nnz k) for k steps of conjugate gradients, nnz the numbers that X holds; on a sketch it is O(nnz (k + 8)), and
-    O(n m^2 + m^3) a Newton step. Memory, beyond X, is O((n + d) n_outputs), O(n m) for a sketch, d^2 where the d inputs are
-    few, and blocks of some megabytes a worker.
+    Time is O(nnz k) for k passes over X, nnz the numbers that X holds: some ten with a basis where r directions are nearly all
+    of X, beside the O(nnz r + d r^2) of drawing them and O(n r^2) a Newton step; O(n m^2 + m^3) a step with a sketch. Memory
+    beyond X is O((n + d) n_outputs), n m for a sketch, (2 n + d) r for a basis, at most twice that of X, d^2 where the d inputs
+    are few, and blocks of some megabytes a worker.
 
     References
     ----------
     L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection, COLT 2013.
-    Algorithms 1 and 2. As a preconditioner, with the number of projections found by doubling: J. Lacotte, M. Pilanci,
-    Effective Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS 2020.
+    Algorithms 1 and 2. The basis: N. Halko, P.-G. Martinsson, J. A. Tropp, Finding Structure with Randomness, SIAM Review 53,
+    2011, Algorithm 4.2; as a preconditioner: Z. Frangella, J. A. Tropp, M. Udell, Randomized Nystroem Preconditioning, SIAM J.
+    Matrix Anal. Appl. 44, 2023. The sketch as one, with m found by doubling: J. Lacotte, M. Pilanci, Effective Dimension
+    Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS 2020.
 
     Examples
     --------
@@ -236,7 +237,7 @@ def drp_path(
     groups: ArrayLike | None = None, tol: float = 1e-4, rng: Seed = None, workers: int = 1, callback: Callback = None,
     verbose: bool | None = None,
 ) -> list[SparseModel]:  # fmt: skip
-    """Fit models of `drp` for many penalties, largest first, each started from the one before, from one sketch.
+    """Fit models of `drp` for many penalties, largest first, each from the one before, with one basis or sketch.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def drp_path(
     alphas : sequence of float
         Penalties, > 0; they are used in descending order.
     n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept, sample_weight
-        As in `drp`. Where n_projections is None, the sketch grows by what a smaller penalty needs beyond it.
+        As in `drp`. Where n_projections is None, the basis or sketch grows by what a smaller penalty needs beyond it.
     class_weight, offset, groups, tol, rng, workers, callback, verbose
         As in `drp`.
 
@@ -266,7 +267,7 @@ def drp_path(
 
     Notes
     -----
-    Time: a fit for each penalty, less the sketch and what a near starting point saves. Memory as for `drp`, and
+    Time: a fit for each penalty, less the basis or sketch and what a near starting point saves. Memory as for `drp`, and
     d numbers for each model and output.
 
     References
@@ -393,7 +394,7 @@ def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | Multinom
 
 
 def _choose_steps(fit, options, n_fits):
-    """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or plain steps while quick."""
+    """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or what is quickest."""
     inputs, m = fit.inputs, options.n_projections
     few = max(FEW_INPUTS, min(MOST_FEW_INPUTS, inputs.rows.row_size / DENSE))
     if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):

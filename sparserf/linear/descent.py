@@ -25,6 +25,8 @@ FIRST_SHARE, SAFETY = 0.3, 0.5
 # After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than the share NEGLIGIBLE of it,
 # rounding is taken to allow no further descent.
 PATIENCE, NEGLIGIBLE = 4, 1e-10
+# Each step so far that did neither makes the next one solve its system to FINER times the share.
+FINER = 1e-2
 # Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each PENALTY_FACTOR times the next.
 # The first is about FIRST_PENALTY times the trace of the losses' Hessian; there are no more than MOST_PENALTIES, since what
 # follows is a share of the trace that is rounding.
@@ -86,7 +88,7 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         here = fit.certificate
         if here.converged or here.is_rounding.all() or fit.ended_by_callback:
             return
-        shares = _residual_shares(fit, distance_before)
+        shares = _residual_shares(fit, distance_before, FINER**waited)
         step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
         if (np.vecdot(here.g, step.w) > 0).any():
@@ -108,10 +110,11 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
             return
 
 
-def _residual_shares(fit, distance_before):
+def _residual_shares(fit, distance_before, finer):
     """Return to which share the residual of each output has to fall; above 1 where no step is needed.
 
-    distance_before: the certificate's distance a step ago, None before the first.
+    distance_before: the certificate's distance a step ago, None before the first. finer: what it is
+    multiplied by where the fall of the distance decides it.
     """
     here = fit.certificate
     allowed = np.maximum(fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding)  # distance to w*
@@ -121,7 +124,7 @@ def _residual_shares(fit, distance_before):
         if distance_before is not None:
             fall = np.minimum(here.distance / np.maximum(distance_before, 1e-300), 1.0)
             forcing = np.minimum(FIRST_SHARE, fall**2)
-        share = np.maximum(forcing, share)
+        share = np.maximum(forcing * finer, share)
     return np.where((here.bound <= fit.tol) | here.is_rounding, 2.0, share)
 
 

@@ -16,6 +16,7 @@ X, but where the spectrum falls, few directions make the systems trivial. `PassC
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,7 @@ from .descent import newton
 from .fit import Iterate, LinearFit, Step
 from .inputs import HostInputs
 from .projected import PROJECTED_STEPS, ProgressOfIteration
-from .sketch import PROJECTIONS_A_DIMENSION, most_projections
+from .sketch import MOST_PROJECTIONS, PROJECTIONS_A_DIMENSION, most_projections
 from .steps import PRODUCTS_A_PASS, SPARSE_PRODUCTS_A_PASS, Direction, InputSteps, gradient_step
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 # Directions that are drawn at first; after them as many as there are, again and again.
 FIRST_DIRECTIONS = 32
+# A block of at most this share of the cost of a fit is drawn even where it is not expected to pay: spectra may end suddenly.
+WORTH_A_LOOK = 0.05
+# A basis that was quickest at a larger penalty stays where another way is not IN_USE times as quick.
+IN_USE = 3
 # The relative error of the optimum along V, times the tolerance of the fit.
 TOL_ALONG_V = 0.1
 
@@ -142,11 +147,14 @@ class RangeBasis:
     def largest_left(self, n_doublings: int = 0) -> float:
         """Return the largest eigenvalue of what is left, also after more doublings if the tails go on to fall as they do.
 
-        It is at most the sum of all that are left, and about the mean of those that the last block has taken.
+        It is at most the sum of all that are left, and about the mean of those that the last block has taken. The share of the
+        tail that a block leaves falls from block to block, by as much as it did last time.
         """
-        before, after = self.tails[-2:]
-        share = after / before if before else 0.0
-        return float(min(after * share**n_doublings, self.mean_eigenvalues[-1] * (share / 2) ** n_doublings))
+        after = self.tails[-1]
+        shares = [next_ / last if last else 0.0 for last, next_ in pairwise(self.tails[-3:])]
+        falls = min(1.0, shares[-1] / shares[0]) if shares[0] else 1.0
+        later = np.prod(shares[-1] * falls ** np.arange(1, n_doublings + 1))
+        return float(min(after * later, self.mean_eigenvalues[-1] * later / 2**n_doublings))
 
     def effective_dimension(self, level: float) -> float:
         """Return tr Z'Z (Z'Z + level I)^-1."""
@@ -168,10 +176,13 @@ class PassCosts:
         The most that a basis may have: all there are, in no more memory than X, or twice that where X is dense.
     """
 
-    # Newton steps of a loss that is not quadratic, and the share of its residual to which each solves its system.
-    NEWTON_STEPS, SHARE = 5, 0.1
+    # Newton steps of a loss that is not quadratic, and the share of its residual to which each solves its system. With a sketch
+    # larger penalties lead to that of the fit, in WAY times the steps.
+    NEWTON_STEPS, SHARE, WAY = 5, 0.1, 2
     # Passes until a sketch is made, and the ratio of the eigenvalues, to the level, of a system that it preconditions.
     MAKING_A_SKETCH, RATIO_OF_SKETCH = 8, 32.0
+    # Systems within the range of V, for each system of all inputs.
+    ALONG_V = 3
     # What is left of Z'Z has parts of larger eigenvectors, and so an eigenvalue that is larger than the next of Z'Z, by this.
     LEFT_OF_LARGER = 4.0
 
@@ -180,12 +191,13 @@ class PassCosts:
 
     def __init__(self, fit: LinearFit):
         inputs, is_quadratic = fit.inputs, fit.problem.loss.is_quadratic
+        self._is_quadratic = is_quadratic
         self._n, self._d, self._row_size = inputs.n_rows, inputs.n_features, inputs.rows.row_size
         self._numbers = self._n * self._row_size
         h = float(fit.problem.vectors.total(fit.certificate.evaluation.h).max()) / self._n
         self.level = fit.problem.alpha / max(h, np.finfo(np.float64).tiny)
         memory = self._numbers * (1 if inputs.rows.is_sparse else 2)
-        self.most_directions = min(self._n, self._d, memory // (2 * self._n + self._d))
+        self.most_directions = min(self._n, self._d, MOST_PROJECTIONS, memory // (2 * self._n + self._d))
         self._is_whole = self.most_directions == min(self._n, self._d)
         self._products_a_pass = SPARSE_PRODUCTS_A_PASS if inputs.rows.is_sparse else PRODUCTS_A_PASS
         self._n_systems = 1 if is_quadratic else self.NEWTON_STEPS
@@ -200,17 +212,22 @@ class PassCosts:
         """Return the cost of drawing r combinations, or of projecting the rows on as many directions."""
         return 1 + r / self._products_a_pass
 
+    def growing(self, r: int, larger: int) -> float:
+        """Return the cost of making a basis larger: of drawing, and of making directions orthonormal."""
+        return self.drawing(larger - r) + 2 * self._d * (larger**2 - r**2) / (PRODUCTS_A_PASS * self._numbers)
+
     def basis(self, r: int, largest_left: float) -> float:
         """Return the cost with a basis of r directions beyond which this is the largest eigenvalue."""
         a_step = 1 + (2 * self._d + self._n) * r / self._numbers
-        return self.drawing(r) + self._making_inverses(r) + self.plain(self.LEFT_OF_LARGER * largest_left) * a_step
+        inverses = self._making_inverses(r) * (1 if self._is_quadratic else self.ALONG_V)
+        return self.drawing(r) + inverses + self.plain(self.LEFT_OF_LARGER * largest_left) * a_step
 
     def larger_bases(self, basis: RangeBasis) -> list[float]:
         """Return the costs if the basis grows to twice its size, to four times, and so on, and to all directions there are."""
         r, most = basis.n_drawn[-1], self.most_directions
         sizes = [(r * 2**k, basis.largest_left(k)) for k in range(1, 1 + int(np.log2(most / r)))]
         sizes += [(most, 0.0)] if self._is_whole and most > r else []
-        return [self.basis(size, left) + self.drawing(size - r) + np.log2(size / r) for size, left in sizes]
+        return [self.basis(size, left) + self.growing(r, size) + np.log2(size / r) - 1 for size, left in sizes]
 
     def sketch(self, effective_dimension: float) -> float:
         """Return the cost with a sketch, where it may have enough projections; else infinity."""
@@ -219,7 +236,8 @@ class PassCosts:
             return np.inf
         m = min(m, most)
         a_step = 2 + 2 * self._n * m / self._numbers
-        return self.MAKING_A_SKETCH + self._making_inverses(m) + self.plain(self.RATIO_OF_SKETCH * self.level) * a_step
+        newton = self._making_inverses(m) + self.plain(self.RATIO_OF_SKETCH * self.level) * a_step
+        return self.MAKING_A_SKETCH + newton * (1 if self._is_quadratic else self.WAY)
 
     def _making_inverses(self, m):
         """Return the cost of the Gram matrices of m columns for all systems."""
@@ -245,13 +263,14 @@ class RangeSteps:
         n_weights = 1 if problem.loss.is_quadratic else problem.n_outputs
         of_outputs = [problem.vectors.output(fit.certificate.evaluation.h, k) for k in range(n_weights)]
         parts = [DampedInverse(basis.weighted_gram(h), alpha, is_exact=True) for h in of_outputs]
-        inverses, levels = np.array([part.inverse for part in parts]), np.array([[part.nu] for part in parts])
+        inverses = np.array([part.inverse for part in parts])
+        nu = np.broadcast_to([part.nu for part in parts], problem.n_outputs)
 
         def precondition(r):
             """Return P r = V ((V'Z' diag(h) Z V + nu I)^-1 - I / nu) V'r + r / nu."""
             c = r.w @ basis.V
-            along_V = basis.direction((inverses @ c[:, :, None])[:, :, 0] - c / levels)
-            return Direction(along_V.w + r.w / levels, problem.vectors.along(along_V.u, np.broadcast_to(1 / levels[:, 0], len(c)), r.u))
+            along_V = basis.direction((inverses @ c[:, :, None])[:, :, 0] - c / nu[:, None])
+            return Direction(along_V.w + r.w / nu[:, None], problem.vectors.along(along_V.u, 1 / nu, r.u))
 
         return gradient_step(fit, shares, precondition)
 
@@ -289,6 +308,7 @@ class RangeSteps:
             r = basis.n_drawn[-1]
             others = min(costs.plain(basis.mean_eigenvalues[0]), costs.sketch(basis.effective_dimension(costs.level)))
             here, larger = costs.basis(r, basis.largest_left()), costs.larger_bases(basis)
-            if not larger or min(larger) >= min(here, others):
-                return here < others
+            may_look = costs.growing(r, 2 * r) <= WORTH_A_LOOK * min(here, others)
+            if not larger or (min(larger) >= min(here, others) and not may_look):
+                return here < others * (IN_USE if self._has_begun else 1)
             basis.grow(min(r, costs.most_directions - r))

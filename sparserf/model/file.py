@@ -141,7 +141,7 @@ def _content(model):
     if stage is not None:
         arrays |= stage.to_arrays()
     info = asdict(model.info)
-    for name, is_told in (("cut", bool(info["cut"])), ("fidelity", info["fidelity"] is not None)):
+    for name, is_told in (("cut", bool(info["cut"])), *((name, info[name] is not None) for name in ("fidelity", "n_passes"))):
         if not is_told:  # left out, as in files of earlier versions
             del info[name]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
@@ -274,7 +274,7 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
-    require(set(meta) | {"cut", "fidelity"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    require(set(meta) | {"cut", "fidelity", "n_passes"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     cut = meta.get("cut", {})
     require(type(cut) is dict and len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
     require(all(type(n) is int and n > 0 for n in cut.values()), "info")
@@ -282,6 +282,7 @@ def _checked_info(meta, objective):
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
     require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
+    require(type(meta.get("n_passes", 0)) is int, "info")
     require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
     require(type(meta.get("fidelity", 0.0)) is float and np.isfinite(meta.get("fidelity", 0.0)), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")

@@ -76,8 +76,9 @@ class FitInfo:
     validation_loss : float, or None where alpha was not chosen by the fit
         The mean loss of the held-out rows (logistic, multinomial: with one row more, of any class), before the last fit to all
         rows. While alpha is searched, the least so far.
-    n_projections, n_conjugate : int, or None but for `drp`
-        The number of projections of the sketch, and of steps of conjugate gradients in all.
+    n_projections, n_conjugate, n_passes : int, or None but for `drp`
+        The number of projections of the sketch or directions of the basis, of steps of conjugate gradients in all, and of
+        passes over X (of a path: up to this penalty).
     error_bound : float, or None but for `drp`
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
     fidelity : float, or None but for `distill`
@@ -107,11 +108,11 @@ class FitInfo:
     validation_loss: float | None = None
     n_projections: int | None = None
     n_conjugate: int | None = None
+    n_passes: int | None = None
     error_bound: float | None = None
     progress: float = 1.0
     cut: dict[str, int] = field(default_factory=dict, hash=False)
     fidelity: float | None = None
-    n_passes: int | None = None
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning

@@ -91,7 +91,8 @@ def error(data, result):
     if not hasattr(result, "info"):
         return {"error": relative(np.ravel(result.fit.coef_) if hasattr(result, "fit") else result, data.best)}
     info = result.info
-    said = {"bound": info.error_bound, "projections": info.n_projections, "conjugate": info.n_conjugate}
+    said = {"bound": info.error_bound, "passes": info.n_passes}
+    said |= {"projections": info.n_projections, "conjugate": info.n_conjugate}
     return {"error": relative(result.coef, data.best)} | said
 
 
@@ -109,6 +110,32 @@ def low_rank(loss, scale, n=8000, d=20_000, rank=150):
     y = y if loss == "squared" else np.sign(y)
     w = np.linalg.solve(Z.T @ Z + np.eye(rank), Z.T @ y) if loss == "squared" else logistic_newton(Z, y)
     return Data(X=Z @ V.T, y=y, loss=loss, best=V @ w)
+
+
+def decaying(loss="logistic", n=4000, d=10_000, rank=120, dtype="float64", on_disk=False, tol=None):
+    """X of low rank with decaying directions, labels, and the solution at n alpha = 1, in the span of the rows."""
+    rng, n, d = np.random.default_rng(0), few(n, 400), few(d, 400)
+    A, B = rng.standard_normal((n, rank)) * np.logspace(0, -2, rank), rng.standard_normal((rank, d)) / np.sqrt(rank)
+    y = np.sign(A @ (B @ rng.standard_normal(d)) + 0.1 * rng.standard_normal(n))
+    X = (A @ B).astype(dtype)
+    Q, R = np.linalg.qr(B.T)
+    Z = A @ R.T
+    w = np.linalg.solve(Z.T @ Z + np.eye(rank), Z.T @ y) if loss == "squared" else logistic_newton(Z, y)
+    if on_disk:
+        with tempfile.NamedTemporaryFile(suffix=".npy") as file:  # the open map keeps what the name no longer has
+            np.save(file.name, X)
+            X = np.load(file.name, mmap_mode="r")
+    return Data(X=X, y=y, loss=loss, best=Q @ w)
+
+
+def passes(_, said, seed, multiple=None):
+    """The passes over X of `drp` for each rank, with the basis, or with a sketch of a multiple of the rank."""
+    counts = []
+    for rank in said["at"]:
+        data = decaying(n=2000, d=5000, rank=rank)
+        how = {} if multiple is None else {"n_projections": multiple * rank}
+        counts.append(ours(data, "drp", seed=seed, n_alpha=1.0, fit_intercept=False, **how).info.n_passes)
+    return {"at": said["at"], "passes": counts}
 
 
 def logistic_newton(Z, y):
