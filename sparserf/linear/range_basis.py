@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 FIRST_DIRECTIONS = 32
 # A block of at most this share of the cost of a fit is drawn even where it is not expected to pay: spectra may end suddenly.
 WORTH_A_LOOK = 0.05
-# A basis that was quickest at a larger penalty stays where another way is not IN_USE times as quick.
-IN_USE = 3
 # The relative error of the optimum along V, times the tolerance of the fit.
 TOL_ALONG_V = 0.1
 
@@ -310,5 +308,5 @@ class RangeSteps:
             here, larger = costs.basis(r, basis.largest_left()), costs.larger_bases(basis)
             may_look = costs.growing(r, 2 * r) <= WORTH_A_LOOK * min(here, others)
             if not larger or (min(larger) >= min(here, others) and not may_look):
-                return here < others * (IN_USE if self._has_begun else 1)
+                return here < others
             basis.grow(min(r, costs.most_directions - r))
