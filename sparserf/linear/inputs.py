@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 EPS = np.finfo(np.float64).eps
 # Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its inverse overflows.
 MOST_POWERS = 400
+# Rows whose unit has at most this exponent are projected as they are, and scaled after that.
+MODERATE = 20
 
 
 class Inputs:
@@ -219,7 +221,10 @@ class ScaledProjection:
 
     def _project(self, project, X, out):
         """Write the projection of the rows X / unit to out; 1 / unit itself may be no number of the dtype."""
-        if not is_sparse(X):
+        if abs(self._exponent) <= MODERATE:
+            project(X, out)
+            np.ldexp(out, self._exponent, out=out)
+        elif not is_sparse(X):
             project(np.ldexp(X, self._exponent), out)
         else:
             project(type(X)((np.ldexp(X.data, self._exponent), X.indices, X.indptr), shape=X.shape), out)

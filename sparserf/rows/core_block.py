@@ -595,7 +595,7 @@ def _sums(block, U, v, squared, by_moments, scratch):
         U = U.astype(np.float64, copy=False)
         U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
     if block.moment_degree == 1:
-        return (U.T @ v.T).T
+        return (U.T @ v.T).T if is_sparse(U) else v @ U
     return np.array([_second_moments(U, each, scratch).ravel() for each in v])
 
 
