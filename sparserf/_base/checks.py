@@ -164,10 +164,11 @@ def _is_lost(value):
 def warn_of_lost_integers(name: str, values: Any) -> None:
     """Warn if integers, or whole decimals, are so large that float64 does not hold them, so that different ones become equal.
 
-    values : an array of integers, or a sequence of any numbers, of which those that are neither are passed over
+    values : an array, or a sequence of any numbers, of which those that are neither are passed over
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-        values = values[(values > LARGEST_EXACT) | (values < -LARGEST_EXACT)].tolist() if values.dtype.itemsize == 8 else []
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        may_be = values.dtype.kind in "iu" and values.dtype.itemsize == 8
+        values = values[(values > LARGEST_EXACT) | (values < -LARGEST_EXACT)].tolist() if may_be else []
     for value in values:
         if isinstance(value, (Integral, Decimal)) and _is_lost(value):
             hint = "leave them out, or make them a category" if name.startswith("X") else "number them anew"
