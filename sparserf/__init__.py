@@ -1,4 +1,4 @@
-"""Sparse models on random features: kernel quality in tens or hundreds of terms."""
+"""Sparse models on random features: nonlinear regression and classification in tens to thousands of terms."""
 
 from typing import TYPE_CHECKING
 
