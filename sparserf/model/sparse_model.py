@@ -1,4 +1,8 @@
-"""The model that every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features phi_j."""
+"""The model that every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features phi_j.
+
+Its fields and what it predicts are in `expansion/expansion.py`; its other methods in the `methods.py` of `explain/`, `proof/`,
+`calculus/` and `export/`, and its file in `file.py`.
+"""
 
 from __future__ import annotations
 
