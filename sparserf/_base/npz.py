@@ -32,7 +32,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
     """Write an uncompressed .npz of the arrays, with meta as an array of JSON bytes."""
     import json
 
-    from .. import __version__
+    from .._version import __version__
 
     text = json.dumps({"format": FORMAT, "version": __version__, **meta}, allow_nan=False).encode()
     with new_file(path) as file:
@@ -66,7 +66,7 @@ def check_format(where: object, meta: dict[str, Any]) -> None:
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
-        from .. import __version__
+        from .._version import __version__
 
         version = meta.get("version")
         is_known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)

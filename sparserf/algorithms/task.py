@@ -40,12 +40,12 @@ from ..columns.frames import names_of_frame
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
+from ..expansion.ranges import Ranges
 from ..features import FeatureSet, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
-from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
 
 if TYPE_CHECKING:

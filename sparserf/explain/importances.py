@@ -9,8 +9,8 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_choice, check_integer, check_rng
-from ..model.outputs import of_output
-from ..model.terms import column_names, terms_of
+from ..expansion.outputs import of_output
+from ..expansion.terms import column_names, terms_of
 from .evaluate import decision_values, encode, read_numbers, subsample, to_dense
 from .shapley import background_of, shapley_values, worth
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.types import DenseOrCSR, MatrixLike, Seed
-    from ..model import SparseModel
+    from ..expansion import Expansion
 
 ImportanceMeasure: TypeAlias = Literal["shapley", "variance", "main", "total"]
 
@@ -125,7 +125,7 @@ class ImportanceSample:
 
     @classmethod
     def from_rows(
-        cls, model: SparseModel, X: MatrixLike, background: MatrixLike | None = None, n_rows: int = ROWS, rng: Seed = 0
+        cls, model: Expansion, X: MatrixLike, background: MatrixLike | None = None, n_rows: int = ROWS, rng: Seed = 0
     ) -> Self:
         """Draw at most n_rows rows of X, and the background where that is None."""
         n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
@@ -135,7 +135,7 @@ class ImportanceSample:
         return cls(X, background_of(model, X, background, rng), rng)
 
     def importances(
-        self, model: SparseModel, measure: ImportanceMeasure = "shapley", n_permutations: int = ORDERS
+        self, model: Expansion, measure: ImportanceMeasure = "shapley", n_permutations: int = ORDERS
     ) -> Importances:
         """Compute the importances of a model over these rows."""
         check_choice("measure", measure, MEASURES)
@@ -146,7 +146,7 @@ class ImportanceSample:
 
 
 def importances(
-    model: SparseModel, X: MatrixLike, background: MatrixLike | None, measure: ImportanceMeasure, n_rows: int,
+    model: Expansion, X: MatrixLike, background: MatrixLike | None, measure: ImportanceMeasure, n_rows: int,
     n_permutations: int, rng: Seed, output: object = None,
 ) -> Importances:  # fmt: skip
     """Measure how much each input matters: see `SparseModel.importances`."""

@@ -22,7 +22,7 @@ from .written import WrittenModel
 if TYPE_CHECKING:
     from os import PathLike
 
-    from ..model import SparseModel
+    from ..expansion import Expansion
 
 # The number of terms that are computed side by side. Compilers vectorize loops of this length; loops of length 16 they unroll.
 LANES = 32
@@ -34,7 +34,7 @@ WIDTH, NUMBERS = 112, 5
 TIED = "\0"
 
 
-def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
+def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
     """Write a model as a file of C: see `SparseModel.to_c`."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise ValueError(f"name must be the name of a function in C, letters, digits and _, got {name!r}")

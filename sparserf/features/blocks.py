@@ -2,7 +2,7 @@
 
 Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
 that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
-on a device. `model/terms.py` and the writers of `export/` need their formula, too.
+on a device. `expansion/terms.py` and the writers of `export/` need their formula, too.
 """
 
 from __future__ import annotations

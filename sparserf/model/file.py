@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base import npz as _npz
-from .._base.floats import as_ieee
 from .._base.npz import FORMAT, check_format, floats, integers, no_constant, require
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
+from ..expansion import Expansion, FitInfo
+from ..expansion.base import CLASSIFIER_LINKS, INVERSE_LINKS
+from ..expansion.ranges import Ranges
 from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
 from ..losses import LOSSES
-from .base import CLASSIFIER_LINKS, INVERSE_LINKS
-from .ranges import Ranges
-from .sparse_model import FitInfo, SparseModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,62 +42,29 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": 
 MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
-def save(model: SparseModel, path: str | PathLike[str]) -> None:
+def save(model: Expansion, path: str | PathLike[str]) -> None:
     """Write a model to a file: see `SparseModel.save`."""
     _npz.write(_with_ending(path), *_content(model))
 
 
-@as_ieee
-def load(path: str | PathLike[str]) -> SparseModel:
-    """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be left out of the path.
-
-    The file is not trusted: it is read without pickle, runs no code, and makes no array larger than the file, but for weights
-    that are mostly 0, of 32 numbers for each in the file and half a megabyte; nor a model of more than 2**27 inputs that it has
-    no numbers for.
-
-    Parameters
-    ----------
-    path : str or path
-        The path of a file that `SparseModel.save` wrote.
-
-    Returns
-    -------
-    SparseModel
-        A model with the same predictions, bit for bit.
-
-    Raises
-    ------
-    ValueError
-        The file is not a whole, consistent model, or is of a later format: the message has the version that wrote it.
-    OSError
-        There is no such file, or it may not be read.
-
-    Examples
-    --------
-    >>> import numpy as np, sparserf as srf, tempfile, pathlib
-    >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
-    >>> model.save(path)
-    >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
-    True
-    """
+def read(path: str | PathLike[str]) -> Expansion:
+    """Read a model from a file that is not trusted: see `sparserf.load`."""
     path = path if os.path.isfile(path) else _with_ending(path)
     return _model_from_content(path, *_npz.read(path))
 
 
-def to_json(model: SparseModel) -> str:
+def to_json(model: Expansion) -> str:
     """Write a model as JSON text: see `SparseModel.to_json`."""
     import json  # slow to import
 
-    from .. import __version__
+    from .._version import __version__
 
     meta, arrays = _content(model)
     meta = {"format": FORMAT, "version": __version__, **meta}
     return json.dumps(meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False)
 
 
-def from_json(text: str) -> SparseModel:
+def from_json(text: str) -> Expansion:
     """Read a model that `to_json` wrote: see `SparseModel.from_json`."""
     import json
 
@@ -222,7 +188,7 @@ def _checked_model(meta, arrays):
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
     known = {"coef", "intercept", "support", "classes", "objective", "order", "range_column", "range_ends", *STAGE_ARRAYS}
     require(set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))}, "members")
-    return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
+    return Expansion(coef, intercept if outputs else float(intercept), support, features, loss, classes,
                        _checked_info(meta["info"], floats(arrays, "objective")), parameters, link, lower, upper,
                        _checked_ranges(arrays, features))  # fmt: skip
 

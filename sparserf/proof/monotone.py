@@ -9,16 +9,16 @@ import numpy as np
 
 from .._base.deadline import check_time_limit, limits_time, time_left
 from .._base.threads import single_threaded_blas
+from ..expansion.box import find_column, read_box
+from ..expansion.outputs import of_output
+from ..expansion.terms import column_levels, column_names
 from ..explain.evaluate import decision_values
-from ..model.box import find_column, read_box
-from ..model.outputs import of_output
-from ..model.terms import column_levels, column_names
 from .bounds import describe_row, parts_of
 from .search import MOST_KEPT, SMALLEST, derivatives, size_of_batch
 
 if TYPE_CHECKING:
-    from ..model import SparseModel
-    from ..model.box import BoxLike
+    from ..expansion import Expansion
+    from ..expansion.box import BoxLike
 
 # The lines of the box along which f is looked at for a fall, and the points of each.
 LINES, POINTS = 512, 33
@@ -84,7 +84,7 @@ class Monotonicity:
 
 
 def is_monotone(
-    model: SparseModel, column: str | int, box: BoxLike | None, sign: int | None, time_limit: float | None, output: object
+    model: Expansion, column: str | int, box: BoxLike | None, sign: int | None, time_limit: float | None, output: object
 ) -> Monotonicity:  # fmt: skip
     """Tell whether a model is monotone in a column: see `SparseModel.is_monotone`."""
     j = find_column("column", column, column_names(model))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import DenseOrCSR
-    from ..features import FeatureBlock, FeatureSet, Projection
+    from .protocols import FeatureBlockLike, FeatureSetLike, ProjectionLike
 
 # Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to hand a slice to a thread. Fewer
 # than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.
@@ -201,13 +201,13 @@ class CoreBlock(Block):
 
     # ---------------------------------------------------------------- sums over rows and features
 
-    def correlate(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
+    def correlate(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
         return self._correlate(features, v, squared=False)
 
-    def correlate_squares(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
+    def correlate_squares(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
         return self._correlate(features, v, squared=True)
 
-    def correlate_pair(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
+    def correlate_pair(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
         outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
 
         for block in features.blocks:
@@ -247,7 +247,7 @@ class CoreBlock(Block):
         total = totals[0] if len(totals) == 1 else np.hstack(totals)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
-    def apply(self, features: FeatureSet, coef: np.ndarray) -> np.ndarray:
+    def apply(self, features: FeatureSetLike, coef: np.ndarray) -> np.ndarray:
         coef = np.ascontiguousarray(coef, np.float64)
         shape = *coef.shape[:-1], self.n_rows
         outputs = features.to_blocks(coef if coef.ndim == 2 else coef[None])
@@ -266,7 +266,9 @@ class CoreBlock(Block):
                 pass
         return f.reshape(shape)
 
-    def normal(self, features: FeatureSet, h: np.ndarray, coef: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def normal(
+        self, features: FeatureSetLike, h: np.ndarray, coef: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         f, total = np.repeat(-shift[:, None], self.n_rows, axis=1), np.zeros(coef.shape)
         if not self._is_identity(features):
             f += self.apply(features, coef)
@@ -296,7 +298,7 @@ class CoreBlock(Block):
                 total += sums
         return f, total
 
-    def transform(self, features: FeatureSet) -> np.ndarray:
+    def transform(self, features: FeatureSetLike) -> np.ndarray:
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
         self._prepare(features)
@@ -311,7 +313,7 @@ class CoreBlock(Block):
             pass
         return phi
 
-    def project(self, projection: Projection) -> np.ndarray:
+    def project(self, projection: ProjectionLike) -> np.ndarray:
         out = np.empty((self.n_rows, projection.n_projections), self.dtype)
         work = projection.cost(self.X) / PRODUCT_SPEED
         with single_threaded_blas(), nullcontext() if self._kept is not None else self:
@@ -338,7 +340,7 @@ class CoreBlock(Block):
     # ---------------------------------------------------------------- matrices of products
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
+        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return Phi_left' diag(weights) Phi_right, as in `Block.gram`; rows of weight zero cost nothing.
@@ -418,7 +420,7 @@ class CoreBlock(Block):
         for panel in panels:
             total[: panel.start, panel] = total[panel, : panel.start].T
 
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+    def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
 
         Memory: n_rows * 1,024 elements beside the result.
@@ -530,7 +532,7 @@ def _square_distances(rows, center):
 # Here `block` is a block of features, U are its inputs for some rows, v (n_outputs, n_rows) and c (n_outputs, len(block)).
 
 
-def moments_cost_less(block: FeatureBlock, X: DenseOrCSR, squared: bool = False) -> bool:
+def moments_cost_less(block: FeatureBlockLike, X: DenseOrCSR, squared: bool = False) -> bool:
     """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the features."""
     if not block.moment_degree:
         return False

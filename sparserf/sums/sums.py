@@ -15,9 +15,9 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.floats import methods_as_ieee
 from ..algorithms import REGISTRY
+from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
 from ..model import SparseModel
-from ..model.ranges import Ranges
 from .moments import Moments, read_moments
 
 if TYPE_CHECKING:

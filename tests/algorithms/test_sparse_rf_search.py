@@ -15,7 +15,8 @@ from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import descent as _descent
 from sparserf.algorithms.sparse_rf import held_out as _held_out
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, fits_of
+from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from sparserf.algorithms.sparse_rf.fits import fits_of
 from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_question
 from sparserf.algorithms.task import Task, model_of
 from sparserf.columns.encodings import fit_sparse_stage

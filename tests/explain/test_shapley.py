@@ -5,9 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from sparserf.expansion.terms import terms_of
 from sparserf.explain import shapley as games
 from sparserf.explain.evaluate import encode
-from sparserf.model.terms import terms_of
 
 from ..fitted_models import FITS, X
 

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf.model.base import rounded_inwards
-from sparserf.model.ranges import Ranges
+from sparserf.expansion.base import rounded_inwards
+from sparserf.expansion.ranges import Ranges
 
 from ..rows.homes import HOMES, OtherDevice, in_partitions
 from .models import through_file

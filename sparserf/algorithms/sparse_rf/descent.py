@@ -670,25 +670,6 @@ class L1Fit(BaseL1Fit):
         return self.A.index[order], self.A.features.take(order), w, b
 
 
-# The fits of all targets
-
-
-def fits_of(
-    task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, search: int = 0
-) -> list[BaseL1Fit]:
-    """Make the fit of each target, or with the multinomial loss the one fit of all classes.
-
-    to_tolerance : whether fits go on to the tolerance
-    search : the number of the search that makes the fits; each search draws features of its own
-    """
-    first = search * len(task.targets)
-    if task.is_joint:
-        from .multinomial import MultinomialL1Fit
-
-        return [MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
-    return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]
-
-
 def warn_if_unconverged(info: FitInfo, tol: float) -> None:
     """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
     if info.converged:

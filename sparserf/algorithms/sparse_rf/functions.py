@@ -34,7 +34,8 @@ from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..limits import check_limits
 from ..task import ColumnSetting, Task, model_of, partial_fits_on_error, with_ranges
-from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, warn_if_unconverged
+from .fits import fits_of
 from .search import choose_by_held_out_rows
 from .start import begin_at, check_start, check_start_of_task, first_search, with_indices_of
 

@@ -52,7 +52,8 @@ from ..fallback import with_fallbacks
 from ..prune import ROWS_A_TERM, pruned
 from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two, with_ranges
 from .budget import FEW_SEARCH_ROWS, MOST_TERMS, OF_FITS, OF_PRUNING, Budget, effort_of_searches
-from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
+from .fits import fits_of
 from .held_out import (
     FEW_OUTPUTS,
     HeldOutLosses,

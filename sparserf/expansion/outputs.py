@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from ..losses import PROBABILISTIC
 from .terms import term_sizes
 
 if TYPE_CHECKING:
-    from .sparse_model import SparseModel
+    from .expansion import Expansion
+
+AnyModel = TypeVar("AnyModel", bound="Expansion")
 
 # The model of one output drops a term whose size there is at most this share of the largest: it was selected for another one.
 SMALLEST = 1e-12
@@ -20,7 +22,7 @@ SMALLEST = 1e-12
 LONGEST = 80
 
 
-def function_names(model: SparseModel) -> list[str]:
+def function_names(model: Expansion) -> list[str]:
     """Return the names of the outputs: f, or f[class], or f_0, f_1, ... of several targets."""
     if model.coef.ndim == 1:
         return ["f"]
@@ -29,13 +31,13 @@ def function_names(model: SparseModel) -> list[str]:
     return [f"f[{label}]" for label in model.classes.tolist()]
 
 
-def two_classes(model: SparseModel) -> tuple[object, object]:
+def two_classes(model: Expansion) -> tuple[object, object]:
     """Return the classes of rows with f <= 0 and with f > 0; if there is only one class, return it twice."""
     labels = model.classes.tolist()
     return labels[0], labels[-1]
 
 
-def describe_task(model: SparseModel) -> str:
+def describe_task(model: Expansion) -> str:
     """Return "regression", or the number of classes and their labels."""
     if model.classes is None:
         return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
@@ -47,14 +49,14 @@ def describe_task(model: SparseModel) -> str:
     return f"{len(labels)} classes ({listed}{side})"
 
 
-def unit_of(model: SparseModel) -> str:
+def unit_of(model: Expansion) -> str:
     """Return the unit in which f is measured, in words."""
     if model.classes is None:
         return "the logarithm of what is predicted" if model.link == "log" else "units of y"
     return "log odds" if model.loss in PROBABILISTIC and model.link != "softmax" else "units of f"
 
 
-def describe_limits(model: SparseModel) -> str:
+def describe_limits(model: Expansion) -> str:
     """Return in words within which limits a model predicts; "" where it has none."""
     lower, upper = model.limits_of_predictions
     if not model.has_limits:
@@ -66,7 +68,7 @@ def describe_limits(model: SparseModel) -> str:
     return f"predictions from {lower:.4g} to {upper:.4g}"
 
 
-def effect_on(model: SparseModel, output: object) -> str:
+def effect_on(model: Expansion, output: object) -> str:
     """Return the label of an axis for effects on f of one output, as `of_output` takes it."""
     if model.classes is None:
         name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
@@ -77,7 +79,7 @@ def effect_on(model: SparseModel, output: object) -> str:
     return f"effect on the log odds of {label}"
 
 
-def of_output(model: SparseModel, output: object, *, every_term: bool = False) -> SparseModel:
+def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> AnyModel:
     """Return the model of one output, without the terms of other outputs.
 
     output : the label of a class, or the index of a class whose labels are text, or the index of a target; None where the model

@@ -16,7 +16,7 @@ from .terms import column_clocks, column_levels, column_names, terms_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .sparse_model import SparseModel
+    from .expansion import Expansion
 
 # The largest number in a box: a few sums and products of its ends do not overflow.
 LARGEST = 1e300
@@ -40,7 +40,7 @@ class Box:
     levels: dict[int, np.ndarray]
 
 
-def read_box(model: SparseModel, box: BoxLike | None) -> Box:
+def read_box(model: Expansion, box: BoxLike | None) -> Box:
     """Check a box of a user, and complete it: return a `Box` with all columns of X.
 
     Columns that the box leaves out have the range of the training rows, `SparseModel.ranges`, or all known levels. A column

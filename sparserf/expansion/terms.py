@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..columns.clocks import Clock
     from ..features import FeatureBlock, FeatureSet
-    from .sparse_model import SparseModel
+    from .expansion import Expansion
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,18 +156,18 @@ def stage_of(features: FeatureSet) -> ColumnStage:
     return ColumnStage.from_encodings([Encoding(j, NUMBER) for j in range(n)], n, may_miss=False)
 
 
-def column_names(model: SparseModel) -> Sequence[str]:
+def column_names(model: Expansion) -> Sequence[str]:
     """Return the names of the columns of X: the names in the data frame, or x0, x1, ..."""
     return model.feature_names_in_ or DefaultNames(model.n_features_in)
 
 
-def column_clocks(model: SparseModel) -> Mapping[int, Clock]:
+def column_clocks(model: Expansion) -> Mapping[int, Clock]:
     """Return {column: its `Clock`} of the columns of X that are dates, durations or times of day."""
     stage = model.features.stage
     return {} if stage is None or stage.table is None else stage.table.clocks
 
 
-def column_levels(model: SparseModel) -> Sequence[Sequence[Any] | None]:
+def column_levels(model: Expansion) -> Sequence[Sequence[Any] | None]:
     """Return the levels of each column of X that is a category, and None for each column of numbers."""
     stage = model.features.stage
     return [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
