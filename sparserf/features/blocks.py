@@ -280,7 +280,7 @@ class FeatureBlock:
         written = self.arrays | {"offset": self.offset} | self._without_zeros()
         arrays = {f"{name}_{i}": array for name, array in written.items()}
         meta = {name: getattr(self, name) for name in BLOCK_META}
-        if self.nonnegative:  # left out where it is not so, as in files of earlier versions
+        if self.nonnegative:  # left out where it is not so
             meta["nonnegative"] = True
         return meta, arrays
 
