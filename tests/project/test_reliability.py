@@ -79,7 +79,7 @@ ANSWERS = """
 import hashlib, sys, warnings
 import numpy as np
 warnings.simplefilter("ignore")
-from tests.test_reliability import FITS, LABELS, X, Y
+from tests.project.test_reliability import FITS, LABELS, X, Y
 for name, fit in FITS.items():
     for seed in range(20):
         model = fit(X, LABELS, loss="logistic", rng=seed) if seed % 2 and name != "auto" else fit(X, Y, rng=seed)
