@@ -103,9 +103,9 @@ class Rows(ABC):
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
         """Return the rows of another matrix in the memory of this process, which share the threads of these rows."""
 
-    @abstractmethod
     def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return self.on_same_threads(self.array()).kernel(features, weights)
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -298,9 +298,6 @@ class StagedRows(Rows):
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
         return self._rows.map_and_sum(partial(_ask_staged, self._stage, answer), *vectors)
-
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
-        return self.on_same_threads(self.array()).kernel(features, weights)
 
     def take(self, index: np.ndarray) -> Rows:
         return self._rows.take(index).staged(self._stage, is_asked_often=True)

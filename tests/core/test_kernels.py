@@ -26,7 +26,7 @@ from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import BumpBlock, FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.l1_quadratic import minimize
 
-from ..conftest import SIZES, each_dtype, phi_oracle, read_only
+from ..conftest import SIZES, activate, each_dtype, phi_oracle, read_only
 
 # A width of rows at which weights of few inputs are packed sparse.
 WIDE = 10**9
@@ -425,14 +425,6 @@ def test_is_canonical_counts_rows():
     assert [checks.is_canonical(indptr, indices, n, 1) for n in (0, 1, 2, 3)] == [False, False, True, False]
     assert not checks.is_canonical(np.zeros(0, np.int32), indices, 0, 1)
     assert checks.is_canonical(np.zeros(1, np.int32), np.zeros(0, np.int32), 0, 1)
-
-
-def activate(activation, x, level):
-    """Compute the activation by one feature of weight 1 and offset 0."""
-    panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
-    out = np.empty((len(x), 1), x.dtype)
-    panels.transform(RowSlice(x[:, None], level=level), out)
-    return out[:, 0]
 
 
 def limit_of(dtype):
