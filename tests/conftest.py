@@ -17,6 +17,7 @@ from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
+as_within_a_call = np.errstate(all="ignore")  # the error state in which internal functions are called
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 

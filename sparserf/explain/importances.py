@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_integer, check_rng
+from .._base.floats import as_ieee
 from ..model.outputs import of_output
 from ..model.terms import column_names
 from .evaluate import encode, read_numbers
@@ -112,6 +113,7 @@ class ImportanceSample:
     rng: np.random.Generator
 
     @classmethod
+    @as_ieee
     def from_rows(
         cls, model: SparseModel, X: MatrixLike, background: MatrixLike | None = None, n_rows: int = ROWS, rng: Seed = 0
     ) -> Self:
@@ -122,6 +124,7 @@ class ImportanceSample:
             raise ValueError("X must have at least one row, got none")
         return cls(X, background_of(model, X, background, rng), rng)
 
+    @as_ieee
     def importances(self, model: SparseModel, n_permutations: int = ORDERS) -> Importances:
         """Compute the importances of a model over these rows: of several outputs, the sums over them."""
         names, B = column_names(model), encode(model, self.background)

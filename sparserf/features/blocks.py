@@ -247,8 +247,7 @@ class FeatureBlock:
             if block.inputs is not None and self.envelope is None and n_inputs <= self.dense_below * self.order:
                 block = block.dense(n_inputs)
             # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
-            with np.errstate(over="ignore", under="ignore"):
-                self._packed[key] = block._panels(dtype)
+            self._packed[key] = block._panels(dtype)
         return self._packed[key]
 
     def _panels(self, dtype):

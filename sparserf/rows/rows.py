@@ -341,8 +341,7 @@ def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
     """Add up two results, entry by entry where they are tuples."""
     if isinstance(part, tuple):
         return tuple(add(one, other) for one, other in zip(total, part, strict=True))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return add(total, part)
+    return add(total, part)
 
 
 def stack_blocks(parts: Sequence[DenseOrCSR], place: np.ndarray) -> DenseOrCSR:

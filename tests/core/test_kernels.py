@@ -26,7 +26,7 @@ from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import BumpBlock, FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.l1_quadratic import minimize
 
-from ..conftest import SIZES, activate, each_dtype, phi_oracle, read_only
+from ..conftest import SIZES, activate, as_within_a_call, each_dtype, phi_oracle, read_only
 
 # A width of rows at which weights of few inputs are packed sparse.
 WIDE = 10**9
@@ -517,6 +517,7 @@ def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):
 @each_level
 @each_dtype
 @pytest.mark.parametrize("kind", ["dense", "q-sparse"])
+@as_within_a_call
 def test_bumps_at_distances_that_overflow(dtype, level, kind):
     """A weight beyond the type counts as its largest number; a center without weight does not matter, wherever it is."""
     huge = np.finfo(dtype).max
