@@ -18,7 +18,7 @@ from ..columns.frames import label, numbers_of
 from ..columns.stage import CLIP
 from ..columns.table import in_float32
 from ..losses import PROBABILISTIC
-from ..model.base import rounded_inwards
+from ..model.base import LARGEST_EXPONENT, rounded_inwards
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -302,7 +302,10 @@ def _products(graph, group, u):
 def _add_outputs(graph, model, f, n_outputs, dtype):
     """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
-        mean = graph.cast(graph("Exp", f) if model.link == "log" else f, dtype)
+        if model.link == "log":
+            most = LARGEST_EXPONENT[dtype.name]
+            f = graph("Exp", graph("Where", graph("Greater", f, most), most, f))
+        mean = graph.cast(f, dtype)
         graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
     if n_outputs == 1:
