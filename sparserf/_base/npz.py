@@ -17,7 +17,7 @@ from .files import new_file
 if TYPE_CHECKING:
     from os import PathLike
 
-FORMAT = 6  # the format number of the model files that are written; files of this format and of earlier ones are read
+FORMAT = 1  # the format number of model files
 # The header of an array in an .npz file, as NumPy writes it.
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
 # Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON, before it can be
@@ -40,7 +40,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return (meta, arrays) of a file of this format or an earlier one; raise ValueError for any other file."""
+    """Return (meta, arrays) of a file; raise ValueError for any other file."""
     import json  # slow to import, both
     import zipfile
 

@@ -109,8 +109,7 @@ class HiddenCells:
 
         f = np.atleast_2d(self._on_encodings.decision_function(self._encodings).T)
         self.loss_of_model = float(self._losses(f).sum())
-        with np.errstate(over="ignore", invalid="ignore"):  # of f near the largest float
-            constants = [f.mean(axis=1), *([] if task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
+        constants = [f.mean(axis=1), *([] if task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
         losses = [self._losses(np.tile(c[:, None], f.shape[1])) for c in constants]
         self.loss_of_constant = float(np.min(losses, axis=0).sum())
 
@@ -121,7 +120,6 @@ class HiddenCells:
         hidden[:, places] = point
         return float(self._losses(self._on_encodings.decision_function(hidden).T).sum())
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _losses(self, f):
         """Return the loss of each output, in the unit of its target; of classes fitted together, one for each class."""
         f, y, task = np.atleast_2d(f).astype(np.float64) + self._offset, self._y, self._task

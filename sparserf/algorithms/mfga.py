@@ -520,8 +520,7 @@ class GreedyFit:
         self._solver.settle(certified)
         at, problem, gap = self._solver.iterate, self._problem, np.inf
         if certified:
-            with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
-                squares = self._solver.gradients() ** 2
+            squares = self._solver.gradients() ** 2  # which may overflow: a bound that says nothing
             gap = at.objective - problem.lower_bound(problem.margins(at.f, at.b), squares, len(self))
         return self.progress.info(
             lambda: at.objective, gap, converged=self._solver.converged, n_drawn=len(self._candidates),

@@ -224,16 +224,14 @@ def pruned(
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), w[:, np.argsort(S)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        b = unit * (size * (f_mean - w @ m[S]))
-        w = unit * (size / r[S] * w)
+    b = unit * (size * (f_mean - w @ m[S]))
+    w = unit * (size / r[S] * w)
     return _in_terms_of(model, features.take(S), model.support[is_large][S], w, b)
 
 
 def _in_terms_of(model, features, support, w, b):
     """Return the model with these features and coefficients; b: what is added to the intercept of each output."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        b = model.intercept + b.reshape(np.shape(model.intercept))
+    b = model.intercept + b.reshape(np.shape(model.intercept))
     if not (np.isfinite(w).all() and np.isfinite(b).all()):
         raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
     return replace(

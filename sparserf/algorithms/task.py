@@ -452,8 +452,7 @@ def read_offset(
             raise ValueError(f"offset must be between -{largest:g} and {largest:g} for loss={loss.name!r}, "
                              f"got {offset.flat[np.abs(offset).argmax()]}")  # fmt: skip
         return targets, offset
-    with np.errstate(over="ignore"):
-        less = outputs - offset
+    less = outputs - offset
     if not np.isfinite(less).all():
         raise ValueError(f"offset must be of moderate size, got {np.abs(offset).max()}, with which y - offset overflows")
     return [part.reshape(y.shape) for part, y in zip(np.split(less, len(targets)), targets, strict=True)], None
@@ -507,8 +506,7 @@ class Progress(FitCallback):
 
     def in_units_of_y(self, w: Any, b: Any) -> tuple[Any, Any]:
         """Return coefficients w and intercept b of y / unit in units of y. Raise ValueError where they overflow."""
-        with np.errstate(over="ignore"):
-            w, b = self.unit * w, self.unit * b
+        w, b = self.unit * w, self.unit * b
         if not (np.isfinite(w).all() and np.isfinite(b).all()):
             raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
         return w, b

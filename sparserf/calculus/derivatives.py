@@ -81,7 +81,6 @@ class Derivatives:
         """Return the derivatives at a block of rows, (n_rows, n_columns) or (n_rows, n_outputs, n_columns)."""
         return block.map_parts(self._of_rows, self._stage, self._size)
 
-    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def _of_rows(self, X, block):
         """Return the derivatives at some rows X; block : their encodings."""
         put = putter(X)

@@ -128,8 +128,7 @@ def within(lower: float, upper: float, values: Array) -> Array:
 
 def rounded_inwards(lower: float, upper: float, dtype: type[np.floating]) -> tuple[float, float]:
     """Return the least number of a dtype that is at least lower, and the largest that is at most upper."""
-    with np.errstate(over="ignore"):
-        low, high = dtype(lower), dtype(upper)
+    low, high = dtype(lower), dtype(upper)
     low = np.nextafter(low, dtype(np.inf)) if float(low) < lower else low
     high = np.nextafter(high, dtype(-np.inf)) if float(high) > upper else high
     return float(low), float(high)

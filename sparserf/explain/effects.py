@@ -260,7 +260,6 @@ def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
     return np.stack([axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
     """Return the grid of a column, as `Effects` has it; that of numbers has n_points from the 1st to the 99th percentile."""
     if len(values) == 0:
@@ -275,7 +274,6 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
     return np.append(grid, [np.nan] * int(is_missing.any()))
 
 
-@np.errstate(over="ignore")
 def place_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     """Return where values lie in a grid, as an index; numbers between two points have a fraction, and those beyond an end."""
     last = len(grid) - 1

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._base.types import MatrixLike, Seed
-    from .importances import ImportanceMeasure, Importances
+    from .importances import Importances
     from .summary import Summary
 
 
@@ -70,10 +70,10 @@ class ExplainMethods(Expansion):
         return summary(self, X, n_terms, rng)
 
     def importances(
-        self, X: MatrixLike, background: MatrixLike | None = None, *, measure: ImportanceMeasure = "shapley",
-        n_rows: int = 1000, n_permutations: int = 32, rng: Seed = 0, output: object = None,
+        self, X: MatrixLike, background: MatrixLike | None = None, *, n_rows: int = 1000, n_permutations: int = 32,
+        rng: Seed = 0, output: object = None,
     ) -> Importances:  # fmt: skip
-        """Measure how much each input matters to the model, by its share of the mean size of all Shapley values, or otherwise.
+        """Measure how much each input matters to the model, by its share of the mean size of all Shapley values.
 
         With phi_ij the Shapley value of input j in row i, in units of `decision_function`, the `value` of j is the mean of
         ``|phi_ij|`` over the rows; for several outputs the sum of these means, each in its output's own units. Its `share` is
@@ -84,19 +84,9 @@ class ExplainMethods(Expansion):
         ----------
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         background : as X, or None, default None
-            The background of the Shapley values, as in `shapley`, and the distribution of the inputs for "main" and "total".
-        measure : {"shapley", "variance", "main", "total"}, default "shapley"
-            What value and share are; the values of several outputs are added up.
-
-            - "shapley" : as above
-            - "variance" : the covariance of an input's Shapley values with f, and its share of the variance of f. Shares add up
-              to 1; one is negative where the values mostly go against f, as they may where inputs depend on one another
-            - "main" : the variance of E[f | x_j], and its share of the variance of f, of independent inputs, each distributed
-              as in the background: a first-order Sobol' index
-            - "total" : the variance of f that is left, for such inputs, when all of them but x_j are known: a total Sobol'
-              index, in which interactions count for each of their inputs
+            The background of the Shapley values, as in `shapley`.
         n_rows : int, default 1000
-            The most rows of X that are used, at least 2, drawn by rng; "main" and "total" use the background's rows.
+            The most rows of X that are used, at least 2, drawn by rng.
         n_permutations : int, default 32
             As in `shapley`.
         rng : None, int or numpy.random.Generator, default 0
@@ -113,19 +103,15 @@ class ExplainMethods(Expansion):
         Raises
         ------
         ValueError, TypeError
-            As in `shapley`; measure is none of the above; n_rows is below 2; the model has no such output.
+            As in `shapley`; n_rows is below 2; the model has no such output.
 
         Notes
         -----
-        "main" is exact for cosines, products, bumps and linear terms, by E prod_j z_j = prod_j E z_j, and for all terms that
-        see one input; for others it is a mean over background rows whose columns are shuffled. "total", and the variance of f
-        for independent inputs, are means over some 4,000 shuffled rows. Time as `shapley`; for "total" that of predicting these
-        rows n_features_in times.
+        Time as `shapley`.
 
         References
         ----------
-        S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017. I. M. Sobol', Sensitivity
-        Estimates for Nonlinear Mathematical Models, 1993. M. J. W. Jansen, Analysis of Variance Designs for Model Output, 1999.
+        S. M. Lundberg, S.-I. Lee, A Unified Approach to Interpreting Model Predictions, NIPS 2017.
 
         Examples
         --------
@@ -136,14 +122,10 @@ class ExplainMethods(Expansion):
                        share   |Shapley|
         x0            68.1 %       1.027
         x1            31.9 %      0.4809
-        >>> print(model.importances(X, X, measure="total"))
-                       total    variance
-        x0            81.9 %       1.417
-        x1            17.8 %      0.3076
         """
         from .importances import importances
 
-        return importances(self, X, background, measure, n_rows, n_permutations, rng, output)
+        return importances(self, X, background, n_rows, n_permutations, rng, output)
 
     def shapley(
         self, X: MatrixLike, background: MatrixLike | None = None, *, n_permutations: int = 32, rng: Seed = None

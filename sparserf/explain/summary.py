@@ -12,7 +12,7 @@ from .._base import html as html
 from .._base.checks import check_integer
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
-from .importances import HEADS, Importances, ImportanceSample, InputRow, html_table, percent, table
+from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
@@ -70,7 +70,7 @@ class Summary:
     def __str__(self) -> str:
         lines = [f"SparseModel: {self._what()}", *self._about()]
         if self.importances is not None:
-            lines += ["", table(self.inputs[:MOST_LISTED], HEADS["shapley"]), *self._below()]
+            lines += ["", table(self.inputs[:MOST_LISTED]), *self._below()]
         elif self.inputs:
             lines += ["", SEEN, f"  {self._seen()}"]
         if self.terms:
@@ -82,7 +82,7 @@ class Summary:
     def _repr_html_(self) -> str:
         parts = [html.title("SparseModel", self._what()), *map(html.line, self._about())]
         if self.importances is not None:
-            parts += [html_table(self.inputs[:MOST_LISTED], HEADS["shapley"]), *map(html.note, self._below())]
+            parts += [html_table(self.inputs[:MOST_LISTED]), *map(html.note, self._below())]
         elif self.inputs:
             parts += [html.gap(), html.note(SEEN), html.line(self._seen())]
         if self.terms:

@@ -4,8 +4,8 @@ The content of a file is (meta, arrays): metadata, which are numbers and short s
 uncompressed .npz of the arrays, with the metadata as JSON in one of them (`_base/npz.py`). A file is not trusted: every member
 is checked before a model is made of it.
 
-To change the content, add 1 to `FORMAT` in `_base/npz.py`, a function to `UPGRADES` below, and tiny files of the new format to
-tests/files; files of earlier formats stay there.
+There is one format so far, the first. Once a version is released, a change of the content adds 1 to `FORMAT` in `_base/npz.py`;
+files of the formats before it are then still to be read, and stay in tests/files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
 from ..losses import LOSSES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
+# The fields of a model that are metadata as they are.
+OF_MODEL = ("n_features_in", "loss", "loss_parameters", "link", "lower", "upper")
 # The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of MOST_INPUTS numbers, a
 # gigabyte.
 MOST_INPUTS = 2**27
@@ -107,69 +108,31 @@ def _content(model):
     if stage is not None:
         arrays |= stage.to_arrays()
     info = asdict(model.info)
-    for name, is_told in (("cut", bool(info["cut"])), ("fidelity", info["fidelity"] is not None)):
-        if not is_told:  # left out, as in files of earlier versions
-            del info[name]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     if model.ranges:
         arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
     _check_inputs(model.n_features_in, arrays)
-    meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    if model.loss_parameters or model.link != "identity":  # left out at their defaults, as in files of earlier versions
-        meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
-    meta |= {name: value for name, value in (("lower", model.lower), ("upper", model.upper)) if value is not None}
-    return meta, arrays
+    meta = {name: getattr(model, name) for name in OF_MODEL}
+    return {**meta, "blocks": blocks, "info": info}, arrays
 
 
 def _model_from_content(where, meta, arrays):
-    """Return the model of a content of any format, which is not trusted; where : the file or text, for an error message."""
+    """Return the model of a content, which is not trusted; where : the file or text, for an error message."""
     try:
-        for number in range(meta["format"], FORMAT):
-            meta, arrays = UPGRADES[number](meta, arrays)
-        return _checked_model({**meta, "format": FORMAT}, arrays)
+        return _checked_model(meta, arrays)
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
         raise ValueError(f"{where} is not a whole model: {type(error).__name__}: {error}") from None
 
 
-def _upgrade_1(meta, arrays):
-    """Add what format 2 has beyond format 1: the version that wrote the file, and `FitInfo.progress`."""
-    return {**meta, "version": "0.1.0", "info": {**meta["info"], "progress": 1.0}}, arrays
-
-
-def _upgrade_2(meta, arrays):
-    """Change nothing: format 3 may have values for levels that no training row has, and format 2 has none."""
-    return meta, arrays
-
-
-def _upgrade_3(meta, arrays):
-    """Change nothing: format 4 may have bumps, with their centers, and format 3 has none."""
-    return meta, arrays
-
-
-def _upgrade_4(meta, arrays):
-    """Change nothing: format 5 may have limits, ranges and nonnegative coefficients, and format 4 has none."""
-    return meta, arrays
-
-
-def _upgrade_5(meta, arrays):
-    """Change nothing: format 6 may have columns of times, and weights without their zeros, and format 5 has none."""
-    return meta, arrays
-
-
-# {format: function that returns the content in the next format}; the contents are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3, 4: _upgrade_4, 5: _upgrade_5}
-
-
 def _checked_model(meta, arrays):
-    """Check metadata and arrays of the present format, and return the model."""
-    about = {"loss_parameters", "link", "lower", "upper"} & set(meta)
-    require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"} | about, "metadata")
+    """Check metadata and arrays, and return the model."""
+    require(set(meta) == {"format", "version", *OF_MODEL, "blocks", "info"}, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
     require(type(meta["version"]) is str and len(meta["version"]) < 40, "version")
     d = meta["n_features_in"]
     require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
-    loss, parameters, link = meta["loss"], meta.get("loss_parameters", {}), meta.get("link", "identity")
+    loss, parameters, link = meta["loss"], meta["loss_parameters"], meta["link"]
     _check_loss(loss, parameters, link, arrays.get("classes"))
     stage = ColumnStage.from_arrays(arrays, d)
     n_inputs = d if stage is None else len(stage)
@@ -182,7 +145,8 @@ def _checked_model(meta, arrays):
         require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
     require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
     require(bool((coef[..., features.nonnegative] >= 0).all()), "coef")
-    lower, upper = _checked_limits(meta, classes)
+    lower, upper = meta["lower"], meta["upper"]
+    _check_limits(lower, upper, classes)
     support = arrays["support"]
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
@@ -203,13 +167,12 @@ def _check_loss(name, parameters, link, classes):
     require(link in (INVERSE_LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 
-def _checked_limits(meta, classes):
-    """Check and return the limits of f, (lower, upper); None where there is none."""
-    given = {name: meta[name] for name in ("lower", "upper") if name in meta}
-    require(all(type(value) is float and np.isfinite(value) for value in given.values()), "limits")
+def _check_limits(lower, upper, classes):
+    """Check the limits of f; None where there is none."""
+    given = [value for value in (lower, upper) if value is not None]
+    require(all(type(value) is float and np.isfinite(value) for value in given), "limits")
     require(not given or classes is None, "limits")
-    require(len(given) < 2 or given["lower"] <= given["upper"], "limits")
-    return given.get("lower"), given.get("upper")
+    require(given == sorted(given), "limits")
 
 
 def _checked_ranges(arrays, features):
@@ -240,16 +203,16 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
-    require(set(meta) | {"cut", "fidelity"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
-    cut = meta.get("cut", {})
+    require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    cut = meta["cut"]
     require(type(cut) is dict and len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
     require(all(type(n) is int and n > 0 for n in cut.values()), "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
     require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
-    require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
-    require(type(meta.get("fidelity", 0.0)) is float and np.isfinite(meta.get("fidelity", 0.0)), "info")
+    require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss", "fidelity")), "info")
+    require(meta["fidelity"] is None or np.isfinite(meta["fidelity"]), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 

@@ -156,7 +156,7 @@ def bounds(model: Expansion, box: BoxLike | None, tol: float, time_limit: float 
     one = of_output(model, output, every_term=True)
     name = function_names(model)[0] if output is None else f"f of {output!r}"
     box = read_box(model, box)
-    with single_threaded_blas(), limits_time(deadline), np.errstate(all="ignore"):
+    with single_threaded_blas(), limits_time(deadline):
         parts, constant = parts_of(one, box)
         searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
         every = [search for pair in searches for search in pair]

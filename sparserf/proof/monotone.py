@@ -94,7 +94,7 @@ def is_monotone(
     if column_levels(model)[j] is not None:
         raise ValueError(f"column must be a column of numbers, got {name!r}, which is a category")
     one, box = of_output(model, output, every_term=True), read_box(model, box)
-    with single_threaded_blas(), limits_time(deadline), np.errstate(all="ignore"):
+    with single_threaded_blas(), limits_time(deadline):
         part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
         axes = [] if part is None else [a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]]
         has_jump = part is not None and any(part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties)

@@ -242,8 +242,7 @@ class ArrayBlock(Block):
 
     def _sum(self, part, weight):
         """Return the sum of part(rows, weights) over tiles of the rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
+        return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
 
     def _widened_rows(self):
         """Yield (slice of the rows, the rows at that slice in float64)."""
@@ -285,8 +284,7 @@ class ArrayBlock(Block):
         if block.centers is not None:
             inputs = block.used_inputs[0][:, None] if block.inputs is None else block.inputs.T
             block = block.among_used() if block.inputs is None else block
-            with np.errstate(over="ignore", under="ignore"):
-                weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
+            weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
             return weights, centers, [self._put(column.astype(np.int64)) for column in inputs]
         weights, inputs = block.weights, None
         if block.inputs is not None:

@@ -58,10 +58,9 @@ class MemoryRows(Rows):
         X = self.array()
         if not isinstance(X, np.ndarray) or X.dtype != np.float64:
             return None
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            single = X.astype(np.float32)
-            columns = zip(single.T, X.T, strict=True)
-            loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
+        single = X.astype(np.float32)
+        columns = zip(single.T, X.T, strict=True)
+        loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
         return self.on_same_threads(single) if loses_little else None
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:

@@ -103,9 +103,9 @@ class Rows(ABC):
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
         """Return the rows of another matrix in the memory of this process, which share the threads of these rows."""
 
-    @abstractmethod
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return self.on_same_threads(self.array()).kernel(features, weights)
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -301,9 +301,6 @@ class StagedRows(Rows):
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
         return self._rows.map_and_sum(partial(_ask_staged, self._stage, answer), *vectors)
 
-    def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
-        return self.on_same_threads(self.array()).kernel(features, weights)
-
     def take(self, index: np.ndarray) -> Rows:
         return self._rows.take(index).staged(self._stage, is_asked_often=True)
 
@@ -346,8 +343,7 @@ def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
     """Add up two results, entry by entry where they are tuples."""
     if isinstance(part, tuple):
         return tuple(add(one, other) for one, other in zip(total, part, strict=True))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return add(total, part)
+    return add(total, part)
 
 
 def stack_blocks(parts: Sequence[DenseOrCSR], place: np.ndarray) -> DenseOrCSR:

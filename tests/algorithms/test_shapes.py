@@ -14,7 +14,6 @@ from sparserf.columns.constraints import read_constraints
 from sparserf.expansion.terms import terms_of
 from sparserf.features import FeatureSet, keeps
 
-GRADES = ["mid", "low", "high"]  # the order in the frame is not the order of the words
 SMALL = {"n_models": 1, "effort": 0.2, "n_components": 400}
 
 

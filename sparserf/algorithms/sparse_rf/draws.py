@@ -104,8 +104,7 @@ class Draws:
         It is about the draws whose gradient may come to alpha if v moves no more than the last time, without those in A, which
         computes its own.
         """
-        with np.errstate(invalid="ignore"):
-            may_violate = ~(np.abs(self._g) + self._largest * self._moved <= alpha)
+        may_violate = ~(np.abs(self._g) + self._largest * self._moved <= alpha)
         may_violate[self._in(A)[0]] = False
         some = np.flatnonzero(may_violate)
         batches = [batch for _, batch in self._parts(some)]

@@ -409,8 +409,7 @@ class KernelFit:
         np.add.at(c.T, place.ravel(), solved.c.T)
         order, unit = np.argsort(which), units_of(task)
         which = which[order]
-        with np.errstate(over="ignore"):  # `solution` refuses what overflows
-            w, b = unit[:, None] * c[:, order], unit * solved.b
+        w, b = unit[:, None] * c[:, order], unit * solved.b  # `solution` refuses what overflows
         objective = in_units(solved.loss, float(unit[0]), task.loss.degree)
         return cls(bumps_at(X[which], solved.choice), first + places[which], w, b, solved.choice.ridge, objective)
 

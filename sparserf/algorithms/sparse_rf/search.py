@@ -375,8 +375,7 @@ def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
     """Return the model of the targets themselves, for one of `with_equal_outputs`."""
     if units is None:
         return model
-    with np.errstate(over="ignore"):
-        coef, intercept = model.coef * units[:, None], model.intercept * units
+    coef, intercept = model.coef * units[:, None], model.intercept * units
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
     return replace(model, coef=coef, intercept=intercept)
