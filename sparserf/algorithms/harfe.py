@@ -21,8 +21,7 @@ target is in `harfe_fit`; for classes that are fitted together, in `harfe_multin
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -31,10 +30,9 @@ from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, check_any_sign, draw_all
 from ..model import warn_unconverged
+from .auto_features import read_task
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
-from .limits import check_limits
-from .shared_options import read_task
 from .task import Fit, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike, Seed
-    from ..columns.constraints import InputConstraints, Interactions, Signs
+    from ..columns.constraints import Interactions, Signs
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
@@ -52,9 +50,8 @@ if TYPE_CHECKING:
     from ..features.neurons import Activation
     from ..losses import LossLike
     from ..model import Callback, SparseModel
-    from ..rows import Rows
     from .harfe_fit import SupportIterate
-    from .task import Progress
+    from .task import Progress, Task
 
 # Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm 1 adds the last part.
 GROWTH_STEPS = 10
@@ -265,16 +262,9 @@ def harfe(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.01 * y.var())
     (60, True)
     """
+    options = HarfeOptions.of_call(locals())
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
-    options = HarfeOptions(
-        n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
-        missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-        selection=selection, normalize=normalize, step_size=step_size,
-        backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, lower=lower,
-        upper=upper, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_sizes(X, y, sizes, 1, options)[0]
+    return models_of_sizes(X, y, options, sizes)[0]
 
 
 @shows_progress
@@ -336,27 +326,16 @@ def harfe_path(
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
-    options = HarfeOptions(
-        n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
-        missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-        selection=selection, normalize=normalize, step_size=step_size,
-        backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, lower=lower,
-        upper=upper, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_sizes(X, y, n_nonzero_coefs, check_integer("n_models", n_models, 1), options)
+    options = HarfeOptions.of_call(locals())
+    return models_of_sizes(X, y, options, n_nonzero_coefs, check_integer("n_models", n_models, 1))
 
 
 def models_of_sizes(
-    X: MatrixLike, y: ArrayLike, n_nonzero_coefs: Iterable[int] | None, n_models: int, options: HarfeOptions
+    X: MatrixLike, y: ArrayLike, options: HarfeOptions, n_nonzero_coefs: Iterable[int] | None, n_models: int = 1
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    limits = check_limits(options.lower, options.upper, options.loss)
-    task = replace(read_task(X, y, options, several_outputs="apart"), limits=limits)
-    dictionary = draw_dictionary(
-        task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
-        order=options.order, rng=options.rng, constraints=task.input_constraints,
-    )  # fmt: skip
+    task = read_task(X, y, options, several_outputs="apart")
+    dictionary = draw_dictionary(task, options.n_components, options.activation, options.order, options.rng)
     if task.is_joint:
         check_any_sign(dictionary, "classes that are fitted together")
     if n_nonzero_coefs is None:
@@ -393,13 +372,13 @@ def models_of_sizes(
     return [model for model, _ in models]
 
 
-def draw_dictionary(
-    features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed,
-    constraints: InputConstraints | None = None,
-) -> FeatureSet:  # fmt: skip
-    """Return all N features: random neurons of this activation and order, or what `features` describes."""
+def draw_dictionary(task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed) -> FeatureSet:
+    """Return all N features: random neurons of this activation and order, or what the features of the task describe."""
+    features = task.features
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight, constraints=constraints)
+    return draw_all(
+        features, task.rows, n_components=n_components, rng=rng, weight=task.weight, constraints=task.input_constraints
+    )

@@ -28,7 +28,7 @@ from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.active import Support
 from ..solvers.problem import usable
-from .shared_options import SharedOptions
+from .arguments import FitOptions
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
@@ -47,12 +47,13 @@ PREDICTED = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HarfeOptions(SharedOptions):
-    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked but for the limits."""
+class HarfeOptions(FitOptions):
+    """The arguments of `harfe` and `harfe_path` beyond X, y and the numbers of terms, checked."""
 
-    alpha: float
+    n_components: int = 10_000
     order: int | None = None
     activation: Activation = "sin"
+    alpha: float
     selection: Literal["magnitude", "positive"] = "magnitude"
     normalize: bool = True
     step_size: float = 0.1
@@ -60,8 +61,6 @@ class HarfeOptions(SharedOptions):
     start: Literal["greedy", "zero"] = "greedy"
     max_iter: int = 50
     tol: float = 5e-3
-    lower: float | None = None
-    upper: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -212,10 +211,10 @@ class L0Fit:
         c_tilde = -mu * usable(self.gradient(), self._always_nonnegative)
         c_tilde[index] = 0.0
         new = largest(c_tilde, most_new)
-        kept = np.zeros(len(c_tilde))
-        kept[new], kept[index] = c_tilde[new], w * self._r[index]
-        S = largest(kept, s)
-        return S[(kept[S] > 0) | ~self.nonnegative[S]]
+        c = np.zeros(len(c_tilde))
+        c[new], c[index] = c_tilde[new], w * self._r[index]
+        S = largest(c, s)
+        return S[(c[S] > 0) | ~self.nonnegative[S]]
 
     def solve_on(self, S: np.ndarray) -> SupportIterate:
         """Return the iterate of least objective on S, or on what is left of it.
@@ -256,8 +255,8 @@ class L0Fit:
         if problem.loss.is_quadratic:  # one step is the solution, from anywhere
             b = self.constant.b
         else:
-            _, new, kept = np.intersect1d(A.index, here.index, return_indices=True)
-            w[new] = here.w[kept]
+            _, there, before = np.intersect1d(A.index, here.index, return_indices=True)
+            w[there] = here.w[before]
             if np.count_nonzero(w) == np.count_nonzero(here.w):
                 f = here.f
             else:

@@ -42,8 +42,9 @@ from ..model import warn_unconverged
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
+from .arguments import FitOptions
+from .auto_features import read_task
 from .fallback import with_fallbacks
-from .shared_options import SharedOptions, read_task
 from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ CONSTANT = 1e-13
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MfgaOptions(SharedOptions):
-    """The arguments of `mfga` and `mfga_path` beside X and y, checked."""
+class MfgaOptions(FitOptions):
+    """The arguments of `mfga` and `mfga_path` beyond X and y, checked."""
 
+    n_components: int
     n_nonzero_coefs: int | None
     nu: ArrayLike | None
     gamma: Gamma
@@ -260,13 +262,7 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
-    options = MfgaOptions(
-        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
-        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
-        offset=offset, groups=groups, tol=tol, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_rounds(X, y, options, every_round=False)[-1]
+    return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=False)[-1]
 
 
 @shows_progress
@@ -322,13 +318,7 @@ def mfga_path(
     >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
-    options = MfgaOptions(
-        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
-        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
-        offset=offset, groups=groups, tol=tol, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_rounds(X, y, options, every_round=True)
+    return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=True)
 
 
 def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool) -> list[SparseModel]:

@@ -1,7 +1,7 @@
 """What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
 
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless the user gives some.
-`Task.from_arguments` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
+`Task.from_options` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
 offsets of that sum, in this order: a table becomes numbers; sample weights are multiplied by those of classes; rows of weight
 zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are taken from the
 targets, or kept beside them; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from .._base.arrays import check_same_device, is_foreign
-from .._base.checks import check_choice, check_offset, check_sample_weight
+from .._base.checks import check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
@@ -47,6 +47,7 @@ from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
 from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
+from .arguments import PLAIN_ROWS, ColumnSetting, FitOptions, RowSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -55,12 +56,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..columns.constraints import Constraints, InputConstraints, Interactions, Signs
-    from ..columns.stage import Missing, Units
-    from ..columns.table import Categorical
-    from ..columns.targets import ClassWeight
+    from ..columns.constraints import Constraints, InputConstraints
     from ..features.feature_set import Solution
-    from ..losses import LinearLossLike
     from ..model import Callback
     from ..rows import Rows
     from ..solvers.problem import Problem
@@ -70,33 +67,6 @@ OfKind = TypeVar("OfKind", bound="Problem")
 LARGEST_CENTERED = 2.0**1020
 # The least unit of a target, 2**-1022: the smallest number that is not rounded to fewer digits.
 SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnSetting:
-    """How a fit encodes the columns of X, and what the model may be in them: arguments of the public functions.
-
-    scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
-    missing : "learn" where dense X may have NaN, or "raise"
-    categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
-    monotone, convex, interactions : the constraints, which `read_constraints` checks once the columns are known
-    """
-
-    scale: Units = None
-    missing: Missing = "raise"
-    categorical: Categorical = None
-    monotone: Signs = None
-    convex: Signs = None
-    interactions: Interactions = None
-
-    def __post_init__(self) -> None:
-        check_choice("missing", self.missing, ("learn", "raise"))
-        if self.scale is not None:
-            check_choice("scale", self.scale, ("auto", "robust"))
-
-
-# The setting of the baselines, which see columns as they are.
-RAW_COLUMNS = ColumnSetting()
 
 
 class Fit(Protocol):
@@ -170,26 +140,23 @@ class Task:
     limits: tuple[float | None, float | None] = (None, None)
 
     @classmethod
-    def from_arguments(
-        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None,
-        class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, workers: int,
-        rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
+    def from_options(
+        cls, X: MatrixLike, y: ArrayLike, options: FitOptions, *, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
         start: FeatureSet | None = None,
     ) -> Task:  # fmt: skip
-        """Check the arguments of a fit, and encode the columns of X as its features need them.
+        """Check X and y against the options of a fit, and encode the columns of X as its features need them.
 
         A FeatureSet brings the encoding that it was drawn for, as do the features of a model from which the fit starts. Else
         columns are encoded where they are to be in robust units, where X is a table, and where numbers are missing.
 
-        columns : how to encode columns
-        losses, several_outputs, offset : as in `from_arrays`
+        losses, several_outputs : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
-        groups : the group of each row of X
-        start : the features of the model from which the fit starts, where `features` is no FeatureSet
+        start : the features of the model from which the fit starts, where `options.features` is no FeatureSet
         """
+        features, columns, given = options.features, options.columns, first_rows(X)
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
-        drawn, given = features if is_drawn else start, first_rows(X)
+        drawn = features if is_drawn else start
         stage = None if drawn is None else drawn.stage
         if stage is not None and columns.categorical is not None:
             what = "features is a FeatureSet" if is_drawn else "start is a model"
@@ -203,58 +170,59 @@ class Task:
             if is_drawn and not table.is_numeric:
                 raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
                                 "categories or times: give a feature map, or None")  # fmt: skip
-        about = {
-            "losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset,
-            "groups": groups,
-        }  # fmt: skip
-
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-            task = replace(task, stage=stage, features=features.staged(None) if is_drawn else features)
-            task = task._constrained(columns, given, table)
-            for name, some in (("features", features if is_drawn and start is None else None), ("start", start)):
-                if some is not None and task.constraints is not None:
-                    check_shapes(name, some, task.input_constraints)
+
+        task = cls.from_arrays(X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss)
+        task = replace(task, features=features.staged(None) if is_drawn else features, limits=options.limits)
+        task = task._constrained(columns, given, table)
+        if drawn is not None:
+            task = replace(task, stage=stage)
+            name, checked = ("features", features) if start is None else ("start", start)
+            if task.constraints is not None:
+                check_shapes(name, checked, task.input_constraints)
             return task
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
-        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-        task = task._constrained(columns, given, table)
-        task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
+        task = task._encoded(table, options.rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             task = replace(task, raw=task.raw.without_missing())  # nothing has looked for a NaN in rows outside memory
-        return replace(task, features=features)
+        return task
+
+    @classmethod
+    def from_arguments(
+        cls, X: MatrixLike, y: ArrayLike, *, features: Any, columns: ColumnSetting, rng: np.random.Generator | None,
+        losses: Collection[str], several_outputs: Literal["together", "apart"], **rows: Any,
+    ) -> Task:  # fmt: skip
+        """Return the task of `from_options`, from options by their names; rows : those of a `RowSetting`."""
+        options = FitOptions(features=features, columns=columns, rows=RowSetting(**rows), rng=rng)
+        return cls.from_options(X, y, options, losses=losses, several_outputs=several_outputs)
 
     @classmethod
     def from_arrays(
-        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
-        class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None,
-        several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False,
+        cls, X: MatrixLike, y: ArrayLike, given: RowSetting = PLAIN_ROWS, *, losses: Collection[str] = SELECTING,
+        several_outputs: Literal["together", "apart"] | None = None, may_miss: bool = False,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss, sample_weight, class_weight, offset and groups, with the columns of X as they are.
+        """Check X, y and what is given for their rows, with the columns of X as they are.
 
+        losses : the names of the losses that may be given
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
-        losses : the names of the losses that may be given
         may_miss : whether dense X may have NaN
-        offset : what is added to f in the loss of each row, or of each row and output; None: nothing
         """
-        for name, values in (("y", y), ("sample_weight", sample_weight), ("offset", offset)):
+        for name, values in (("y", y), ("sample_weight", given.sample_weight), ("offset", given.offset)):
             check_same_device(name, values, X)
-        rows = as_rows(X, workers, may_miss=may_miss)
-        loss = check_loss(loss, losses)
-        if class_weight is not None:
-            sample_weight = weighted_by_class(sample_weight, class_weight, y, loss, rows.n_rows)
-        index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
-        groups = None if groups is None else check_groups(groups, rows.n_rows)[index]
+        rows, loss, weight = as_rows(X, given.workers, may_miss=may_miss), check_loss(given.loss, losses), given.sample_weight
+        if given.class_weight is not None:
+            weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
+        index, weighted, weight = rows_of_positive_weight(rows, weight)
+        groups = None if given.groups is None else check_groups(given.groups, rows.n_rows)[index]
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         if loss.name not in LOSSES and not is_foreign(X):  # of the user's own; elsewhere it may know no NumPy
             check(loss, targets[0])
-        targets, offset = read_offset(offset, loss, targets, index, rows.n_rows)
+        targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 

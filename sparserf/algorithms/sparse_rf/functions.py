@@ -9,34 +9,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.checks import (
-    as_array,
-    check_alphas,
-    check_callable,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-    check_rng,
-)
-from ..._base.deadline import NEVER, check_time_limit, limits_time
+from ..._base.checks import check_alphas, check_integer, check_real
+from ..._base.deadline import NEVER, limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
-from ..._base.splits import read_splits
 from ..._base.threads import single_threaded_blas
-from ...features import NAMES, check_any_sign
+from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..limits import check_limits
-from ..task import ColumnSetting, Task, model_of, partial_fits_on_error, with_ranges
-from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from ..task import Task, model_of, partial_fits_on_error, with_ranges
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from .options import ChoiceOptions, SparseRFOptions
 from .search import choose_by_held_out_rows
-from .start import begin_at, check_start, check_start_of_task, first_search, with_indices_of
+from .start import begin_at, check_start_of_task, first_search, with_indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -319,37 +308,16 @@ def sparse_rf(
     >>> bool(abs(more.info.objective[-1] / alone.info.objective[-1] - 1) < 1e-6)
     True
     """
-    deadline, limits = check_time_limit(time_limit), check_limits(lower, upper, loss)
-    if isinstance(validation, Real):
-        validation = check_real("validation", validation, 0, strict=True)
-        if validation >= 1:
-            raise ValueError(f"validation must be below 1, got {validation}")
+    call = locals()
+    choice, options = ChoiceOptions.of_call(call), SparseRFOptions.of_call(call)
     if alpha is not None:
-        for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
-            if value != default:
-                raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
-        if not isinstance(validation, float) or validation != 0.1:
-            raise ValueError(f"validation needs alpha=None, got {validation!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
-    if start is not None:
-        start = check_start(start, features, alpha)
-        features = start.features if alpha is None else features
-    with limits_time(deadline):
-        task, options = _read_arguments(
-            X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
-            categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-            n_components=n_components, batch_size=batch_size, max_order=max_order,
-            exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-            groups=groups, limits=limits, tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
-        )  # fmt: skip
+    with limits_time(options.deadline):
+        task = read_task(X, y, options, has_several_encodings=alpha is None and options.learns)
         if alpha is not None:
-            return _fit_path(task, options, [alpha], start=start, deadline=deadline)[0]
-        if not isinstance(validation, float):
-            validation = read_splits("validation", validation, X, as_array("y", y), groups)
-        model = choose_by_held_out_rows(
-            task, options, validation=validation, n_models=n_models, max_terms=max_terms, effort=effort, deadline=deadline
-        )
-        return model if start is None else with_indices_of(start, model)
+            return _fit_path(task, options, [alpha])[0]
+        model = choose_by_held_out_rows(task, options, choice.with_splits(X, y, groups))
+    return model if start is None else with_indices_of(start, model)
 
 
 @shows_progress
@@ -410,71 +378,38 @@ def sparse_rf_path(
     >>> [len(model.features) for model in models][0], len(models)
     (0, 5)
     """
+    options = SparseRFOptions.of_call(locals())
     n_alphas = check_integer("n_alphas", n_alphas, 1)
     alpha_min_ratio = check_real("alpha_min_ratio", alpha_min_ratio, 0, strict=True)
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
-    alphas, limits = None if alphas is None else check_alphas(alphas), check_limits(lower, upper, loss)
-    task, options = _read_arguments(
-        X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-        n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
-        limits=limits, tol=tol, max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
+    alphas = None if alphas is None else check_alphas(alphas)
+    return _fit_path(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
 
 
-def _read_arguments(
-    X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
-    categorical: Categorical, monotone: Signs, convex: Signs, interactions: Interactions, loss: LossLike,
-    n_components: int | None, batch_size: int | None, max_order: int | None, exact: bool, fit_intercept: bool,
-    sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None, groups: ArrayLike | None,
-    limits: tuple[float | None, float | None], tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed,
-    workers: int, callback: Callback,
-) -> tuple[Task, SparseRFOptions]:  # fmt: skip
-    """Check the arguments of a public function; return what is to be fitted, and how.
+def read_task(X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False) -> Task:
+    """Return what is to be fitted, with centered targets.
 
-    has_several_encodings : whether "auto" is to have several encodings of the columns (as they are, clipped, in ranks)
-    limits : the limits of f
+    has_several_encodings : whether features are to see several encodings of the columns (as they are, clipped, in ranks)
     """
-    if isinstance(features, str):
-        check_choice("features", features, ("auto", *NAMES))
-    rng, is_auto = check_rng(rng), isinstance(features, str) and features == "auto"
-    if max_order is not None and not is_auto:
-        raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-    columns = ColumnSetting(scale, missing, categorical, monotone, convex, interactions)
-    task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-        groups=groups, workers=workers, rng=rng, columns=columns, several_outputs="apart", losses=JOINTLY,
-        has_several_encodings=has_several_encodings and is_auto, start=None if start is None else start.features,
-    )  # fmt: skip
+    start, given = options.start, None if options.start is None else options.start.features
+    task = Task.from_options(
+        X, y, options, losses=JOINTLY, several_outputs="apart", has_several_encodings=has_several_encodings, start=given
+    )
     if start is not None:
-        check_start_of_task(start, task, max_order)
-    features = task.features
+        check_start_of_task(start, task, options.max_order)
     if task.is_joint:
-        for given in (features, None if start is None else start.features):
-            check_any_sign(given, "classes that are fitted together")
-    task = replace(task.centered(check_flag("fit_intercept", fit_intercept)), limits=limits)
-    options = SparseRFOptions(
-        fit_intercept=fit_intercept, tol=check_real("tol", tol, 0, strict=True),
-        max_iter=None if max_iter is None else check_integer("max_iter", max_iter, 1),
-        callback=check_callable("callback", callback), features=features, gamma=gamma, n_components=n_components,
-        batch_size=batch_size, max_order=None if max_order is None else check_integer("max_order", max_order, 1),
-        exact=check_flag("exact", exact), rng=rng,
-    )  # fmt: skip
-    return task, options
+        for features in (task.features, given):
+            check_any_sign(features, "classes that are fitted together")
+    return task.centered(options.fit_intercept)
 
 
 def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
-    alpha_min_ratio: float = 1.0, start: SparseModel | None = None, deadline: float = NEVER,
+    alpha_min_ratio: float = 1.0,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for the default penalties.
-
-    start : the model from which the first one starts
-    deadline : when the fits are to end
-    """
+    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
+    start, deadline = options.start, options.deadline
     dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.learns else N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ...model import SparseModel
     from ...solvers.effort import Effort
     from ..task import Task
-    from .descent import SparseRFOptions
     from .held_out import Sample
+    from .options import SparseRFOptions
 
 # The most rows of a task: each has a bump. With bumps at 5,000 rows of three tables of 6,500 to 30,000 the errors on test rows
 # fell by 0 to 4 %, and the search took up to 2.5 times as long.

@@ -24,7 +24,7 @@ from ...solvers.multinomial import (
     take_out_medians,
 )
 from ..task import merge_solutions
-from .descent import PATIENCE, BaseL1Fit, L1Fit, SparseRFOptions, rules_of
+from .descent import PATIENCE, BaseL1Fit, L1Fit, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..task import Task
     from .descent import State
     from .draws import Draws
+    from .options import SparseRFOptions
 
 # After a sweep that shrinks the sum of the gaps of the classes to no less than this share, all classes make a step together.
 SLOW_SWEEP = 0.5

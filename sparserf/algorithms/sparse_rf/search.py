@@ -73,14 +73,14 @@ from .shared import SharedFit, solution_of, with_shared_terms
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..._base.splits import Split
     from ...columns.stage import ColumnStage
     from ...features.dictionary import Dictionary
     from ...features.feature_set import Solution
     from ...model import FitInfo, SparseModel
     from ...rows import Rows
     from ..task import Fit, Task
-    from .descent import BaseL1Fit, SparseRFOptions, State
+    from .descent import BaseL1Fit, State
+    from .options import ChoiceOptions, SparseRFOptions
 
 # Draws of a dictionary that learns, for each penalty and output, where `n_components` is None.
 DRAWS_A_PENALTY = 1_000
@@ -250,17 +250,11 @@ class Found:
         return self.kinds[name[0]][name[1]]
 
 
-def choose_by_held_out_rows(
-    task: Task, options: SparseRFOptions, *, validation: float | Sequence[Split], n_models: int | None, max_terms: int | None,
-    effort: float, deadline: float = NEVER,
-) -> SparseModel:  # fmt: skip
-    """Return the model of `sparse_rf` with alpha=None; n_models, max_terms and effort are its arguments.
-
-    validation : the share of the rows that is held out in each round, or splits of all rows of X
-    deadline : when the call is to end
-    """
+def choose_by_held_out_rows(task: Task, options: SparseRFOptions, choice: ChoiceOptions) -> SparseModel:
+    """Return the model of `sparse_rf` with alpha=None."""
+    validation, max_terms, deadline = choice.validation, choice.max_terms, options.deadline
     task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
-    budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
+    budget = Budget.from_effort(choice.effort, task.raw.n_rows, choice.n_models)
     if max_terms is not None:
         budget = budget.with_terms(check_integer("max_terms", max_terms, 1))
     strata = strata_of(task)
@@ -306,7 +300,7 @@ def choose_by_held_out_rows(
     if not ended:
         cut = dict(whole.cuts + whole.cuts_in_time)
         info = replace(info, cut=cut, converged=info.converged and not cut)
-        _warn_of_cuts(whole, info, options.tol, effort, len(task.targets))
+        _warn_of_cuts(whole, info, options.tol, choice.effort, len(task.targets))
     return in_their_units(replace(model, info=info), units)
 
 

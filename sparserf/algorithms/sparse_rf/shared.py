@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ...features.feature_set import Solution
     from ...model import FitInfo
     from ..task import Progress, Task
-    from .descent import SparseRFOptions, State
+    from .descent import State
     from .held_out import Sample
+    from .options import SparseRFOptions
 
 # The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the slope of the l1 penalty.
 # Each penalty is FALL times the last; there are at most MOST_ALPHAS.
