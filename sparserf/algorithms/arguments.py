@@ -124,5 +124,5 @@ class FitOptions(Arguments):
 
     @property
     def is_auto(self) -> bool:
-        """Whether the features are to be found: by a dictionary that learns, or, of `harfe` and `mfga`, by `sparse_rf`."""
+        """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga` by `sparse_rf` first."""
         return isinstance(self.features, str) and self.features == "auto"

@@ -203,9 +203,9 @@ class L0Fit:
 
         On the support the gradient of the objective is zero, so that c~ = c there; off it c = 0.
 
-        Of features whose coefficients must be at least 0 only c~ > 0 counts: no negative entry may take the place of one that
-        lowers the objective. The positive selection without backtracking keeps the positive ones among the s largest, as the
-        reference implementation does.
+        Where coefficients must be at least 0, only c~ > 0 counts: a negative entry must not take the place of one that lowers
+        the objective. The positive selection without backtracking keeps the positive ones among the s largest, as the reference
+        implementation does.
         """
         index, w = self.iterate.index, self.iterate.w
         c_tilde = -mu * usable(self.gradient(), self._always_nonnegative)
@@ -217,9 +217,9 @@ class L0Fit:
         return S[(c[S] > 0) | ~self.nonnegative[S]]
 
     def solve_on(self, S: np.ndarray) -> SupportIterate:
-        """Return the iterate of least objective on S, or on what is left of it.
+        """Return the iterate of least objective on S.
 
-        Terms whose coefficients must be positive, and are not, are dropped; what is left is solved again.
+        Terms whose coefficients must be positive, and are not, are dropped, and the others solved again.
         """
         while True:
             found = self._solve_ridge(S)
@@ -229,7 +229,7 @@ class L0Fit:
             S = found.index[~negative]
 
     def _solve_ridge(self, S):
-        """Return the solution of ridge regression on S, without regard to signs."""
+        """Return the solution of ridge regression on S, whatever the signs of its coefficients."""
         A, problem = self._support, self.problem
         A.replace(S)
         p = self.p[A.index]
@@ -237,8 +237,8 @@ class L0Fit:
             return self.constant
 
         if problem.loss.is_quadratic and len(S) <= problem.n_rows:
-            # One Newton step from the best constant, from inner products alone. The objective is predicted, too: it is as exact
-            # as inner products are, and no pass over the rows is made.
+            # One Newton step from the best constant. It needs inner products alone, and no pass over the rows; the objective is
+            # predicted from them, too, and as exact as they are.
             constant = self.constant
             if self._row_weights is None:  # the row weights h of the Hessian and their sum, which are the same everywhere
                 h = problem.row_curvature(constant.f, constant.b)
@@ -307,7 +307,7 @@ class L0Fit:
         self.iterate = self._best or self.iterate
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit; certified : whether to compute the duality gap.
+        """Return the `FitInfo` of the fit; certified : whether to compute the duality gap.
 
         The gap is the distance to a lower bound on the objective of any model of s terms.
         """

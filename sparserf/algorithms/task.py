@@ -3,14 +3,13 @@
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless the user gives some.
 `Task.from_options` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
 offsets of that sum, in this order: a table becomes numbers; sample weights are multiplied by those of classes; rows of weight
-zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are taken from the
-targets, or kept beside them; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits
-of all targets into one `SparseModel`, in the units of y.
+zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are subtracted from the
+targets, or kept; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits of all
+targets into one `SparseModel`, in the units of y.
 
-Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. Of
-other losses the task keeps them; its loss and its targets are those without, which is what counts events, classes and means.
-`Task.problem`, `Task.loss_of` and `Task.target_of` put both together to an `OffsetLoss` and its targets, which solvers take as
-any others.
+Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. For
+other losses the task keeps them beside its loss and its targets, in which events, classes and means are counted. Solvers get
+both in one, as an `OffsetLoss` with its targets, from `Task.problem`, `Task.loss_of` and `Task.target_of`.
 
 What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in `predict`. With missing="learn",
 the default, `fit_stage` (columns/encodings.py) gives a column that has NaN in training rows one more encoding, which is 1 where
@@ -73,7 +72,7 @@ class Fit(Protocol):
     """A fit of one target, or of several targets together, as `model_of` needs it."""
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit.
+        """Return the `FitInfo` of the fit.
 
         certified : whether to compute what takes another pass over the rows, such as a duality gap
         """
@@ -101,11 +100,11 @@ class Task:
         For real targets one array, (n_rows,) or (n_outputs, n_rows), or one for each output; for classes -1/+1, one array for
         two classes, else one for each class.
     centers : list of float or ndarray
-        What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
+        The numbers that were subtracted from each target, one for each output. `model_of` adds them to the intercept.
     index : ndarray
         The places of the rows in X.
     offset : ndarray of shape (n_rows,) or (n_outputs, n_rows), or None
-        What is added to f in the loss of each row, where it is not in the target already; then there is one target.
+        The offset of f in the loss of each row, unless it is in the target already; then there is one target.
     groups : ndarray of shape (n_rows,) or None
         The number of the group of each row. Rows of a group are held out together.
     stage : ColumnStage or None
@@ -118,7 +117,7 @@ class Task:
     is_single : bool
         Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
     constraints : Constraints or None
-        What the model may be in the columns of X; None: anything.
+        The columns in which the model must be monotone or convex, and those that may meet; None: no constraints.
     limits : tuple of float or None
         The limits (lower, upper) of f that the model is to have. Fits do not look at them.
     """
@@ -274,9 +273,9 @@ class Task:
         orders = () if self.constraints is None else self.constraints.orders
         ordered = [place for place, j in enumerate(which.tolist()) if j in orders]
         codes = self.raw.columns(which)
-        new, some = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
-        new, means = target_encode(new, some, *self.rates(), rng, self.groups, ordered)
-        levels = dict(zip(which.tolist(), some.levels, strict=True))
+        new, categories = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
+        new, means = target_encode(new, categories, *self.rates(), rng, self.groups, ordered)
+        levels = dict(zip(which.tolist(), categories.levels, strict=True))
         table = replace(table, levels=tuple(levels.get(j) for j in range(len(table.levels))))
         raw = self.raw if new is codes else self.raw.with_columns(which, new)
         return raw, table, {int(which[j]): mean for j, mean in means.items()}
@@ -348,10 +347,10 @@ class Task:
         return y / unit if self.offset is None else OffsetLoss.targets(y / unit, self.offset / unit)
 
     def rates(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the targets and the weights, of mean 1, for what is a mean of the target: of all rows, or of a category.
+        """Return the targets and weights (of mean 1) from which means are taken, of all rows or of those of a category.
 
-        With a log link and offsets these are y / e^o and s e^o, counts over exposures, weighted by these (by s alone where each
-        output has offsets of its own).
+        With a log link and offsets these are y / e^o and s e^o: counts over exposures, weighted by exposures (by s alone where
+        each output has offsets of its own).
         """
         if self.offset is None or self.loss.link != "log":
             return self.targets, self.weight
@@ -372,7 +371,7 @@ class Task:
         return self.unit(y) ** (self.loss.degree - 1)
 
     def penalty_unit(self, y: np.ndarray) -> float:
-        """Return what a penalty on squares is multiplied by for a target in its unit; a gradient step is divided by it."""
+        """Return the factor of a penalty on squares for a target in its unit; gradient steps are divided by it."""
         return self.loss.penalty_unit(y / self.unit(y), self.weight)
 
     def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:

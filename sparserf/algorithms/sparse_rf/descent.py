@@ -307,7 +307,7 @@ LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
 
 
 def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
-    """Return the rules for the draws of a dictionary.
+    """Return the rules by which the draws of a dictionary are solved.
 
     to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
     """

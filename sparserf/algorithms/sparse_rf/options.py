@@ -73,11 +73,6 @@ class SparseRFOptions(FitOptions):
             max_order=None if self.max_order is None else check_integer("max_order", self.max_order, 1),
         )
 
-    @property
-    def learns(self) -> bool:
-        """Whether the draws follow the features that the fit has accepted."""
-        return self.is_auto
-
     def dictionary(self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
@@ -87,7 +82,7 @@ class SparseRFOptions(FitOptions):
             "n_components": default if self.n_components is None else self.n_components, "batch_size": self.batch_size,
             "gamma": self.gamma, "rng": self.rng, "weight": task.weight, "constraints": task.input_constraints,
         }  # fmt: skip
-        if not self.learns:
+        if not self.is_auto:
             return make_dictionary(task.features, task.rows, **about)
         if self.exact:
             raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
@@ -96,7 +91,7 @@ class SparseRFOptions(FitOptions):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChoiceOptions(Arguments):
-    """The arguments by which a penalty is chosen; the defaults are those of `sparse_rf`, and a penalty leaves no other meaning.
+    """The arguments by which a penalty is chosen. Beside a given penalty they have no meaning but their defaults.
 
     validation : the share of the rows that each round holds out; or which rows, after `with_splits` as splits of all rows of X
     max_terms, n_models, effort : as in `sparse_rf`, which `Budget` checks

@@ -1,9 +1,9 @@
 """Several classes on shared terms: after a search, every class takes a coefficient of every term that any class has found.
 
-Under the l1 penalty each class chooses terms of its own. But a term that tells one class from another mostly tells of further
-classes, too, and where it is in the model already a coefficient more costs nothing. So the l1 paths find which terms the model
-needs, and a penalty on the squares of all coefficients (`solvers/ridge_outputs.py`) shares them among the classes. It is chosen
-on the rows held out, on a path of its own, and taken where these are decidedly predicted better.
+Under the l1 penalty each class chooses terms of its own. But a term that tells one class from another mostly helps with other
+classes, too, and once it is in the model a further coefficient costs nothing. So the l1 paths find the terms, and a penalty on
+the squares of all coefficients (`solvers/ridge_outputs.py`) shares them among the classes. That penalty is chosen on the rows
+held out, on a path of its own, and the shared terms are taken where they predict these rows decidedly better.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class SharedFit:
 def with_shared_terms(
     best: PathPoint, task: Task, sample: Sample, options: SparseRFOptions, effort: Effort = UNBOUNDED
 ) -> tuple[PathPoint, bool]:  # fmt: skip
-    """Return the point at which all classes share the terms of a point of a path; or that, if it is not decidedly worse.
+    """Return the point at which all classes share the terms of a point of a path; or that point, unless it is decidedly worse.
 
     best : a point that the rows of `sample` were fitted for
     task : the task of the sample, with the encodings of the point

@@ -1,7 +1,7 @@
 """A fit that starts from a model: its terms and coefficients are the first iterate of the fit of each target.
 
-The terms keep their indices in the dictionary where it holds them. The draws of a dictionary that learns get indices above
-those of all terms of the model; terms that another dictionary does not hold get indices above those of its features.
+Terms that the dictionary holds keep their indices. The draws of a dictionary that learns are numbered above all terms of the
+model; terms that another dictionary does not hold are numbered above its features.
 """
 
 from __future__ import annotations
