@@ -84,7 +84,7 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
 class HiddenCells:
     """The loss of a model on training rows in which the cells of a column are hidden; infinite where it overflows.
 
-    mean : the weighted mean of each encoding over the rows; 0 where it is 0 but for rounding
+    mean : the weighted mean of each encoding over the rows; 0 where it differs from 0 by rounding alone
     loss_of_model : the loss with nothing hidden
     loss_of_constant : the loss of about the best constant: a quantile of the predictions; for classes that are fitted together,
         the mean margins

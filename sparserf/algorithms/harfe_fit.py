@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from .task import Progress, Task
 
 T = TypeVar("T", bound="L0Fit")
-# An objective that falls by less than this share has not fallen, but for rounding.
+# If the objective falls by less than this share of it, that is rounding.
 L0_ROUNDING = 1e-12
-# An objective that was predicted from inner products is known to this share of the loss of the best constant.
+# An objective that is predicted from inner products is exact to this share of the loss of the best constant.
 PREDICTED = 1e-6
 
 

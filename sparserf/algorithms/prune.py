@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 MOST_LOOKED_AT = 3_000
 # The number of rows that are looked at, evenly spaced: for each of these terms, and at least in all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
-# The coefficients of bumps are held near those of the model, by a penalty of this share of the variance of a bump on the square
-# of the difference: many narrow bumps around rows fit any values there, whatever they are elsewhere.
+# A penalty on the square of the difference, of this share of the variance of a bump, holds the coefficients of bumps near those
+# of the model: many narrow bumps around rows fit any values there, whatever they are elsewhere.
 RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9

@@ -403,7 +403,7 @@ def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tupl
 def read_offset(
     offset: ArrayLike | None, loss: Loss, targets: list[np.ndarray], index: np.ndarray, n_rows: int
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Check the offsets; return the targets less the offsets and None, or, where this is another loss, (targets, offsets).
+    """Check the offsets; return (targets less offsets, None) for a loss of the residual, else (targets, offsets).
 
     index : the places of the rows of the targets among all n_rows rows
     """

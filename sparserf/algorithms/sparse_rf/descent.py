@@ -62,10 +62,10 @@ State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
-# Up to this number of targets, the fit of each may take all the work of a fit; more targets share the work of this number.
+# Each of up to this number of targets may take the work of a whole fit; more targets share the work of so many.
 TARGETS_OF_FULL_WORK = 10
-# The descent is taken to have ended in rounding after PATIENCE rounds in a row of which none lowers the objective by more than
-# CREEP times the gap, nor the gap itself by a tenth.
+# The descent ends, as it has come down to rounding, after PATIENCE rounds in a row of which none lowers the objective by more
+# than CREEP times the gap, nor the gap itself by a tenth.
 PATIENCE, CREEP = 5, 1e-3
 # `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, and for at most
 # MOST_ROUNDS rounds.
@@ -115,7 +115,7 @@ def exact_descent(fit: BaseL1Fit) -> None:
 
 
 class BaseL1Fit(ABC):
-    """A fit of (9), as the algorithms and the loops over penalties and searches see it.
+    """A fit of (9), with the moves that the algorithms, paths of penalties and searches make.
 
     There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the multinomial loss together
     (`MultinomialL1Fit`).
@@ -138,7 +138,7 @@ class BaseL1Fit(ABC):
     gap: float
 
     def __init__(self, dictionary: Dictionary, rules: BatchRules, tol: float, progress: Progress):
-        """Keep what both fits have; a subclass makes the rest, and then calls `restart`."""
+        """Take the fields that both fits have; a subclass makes the others, and then calls `restart`."""
         self.dictionary, self.rules, self.tol, self.progress = dictionary, rules, tol, progress
 
     @abstractmethod
@@ -156,7 +156,7 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, beside its own bound."""
+        """Bound the work of the fit by this effort, in addition to its own bound."""
 
     @abstractmethod
     def state(self) -> Any:
@@ -377,7 +377,7 @@ class L1Fit(BaseL1Fit):
         self.stopped, self.largest = False, np.inf
 
     def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, beside its own bound."""
+        """Bound the work of the fit by this effort, in addition to its own bound."""
         self.A.effort.make_part_of(effort)
         self.progress.deadline = effort.deadline
 
@@ -511,7 +511,7 @@ class L1Fit(BaseL1Fit):
         is_last = not again or len(entering) <= FEW
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
-        # What still violates, since one step was not enough, must stay unless the next round would find it again.
+        # Terms that still violate after one step stay, unless the next round would find them again.
         A.prune(but=(np.abs(A.usable_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
         return len(entering)

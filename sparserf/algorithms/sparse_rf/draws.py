@@ -84,11 +84,11 @@ class Draws:
         n = len(self.index)
         self._v, self._moved = None, np.inf  # the dual point at which gradients are known, and how far it moved the last time
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
-        # Known once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be at least 0.
+        # Filled in once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be at least 0.
         self._largest, self._nonnegative = np.zeros(n), np.zeros(n, bool)
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
-        """Return phi_h' v of each draw, as far as it is `usable`; within -alpha and alpha perhaps a bound within them instead.
+        """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both are from -alpha to alpha.
 
         A : the working set at v, which knows the gradients of the draws that are in it; None: there is none
         """
@@ -139,7 +139,7 @@ class Draws:
         self._g[:], self._is_exact[:] = np.inf, False
 
     def forget_last_move(self) -> Self:
-        """Forget how far v moved the last time, so that the next `question` is about all draws; return these draws."""
+        """Forget how far v moved the last time, so that the next `question` is about all draws; return self."""
         self._moved = np.inf
         return self
 
@@ -159,7 +159,7 @@ class Draws:
         self._g[positions], self._is_exact[positions] = usable(g, self._nonnegative[positions]), True
 
     def _describe(self, positions, features, places=slice(None)):
-        """Note what bounds the gradients of the draws at these positions, which are the features at these places."""
+        """Note the bounds on the gradients of the draws at these positions, which are the features at these places."""
         self._largest[positions], self._nonnegative[positions] = features.largest_value[places], features.nonnegative[places]
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
@@ -207,7 +207,7 @@ class DrawsInMemory(Draws):
         self, rows: Rows, features: FeatureSet, index: np.ndarray, v: RowVector = None, gradient: np.ndarray | None = None,
         make: Callable[[], FeatureSet] | None = None,
     ):  # fmt: skip
-        """Take the features, and in `make` what would draw them again where that is less to send than the features are."""
+        """Take the features, and in `make` the function that draws them again, where it is smaller to send than they are."""
         super().__init__(rows, [(index, make)])
         self._features, self._make, self._v = features, make, v
         self._describe(slice(None), features)
@@ -247,7 +247,7 @@ class DrawSource(ABC):
         """
 
     def forget(self) -> None:  # noqa: B027
-        """Drop what was asked ahead, if it may turn out wrong: the next batch may be another."""
+        """Drop the answers to questions that were asked ahead, unless any next batch can use them."""
 
     def turn_to(self, rows: Rows) -> None:
         """Go on with the same rows in another precision."""

@@ -70,7 +70,7 @@ def sparse_rf(
     >>> X = rng.uniform(-2, 2, (2000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
     >>> model = srf.sparse_rf(X, y, rng=0)
-    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200  # R^2 above 0.97
+    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200
     (True, True)
 
     With `alpha` and a kernel in `features` this is the paper's Algorithm 1, which minimises over coefficients w and intercept b
@@ -83,8 +83,8 @@ def sparse_rf(
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         float32 stays float32; all else becomes float64. A frame's strings and categoricals are categories.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        Numbers, or the labels of a classification loss.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Real targets, or labels for a classification loss.
     alpha : float, optional
         Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows.
     features : str, map, sequence of maps, or FeatureSet, default "auto"
@@ -99,9 +99,9 @@ def sparse_rf(
         "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a ValueError.
     categorical : sequence of names, of indices, or a mask; optional
         Columns that are categories, besides those that a data frame marks.
-    monotone, convex : mapping of columns to 1 or -1, or a sequence of 1, -1 and 0 for all columns; optional
-        Columns in which f never falls (1) or rises (-1); in which it is convex (1) or concave (-1). `monotone` also takes the
-        levels of a category, ascending.
+    monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional
+        Columns in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone` also takes the levels of a
+        category, ascending.
     interactions : sequence of groups of columns; optional
         Groups of columns that may meet in a term; a column in none has terms of its own. None: all may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
@@ -116,8 +116,8 @@ def sparse_rf(
     exact : bool, default False
         Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto".
     validation : float, mask, indices, pairs or splitter, default 0.1
-        For alpha=None, the rows to hold out: their share, a mask or indices; or pairs (rows to fit, rows to hold out) for the
-        rounds, also by a splitter of scikit-learn.
+        For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to hold out) for each round,
+        also from a splitter of scikit-learn.
     groups : array of shape (n_samples,), optional
         The group of each row. Whole groups are held out, and means of a category come from other groups.
     n_models : int, optional
@@ -125,7 +125,7 @@ def sparse_rf(
     max_terms : int, optional
         For alpha=None, the most terms. None: 2,000, and a bump at each of up to 5,000 rows where that helps.
     effort : float, default 1.0
-        For alpha=None: with 10 it takes about ten times the time, for more rows, terms and models; with 0.1 a tenth.
+        For alpha=None: 10 takes about ten times the time, for more rows, terms and models; 0.1 a tenth.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
     fit_intercept : bool, default True
@@ -134,16 +134,16 @@ def sparse_rf(
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row.
     class_weight : "balanced", mapping of label to weight; optional
         Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
-    offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; optional
+    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
         Added to f in the loss of each row, such as the log of exposures; not for more than two classes.
     lower, upper : float, optional
-        Limits to which the model, not the fit, sets predictions beyond them; not for classes.
+        Limits to which predictions are clipped; not for classes.
     tol : float, default 1e-4
         Largest duality gap, relative to the objective; searches for alpha stop earlier.
     max_iter : int, optional
         The most rounds of search and solution. None: to the tolerance, within a bound on the work.
     start : SparseModel, optional
-        A model whose terms come first. With alpha=None nothing else is drawn, and the rows should be new to it.
+        A model whose terms come first. With alpha=None there are no others, and the rows should be new to it.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
@@ -167,7 +167,7 @@ def sparse_rf(
     Warns
     -----
     ConvergenceWarning
-        The fit ended above the tolerance: by `max_iter`, its bound on the work, rounding or, with alpha, `time_limit`.
+        The fit ended above the tolerance, by `max_iter`, its work, rounding or, with alpha, `time_limit`.
     TimeLimitWarning
         For alpha=None, not one search was finished within `time_limit`.
 
@@ -179,8 +179,8 @@ def sparse_rf(
     Notes
     -----
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
-    R d + a^2), and for alpha=None a copy of the rows that a search looks at. The paper's lambda_N is n alpha. The page "How the
-    default works" has the rules of alpha=None, "The algorithms" more on the arguments.
+    R d + a^2), and for alpha=None a copy of the rows of a search. The paper's lambda_N is n alpha. The page "How the default
+    works" has the rules of alpha=None, "The algorithms" more on the arguments.
 
     References
     ----------

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 SLOW_SWEEP = 0.5
 # Classes up to which there are such steps, which compute a Gram matrix for each pair of them.
 MOST_TOGETHER = 50
-# A fall of the objective by less than this share of it may be rounding.
+# If the objective falls by less than this share of it, that may be rounding.
 SWEEP_ROUNDING = 1e-12
 # Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the
 # square of tolerance / joint gap, of which no less than LEAST is taken; this is done at most MOST_TIGHTER times. The square is
@@ -54,7 +54,7 @@ TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 
 
 class OneClassL1Fit(L1Fit):
-    """The l1 fit of one class while the others' margins stay as they are: an `L1Fit` that never ends by itself."""
+    """The l1 fit of one class, with the margins of the others fixed: an `L1Fit` that never ends by itself."""
 
     problem: L1Problem
 
@@ -96,7 +96,7 @@ class DrawsOfClasses:
 
 
 class WorkingSetsOfClasses:
-    """The working sets of all classes, with what the algorithms use of the working set of an `L1Fit`."""
+    """The working sets of all classes, as the algorithms use the working set of an `L1Fit`."""
 
     def __init__(self, fits: Sequence[OneClassL1Fit]):
         self._fits = fits
@@ -148,7 +148,7 @@ class MultinomialL1Fit(BaseL1Fit):
             fit.tol = self.tol / len(self._fits)
 
     def spend(self, effort: Effort) -> None:
-        """Bound the work of all classes together by this effort, beside the bound of each."""
+        """Bound the work of all classes together by this effort, in addition to the bound of each."""
         self._effort = effort
         self.progress.deadline = effort.deadline
         for fit in self._fits:

@@ -43,7 +43,7 @@ NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
 
 
 class SharedFit:
-    """The fit of all classes on the same terms, with what `PathPoint` and `model_of` need of a fit.
+    """The fit of all classes on the same terms, as `PathPoint` and `model_of` use a fit.
 
     progress : the callback, and whether it has ended the fit
     """
