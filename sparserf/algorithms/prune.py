@@ -23,7 +23,7 @@ International Journal of Control 50, 1989.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -199,8 +199,7 @@ def pruned(
     rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
-    least = _least_pivots(G, m, rounding)
-    S, w = best_terms(G, c, variance, most, largest, least, features.nonnegative)
+    S, w = best_terms(LeastSquares(G, c, variance, _least_pivots(G, m, rounding), features.nonnegative), most, largest)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), w[:, np.argsort(S)]
@@ -245,13 +244,13 @@ def made_readable(
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
-        least = _least_pivots(G, m, rounding)
-        c, largest, nonnegative = np.atleast_2d(c), max(tol, rounding) * variance, candidates.nonnegative
-        S, w = best_terms(G, c, variance, most, largest, least, nonnegative)
-        left = variance - float((w * c[:, S]).sum())
+        problem = LeastSquares(G, np.atleast_2d(c), variance, _least_pivots(G, m, rounding), candidates.nonnegative)
+        largest = max(tol, rounding) * variance
+        S, w = best_terms(problem, most, largest)
+        left = problem.left(S, w)
         if tol and left > largest:  # all candidates together leave more: tol then counts beyond that
-            S, w = best_terms(G, c, variance, most, left + largest, least, nonnegative)
-            left = variance - float((w * c[:, S]).sum())
+            S, w = best_terms(problem, most, left + largest)
+            left = problem.left(S, w)
         S, w = np.sort(S), w[:, np.argsort(S)]
         return S, w / r[S], w @ m[S], left
 
@@ -273,47 +272,64 @@ def made_readable(
     return _in_terms_of(model, candidates, S, unit * w, unit * (f_mean - w_mean))
 
 
-def best_terms(
-    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray, nonnegative: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return terms S and their coefficients w, (n_outputs, len(S)), at least 0 where the mask `nonnegative` says so.
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Least squares for f by features Phi, all around their means: the problem from which terms are taken.
+
+    G, c, variance : Phi' diag(h) Phi, f' diag(h) Phi and tr f' diag(h) f
+    least : for each feature the least d at which it may be taken
+    nonnegative : a mask of the features whose coefficients must be at least 0
+    """
+
+    G: np.ndarray
+    c: np.ndarray
+    variance: float
+    least: np.ndarray
+    nonnegative: np.ndarray
+
+    def left(self, S: np.ndarray, w: np.ndarray) -> float:
+        """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs, len(S))."""
+        return self.variance - float((w * self.c[:, S]).sum())
+
+
+def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return terms S and their coefficients w, (n_outputs, len(S)), of the signs that the problem asks for.
 
     The terms are those of `orthogonal_least_squares`. Where coefficients at least 0 leave more than `largest`, it takes more
     terms, until they do not, or there are no more; terms whose coefficient is then 0 are left out.
     """
-    goal = largest
+    goal, G = largest, problem.G
     while True:
-        S, w = orthogonal_least_squares(G, c, variance, most, goal, least, nonnegative)
-        if not nonnegative[S].any():
+        S, w = orthogonal_least_squares(problem, most, goal)
+        nonnegative = problem.nonnegative[S]
+        if not nonnegative.any():
             return S, w
-        has_ended = len(S) == most or goal < ALL * variance or variance - (w * c[:, S]).sum() > goal
-        w = np.stack([nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative[S]) for c_k in c])
-        if has_ended or variance - (w * c[:, S]).sum() <= largest:
+        has_ended = len(S) == most or goal < ALL * problem.variance or problem.left(S, w) > goal
+        w = np.stack([nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c])
+        if has_ended or problem.left(S, w) <= largest:
             used = w.any(axis=0)
             return S[used], w[:, used]
         goal /= 2
 
 
-def orthogonal_least_squares(
-    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray, nonnegative: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def orthogonal_least_squares(problem: LeastSquares, most: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the terms S in the order in which they were taken, and their coefficients w, (n_outputs, len(S)).
 
-    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. One whose d is at most
-    `least` is never taken; one of the mask `nonnegative` that would enter with negative coefficients alone only after all
-    others.
+    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. Of the features whose
+    coefficients must be at least 0, one that would enter with negative ones alone is taken only after all others.
 
-    G = Phi' diag(h) Phi, c = f' diag(h) Phi and variance = tr f' diag(h) f. Q' has the columns of the Cholesky factor of G for
-    the terms S so far, d = diag(G - Q'Q), and c is that of the part of f which these terms do not explain.
+    Q' has the columns of the Cholesky factor of G for the terms S so far, d = diag(G - Q'Q), and c is that of the part of f
+    which these terms do not explain.
     """
     from scipy.linalg import solve_triangular
 
-    d, left = G.diagonal().copy(), variance
+    G, c, left = problem.G, problem.c, problem.variance
+    d = G.diagonal().copy()
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
     while len(S) < len(Q) and left > largest:
         check_not_ended()
-        gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
-        of_right_sign = np.where(nonnegative & (c <= 0).all(axis=0), 0.0, gain)
+        gain = np.where(d > problem.least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
+        of_right_sign = np.where(problem.nonnegative & (c <= 0).all(axis=0), 0.0, gain)
         j = int((of_right_sign if of_right_sign.any() else gain).argmax())
         if not gain[j] > 0:
             break
