@@ -24,8 +24,9 @@ from ..conftest import SLOPE, VALUE, each_dtype, each_loss, friedman, phi_oracle
 
 def learning(X, n_components, batch_size, seed):
     """Make a dictionary that learns, for rows X of weight 1."""
-    how = {"n_components": n_components, "batch_size": batch_size, "gamma": None, "rng": seed}
-    return make_learning_dictionary(as_rows(X), weight=np.ones(len(X)), **how)
+    rng = np.random.default_rng(seed)
+    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
+    return make_learning_dictionary(base, X.shape[1], n_components=n_components, batch_size=batch_size, gamma=None, rng=rng)
 
 
 # The base distribution

@@ -78,15 +78,15 @@ class SparseRFOptions(FitOptions):
 
         Where `n_components` is None it has `default` draws. One that learns starts from the distribution `base`.
         """
-        about = {
-            "n_components": default if self.n_components is None else self.n_components, "batch_size": self.batch_size,
-            "gamma": self.gamma, "rng": self.rng, "weight": task.weight, "constraints": task.input_constraints,
-        }  # fmt: skip
+        rows, constraints = task.rows, task.input_constraints
+        n_components = default if self.n_components is None else self.n_components
+        sizes = {"n_components": n_components, "batch_size": self.batch_size, "gamma": self.gamma, "rng": self.rng}
         if not self.is_auto:
-            return make_dictionary(task.features, task.rows, **about)
+            return make_dictionary(task.features, rows, **sizes, weight=task.weight, constraints=constraints)
         if self.exact:
             raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-        return make_learning_dictionary(task.rows, stage=task.stage, base=base, max_order=self.max_order, **about)
+        start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
+        return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
