@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ..model import Callback
 
 
+@dataclass(frozen=True, eq=False)
 class Arguments:
-    """Some arguments of a public function; subclasses are dataclasses whose fields have the names of these arguments."""
+    """Some arguments of a public function; the fields of a subclass have their names."""
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:

@@ -99,7 +99,7 @@ def distill(
     time_limit : float, optional
         Seconds that the call may take; the teacher is asked for all rows in any case.
     n_models : int, optional
-        The rounds of searches of `sparse_rf`, by default 1.
+        The rounds of searches of `sparse_rf`, by default 1. None: as many as there by default.
     sample_weight : array of shape (n_samples,), optional
         Nonnegative weights. A made row has the mean of those that its cells are from.
     groups : array of shape (n_samples,), optional

@@ -100,7 +100,7 @@ def prune(
     max_order : int, optional
         The most columns of X that a term may see: terms of more are replaced by parts of them. Linear functions stay whole.
     readable : bool, default False
-        Whether to set weights within terms to zero, too: as many as change the predictions by tol (None: 0.01) beyond that.
+        Whether to set weights within terms to zero, too: as many as cost another tol (None: 0.01).
     tol : float, optional
         The largest change, >= 0: its mean square over the variance of the predictions. None: 0 where max_terms is given, else
         0.01.

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike
     from ..columns.constraints import Constraints, InputConstraints
+    from ..columns.table import Categorical
     from ..features.feature_set import Solution
     from ..model import Callback
     from ..rows import Rows
@@ -144,7 +145,7 @@ class Task:
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
         start: FeatureSet | None = None,
     ) -> Task:  # fmt: skip
-        """Check X and y against the options of a fit, and encode the columns of X as its features need them.
+        """Check X and y with the options of a fit, and encode the columns of X as its features need them.
 
         A FeatureSet brings the encoding that it was drawn for, as do the features of a model from which the fit starts. Else
         columns are encoded where they are to be in robust units, where X is a table, and where numbers are missing.
@@ -157,21 +158,10 @@ class Task:
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         drawn = features if is_drawn else start
         stage = None if drawn is None else drawn.stage
-        if stage is not None and columns.categorical is not None:
-            what = "features is a FeatureSet" if is_drawn else "start is a model"
-            raise ValueError(f"categorical must be None where {what}, which knows its columns")
-
-        table = None
-        if stage is not None:
-            X, table = read_table(X, stage, None), stage.table
-        elif columns.categorical is not None or is_table(first_rows(X)):
-            X, table = learn_table(X, columns.categorical)
-            if is_drawn and not table.is_numeric:
-                raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
-                                "categories or times: give a feature map, or None")  # fmt: skip
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
 
+        X, table = read_columns(X, columns.categorical, stage, is_drawn)
         task = cls.from_arrays(X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss)
         task = replace(task, features=features.staged(None) if is_drawn else features, limits=options.limits)
         task = task._constrained(columns, given, table)
@@ -386,6 +376,28 @@ class Task:
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """Return the `Progress` for the fit of a target."""
         return Progress(callback, self.unit(y), self.loss.degree)
+
+
+def read_columns(
+    X: MatrixLike, categorical: Categorical, stage: ColumnStage | None, is_drawn: bool
+) -> tuple[MatrixLike, Table | None]:
+    """Return X, as numbers where it is a table, and the table that reads it, or None.
+
+    stage : the stage of the features, if they are given and have one
+    is_drawn : whether the features are a FeatureSet
+    """
+    if stage is not None:
+        if categorical is not None:
+            what = "features is a FeatureSet" if is_drawn else "start is a model"
+            raise ValueError(f"categorical must be None where {what}, which knows its columns")
+        return read_table(X, stage, None), stage.table
+    if categorical is None and not is_table(first_rows(X)):
+        return X, None
+    X, table = learn_table(X, categorical)
+    if is_drawn and not table.is_numeric:
+        raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
+                        "categories or times: give a feature map, or None")  # fmt: skip
+    return X, table
 
 
 def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:

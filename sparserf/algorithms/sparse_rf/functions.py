@@ -108,7 +108,7 @@ def sparse_rf(
         For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge", "logistic" or
         "multinomial"; or an object, such as `losses.Quantile(level=0.9)`.
     n_components : int, optional
-        D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty, or 1,000 with `start`.
+        D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with `start`.
     batch_size : int, optional
         R, the draws in a batch. None: 500 with "auto"; else 2,500, fewer for more than 3,300 columns.
     max_order : int, optional

@@ -115,9 +115,10 @@ class ChoiceOptions(Arguments):
 
     def __post_init__(self) -> None:
         if isinstance(self.validation, Real):
-            self._set_checked(validation=check_real("validation", self.validation, 0, strict=True))
-            if self.validation >= 1:
-                raise ValueError(f"validation must be below 1, got {self.validation}")
+            share = check_real("validation", self.validation, 0, strict=True)
+            if share >= 1:
+                raise ValueError(f"validation must be below 1, got {share}")
+            self._set_checked(validation=share)
 
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are to be drawn."""
