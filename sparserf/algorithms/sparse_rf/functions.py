@@ -97,12 +97,12 @@ def sparse_rf(
         they are. "auto": "robust" unless `features` is a map.
     missing : {"learn", "raise"}, default "learn"
         "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a ValueError.
-    categorical : sequence of names, of indices, or a mask; optional
+    categorical : sequence of names, of indices, or a mask, optional
         Columns that are categories, besides those that a data frame marks.
     monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional
         Columns in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone` also takes the levels of a
         category, ascending.
-    interactions : sequence of groups of columns; optional
+    interactions : sequence of groups of columns, optional
         Groups of columns that may meet in a term; a column in none has terms of its own. None: all may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
         For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge", "logistic" or
