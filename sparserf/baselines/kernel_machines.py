@@ -17,6 +17,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, is_sparse
 from .._base.floats import methods_as_ieee
 from .._base.threads import Workers, check_workers, single_threaded_blas
+from ..algorithms.arguments import RowSetting
 from ..algorithms.task import Task, in_units
 from ..features import Fourier, Perceptron, distances
 from ..model import BaseModel, identity, warn_unconverged
@@ -217,7 +218,8 @@ class KernelOptions:
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.workers, class_weight=options.class_weight)
+    rows = RowSetting(options.loss, options.sample_weight, options.class_weight, workers=options.workers)
+    task = Task.from_arrays(X, y, rows)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 Where to find what:
 
-- The public functions: `functions.py`.
+- The public functions: `functions.py`. Their arguments, and which of them have no meaning with an alpha: `options.py`.
 - Algorithm 1 of the paper, and the exact descent over all draws: `algorithm_1` and `exact_descent`, first in `descent.py`.
 - The duality gap: computed in `L1Fit.look_at`, tested in `L1Fit.improve_over`, both in `descent.py`; of all classes together,
   in `multinomial.py`. Which of the two fits a task has: `fits.py`.

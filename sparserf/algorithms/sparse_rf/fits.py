@@ -10,7 +10,8 @@ from .multinomial import MultinomialL1Fit
 if TYPE_CHECKING:
     from ...features.dictionary import Dictionary
     from ..task import Task
-    from .descent import BaseL1Fit, SparseRFOptions
+    from .descent import BaseL1Fit
+    from .options import SparseRFOptions
 
 
 def fits_of(

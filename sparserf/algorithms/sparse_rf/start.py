@@ -1,7 +1,7 @@
 """A fit that starts from a model: its terms and coefficients are the first iterate of the fit of each target.
 
-The terms keep their indices in the dictionary where it holds them. The draws of a dictionary that learns get indices above
-those of all terms of the model; terms that another dictionary does not hold get indices above those of its features.
+Terms that the dictionary holds keep their indices. The draws of a dictionary that learns are numbered above all terms of the
+model; terms that another dictionary does not hold are numbered above its features.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
-    """Return `start` as a model, checked as far as X and y need not be known."""
+    """Return `start`, after the checks that need neither X nor y."""
     if not isinstance(start, SparseModel):
         raise TypeError(f"start must be a SparseModel or None, got {type(start).__name__}")
     negative = np.atleast_2d(start.coef)[:, start.features.nonnegative] < 0
@@ -81,7 +81,7 @@ def first_search(start: SparseModel | None, task: Task) -> int:
 
 
 def with_indices_of(start: SparseModel, model: SparseModel) -> SparseModel:
-    """Return a model of some terms of `start` with their indices there; as it is where linear functions were added up."""
+    """Return a model with some of the terms of `start` under their indices there, unless linear functions were added up."""
     index_of = dict(zip(keys_of(start.features), start.support.tolist(), strict=True))
     index = [index_of.get(key) for key in keys_of(model.features)]
     return model if None in index else replace(model, support=np.array(index, model.support.dtype))
