@@ -7,12 +7,15 @@ from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real
 from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
-from ...features import NAMES, RandomCosines, make_dictionary, make_learning_dictionary
+from ..._base.warnings import warn
+from ...features import NAMES, FeatureSet, RandomCosines, make_dictionary, make_learning_dictionary
+from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
-from .start import check_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from ..._base.types import MatrixLike
     from ...features import BaseDistribution
     from ...features.dictionary import Dictionary
-    from ...model import SparseModel
     from ..task import Task
 
 
@@ -125,3 +127,25 @@ class ChoiceOptions(Arguments):
         if isinstance(self.validation, float):
             return self
         return replace(self, validation=read_splits("validation", self.validation, X, as_array("y", y), groups))
+
+
+def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
+    """Return `start`, after the checks that need neither X nor y."""
+    if not isinstance(start, SparseModel):
+        raise TypeError(f"start must be a SparseModel or None, got {type(start).__name__}")
+    negative = np.atleast_2d(start.coef)[:, start.features.nonnegative] < 0
+    if negative.any():
+        raise ValueError(f"start must have coefficients of at least 0 where features ask for it, got {negative.sum()} below")
+    if alpha is None:
+        if not (isinstance(features, str) and features == "auto"):
+            raise ValueError("features must be left out where start is given and alpha is None: the terms are those of start")
+        if not len(start.features):
+            raise ValueError("start must have a term where alpha is None, got a model without terms")
+    elif isinstance(features, FeatureSet):
+        stage, own = features.stage, start.features.stage
+        if stage is not own and not (stage and stage.is_same(own)):
+            raise ValueError("start must see the columns of X in the units of features, got a model of other units")
+    elif start.features.stage is not None and not start.features.stage.is_whole:
+        lacks = "start comes from a file or pickle, which knows how to encode those columns alone that its terms use"
+        warn(f"{lacks}: new terms see no others; fit without start to search all columns", UserWarning)
+    return start

@@ -7,43 +7,20 @@ model; terms that another dictionary does not hold are numbered above its featur
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.warnings import warn
-from ...features import FeatureSet, LearningDictionary
+from ...features import LearningDictionary
 from ...features.feature_set import keys_of
-from ...model import SparseModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...features.dictionary import Dictionary
+    from ...model import SparseModel
     from ..task import Task
     from .descent import BaseL1Fit, State
-
-
-def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
-    """Return `start`, after the checks that need neither X nor y."""
-    if not isinstance(start, SparseModel):
-        raise TypeError(f"start must be a SparseModel or None, got {type(start).__name__}")
-    negative = np.atleast_2d(start.coef)[:, start.features.nonnegative] < 0
-    if negative.any():
-        raise ValueError(f"start must have coefficients of at least 0 where features ask for it, got {negative.sum()} below")
-    if alpha is None:
-        if not (isinstance(features, str) and features == "auto"):
-            raise ValueError("features must be left out where start is given and alpha is None: the terms are those of start")
-        if not len(start.features):
-            raise ValueError("start must have a term where alpha is None, got a model without terms")
-    elif isinstance(features, FeatureSet):
-        stage, own = features.stage, start.features.stage
-        if stage is not own and not (stage and stage.is_same(own)):
-            raise ValueError("start must see the columns of X in the units of features, got a model of other units")
-    elif start.features.stage is not None and not start.features.stage.is_whole:
-        lacks = "start comes from a file or pickle, which knows how to encode those columns alone that its terms use"
-        warn(f"{lacks}: new terms see no others; fit without start to search all columns", UserWarning)
-    return start
 
 
 def check_start_of_task(start: SparseModel, task: Task, max_order: int | None) -> None:
