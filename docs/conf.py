@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from inspect import isroutine
 from pathlib import Path
 
 from docutils.nodes import SkipNode
@@ -30,7 +31,20 @@ default_role = "py:obj"  # `name` in a docstring is a link where there is such a
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say more
 autosummary_generate = True
+
+
+def directives_of(cls):
+    """Return {member: directive} of all that a class and its bases document: what all bases share, each base, and the class."""
+    shared, members = reversed(cls.__bases__[0].__mro__[1:]), {}
+    for base in (*shared, *cls.__bases__, cls):
+        for name, value in vars(base).items():
+            if not name.startswith("_") and value.__doc__ and (isinstance(value, property) or isroutine(value)):
+                members[name] = "autoproperty" if isinstance(value, property) else "automethod"
+    return members
+
+
 autosummary_context = {  # what a page of a class shows beside its docstring; all of SparseModel
+    "all_of_a_model": directives_of(sparserf.SparseModel),
     "shown": {
         "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, transform",
         "Intervals": "predict",

@@ -1,4 +1,4 @@
-"""Sparse models on random features: kernel quality in tens or hundreds of terms."""
+"""Sparse models on random features: nonlinear regression and classification in tens to thousands of terms."""
 
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,7 @@ _NAMES = {
     "algorithms.prune": ("prune",),
     "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
     "features": ("Bumps", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
-    "model": ("ConvergenceWarning", "FitInfo", "SparseModel"),
-    "model.file": ("load",),
+    "model": ("ConvergenceWarning", "FitInfo", "SparseModel", "load"),
     "rows": ("BlockError", "Chunks"),
     "sums.sums": ("Sums",),
     "validation.calibration": ("calibrated",),

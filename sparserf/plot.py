@@ -10,12 +10,12 @@ import numpy as np
 from ._base.checks import check_integer, check_names
 from ._base.floats import as_ieee
 from .columns.frames import Columns, is_frame, is_ordered
+from .expansion.outputs import effect_on, of_output
+from .expansion.terms import column_clocks, column_levels, column_names
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
 from .model import SparseModel
-from .model.outputs import effect_on, of_output
-from .model.terms import column_clocks, column_levels, column_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,10 +12,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
-from sparserf.features import BumpBlock
+from sparserf._core.rows import RowSlice
+from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
+as_within_a_call = np.errstate(all="ignore")  # the error state in which internal functions are called
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
@@ -97,6 +99,14 @@ def stage_oracle(stage, v, x):
     r = stage.reach[v]
     u = np.where(np.abs(u) > r, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)), u)
     return u / np.sqrt(1 + u**2 / 9) if stage.kind[v] == 1 else u
+
+
+def activate(activation, x, level):
+    """Compute the activation as a kernel does, by one feature of weight 1 and offset 0."""
+    panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
+    out = np.empty((len(x), 1), x.dtype)
+    panels.transform(RowSlice(x[:, None], level=level), out)
+    return out[:, 0]
 
 
 def phi_oracle(features, X):

@@ -31,8 +31,8 @@ def room(path):
 
 
 def imported(path):
-    """Yield the rooms that a module imports when it is loaded; an import inside a function asks upward, lazily."""
-    for node in ast.parse(path.read_text()).body:
+    """Yield the rooms that a module imports: when it is loaded, within functions, and for types alone."""
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = path.parents[node.level - 1]
             for name in [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]:

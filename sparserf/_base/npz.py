@@ -17,7 +17,7 @@ from .files import new_file
 if TYPE_CHECKING:
     from os import PathLike
 
-FORMAT = 6  # the format number of the model files that are written; files of this format and of earlier ones are read
+FORMAT = 1  # the format number of model files
 # The header of an array in an .npz file, as NumPy writes it.
 HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
 # Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON, before it can be
@@ -32,7 +32,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
     """Write an uncompressed .npz of the arrays, with meta as an array of JSON bytes."""
     import json
 
-    from .. import __version__
+    from .._version import __version__
 
     text = json.dumps({"format": FORMAT, "version": __version__, **meta}, allow_nan=False).encode()
     with new_file(path) as file:
@@ -40,7 +40,7 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return (meta, arrays) of a file of this format or an earlier one; raise ValueError for any other file."""
+    """Return (meta, arrays) of a file; raise ValueError for any other file."""
     import json  # slow to import, both
     import zipfile
 
@@ -66,7 +66,7 @@ def check_format(where: object, meta: dict[str, Any]) -> None:
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
-        from .. import __version__
+        from .._version import __version__
 
         version = meta.get("version")
         is_known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)

@@ -3,8 +3,8 @@
 `distill` is four steps: it makes more rows in the manner of X (`columns/made_rows.py`), asks the teacher for the values of all
 of them, fits `sparse_rf` to these values, and compares model and teacher on rows of X that were kept apart.
 
-Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be met as nearly as values
-can be. (The log loss with the probabilities as weights of labels would take the labels for noise, and stop early.)
+Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be fitted as closely as
+values. (The log loss, with the probabilities as weights of labels, would take the labels for noise, and stop early.)
 
 C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
 """
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 MADE_ROWS = 12_000
 # The teacher is asked for at most this number of rows at once.
 BATCH = 10_000
-# The share of the work, as it is shown, that asking the teacher is; and the least time of the fit, in seconds.
+# The share of the progress bar that asking the teacher takes; and the least time of the fit, in seconds.
 SHARE_OF_TEACHER, LEAST_SECONDS = 0.2, 1e-3
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
@@ -76,50 +76,38 @@ def distill(
 ) -> SparseModel:  # fmt: skip
     r"""Distill a teacher, any function from rows to values, into a sparse model, and tell how near that came to it.
 
-    The teacher may be a Gaussian process, boosted trees, a network, or the mean of many models: what is too large or too slow
-    to ship. It is asked for the values of the rows of X and of more rows that are made in their manner, so that few rows are
-    enough; y is not needed. What comes back is a model like any other: it has formulas, Shapley values, and exports.
+    The teacher is what is too large or too slow to ship: a Gaussian process, boosted trees, a network, a mean of models. It is
+    asked for the values of the rows of X and of more rows made in their manner, so that few rows are enough, without y.
 
     Parameters
     ----------
     teacher : function
-        It is called with rows as X has them, a data frame or an array with the same columns, at most 10,000 at once, and
-        returns an array of their values of shape (n_rows,), or (n_rows, n_outputs) for several values of a row: most often it
-        is ``other.predict``. Where `classes` are given it returns probabilities: those of the second class, (n_rows,), or of
-        each class, (n_rows, n_classes), as ``other.predict_proba``. It should have no randomness.
+        Most often ``other.predict``: from at most 10,000 rows as X has them to their values, (n_rows,) or (n_rows, n_outputs);
+        where `classes` are given, to probabilities, as ``other.predict_proba``.
     X : data frame or dense array of shape (n_samples, n_features)
-        Rows as the teacher will meet them, such as those it was fitted to; in memory. NaN and strings are passed on.
+        Rows as the teacher will meet them, in memory. NaN and strings are passed on.
     max_terms : int, default 1,000
-        The most terms of the model. It has fewer where more do not bring it nearer to the teacher.
-    n_made : int or None, default None
-        The number of rows to make. None: as many as make 12,000 with those of X, if any. Each cell of a made row is that of a
-        row of X or of one of its thirty nearest, at random. Made rows that are equal to one kept apart are left out.
-    classes : array of shape (n_classes,) or None, default None
-        The labels of the classes, ascending, in the order of their probabilities: ``other.classes_``. None: the teacher returns
-        values.
+        The most terms of the model.
+    n_made : int, optional
+        The number of rows to make, each cell from a row of X or one of its thirty nearest. None: up to 12,000 with those of X.
+    classes : array of shape (n_classes,), optional
+        The labels of the classes, ascending: ``other.classes_``. None: the teacher returns values.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, for positive values whose ratios matter.
+        For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, where ratios matter.
     test_size : float, default 0.1
-        About the share of the rows of X on which model and teacher are compared, in (0, 1). Nothing is made of these rows or
-        fitted to them. Equal rows, and rows of a group, stay together.
-    categorical : sequence of names, of indices, or a mask; or None, default None
-        As in `sparse_rf`.
-    max_order, effort, workers, callback
-        As in `sparse_rf`, whose fit they are for.
-    time_limit : float or None, default None
-        The seconds that the call may take. The fit has what making rows and asking the teacher leave of them; the teacher is
-        asked for all rows in any case.
-    verbose : bool or None, default None
-        Whether to show progress, as in `sparse_rf`.
-    n_models : int or None, default 1
-        The rounds of searches of `sparse_rf`, which there is the mean of several searches by default (None).
-    sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative weights of the rows of X. A made row has the mean of those its cells are from.
-    groups : array of shape (n_samples,) or None, default None
-        The group of each row: numbers, strings or other labels. Rows of a group, such as measurements of one patient, are kept
-        apart together, so that the fidelity is that on rows of other groups.
+        The share of the rows of X, in (0, 1), that is kept apart to compare model and teacher on.
+    time_limit : float, optional
+        Seconds that the call may take; the teacher is asked for all rows in any case.
+    n_models : int, optional
+        The rounds of searches of `sparse_rf`, by default 1. None: as many as there by default.
+    sample_weight : array of shape (n_samples,), optional
+        Nonnegative weights. A made row has the mean of those that its cells are from.
+    groups : array of shape (n_samples,), optional
+        The group of each row; rows of a group are kept apart together.
     rng : None, int or numpy.random.Generator, default None
         Seed of the rows that are made and kept apart, and of the fit.
+    categorical, max_order, effort, workers, callback, verbose
+        As in `sparse_rf`.
 
     Returns
     -------
@@ -128,15 +116,13 @@ def distill(
 
         .. math:: 1 - \sum_i s_i |f(x_i) - t(x_i)|^2 / \sum_i s_i |t(x_i) - \bar t|^2
 
-        for predictions f of the model and t of the teacher, or their probabilities of classes: 1 where they are the same. It
-        says nothing of how right the teacher is. With `classes` the model is a classifier, of the loss "logistic" for two
-        classes, else "multinomial". `info.cut` tells what the work or time of the fit did not allow.
+        for predictions, or probabilities, f of the model and t of the teacher. With `classes` it is a classifier.
 
     Raises
     ------
     ValueError, TypeError
-        An argument is out of its range or of another type; the teacher is no function, or returns something else than a finite
-        number, or probabilities, for each row.
+        An argument is out of its range or of another type; the teacher returns something else than a finite number, or
+        probabilities, for each row.
 
     Warns
     -----
@@ -151,15 +137,11 @@ def distill(
     Notes
     -----
     A model of fidelity r in place of its teacher has a mean squared error of at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2`,
-    where E is that of the teacher, and V the variance of the teacher's values, on the same rows.
+    where E is that of the teacher, and V the variance of the teacher's values, on the same rows. On rows to which the teacher
+    itself was fitted the fidelity may be too low: give others, which need no y.
 
-    Where the teacher was fitted to X itself, it may be otherwise in these rows than anywhere near them (a forest of labels
-    nearly repeats them there), and a fidelity on them is too low: give other rows, which need no y.
-
-    Probabilities are fitted by the squared loss of their log-odds; those of more than two classes by that of their logarithms,
-    less the mean of these. A probability below 0.001 counts as 0.001.
-
-    Time: that of asking the teacher for the rows of X and the made ones, and of `sparse_rf` for these. Memory: that of these.
+    Probabilities are fitted by their logarithms, as the page "Small models of large ones" says. Time: that of asking the
+    teacher for all rows, and of `sparse_rf` for these. Memory: that of these.
 
     References
     ----------
@@ -196,20 +178,20 @@ def distill(
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
     groups = _groups_of_equal_rows(numbers, check_groups(groups, len(numbers)))
-    fitted, kept = _keep_apart(np.flatnonzero(weight), groups, test_size, rng)
+    fitted, apart = _keep_apart(np.flatnonzero(weight), groups, test_size, rng)
     with reporting("distill", None, verbose, time_limit) as report:
         # Make rows in the manner of the others, none of them one of the rows kept apart.
         n_made = max(0, MADE_ROWS - len(fitted)) if n_made is None else n_made
         is_category = np.array([levels is not None for levels in table.levels])
         with single_threaded_blas():
             made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
-        made = made[~_are_among(np.take_along_axis(numbers, made, axis=0), numbers[kept])]
+        made = made[~_are_among(np.take_along_axis(numbers, made, axis=0), numbers[apart])]
         sources = np.concatenate([np.repeat(fitted[:, None], len(is_category), axis=1), made])
         rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
 
         # Ask the teacher; the rows kept apart come first, since they are few.
         with part(SHARE_OF_TEACHER):
-            values = _ask(teacher, take_cells(X, kept), labels, kept)
+            values = _ask(teacher, take_cells(X, apart), labels, apart)
             targets = _ask(teacher, rows, labels, fitted)
         if targets.shape[1:] != values.shape[1:]:
             raise ValueError(f"teacher must return as many values for each row, got {values.shape[1:]} and {targets.shape[1:]}")
@@ -227,8 +209,8 @@ def distill(
             model = replace(model, loss=name, classes=labels, link=link)
 
         # Compare both on the rows kept apart.
-        answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, kept), workers)
-        model = replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[kept])))
+        answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, apart), workers)
+        model = replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[apart])))
         if report is not None:
             report.finish(model.info)
     return model
@@ -267,17 +249,17 @@ def _keep_apart(there, groups, share, rng):
     """Return (the rows to fit, the rows kept apart), whole groups, of the indices of rows that count."""
     if len(there) < 3:
         raise ValueError(f"X must have at least 3 rows of positive weight, got {len(there)}")
-    groups, is_kept = groups[there], np.zeros(len(there), bool)
+    groups, is_apart = groups[there], np.zeros(len(there), bool)
     n_groups = len(np.unique(groups))
     if n_groups < 2:
         what = "different rows, or rows of different groups, of positive weight, so that some can be kept apart"
         raise ValueError(f"X must have {what}, got {len(there)} that stay together")
     if n_groups == len(there):
         n = min(max(2, round(share * len(there))), len(there) - 1)
-        is_kept[draw_rows(len(there), n, rng)] = True
+        is_apart[draw_rows(len(there), n, rng)] = True
     else:
-        is_kept = draw_groups(groups, np.zeros(len(there)), share, rng)
-    return there[~is_kept], there[is_kept]
+        is_apart = draw_groups(groups, np.zeros(len(there)), share, rng)
+    return there[~is_apart], there[is_apart]
 
 
 def _ask(teacher, rows, labels, index):
@@ -287,15 +269,15 @@ def _ask(teacher, rows, labels, index):
     """
     n = len(rows)
     batches = [np.arange(start, min(start + BATCH, n)) for start in range(0, n, BATCH)]
-    some = []
+    lots = []
     for batch in parts(batches):
         with state_of_caller():
             answer = teacher(take_cells(rows, batch))
-        some.append(numbers_from("teacher", answer, len(batch), (1, 2)))  # a copy: the teacher may write there again
-    for values in some:
-        if values.shape[1:] != some[0].shape[1:]:
-            raise ValueError(f"teacher must return as many values for each row, got {some[0].shape[1:]} and {values.shape[1:]}")
-    values = np.concatenate(some)
+        lots.append(numbers_from("teacher", answer, len(batch), (1, 2)))  # a copy: the teacher may write there again
+    for values in lots:
+        if values.shape[1:] != lots[0].shape[1:]:
+            raise ValueError(f"teacher must return as many values for each row, got {lots[0].shape[1:]} and {values.shape[1:]}")
+    values = np.concatenate(lots)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     _check_each(np.isfinite(values), "a finite value", values, index)
@@ -314,7 +296,7 @@ def _check_probabilities(p, labels, index):
 
 
 def _log_odds(p):
-    """Return the log-odds of two classes, (n_rows,), or the logarithms of more less their mean, (n_rows, n_classes)."""
+    """Return the log-odds of two classes, (n_rows,); of more the logarithms, less their mean, (n_rows, n_classes)."""
     logs = np.log(np.maximum(p, LEAST_PROBABILITY))
     return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
 
@@ -329,7 +311,7 @@ def _check_each(is_right, what, values, index):
 
 
 def _explained(values, answers, weight):
-    """Return the share of the variance of the values that the answers give; of constant values 1 where they are met, else 0."""
+    """Return the share of the variance of the values that the answers explain; for constant values 1 if they agree, else 0."""
     values, answers = values.reshape(len(values), -1), np.asarray(answers, np.float64).reshape(len(values), -1)
     share, unit = weight / weight.sum(), max(power_of_two(values), power_of_two(answers))  # no square over- or underflows
     values, answers = values / unit, answers / unit

@@ -1,14 +1,13 @@
 """Fallbacks: the values that replace the encodings of a cell whose value the fit has not seen, chosen at the end of a fit.
 
-There are two kinds of such cells in rows to predict: a NaN in a column in which no training row has one, and a level of a
-category that no training row has. (Where training rows have NaN in a column, or unknown levels, the model has learnt what they
-mean, and these encodings stay as they are.) The fallback of a column, one value for each of its encodings, replaces cells of
-both kinds. It is the centre or, where the centre loses too much on rows whose cells of that column are hidden, the best of the
-points
+There are two kinds of such cells in rows to predict: a NaN in a column without NaN in training, and a level of a category that
+no training row has. (Where training rows have NaN in a column, or unknown levels, the model has learnt what they mean, and
+their encodings stay.) The fallback of a column, one value for each of its encodings, replaces cells of both kinds. It is the
+centre or, where the centre loses too much on rows whose cells of that column are hidden, the best of the points
 
     centre,   centre + t (level - centre) for t in STEPS and each level of a category,   QUANTILES of a number.
 
-From fit to predict: `Task.from_arguments` fits a `ColumnStage`, whose `fill` is the encodings of a NaN, at first the centre
+From fit to predict: `Task.from_options` fits a `ColumnStage`, whose `fill` is the encodings of a NaN, at first the centre
 of the column. After the fit `with_fallbacks` replaces `fill`, and the scores of unknown levels, in the stage of the model.
 `predict` reads X, which may have NaN where `ColumnStage.may_miss`, and `ColumnStage.transform` puts these values in place.
 """
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from .task import Task
 
-# The most training rows on whose loss fallbacks are chosen, and the most columns for which they are, unless more are
-# categories: first categories, then the columns that most terms see.
+# Fallbacks are chosen on at most MOST_FALLBACK_ROWS training rows, and for at most MOST_FALLBACK_COLUMNS columns, unless more
+# are categories: first for these, then for the columns that most terms see.
 MOST_FALLBACK_ROWS, MOST_FALLBACK_COLUMNS = 512, 24
 # The number of columns, the ones that lose most, for which points other than the present fallback are tried.
 MOST_TRIED = 3
@@ -50,11 +49,10 @@ CONSTANTS = np.linspace(0, 1, 33)
 def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     """Return the model with fallbacks chosen for its columns; the model itself where none of its cells can need one.
 
-    The fallback of a column is the point at which the model loses least on training rows whose cells of that column are hidden.
-    It is the centre of the column; or, where the model loses about as much there as a constant would (functions that are not
-    linear may be anything at a centre), a point on the way from the centre to a level of a category, or a quantile of a number.
-    Takes the time of predicting at most 512 rows for each of at most 24 columns, and for each point tried for the three columns
-    that matter most.
+    At the fallback of a column the model loses least on training rows whose cells of that column are hidden. It is the centre
+    of the column; or, where the model loses about as much there as a constant would (a nonlinear function may be anything at a
+    centre), a point on the way from the centre to a level of a category, or a quantile of a number. Takes the time to predict
+    at most 512 rows for each of at most 24 columns, and for each point that is tried for the three columns that matter most.
     """
     stage = model.features.stage
     if stage is None or task.raw.is_sparse or not task.raw.in_memory or not len(stage):
@@ -86,7 +84,7 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
 class HiddenCells:
     """The loss of a model on training rows in which the cells of a column are hidden; infinite where it overflows.
 
-    mean : the weighted mean of each encoding over the rows; 0 where it is 0 but for rounding
+    mean : the weighted mean of each encoding over the rows; 0 where it differs from 0 by rounding alone
     loss_of_model : the loss with nothing hidden
     loss_of_constant : the loss of about the best constant: a quantile of the predictions; for classes that are fitted together,
         the mean margins
@@ -109,8 +107,7 @@ class HiddenCells:
 
         f = np.atleast_2d(self._on_encodings.decision_function(self._encodings).T)
         self.loss_of_model = float(self._losses(f).sum())
-        with np.errstate(over="ignore", invalid="ignore"):  # of f near the largest float
-            constants = [f.mean(axis=1), *([] if task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
+        constants = [f.mean(axis=1), *([] if task.is_joint else np.quantile(f, CONSTANTS, axis=1))]
         losses = [self._losses(np.tile(c[:, None], f.shape[1])) for c in constants]
         self.loss_of_constant = float(np.min(losses, axis=0).sum())
 
@@ -121,7 +118,6 @@ class HiddenCells:
         hidden[:, places] = point
         return float(self._losses(self._on_encodings.decision_function(hidden).T).sum())
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _losses(self, f):
         """Return the loss of each output, in the unit of its target; of classes fitted together, one for each class."""
         f, y, task = np.atleast_2d(f).astype(np.float64) + self._offset, self._y, self._task

@@ -4,25 +4,24 @@ With A the m x N matrix of N random features phi_j(x_k) on m rows, the paper loo
 
     ||A c - y||^2 + m lambda ||c||^2    subject to at most s entries of c that are not zero.
 
-Algorithm 1 of the paper repeats two lines: a gradient step, c~ = (1 - m mu lambda) c + mu A'(y - A c); and ridge regression
-on the support S of the s largest entries of c~. (The paper prints (8) with y in place of [y; 0], and the loop condition with
-"or" in place of "and".) Here the objective is divided by 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with
-r_j the root mean square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss may be
-another; an intercept is not penalised; and by default the step is halved until the objective falls, which the fixed step of the
-paper does not ensure. The path over s is that of graded hard thresholding pursuit.
+Algorithm 1 of the paper repeats two lines: a gradient step, c~ = (1 - m mu lambda) c + mu A'(y - A c); and ridge regression on
+the support S of the s largest entries of c~. (The paper prints (8) with y in place of [y; 0], and the loop condition with "or"
+in place of "and".) Here the objective is divided by 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with r_j
+the root mean square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss may be another;
+an intercept is not penalised; and by default the step is halved until the objective falls, since the paper's fixed step may
+raise it. The path over s is that of graded hard thresholding pursuit.
 
 E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022.
 S. Foucart, Hard Thresholding Pursuit: An Algorithm for Compressive Sensing, SIAM Journal on Numerical Analysis 49, 2011.
 J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations, 2016.
 
-This file has the functions that users call, the loop of Algorithm 1 and the drawing of A. What one turn of the loop does to one
-target is in `harfe_fit`; for classes that are fitted together, in `harfe_multinomial`.
+This file has the functions that users call, the loop of Algorithm 1 and the drawing of A. One turn of the loop on one target is
+in `harfe_fit`; on classes that are fitted together, in `harfe_multinomial`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -31,10 +30,9 @@ from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, check_any_sign, draw_all
 from ..model import warn_unconverged
+from .auto_features import read_task
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
-from .limits import check_limits
-from .shared_options import read_task
 from .task import Fit, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike, Seed
-    from ..columns.constraints import InputConstraints, Interactions, Signs
+    from ..columns.constraints import Interactions, Signs
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
@@ -52,9 +50,8 @@ if TYPE_CHECKING:
     from ..features.neurons import Activation
     from ..losses import LossLike
     from ..model import Callback, SparseModel
-    from ..rows import Rows
     from .harfe_fit import SupportIterate
-    from .task import Progress
+    from .task import Progress, Task
 
 # Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm 1 adds the last part.
 GROWTH_STEPS = 10
@@ -127,101 +124,50 @@ def harfe(
 ) -> SparseModel:  # fmt: skip
     r"""Fit a model of s terms, chosen among many random features by hard thresholding and ridge regression.
 
-    Hard-Ridge Random Feature Expansion looks for the coefficients c, at most s of them not zero, and the intercept b that
-    minimise
+    Hard-Ridge Random Feature Expansion minimises, over coefficients c of which at most s are not zero and the intercept b,
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i) + \frac\alpha2 \sum_j c_j^2
 
-    with the loss L as in `sparse_rf`, sample weights s_i of mean 1, and r_j the root mean square of feature j on the training
-    rows (`normalize`). Each iteration takes a gradient step, keeps the s largest coefficients, and solves the ridge problem
-    for these. The problem is not convex: the result is a point that no such step improves.
+    with the loss L as in `sparse_rf`, sample weights s_i of mean 1, and r_j the root mean square of feature j (`normalize`).
+    The problem is not convex: the result is a point that no such step improves.
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; any other dtype becomes float64. X is never modified. A copy in the units of `scale` is made
-        where it holds at most 2**23 numbers.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss y holds the labels of two or more classes. More than two are fitted one-vs-rest or, with
-        loss="multinomial", together, the classes taking steps in turn. All outputs and classes share one dictionary, and each
-        has n_nonzero_coefs terms of its own; the support of the model is the union of these.
+    X, y
+        As in `sparse_rf`. Outputs and classes share one dictionary, and each has n_nonzero_coefs terms of its own.
     n_components : int, default 10_000
         N, the number of features to draw.
-    n_nonzero_coefs : int or None, default None
-        s, the number of terms of the model, at most the number of features. None: 0.15 n_samples, but at most a tenth of the
-        number of features. `harfe_path` fits models of several sizes.
-    order : int or None, default None
-        q, the number of inputs that each feature sees; None: all of them. A feature costs q multiplications a row; or, where
-        X has at most 25 q inputs, one for each input, which is then faster.
+    n_nonzero_coefs : int, optional
+        s, the number of terms. None: 0.15 n_samples, but at most a tenth of the number of features.
+    order : int, optional
+        q, the number of inputs that each feature sees. None: all.
     alpha : float, default 1e-4
-        The ridge penalty, > 0, in the unit of the loss as in `drp`. With normalize=True it is ``lam`` of the reference
-        implementation, which the paper's tables list as lambda or m lambda; with normalize=False it is lambda of (6) in the
-        paper.
+        Ridge penalty, > 0, in the unit of the loss; with normalize=False lambda of (6) in the paper.
     activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
-        The function phi of the features, whose weights are standard normal: ``RandomNeurons(activation, order)``.
-    features : map, sequence of maps, str, FeatureSet or None, default None
-        The dictionary, as in `sparse_rf`, in place of the one that activation and order describe. "auto": the terms that
-        ``sparse_rf(X, y)`` finds, in the time that this takes. Where it finds fewer than n_nonzero_coefs, all are taken.
-    scale : {"auto", "robust"} or None, default "auto"
-        The units of the columns. "robust": subtract from each column its mean and divide it by its standard deviation, in
-        which numbers far from the median count as less far, so that neither the shift and size of a column nor a few outliers
-        matter. The model keeps these units, and takes X as it is. None: columns as they are. "auto": "robust" where `features`
-        is a name or None, and None where it is a map. Columns of CSR X are always as they are, and a FeatureSet has the units
-        that it was drawn for.
-    missing : {"learn", "raise"}, default "learn"
-    categorical : sequence of names, of indices, or a mask; or None, default None
-        What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
-    monotone, convex, interactions : default None
-        In which columns f must rise, fall, or be convex or concave, and which columns may meet in a term: as in `sparse_rf`. Of
-        the features that see no bound column half are drawn, and half as tanh neurons that see all columns; with the activation
-        "tanh", "sign" or "relu" all features see all columns.
+        The function phi of the features, whose weights are standard normal, as in `RandomNeurons`.
+    features : map, sequence of maps, str or FeatureSet, optional
+        In place of order and activation, the dictionary as in `sparse_rf`; "auto": the terms that ``sparse_rf(X, y)`` finds.
+    scale, missing, categorical, monotone, convex, interactions
+        As in `sparse_rf`.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
-        "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
+        As in `sparse_rf`: with "squared_hinge" and "logistic" classes are one-vs-rest, with "multinomial" fitted together.
     selection : {"magnitude", "positive"}, default "magnitude"
-        "magnitude": keep the s largest ``|c|``, as Algorithm 1 is printed. "positive": fit a model whose coefficients are
-        positive. With backtracking it keeps the s largest c > 0. Without, it keeps those of the s largest ``|c|`` that are
-        positive, often fewer than s, as the reference implementation behind the published figures does; max_iter may then end
-        the fit before it has found a point without negative coefficients. Positive coefficients lose nothing in expressiveness
-        (-sin(z) = sin(-z)), and regularise where s is near the number of rows.
+        "magnitude": keep the s largest ``|c|``, as Algorithm 1 does. "positive": keep positive c alone, which regularises where
+        s is near the number of rows.
     normalize : bool, default True
-        Scale each feature to mean square 1 on the training rows, as the reference implementation does up to a factor. False:
-        features as they are, as in the paper's text.
+        Whether to scale features to mean square 1 on the rows, as the reference implementation does.
     step_size : float, default 0.1
-        mu > 0, the step along the gradient of the objective above, divided by the unit of the loss: the paper's mu with
-        normalize=True, its mu n with normalize=False. It decides only how easily new terms replace old ones.
+        mu > 0, the step along the gradient; the paper's mu n with normalize=False.
     backtracking : bool, default True
-        Halve the step until the objective falls. False: the paper's fixed step. The fit then ends where a support comes back,
-        with the best point on the way.
+        Whether to halve the step until the objective falls. False: the paper's fixed step, until a support comes back.
     start : {"greedy", "zero"}, default "greedy"
-        "greedy": let the support grow to s in nine iterations before Algorithm 1, which then ends lower on most data.
-        "zero": start from c = 0, as the paper does.
+        "greedy": let the support grow to s first, which ends lower on most data. "zero": the paper's c = 0.
     max_iter : int, default 50
         The most iterations of Algorithm 1.
     tol : float, default 5e-3
-        Stop where the relative residual is at most tol: the root of the mean loss over the mean loss of the best constant.
-        With 0 no residual ends the fit.
-    fit_intercept : bool, default True
-        The intercept is not penalised. The paper has none.
-    sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative weights of the rows, relative to their mean, as in `sparse_rf`.
-    class_weight : "balanced", mapping of label to weight, or None, default None
-        As in `sparse_rf`.
-    offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
-        What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
-    groups : array of shape (n_samples,) or None, default None
-        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group, and features="auto"
-        holds out whole groups.
-    lower, upper : float or None, default None
-        The least and the largest prediction, as in `sparse_rf`.
-    rng : None, int or numpy.random.Generator, default None
-        The seed of the draws.
-    workers : int, default 1
-        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
-    callback : callable or None, default None
-        A function that is called after each iteration with the `FitInfo` so far; where it returns True, the fit ends.
-    verbose : bool or None, default None
-        As in `sparse_rf`.
+        Stop where the relative residual is at most tol: the root of the mean loss over that of the best constant.
+    fit_intercept, sample_weight, class_weight, offset, groups, lower, upper, rng, workers, callback, verbose
+        As in `sparse_rf`. The paper has no intercept.
 
     Returns
     -------
@@ -232,8 +178,7 @@ def harfe(
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`. Also: n_nonzero_coefs is larger than the number of features; order or activation is given beside
-        features; loss="multinomial" with more than two classes is asked for without backtracking.
+        As `sparse_rf`; n_nonzero_coefs is larger than the number of features.
 
     Warns
     -----
@@ -247,9 +192,7 @@ def harfe(
     Notes
     -----
     Time: an iteration takes O(n N q) for the gradient and, with m the lesser of s and n, O(k s m) + O(m^3) for the ridge
-    problem where k terms change; it is solved in the primal for s <= n, else in the dual. A loss other than the squared one
-    takes several such solutions. Memory, beyond X: O(n + N q + m^2), some megabytes a worker and, for features of 64 inputs or
-    more, up to twice that of X.
+    problem where k terms change; a loss other than the squared one solves several. Memory, beyond X: O(n + N q + m^2).
 
     References
     ----------
@@ -265,16 +208,9 @@ def harfe(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.01 * y.var())
     (60, True)
     """
+    options = HarfeOptions.of_call(locals())
     sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
-    options = HarfeOptions(
-        n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
-        missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-        selection=selection, normalize=normalize, step_size=step_size,
-        backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, lower=lower,
-        upper=upper, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_sizes(X, y, sizes, 1, options)[0]
+    return models_of_sizes(X, y, options, sizes)[0]
 
 
 @shows_progress
@@ -336,27 +272,16 @@ def harfe_path(
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
-    options = HarfeOptions(
-        n_components=n_components, order=order, alpha=alpha, activation=activation, features=features, scale=scale,
-        missing=missing, categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-        selection=selection, normalize=normalize, step_size=step_size,
-        backtracking=backtracking, start=start, max_iter=max_iter, tol=tol, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups, lower=lower,
-        upper=upper, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_sizes(X, y, n_nonzero_coefs, check_integer("n_models", n_models, 1), options)
+    options = HarfeOptions.of_call(locals())
+    return models_of_sizes(X, y, options, n_nonzero_coefs, check_integer("n_models", n_models, 1))
 
 
 def models_of_sizes(
-    X: MatrixLike, y: ArrayLike, n_nonzero_coefs: Iterable[int] | None, n_models: int, options: HarfeOptions
+    X: MatrixLike, y: ArrayLike, options: HarfeOptions, n_nonzero_coefs: Iterable[int] | None, n_models: int = 1
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    limits = check_limits(options.lower, options.upper, options.loss)
-    task = replace(read_task(X, y, options, several_outputs="apart"), limits=limits)
-    dictionary = draw_dictionary(
-        task.features, task.rows, task.weight, n_components=options.n_components, activation=options.activation,
-        order=options.order, rng=options.rng, constraints=task.input_constraints,
-    )  # fmt: skip
+    task = read_task(X, y, options, several_outputs="apart")
+    dictionary = draw_dictionary(task, options.n_components, options.activation, options.order, options.rng)
     if task.is_joint:
         check_any_sign(dictionary, "classes that are fitted together")
     if n_nonzero_coefs is None:
@@ -393,13 +318,13 @@ def models_of_sizes(
     return [model for model, _ in models]
 
 
-def draw_dictionary(
-    features: Any, rows: Rows, weight: np.ndarray, *, n_components: int, activation: Activation, order: int | None, rng: Seed,
-    constraints: InputConstraints | None = None,
-) -> FeatureSet:  # fmt: skip
-    """Return all N features: random neurons of this activation and order, or what `features` describes."""
+def draw_dictionary(task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed) -> FeatureSet:
+    """Return all N features: random neurons of this activation and order, or what the features of the task describe."""
+    features = task.features
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
         raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
-    return draw_all(features, rows, n_components=n_components, rng=rng, weight=weight, constraints=constraints)
+    return draw_all(
+        features, task.rows, n_components=n_components, rng=rng, weight=task.weight, constraints=task.input_constraints
+    )

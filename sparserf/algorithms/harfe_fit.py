@@ -28,7 +28,7 @@ from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.active import Support
 from ..solvers.problem import usable
-from .shared_options import SharedOptions
+from .arguments import FitOptions
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
@@ -40,19 +40,20 @@ if TYPE_CHECKING:
     from .task import Progress, Task
 
 T = TypeVar("T", bound="L0Fit")
-# An objective that falls by less than this share has not fallen, but for rounding.
+# If the objective falls by less than this share of it, that is rounding.
 L0_ROUNDING = 1e-12
-# An objective that was predicted from inner products is known to this share of the loss of the best constant.
+# An objective that is predicted from inner products is exact to this share of the loss of the best constant.
 PREDICTED = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HarfeOptions(SharedOptions):
-    """The arguments of `harfe` and `harfe_path` beside X, y and the numbers of terms, checked but for the limits."""
+class HarfeOptions(FitOptions):
+    """The arguments of `harfe` and `harfe_path` beyond X, y and the numbers of terms, checked."""
 
-    alpha: float
+    n_components: int = 10_000
     order: int | None = None
     activation: Activation = "sin"
+    alpha: float
     selection: Literal["magnitude", "positive"] = "magnitude"
     normalize: bool = True
     step_size: float = 0.1
@@ -60,8 +61,6 @@ class HarfeOptions(SharedOptions):
     start: Literal["greedy", "zero"] = "greedy"
     max_iter: int = 50
     tol: float = 5e-3
-    lower: float | None = None
-    upper: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,23 +203,23 @@ class L0Fit:
 
         On the support the gradient of the objective is zero, so that c~ = c there; off it c = 0.
 
-        Of features whose coefficients must be at least 0 only c~ > 0 counts: no negative entry may take the place of one that
-        lowers the objective. The positive selection without backtracking keeps the positive ones among the s largest, as the
-        reference implementation does.
+        Where coefficients must be at least 0, only c~ > 0 counts: a negative entry must not take the place of one that lowers
+        the objective. The positive selection without backtracking keeps the positive ones among the s largest, as the reference
+        implementation does.
         """
         index, w = self.iterate.index, self.iterate.w
         c_tilde = -mu * usable(self.gradient(), self._always_nonnegative)
         c_tilde[index] = 0.0
         new = largest(c_tilde, most_new)
-        kept = np.zeros(len(c_tilde))
-        kept[new], kept[index] = c_tilde[new], w * self._r[index]
-        S = largest(kept, s)
-        return S[(kept[S] > 0) | ~self.nonnegative[S]]
+        c = np.zeros(len(c_tilde))
+        c[new], c[index] = c_tilde[new], w * self._r[index]
+        S = largest(c, s)
+        return S[(c[S] > 0) | ~self.nonnegative[S]]
 
     def solve_on(self, S: np.ndarray) -> SupportIterate:
-        """Return the iterate of least objective on S, or on what is left of it.
+        """Return the iterate of least objective on S.
 
-        Terms whose coefficients must be positive, and are not, are dropped; what is left is solved again.
+        Terms whose coefficients must be positive, and are not, are dropped, and the others solved again.
         """
         while True:
             found = self._solve_ridge(S)
@@ -230,7 +229,7 @@ class L0Fit:
             S = found.index[~negative]
 
     def _solve_ridge(self, S):
-        """Return the solution of ridge regression on S, without regard to signs."""
+        """Return the solution of ridge regression on S, whatever the signs of its coefficients."""
         A, problem = self._support, self.problem
         A.replace(S)
         p = self.p[A.index]
@@ -238,8 +237,8 @@ class L0Fit:
             return self.constant
 
         if problem.loss.is_quadratic and len(S) <= problem.n_rows:
-            # One Newton step from the best constant, from inner products alone. The objective is predicted, too: it is as exact
-            # as inner products are, and no pass over the rows is made.
+            # One Newton step from the best constant. It needs inner products alone, and no pass over the rows; the objective is
+            # predicted from them, too, and as exact as they are.
             constant = self.constant
             if self._row_weights is None:  # the row weights h of the Hessian and their sum, which are the same everywhere
                 h = problem.row_curvature(constant.f, constant.b)
@@ -256,8 +255,8 @@ class L0Fit:
         if problem.loss.is_quadratic:  # one step is the solution, from anywhere
             b = self.constant.b
         else:
-            _, new, kept = np.intersect1d(A.index, here.index, return_indices=True)
-            w[new] = here.w[kept]
+            _, there, before = np.intersect1d(A.index, here.index, return_indices=True)
+            w[there] = here.w[before]
             if np.count_nonzero(w) == np.count_nonzero(here.w):
                 f = here.f
             else:
@@ -308,7 +307,7 @@ class L0Fit:
         self.iterate = self._best or self.iterate
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit; certified : whether to compute the duality gap.
+        """Return the `FitInfo` of the fit; certified : whether to compute the duality gap.
 
         The gap is the distance to a lower bound on the objective of any model of s terms.
         """

@@ -31,7 +31,7 @@ SETTLED, MOST_SWEEPS = 1e-7, 100
 
 
 class OneClassL0Fit(L0Fit):
-    """The l0 fit of one class while the margins of the other classes stay as they are, a `solvers.multinomial.OneClassFit`."""
+    """The l0 fit of one class, with the margins of the others fixed: a `solvers.multinomial.OneClassFit`."""
 
     problem: RidgeProblem
     constant: SupportIterate
@@ -155,7 +155,7 @@ class MultinomialL0Fit:
         return objective + sum(fit.penalty() for fit in self._fits[1:])
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit; certified : whether to compute the duality gap.
+        """Return the `FitInfo` of the fit; certified : whether to compute the duality gap.
 
         The gap is the distance to a lower bound on the objective over all supports of as many terms.
         """

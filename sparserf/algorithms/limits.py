@@ -1,6 +1,6 @@
-"""The limits of a model's predictions, as the user gives them: checked, and turned into limits of f.
+"""The arguments `lower` and `upper`, the limits of a model's predictions: checked, and turned into limits of f.
 
-A fit knows nothing of them. Its model sets decision values beyond its limits to them, wherever it predicts.
+A fit does not know of them. Its model clips decision values to them, wherever it predicts.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ..losses import JOINTLY, check_loss
 if TYPE_CHECKING:
     from ..losses import LossLike
 
-# The logarithm of a limit is moved inwards by this share of itself, and at least by as much: more than the logarithm, the
-# exponential and the rounding of either may err by in any library, so that e^f is within the limit that the user gave.
+# The logarithm of a limit is moved inwards by this share of itself, and at least by this number. No library's logarithm and
+# exponential err by as much, so that e^f is within the limit that the user gave.
 LOG_ROUNDING = 2.0**-50
 
 

@@ -42,8 +42,9 @@ from ..model import warn_unconverged
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
+from .arguments import FitOptions
+from .auto_features import read_task
 from .fallback import with_fallbacks
-from .shared_options import SharedOptions, read_task
 from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -76,9 +77,10 @@ CONSTANT = 1e-13
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MfgaOptions(SharedOptions):
-    """The arguments of `mfga` and `mfga_path` beside X and y, checked."""
+class MfgaOptions(FitOptions):
+    """The arguments of `mfga` and `mfga_path` beyond X and y, checked."""
 
+    n_components: int
     n_nonzero_coefs: int | None
     nu: ArrayLike | None
     gamma: Gamma
@@ -137,74 +139,36 @@ def mfga(
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; any other dtype becomes float64. X is never modified. A copy in the units of `scale` is made
-        where it holds at most 2**23 numbers.
-    y : array of shape (n_samples,), or (n_samples, n_outputs)
-        Several real targets share one support, and need the squared loss. With a classification loss y holds the labels of two
-        or more classes. More than two are fitted one-vs-rest, with n_nonzero_coefs terms for each class, or, with
-        loss="multinomial", together in n_nonzero_coefs terms that they share.
-    n_nonzero_coefs : int or None, default None
-        M, the number of terms of the model, at most the number of features. None: 30, or all features where there are fewer.
-        `mfga_path` returns the models of all numbers up to it.
-    features : map, sequence of maps, str, FeatureSet or None, default None
-        The candidates, as in `sparse_rf`. None: ``(Taylor(2, gamma), Linear())``, or degree 1 for more than 2,000 inputs. The
-        candidates of the paper, C(d, 2) + 2 d + 1 of them, are ``Taylor(2)`` alone, or ``Taylor(2, include_squares=False)`` and
-        ``Linear()``. "auto": the terms that ``sparse_rf(X, y)`` finds, in the time that this takes. Where it finds fewer than
-        n_nonzero_coefs, all are taken.
-    nu : sequence of float or None, default None
-        A positive weight for each map. Weights are scaled to sum to 1. None: all are the same.
-    gamma : float, "knn" or None, default None
-        The inverse width of the default features, or of the kernel that `features` names. None: for the default features by the
-        rule "knn" of `Fourier`, the rule of the paper.
-    scale : {"auto", "robust"} or None, default "auto"
-        The units of the columns. "robust": subtract from each column its mean and divide it by its standard deviation, in
-        which numbers far from the median count as less far, so that neither the shift and size of a column nor a few outliers
-        matter. The model keeps these units, and takes X as it is. None: columns as they are. "auto": "robust" where `features`
-        is a name or None, and None where it is a map. Columns of CSR X are always as they are, and a FeatureSet has the units
-        that it was drawn for.
-    missing : {"learn", "raise"}, default "learn"
-    categorical : sequence of names, of indices, or a mask; or None, default None
-        What to do with NaN in dense X, and which columns are categories: as in `sparse_rf`.
+    X, y
+        As in `sparse_rf`. Several real targets share one support, and need the squared loss; more than two classes share one
+        with loss="multinomial", else each has n_nonzero_coefs terms of its own.
+    n_nonzero_coefs : int, optional
+        M, the number of terms. None: 30, or all features where there are fewer.
+    features : map, sequence of maps, str or FeatureSet, optional
+        The candidates, as in `sparse_rf`; "auto": the terms that ``sparse_rf(X, y)`` finds. None: ``(Taylor(2, gamma),
+        Linear())``, or degree 1 for more than 2,000 inputs.
+    nu : sequence of float, optional
+        A positive weight for each map, scaled to sum to 1. None: all are the same.
+    gamma : float, "knn" or None, optional
+        Inverse width of the default features, None being the paper's rule "knn"; or of a kernel given by name.
+    scale, missing, categorical
+        As in `sparse_rf`.
     n_components : int, default 10_000
         The number of features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets "squared", "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge",
-        "logistic" or "multinomial"; or an object of `sparserf.losses` with parameters, or a loss of your own.
+        As in `sparse_rf`: with "squared_hinge" and "logistic" classes are one-vs-rest, with "multinomial" fitted together.
     alpha : float, default 1e-3
-        The ridge penalty, >= 0, in the unit of the loss as in `drp`.
+        Ridge penalty, >= 0, in the unit of the loss.
     n_select : int, default 1
-        The number of features that a round adds. Adding some tens makes the fit as many times as fast, and the model a little
-        less sparse.
+        The number of features that a round adds: with some tens it is as many times as fast, and a little less sparse.
     normalize : bool, default False
-        Divide gradients by the norms of their features (around their means, where there is an intercept) before they are
-        compared, as orthogonal matching pursuit is usually written. False: compare them as they are, as the paper does.
+        Whether gradients are divided by the norms of their features first, as in orthogonal matching pursuit.
     best_phase : bool, default False
-        Give each cosine that enters the phase with the largest gradient, which has a closed form, in place of the phase that
-        was drawn. Without a map of cosines, such as `Fourier`, this does nothing.
-    fit_intercept : bool, default True
-        The intercept is not penalised. The paper has none.
-    sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative weights of the rows, relative to their mean, as in `sparse_rf`.
-    class_weight : "balanced", mapping of label to weight, or None, default None
-        As in `sparse_rf`.
-    offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
-        What is added to f in the loss of each row, such as the log of the exposures, as in `sparse_rf`.
-    groups : array of shape (n_samples,) or None, default None
-        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own group, and features="auto"
-        holds out whole groups.
-    tol : float or None, default None
+        Whether each cosine that enters gets the phase with the largest gradient in place of the one drawn.
+    tol : float, optional
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its value. None: never.
-    rng : None, int or numpy.random.Generator, default None
-        The seed of the draws, and of the 2,000 rows from which a rule takes gamma: where there are more rows, and gamma is no
-        number, the default features depend on it too.
-    workers : int, default 1
-        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
-    callback : callable or None, default None
-        A function that is called after each round with the `FitInfo` so far, one-vs-rest for each class; where it returns True,
-        the fit ends.
-    verbose : bool or None, default None
-        As in `sparse_rf`.
+    fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback, verbose
+        As in `sparse_rf`. The paper has no intercept. `rng` also draws the 2,000 rows from which a rule takes gamma.
 
     Returns
     -------
@@ -216,15 +180,12 @@ def mfga(
     Raises
     ------
     ValueError, TypeError
-        As `sparse_rf`. Also: n_nonzero_coefs is larger than the number of features; nu is not positive, has not one number for
-        each map, or is given beside a FeatureSet; normalize and best_phase are both True; best_phase is asked for with
-        loss="multinomial" and more than two classes; features ask for coefficients of at least 0.
+        As `sparse_rf`; n_nonzero_coefs is larger than the number of features.
 
     Warns
     -----
     ConvergenceWarning
-        Newton's method ended before the minimum of the objective over the coefficients of the support. The squared loss never
-        warns.
+        Newton's method ended before the minimum over the coefficients of the support; never with the squared loss.
 
     See Also
     --------
@@ -232,14 +193,9 @@ def mfga(
 
     Notes
     -----
-    Time: the gradients of all monomials of degree 1 or 2 come from one product X' diag(.) X of O(n d^2), or from the products
-    of the entries of each CSR row; the gradient of any other feature is O(n d). With k terms so far and n_select = p, a round
-    takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor, which grows by blocks. With the squared loss and
-    p = 1 a round takes, in place of the Gram matrix, the inner products of the new feature with all candidates, which cost as
-    much as their gradients; of candidates other than monomials, the products for some ten rounds to come cost little more.
-    Memory, beyond X: O(n + k^2), a copy of X of at most 1 GB, the candidates (and for p = 1 a table of 2 k numbers for each, of
-    at most half a gigabyte), up to twice the memory of X for features of 64 inputs or more, and some megabytes or d^2 numbers a
-    worker.
+    Time: the gradients of all monomials take O(n d^2), that of any other feature O(n d); with k terms so far and n_select = p,
+    a round takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor. Memory, beyond X: O(n + k^2), the
+    candidates and, for p = 1 and the squared loss, 2 k numbers for each, up to half a gigabyte.
 
     After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
     an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
@@ -260,13 +216,7 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
-    options = MfgaOptions(
-        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
-        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
-        offset=offset, groups=groups, tol=tol, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_rounds(X, y, options, every_round=False)[-1]
+    return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=False)[-1]
 
 
 @shows_progress
@@ -322,13 +272,7 @@ def mfga_path(
     >>> len(models), bool(len(best.features) > 1)
     (15, True)
     """
-    options = MfgaOptions(
-        n_nonzero_coefs=n_nonzero_coefs, features=features, nu=nu, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, n_components=n_components, loss=loss, alpha=alpha, n_select=n_select, normalize=normalize,
-        best_phase=best_phase, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight,
-        offset=offset, groups=groups, tol=tol, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return models_of_rounds(X, y, options, every_round=True)
+    return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=True)
 
 
 def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool) -> list[SparseModel]:
@@ -452,7 +396,7 @@ class GreedySolver(Protocol):
         ...
 
     def settle(self, certified: bool) -> None:
-        """Finish what a refit has put off, before the coefficients are read; not certified: without a pass over the rows."""
+        """Complete the last refit, before the coefficients are read; not certified: without a pass over the rows."""
         ...
 
 
@@ -470,7 +414,7 @@ class GreedyFit:
         self, solver: GreedySolver, problem: RidgeProblem, progress: Progress, candidates: FeatureSet, r: np.ndarray,
         options: MfgaOptions, one_output: bool,
     ):  # fmt: skip
-        """r : by what the gradients of candidates are divided before they are compared."""
+        """r : the numbers by which the gradients of candidates are divided before they are compared."""
         self._solver, self._problem, self.progress, self._candidates, self._r = solver, problem, progress, candidates, r
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
         self._is_untried, self._first = np.ones(len(candidates), bool), None  # _first : the largest gradient at the start
@@ -486,7 +430,7 @@ class GreedyFit:
         return self._solver.predicted_decrease
 
     def enter(self, n_select: int) -> None:
-        """Add the n_select features of largest gradient. In place of one that depends on features that are in, try the next."""
+        """Add the n_select features of largest gradient; one that depends on features already in gives way to the next."""
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
@@ -513,15 +457,14 @@ class GreedyFit:
         return self.progress.ask(self.info) or is_slow or self.at_rest
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit; certified : whether to compute the duality gap.
+        """Return the `FitInfo` of the fit; certified : whether to compute the duality gap.
 
         The gap is the distance to a lower bound on the objective of any model of as many terms.
         """
         self._solver.settle(certified)
         at, problem, gap = self._solver.iterate, self._problem, np.inf
         if certified:
-            with np.errstate(over="ignore"):  # the gap is infinite where the bound says nothing
-                squares = self._solver.gradients() ** 2
+            squares = self._solver.gradients() ** 2  # which may overflow: a bound that says nothing
             gap = at.objective - problem.lower_bound(problem.margins(at.f, at.b), squares, len(self))
         return self.progress.info(
             lambda: at.objective, gap, converged=self._solver.converged, n_drawn=len(self._candidates),

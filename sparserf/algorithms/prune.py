@@ -1,4 +1,4 @@
-"""Prune a model to fewer terms, or to terms of fewer inputs, which give its own predictions best.
+"""Prune a model to fewer terms, or to terms of fewer inputs, that come nearest to its own predictions.
 
 Orthogonal least squares takes the terms one after another. With f the predictions of the model, Phi its features and h the
 weights of the rows, of sum 1, all around their means, the next term is the one that lowers
@@ -12,11 +12,10 @@ Phi and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots ar
 Where coefficients must be at least 0 (`FeatureSet.nonnegative`), terms that would enter with another sign are taken last, and
 the coefficients of all terms taken are those of least squares under this constraint (`best_terms`).
 
-Terms of fewer inputs are parts of the terms of the model. The mean of cos(u + v) over a v that is independent of u, and
-symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that
-is a function of a few of its inputs is a cosine of these inputs, with the weights of the others zero and their means in its
-phase. For other
-neurons and dependent inputs that holds nearly, and the coefficients are fitted again.
+Terms of fewer inputs are parts of the model's terms. The mean of cos(u + v) over a v that is independent of u, and symmetric
+around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that depends on a
+few inputs is a cosine of these, in which the other weights are zero and their inputs' means are in the phase. For other neurons
+and dependent inputs that is nearly true, and the coefficients are fitted again.
 
 S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system identification,
 International Journal of Control 50, 1989.
@@ -24,7 +23,7 @@ International Journal of Control 50, 1989.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -52,12 +51,12 @@ if TYPE_CHECKING:
 MOST_LOOKED_AT = 3_000
 # The number of rows that are looked at, evenly spaced: for each of these terms, and at least in all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
-# The coefficients of bumps are held near those of the model, by a penalty of this share of the variance of a bump on the square
-# of the difference: many narrow bumps around rows fit any values there, whatever they are elsewhere.
+# A penalty on the square of the difference, of this share of the variance of a bump, holds the coefficients of bumps near those
+# of the model: many narrow bumps around rows fit any values there, whatever they are elsewhere.
 RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
-# Terms are as good as all together where they leave less than this share of the variance.
+# Terms that leave less than this share of the variance are as good as all terms together.
 ALL = 1e-14
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
@@ -87,41 +86,34 @@ def prune(
 
     .. math:: \sum_i s_i (\hat f(x_i) - f(x_i))^2 / \sum_i s_i
 
-    until that is at most tol times their variance, or there are max_terms. The target is not needed: predictions have no noise,
-    so that few terms suffice, without a penalty. Where the model predicts e^f or probabilities, the intercept keeps their mean.
+    until that is at most tol times their variance, or there are max_terms. The target is not needed.
 
     Parameters
     ----------
     model : SparseModel
         The model, which is not changed.
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which the predictions are to stay near: the training rows, or others. Eight rows for each of at most 3,000 terms
-        are looked at, and at least 10,000.
-    max_terms : int or None, default None
-        The most terms to keep, at least 1.
-    max_order : int or None, default None
-        The most columns of X that a term may see, at least 1. Terms of more columns are replaced by parts of them, in which the
-        weights of all but a few columns are zero and those columns are fixed at their means. Linear functions of any number of
-        columns may stay: they are sums of functions of one. With 1 or 2 `plot.effects` shows the model whole.
+        Rows on which predictions are to stay near. At most 3,000 terms are looked at, on eight rows for each, and at least
+        10,000.
+    max_terms : int, optional
+        The most terms to keep.
+    max_order : int, optional
+        The most columns of X that a term may see: terms of more are replaced by parts of them. Linear functions stay whole.
     readable : bool, default False
-        Whether to make weights within terms zero, too: as many as change the predictions by at most tol (None: 0.01) times
-        their variance, beyond the change that fewer terms make.
-    tol : float or None, default None
-        The largest change, >= 0: its mean square over the variance of the predictions, both summed over the outputs. 0: keep
-        terms for as long as there may be more, and more than rounding is left to explain: 2e-14 of the variance, or 1e-5 for
-        float32 X. None: 0 where max_terms is given, else 0.01. With max_order, where all candidates together leave a larger
-        change, tol counts beyond that.
-    sample_weight : array of shape (n_samples,) or None, default None
+        Whether to set weights within terms to zero, too: as many as cost another tol (None: 0.01).
+    tol : float, optional
+        The largest change, >= 0: its mean square over the variance of the predictions. None: 0 where max_terms is given, else
+        0.01.
+    sample_weight : array of shape (n_samples,), optional
         Nonnegative weights of the rows.
     workers : int, default 1
-        The number of threads; -1 for all cores. The result is the same, bit for bit, for any number.
+        Threads; -1 for all cores. The result has the same bits for any number.
 
     Returns
     -------
     SparseModel
-        Its terms and `support` are a part of those of `model`. `info` is the one of `model`, with the new n_nonzero and, where
-        terms were dropped, validation_loss and fidelity None. With max_order or readable, each term is a part of a term of
-        `model`, and `support` indexes the candidates that they were chosen from.
+        A part of the terms of `model`, with their `support`; with max_order or readable, parts of these terms, and `support`
+        counts the candidates. `info` is that of `model`, without validation_loss and fidelity where terms were dropped.
 
     Raises
     ------
@@ -134,16 +126,9 @@ def prune(
 
     Notes
     -----
-    Of a model of more than 3,000 terms only the 3,000 that vary most may stay, even if the change is then above tol. Time:
-    O(n a^2 + a k^2) for n rows that are looked at, a terms that may stay and k that do. Memory: O(a^2), and a copy of these
-    rows where they are not all.
-
-    A term that sees more than max_order columns is replaced by parts that see max_order of the columns that move it most; where
-    columns are independent, the mean of a cosine over all others is such a part. At most about 2,000 parts are looked at, in
-    the time and memory of pruning that number of terms. `readable` takes up to eight times the time of pruning the terms that
-    stay.
-
-    Coefficients that must be at least 0 stay so: those of all terms taken are then the best of these signs.
+    Time: O(n a^2 + a k^2) for n rows that are looked at, a terms that may stay and k that do; `readable` takes up to eight
+    times that of the terms that stay. Memory: O(a^2), and a copy of these rows where they are not all. Coefficients that must
+    be at least 0 stay so, and of a model with a log link or probabilities the intercept keeps the mean prediction.
 
     References
     ----------
@@ -162,11 +147,6 @@ def prune(
     (True, True)
     >>> bool(np.var(small.predict(X) - model.predict(X)) <= 0.01 * np.var(model.predict(X)))
     True
-    >>> len(srf.prune(model, X, max_terms=30).features)
-    30
-    >>> small = srf.prune(model, X, max_terms=30, max_order=1)  # y is no sum of functions of one column
-    >>> max(len(name.split(",")) for name in small.features.names()), bool(np.var(small.predict(X)) < 0.1 * y.var())
-    (1, True)
     """
     if not isinstance(model, SparseModel):
         raise TypeError(f"model must be a SparseModel, got {type(model).__name__}")
@@ -209,7 +189,7 @@ def pruned(
     G[np.diag_indices_from(G)] *= 1 + RIDGE * features.is_local
     large, size = _divide_by_unit(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
-    if not is_large.all():  # add what the terms that are not looked at contribute to f
+    if not is_large.all():  # add the contribution to f of the terms that are not looked at
         f, mean = _around_mean(rows, rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size), h)
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
@@ -219,21 +199,18 @@ def pruned(
     rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
-    least = _least_pivots(G, m, rounding)
-    S, w = best_terms(G, c, variance, most, largest, least, features.nonnegative)
+    S, w = best_terms(LeastSquares(G, c, variance, _least_pivots(G, m, rounding), features.nonnegative), most, largest)
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), w[:, np.argsort(S)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        b = unit * (size * (f_mean - w @ m[S]))
-        w = unit * (size / r[S] * w)
+    b = unit * (size * (f_mean - w @ m[S]))
+    w = unit * (size / r[S] * w)
     return _in_terms_of(model, features.take(S), model.support[is_large][S], w, b)
 
 
 def _in_terms_of(model, features, support, w, b):
     """Return the model with these features and coefficients; b: what is added to the intercept of each output."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        b = model.intercept + b.reshape(np.shape(model.intercept))
+    b = model.intercept + b.reshape(np.shape(model.intercept))
     if not (np.isfinite(w).all() and np.isfinite(b).all()):
         raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
     return replace(
@@ -265,13 +242,13 @@ def made_readable(
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
-        least = _least_pivots(G, m, rounding)
-        c, largest, nonnegative = np.atleast_2d(c), max(tol, rounding) * variance, candidates.nonnegative
-        S, w = best_terms(G, c, variance, most, largest, least, nonnegative)
-        left = variance - float((w * c[:, S]).sum())
-        if tol and left > largest:  # all candidates together leave more: the change may then be as much beyond that
-            S, w = best_terms(G, c, variance, most, left + largest, least, nonnegative)
-            left = variance - float((w * c[:, S]).sum())
+        problem = LeastSquares(G, np.atleast_2d(c), variance, _least_pivots(G, m, rounding), candidates.nonnegative)
+        largest = max(tol, rounding) * variance
+        S, w = best_terms(problem, most, largest)
+        left = problem.left(S, w)
+        if tol and left > largest:  # all candidates together leave more: tol then counts beyond that
+            S, w = best_terms(problem, most, left + largest)
+            left = problem.left(S, w)
         S, w = np.sort(S), w[:, np.argsort(S)]
         return S, w / r[S], w @ m[S], left
 
@@ -286,55 +263,71 @@ def made_readable(
         largest = change + spare * variance
         for share in SHARES:
             fewer = with_fewer_weights(rows, candidates, h, share)
-            some = best_of(fewer, len(S), 0.0)
-            if some[-1] <= largest:
-                (T, w, w_mean, _), candidates = some, fewer.take(some[0])
-                S = S[T]
+            T, w_of_fewer, mean_of_fewer, change = best_of(fewer, len(S), 0.0)
+            if change <= largest:
+                S, w, w_mean, candidates = S[T], w_of_fewer, mean_of_fewer, fewer.take(T)
                 break
     return _in_terms_of(model, candidates, S, unit * w, unit * (f_mean - w_mean))
 
 
-def best_terms(
-    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray, nonnegative: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return terms S and their coefficients w, (n_outputs, len(S)), at least 0 where the mask `nonnegative` says so.
+@dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Least squares for f by features Phi, all around their means: the problem from which terms are taken.
+
+    G, c, variance : Phi' diag(h) Phi, f' diag(h) Phi and tr f' diag(h) f
+    least : for each feature the least d at which it may be taken
+    nonnegative : a mask of the features whose coefficients must be at least 0
+    """
+
+    G: np.ndarray
+    c: np.ndarray
+    variance: float
+    least: np.ndarray
+    nonnegative: np.ndarray
+
+    def left(self, S: np.ndarray, w: np.ndarray) -> float:
+        """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs, len(S))."""
+        return self.variance - float((w * self.c[:, S]).sum())
+
+
+def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return terms S and their coefficients w, (n_outputs, len(S)), of the signs that the problem asks for.
 
     The terms are those of `orthogonal_least_squares`. Where coefficients at least 0 leave more than `largest`, it takes more
     terms, until they do not, or there are no more; terms whose coefficient is then 0 are left out.
     """
-    goal = largest
+    goal, G = largest, problem.G
     while True:
-        S, w = orthogonal_least_squares(G, c, variance, most, goal, least, nonnegative)
-        if not nonnegative[S].any():
+        S, w = orthogonal_least_squares(problem, most, goal)
+        nonnegative = problem.nonnegative[S]
+        if not nonnegative.any():
             return S, w
-        has_ended = len(S) == most or goal < ALL * variance or variance - (w * c[:, S]).sum() > goal
-        w = np.stack([nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative[S]) for c_k in c])
-        if has_ended or variance - (w * c[:, S]).sum() <= largest:
+        has_ended = len(S) == most or goal < ALL * problem.variance or problem.left(S, w) > goal
+        w = np.stack([nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c])
+        if has_ended or problem.left(S, w) <= largest:
             used = w.any(axis=0)
             return S[used], w[:, used]
         goal /= 2
 
 
-def orthogonal_least_squares(
-    G: np.ndarray, c: np.ndarray, variance: float, most: int, largest: float, least: np.ndarray, nonnegative: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def orthogonal_least_squares(problem: LeastSquares, most: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the terms S in the order in which they were taken, and their coefficients w, (n_outputs, len(S)).
 
-    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. One whose d is at most
-    `least` is never taken; one of the mask `nonnegative` that would enter with negative coefficients alone only after all
-    others.
+    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. Of the features whose
+    coefficients must be at least 0, one that would enter with negative ones alone is taken only after all others.
 
-    G = Phi' diag(h) Phi, c = f' diag(h) Phi and variance = tr f' diag(h) f. Q' has the columns of the Cholesky factor of G that
-    have been made, those of S. On the way d = diag(G - Q'Q), and c loses what the terms taken explain.
+    Q' has the columns of the Cholesky factor of G for the terms S so far, d = diag(G - Q'Q), and c is that of the part of f
+    which these terms do not explain.
     """
     from scipy.linalg import solve_triangular
 
-    d, left = G.diagonal().copy(), variance
+    G, c, left = problem.G, problem.c, problem.variance
+    d = G.diagonal().copy()
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
     while len(S) < len(Q) and left > largest:
         check_not_ended()
-        gain = np.where(d > least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
-        of_right_sign = np.where(nonnegative & (c <= 0).all(axis=0), 0.0, gain)
+        gain = np.where(d > problem.least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
+        of_right_sign = np.where(problem.nonnegative & (c <= 0).all(axis=0), 0.0, gain)
         j = int((of_right_sign if of_right_sign.any() else gain).argmax())
         if not gain[j] > 0:
             break
@@ -376,9 +369,9 @@ def _least_pivots(G, m, rounding):
 def _rows_looked_at(rows, weight, n):
     """Return at least n evenly spaced rows, or all of them, and their weights, of sum 1."""
     n = min(max(n, FEWEST_ROWS), rows.n_rows)
-    some = np.arange(n) * rows.n_rows // n
-    h = weight[some]
-    return rows.take(some) if n < rows.n_rows else rows, h / h.sum()
+    index = np.arange(n) * rows.n_rows // n
+    h = weight[index]
+    return rows.take(index) if n < rows.n_rows else rows, h / h.sum()
 
 
 def _is_among_largest(rows, features, coef, h, n):
@@ -462,9 +455,9 @@ def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: in
         else:
             effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
             subsets = [_subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))]
-            few = np.repeat(np.arange(len(block)), list(map(len, subsets)))
-            kept = np.concatenate([np.isin(column[k], some)[None] for k, of_term in enumerate(subsets) for some in of_term])
-            blocks.append(_with_weights(block.take(few), kept, mean))
+            term = np.repeat(np.arange(len(block)), list(map(len, subsets)))
+            is_seen = [np.isin(column[k], subset) for k, of_term in enumerate(subsets) for subset in of_term]
+            blocks.append(_with_weights(block.take(term), np.array(is_seen), mean))
     return FeatureSet(blocks, features.n_inputs, stage=features.stage)
 
 
@@ -484,9 +477,9 @@ def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: f
         effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
         ascending = np.argsort(effect, axis=1, kind="stable")
         below = np.cumsum(np.take_along_axis(effect, ascending, axis=1), axis=1)
-        kept = np.empty(effect.shape, bool)
-        np.put_along_axis(kept, ascending, below > share * below[:, -1:], axis=1)
-        blocks.append(_with_weights(block, kept, mean))
+        stays = np.empty(effect.shape, bool)
+        np.put_along_axis(stays, ascending, below > share * below[:, -1:], axis=1)
+        blocks.append(_with_weights(block, stays, mean))
     return FeatureSet(blocks, features.n_inputs, features.order, features.stage)
 
 
@@ -511,14 +504,14 @@ def _subsets(columns, effect, max_order, most):
         return [seen]
     total = np.bincount(place, effect[columns >= 0])
     largest = np.argsort(-total, kind="stable")[: max_order + MORE_INPUTS]
-    return [seen[list(some)] for some in combinations(largest, max_order)][:most]
+    return [seen[list(places)] for places in combinations(largest, max_order)][:most]
 
 
-def _with_weights(block: FeatureBlock, kept: np.ndarray, mean: np.ndarray) -> FeatureBlock:
-    """Return the block with the weights that are kept, and the inputs of the others at their means."""
-    weights = np.where(kept, block.weights, 0.0)
+def _with_weights(block: FeatureBlock, stays: np.ndarray, mean: np.ndarray) -> FeatureBlock:
+    """Return the block with the weights that stay, and the inputs of the others at their means."""
+    weights = np.where(stays, block.weights, 0.0)
     if block.activation in ("identity", "bump"):  # of a bump the factors that are left out are constants
         return replace(block, weights=weights)
-    hidden = np.where(kept, 0.0, block.weights)
+    hidden = np.where(stays, 0.0, block.weights)
     moved = (hidden * mean[block.inputs_of_weights]).sum(axis=1)
     return replace(block, weights=weights, offset=(block.offset + moved).astype(block.offset.dtype))

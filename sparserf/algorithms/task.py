@@ -1,16 +1,15 @@
 """What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
 
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless the user gives some.
-`Task.from_arguments` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
+`Task.from_options` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
 offsets of that sum, in this order: a table becomes numbers; sample weights are multiplied by those of classes; rows of weight
-zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are taken from the
-targets, or kept beside them; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits
-of all targets into one `SparseModel`, in the units of y.
+zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are subtracted from the
+targets, or kept; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits of all
+targets into one `SparseModel`, in the units of y.
 
-Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. Of
-other losses the task keeps them; its loss and its targets are those without, which is what counts events, classes and means.
-`Task.problem`, `Task.loss_of` and `Task.target_of` put both together to an `OffsetLoss` and its targets, which solvers take as
-any others.
+Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. For
+other losses the task keeps them beside its loss and its targets, in which events, classes and means are counted. Solvers get
+both in one, as an `OffsetLoss` with its targets, from `Task.problem`, `Task.loss_of` and `Task.target_of`.
 
 What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in `predict`. With missing="learn",
 the default, `fit_stage` (columns/encodings.py) gives a column that has NaN in training rows one more encoding, which is 1 where
@@ -31,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 
 from .._base.arrays import check_same_device, is_foreign
-from .._base.checks import check_choice, check_offset, check_sample_weight
+from .._base.checks import check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
@@ -40,13 +39,14 @@ from ..columns.frames import names_of_frame
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
+from ..expansion.ranges import Ranges
 from ..features import FeatureSet, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
-from ..model.ranges import Ranges
 from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
+from .arguments import PLAIN_ROWS, ColumnSetting, FitOptions, RowSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -55,12 +55,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..columns.constraints import Constraints, InputConstraints, Interactions, Signs
-    from ..columns.stage import Missing, Units
+    from ..columns.constraints import Constraints, InputConstraints
     from ..columns.table import Categorical
-    from ..columns.targets import ClassWeight
     from ..features.feature_set import Solution
-    from ..losses import LinearLossLike
     from ..model import Callback
     from ..rows import Rows
     from ..solvers.problem import Problem
@@ -72,38 +69,11 @@ LARGEST_CENTERED = 2.0**1020
 SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnSetting:
-    """How a fit encodes the columns of X, and what the model may be in them: arguments of the public functions.
-
-    scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
-    missing : "learn" where dense X may have NaN, or "raise"
-    categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
-    monotone, convex, interactions : the constraints, which `read_constraints` checks once the columns are known
-    """
-
-    scale: Units = None
-    missing: Missing = "raise"
-    categorical: Categorical = None
-    monotone: Signs = None
-    convex: Signs = None
-    interactions: Interactions = None
-
-    def __post_init__(self) -> None:
-        check_choice("missing", self.missing, ("learn", "raise"))
-        if self.scale is not None:
-            check_choice("scale", self.scale, ("auto", "robust"))
-
-
-# The setting of the baselines, which see columns as they are.
-RAW_COLUMNS = ColumnSetting()
-
-
 class Fit(Protocol):
     """A fit of one target, or of several targets together, as `model_of` needs it."""
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit.
+        """Return the `FitInfo` of the fit.
 
         certified : whether to compute what takes another pass over the rows, such as a duality gap
         """
@@ -131,11 +101,11 @@ class Task:
         For real targets one array, (n_rows,) or (n_outputs, n_rows), or one for each output; for classes -1/+1, one array for
         two classes, else one for each class.
     centers : list of float or ndarray
-        What was subtracted from each target, one number for each output. `model_of` adds it to the intercept.
+        The numbers that were subtracted from each target, one for each output. `model_of` adds them to the intercept.
     index : ndarray
         The places of the rows in X.
     offset : ndarray of shape (n_rows,) or (n_outputs, n_rows), or None
-        What is added to f in the loss of each row, where it is not in the target already; then there is one target.
+        The offset of f in the loss of each row, unless it is in the target already; then there is one target.
     groups : ndarray of shape (n_rows,) or None
         The number of the group of each row. Rows of a group are held out together.
     stage : ColumnStage or None
@@ -148,7 +118,7 @@ class Task:
     is_single : bool
         Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
     constraints : Constraints or None
-        What the model may be in the columns of X; None: anything.
+        The columns in which the model must be monotone or convex, and those that may meet; None: no constraints.
     limits : tuple of float or None
         The limits (lower, upper) of f that the model is to have. Fits do not look at them.
     """
@@ -170,91 +140,78 @@ class Task:
     limits: tuple[float | None, float | None] = (None, None)
 
     @classmethod
-    def from_arguments(
-        cls, X: MatrixLike, y: ArrayLike, *, features: Any, loss: LinearLossLike, sample_weight: ArrayLike | None,
-        class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None, workers: int,
-        rng: np.random.Generator | None, columns: ColumnSetting, losses: Collection[str] = SELECTING,
+    def from_options(
+        cls, X: MatrixLike, y: ArrayLike, options: FitOptions, *, losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
         start: FeatureSet | None = None,
     ) -> Task:  # fmt: skip
-        """Check the arguments of a fit, and encode the columns of X as its features need them.
+        """Check X and y with the options of a fit, and encode the columns of X as its features need them.
 
         A FeatureSet brings the encoding that it was drawn for, as do the features of a model from which the fit starts. Else
         columns are encoded where they are to be in robust units, where X is a table, and where numbers are missing.
 
-        columns : how to encode columns
-        losses, several_outputs, offset : as in `from_arrays`
+        losses, several_outputs : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
-        groups : the group of each row of X
-        start : the features of the model from which the fit starts, where `features` is no FeatureSet
+        start : the features of the model from which the fit starts, where `options.features` is no FeatureSet
         """
+        features, columns, given = options.features, options.columns, first_rows(X)
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
-        drawn, given = features if is_drawn else start, first_rows(X)
+        drawn = features if is_drawn else start
         stage = None if drawn is None else drawn.stage
-        if stage is not None and columns.categorical is not None:
-            what = "features is a FeatureSet" if is_drawn else "start is a model"
-            raise ValueError(f"categorical must be None where {what}, which knows its columns")
-
-        table = None
-        if stage is not None:
-            X, table = read_table(X, stage, None), stage.table
-        elif columns.categorical is not None or is_table(first_rows(X)):
-            X, table = learn_table(X, columns.categorical)
-            if is_drawn and not table.is_numeric:
-                raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
-                                "categories or times: give a feature map, or None")  # fmt: skip
-        about = {
-            "losses": losses, "several_outputs": several_outputs, "class_weight": class_weight, "offset": offset,
-            "groups": groups,
-        }  # fmt: skip
-
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
-            task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-            task = replace(task, stage=stage, features=features.staged(None) if is_drawn else features)
-            task = task._constrained(columns, given, table)
-            for name, some in (("features", features if is_drawn and start is None else None), ("start", start)):
-                if some is not None and task.constraints is not None:
-                    check_shapes(name, some, task.input_constraints)
+
+        X, table = read_columns(X, columns.categorical, stage, is_drawn)
+        task = cls.from_arrays(X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss)
+        task = replace(task, features=features.staged(None) if is_drawn else features, limits=options.limits)
+        task = task._constrained(columns, given, table)
+        if drawn is not None:
+            task = replace(task, stage=stage)
+            name, checked = ("features", features) if start is None else ("start", start)
+            if task.constraints is not None:
+                check_shapes(name, checked, task.input_constraints)
             return task
 
         is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
-        task = cls.from_arrays(X, y, loss, sample_weight, workers, may_miss=may_miss, **about)
-        task = task._constrained(columns, given, table)
-        task = task._encoded(table, rng, is_scaled, has_several_encodings, may_miss)
+        task = task._encoded(table, options.rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             task = replace(task, raw=task.raw.without_missing())  # nothing has looked for a NaN in rows outside memory
-        return replace(task, features=features)
+        return task
+
+    @classmethod
+    def from_arguments(
+        cls, X: MatrixLike, y: ArrayLike, *, features: Any, columns: ColumnSetting, rng: np.random.Generator | None,
+        losses: Collection[str], several_outputs: Literal["together", "apart"], **rows: Any,
+    ) -> Task:  # fmt: skip
+        """Return the task of `from_options`, from options by their names; rows : those of a `RowSetting`."""
+        options = FitOptions(features=features, columns=columns, rows=RowSetting(**rows), rng=rng)
+        return cls.from_options(X, y, options, losses=losses, several_outputs=several_outputs)
 
     @classmethod
     def from_arrays(
-        cls, X: MatrixLike, y: ArrayLike, loss: LinearLossLike, sample_weight: ArrayLike | None, workers: int, *,
-        class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None,
-        several_outputs: Literal["together", "apart"] | None = None, losses: Collection[str] = SELECTING,
-        may_miss: bool = False,
+        cls, X: MatrixLike, y: ArrayLike, given: RowSetting = PLAIN_ROWS, *, losses: Collection[str] = SELECTING,
+        several_outputs: Literal["together", "apart"] | None = None, may_miss: bool = False,
     ) -> Task:  # fmt: skip
-        """Check X, y, loss, sample_weight, class_weight, offset and groups, with the columns of X as they are.
+        """Check X, y and what is given for their rows, with the columns of X as they are.
 
+        losses : the names of the losses that may be given
         several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
             `columns.targets.encode_target`
-        losses : the names of the losses that may be given
         may_miss : whether dense X may have NaN
-        offset : what is added to f in the loss of each row, or of each row and output; None: nothing
         """
-        for name, values in (("y", y), ("sample_weight", sample_weight), ("offset", offset)):
+        for name, values in (("y", y), ("sample_weight", given.sample_weight), ("offset", given.offset)):
             check_same_device(name, values, X)
-        rows = as_rows(X, workers, may_miss=may_miss)
-        loss = check_loss(loss, losses)
-        if class_weight is not None:
-            sample_weight = weighted_by_class(sample_weight, class_weight, y, loss, rows.n_rows)
-        index, weighted, weight = rows_of_positive_weight(rows, sample_weight)
-        groups = None if groups is None else check_groups(groups, rows.n_rows)[index]
+        rows, loss, weight = as_rows(X, given.workers, may_miss=may_miss), check_loss(given.loss, losses), given.sample_weight
+        if given.class_weight is not None:
+            weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
+        index, weighted, weight = rows_of_positive_weight(rows, weight)
+        groups = None if given.groups is None else check_groups(given.groups, rows.n_rows)[index]
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
             raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
         if loss.name not in LOSSES and not is_foreign(X):  # of the user's own; elsewhere it may know no NumPy
             check(loss, targets[0])
-        targets, offset = read_offset(offset, loss, targets, index, rows.n_rows)
+        targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
         loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 
@@ -306,9 +263,9 @@ class Task:
         orders = () if self.constraints is None else self.constraints.orders
         ordered = [place for place, j in enumerate(which.tolist()) if j in orders]
         codes = self.raw.columns(which)
-        new, some = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
-        new, means = target_encode(new, some, *self.rates(), rng, self.groups, ordered)
-        levels = dict(zip(which.tolist(), some.levels, strict=True))
+        new, categories = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
+        new, means = target_encode(new, categories, *self.rates(), rng, self.groups, ordered)
+        levels = dict(zip(which.tolist(), categories.levels, strict=True))
         table = replace(table, levels=tuple(levels.get(j) for j in range(len(table.levels))))
         raw = self.raw if new is codes else self.raw.with_columns(which, new)
         return raw, table, {int(which[j]): mean for j, mean in means.items()}
@@ -380,10 +337,10 @@ class Task:
         return y / unit if self.offset is None else OffsetLoss.targets(y / unit, self.offset / unit)
 
     def rates(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the targets and the weights, of mean 1, for what is a mean of the target: of all rows, or of a category.
+        """Return the targets and weights (of mean 1) from which means are taken, of all rows or of those of a category.
 
-        With a log link and offsets these are y / e^o and s e^o, counts over exposures, weighted by these (by s alone where each
-        output has offsets of its own).
+        With a log link and offsets these are y / e^o and s e^o: counts over exposures, weighted by exposures (by s alone where
+        each output has offsets of its own).
         """
         if self.offset is None or self.loss.link != "log":
             return self.targets, self.weight
@@ -404,7 +361,7 @@ class Task:
         return self.unit(y) ** (self.loss.degree - 1)
 
     def penalty_unit(self, y: np.ndarray) -> float:
-        """Return what a penalty on squares is multiplied by for a target in its unit; a gradient step is divided by it."""
+        """Return the factor of a penalty on squares for a target in its unit; gradient steps are divided by it."""
         return self.loss.penalty_unit(y / self.unit(y), self.weight)
 
     def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
@@ -419,6 +376,28 @@ class Task:
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """Return the `Progress` for the fit of a target."""
         return Progress(callback, self.unit(y), self.loss.degree)
+
+
+def read_columns(
+    X: MatrixLike, categorical: Categorical, stage: ColumnStage | None, is_drawn: bool
+) -> tuple[MatrixLike, Table | None]:
+    """Return X, as numbers where it is a table, and the table that reads it, or None.
+
+    stage : the stage of the features, if they are given and have one
+    is_drawn : whether the features are a FeatureSet
+    """
+    if stage is not None:
+        if categorical is not None:
+            what = "features is a FeatureSet" if is_drawn else "start is a model"
+            raise ValueError(f"categorical must be None where {what}, which knows its columns")
+        return read_table(X, stage, None), stage.table
+    if categorical is None and not is_table(first_rows(X)):
+        return X, None
+    X, table = learn_table(X, categorical)
+    if is_drawn and not table.is_numeric:
+        raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
+                        "categories or times: give a feature map, or None")  # fmt: skip
+    return X, table
 
 
 def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
@@ -436,7 +415,7 @@ def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tupl
 def read_offset(
     offset: ArrayLike | None, loss: Loss, targets: list[np.ndarray], index: np.ndarray, n_rows: int
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Check the offsets; return the targets less the offsets and None, or, where this is another loss, (targets, offsets).
+    """Check the offsets; return (targets less offsets, None) for a loss of the residual, else (targets, offsets).
 
     index : the places of the rows of the targets among all n_rows rows
     """
@@ -452,8 +431,7 @@ def read_offset(
             raise ValueError(f"offset must be between -{largest:g} and {largest:g} for loss={loss.name!r}, "
                              f"got {offset.flat[np.abs(offset).argmax()]}")  # fmt: skip
         return targets, offset
-    with np.errstate(over="ignore"):
-        less = outputs - offset
+    less = outputs - offset
     if not np.isfinite(less).all():
         raise ValueError(f"offset must be of moderate size, got {np.abs(offset).max()}, with which y - offset overflows")
     return [part.reshape(y.shape) for part, y in zip(np.split(less, len(targets)), targets, strict=True)], None
@@ -507,8 +485,7 @@ class Progress(FitCallback):
 
     def in_units_of_y(self, w: Any, b: Any) -> tuple[Any, Any]:
         """Return coefficients w and intercept b of y / unit in units of y. Raise ValueError where they overflow."""
-        with np.errstate(over="ignore"):
-            w, b = self.unit * w, self.unit * b
+        w, b = self.unit * w, self.unit * b
         if not (np.isfinite(w).all() and np.isfinite(b).all()):
             raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
         return w, b

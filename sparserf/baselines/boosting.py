@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_callable, check_choice, check_flag, check_integer, check_real
+from .._base.checks import check_choice, check_integer, check_real
 from .._base.threads import single_threaded_blas
+from ..algorithms.arguments import RowSetting
 from ..algorithms.harfe_fit import root_mean_squares
-from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from ..algorithms.sparse_rf.descent import L1Fit
+from ..algorithms.sparse_rf.options import SparseRFOptions
 from ..algorithms.task import Task, model_of, with_ranges
 from ..features import FeatureSet, Linear, NeuronBlock
 from ..losses import LOSSES
@@ -116,15 +118,12 @@ def boosting(
     >>> bool(np.mean(model.predict(X) == y) > 0.9)
     True
     """
-    losses = "squared", "squared_hinge", "logistic"
-    task = Task.from_arrays(X, y, loss, sample_weight, workers, class_weight=class_weight, losses=losses)
+    rows = RowSetting(loss, sample_weight, class_weight, workers=workers)
+    task = Task.from_arrays(X, y, rows, losses=("squared", "squared_hinge", "logistic"))
     alpha, n_terms = check_real("alpha", alpha, 0, strict=True), check_integer("n_terms", n_terms, 1)
     is_exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
-    options = SparseRFOptions(
-        fit_intercept=check_flag("fit_intercept", fit_intercept), tol=check_real("tol", tol, 0, strict=True),
-        callback=check_callable("callback", callback),
-    )  # fmt: skip
-    task = task.centered(fit_intercept)
+    options = SparseRFOptions(fit_intercept=fit_intercept, tol=tol, callback=callback)
+    task = task.centered(options.fit_intercept)
     with single_threaded_blas(), task.rows:
         learner = WeakLearner(task.rows, is_exact)
         nothing = FeatureSet((), task.rows.n_features_in)

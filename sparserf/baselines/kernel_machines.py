@@ -17,6 +17,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_choice, check_flag, check_integer, check_real, is_sparse
 from .._base.floats import methods_as_ieee
 from .._base.threads import Workers, check_workers, single_threaded_blas
+from ..algorithms.arguments import RowSetting
 from ..algorithms.task import Task, in_units
 from ..features import Fourier, Perceptron, distances
 from ..model import BaseModel, identity, warn_unconverged
@@ -217,7 +218,8 @@ class KernelOptions:
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    task = Task.from_arrays(X, y, options.loss, options.sample_weight, options.workers, class_weight=options.class_weight)
+    rows = RowSetting(options.loss, options.sample_weight, options.class_weight, workers=options.workers)
+    task = Task.from_arrays(X, y, rows)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(
@@ -230,8 +232,7 @@ def _fit(X, y, options):
         K = kernel.matrix(X, check_workers(options.workers))
         fits = [KernelFit(K, task, y, options.alpha, options.fit_intercept) for y in task.targets]
         shares = [fit.descend(options.tol, options.max_iter) for fit in fits]
-        with np.errstate(over="ignore"):
-            a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
+        a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
         raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
     support = np.flatnonzero(np.any(a, axis=0))
@@ -394,8 +395,7 @@ class KernelModel(BaseModel):
         with single_threaded_blas():
             for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
                 f[part] = product
-        with np.errstate(over="ignore"):  # f is infinite beyond the largest float of the dtype of X
-            f = sum(offset, f + self.intercept).astype(X.dtype, copy=False)
+        f = sum(offset, f + self.intercept).astype(X.dtype, copy=False)
         return rows.to_namespace_of_X(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
 
 
@@ -438,7 +438,6 @@ class Kernel:
             K[rows] = block
         return K
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _block(self, A, B):
         """Return the kernel matrix of the rows of A and of B."""
         A = A.astype(np.float64, copy=False)

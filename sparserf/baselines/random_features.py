@@ -7,15 +7,16 @@ some, and solve one ridge problem on these.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_flag, check_integer, check_real, check_rng, check_sizes
+from .._base.checks import check_choice, check_integer, check_real, check_sizes
 from .._base.threads import single_threaded_blas
+from ..algorithms.arguments import FitOptions
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
-from ..algorithms.task import RAW_COLUMNS, Task, model_of, power_of_two, with_ranges
+from ..algorithms.task import Task, model_of, power_of_two, with_ranges
 from ..features import check_any_sign, make_dictionary
 from ..model import warn_unconverged
 from ..solvers.ridge import RidgeProblem
@@ -101,10 +102,7 @@ def rks(
     >>> bool(np.std(rks(X, y, n_components=200, gamma=1.0, rng=0).predict(X) - y) < 0.1)
     True
     """
-    return _fit(X, y, RidgeOptions.from_arguments(
-        features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, rng=rng, workers=workers,
-    ))  # fmt: skip
+    return _fit(X, y, RidgeOptions.of_call(locals()))
 
 
 @checks_call
@@ -161,10 +159,7 @@ def eerf(
     >>> len(model.features), model.info.n_drawn
     (20, 500)
     """
-    options = RidgeOptions.from_arguments(
-        features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
-    )  # fmt: skip
+    options = RidgeOptions.of_call(locals())
 
     def choose(score, s):
         return _copies_of(np.argsort(-score, kind="stable")[:s], len(score))
@@ -234,12 +229,9 @@ def lkrf(
     >>> len(model.features) <= 20
     True
     """
+    options = RidgeOptions.of_call(locals())
     rho = None if rho is None else check_real("rho", rho, 0, strict=True)
     is_sampled = check_choice("selection", selection, ("largest", "sample")) == "sample"
-    options = RidgeOptions.from_arguments(
-        features=features, n_components=n_components, gamma=gamma, loss=loss, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, rng=rng, workers=workers, n_nonzero_coefs=n_nonzero_coefs,
-    )  # fmt: skip
 
     def choose(score, s):
         v = (score / (score.max() or 1.0)) ** 2  # scaled: the same q
@@ -289,36 +281,23 @@ def _nearest_in_simplex(x):
     return np.maximum(x - shift[np.flatnonzero(down > shift)[-1]], 0.0)
 
 
-@dataclass(frozen=True)
-class RidgeOptions:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RidgeOptions(FitOptions):
     """The arguments of `rks`, `eerf` or `lkrf`, checked except where a check needs X.
 
     n_nonzero_coefs is None where all features that are drawn are taken.
     """
 
-    features: Features
     n_components: int
     gamma: Gamma
-    loss: SelectingLossLike
     alpha: float
-    fit_intercept: bool
-    sample_weight: ArrayLike | None
-    class_weight: ClassWeight
-    rng: np.random.Generator
-    workers: int
     n_nonzero_coefs: int | None = None
 
-    @classmethod
-    def from_arguments(
-        cls, *, alpha: float, fit_intercept: bool, rng: Seed, n_nonzero_coefs: int | None = None, **others: Any
-    ) -> Self:
-        """Check the arguments that do not depend on X. others : the arguments that do, taken as they are."""
-        if n_nonzero_coefs is not None:
-            n_nonzero_coefs = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
-        return cls(
-            alpha=check_real("alpha", alpha, 0, strict=True), fit_intercept=check_flag("fit_intercept", fit_intercept),
-            rng=check_rng(rng), n_nonzero_coefs=n_nonzero_coefs, **others,
-        )  # fmt: skip
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set_checked(alpha=check_real("alpha", self.alpha, 0, strict=True))
+        if self.n_nonzero_coefs is not None:
+            self._set_checked(n_nonzero_coefs=check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1))
 
 
 def _fit(X, y, options, choose=None):
@@ -326,10 +305,7 @@ def _fit(X, y, options, choose=None):
 
     choose returns how many copies of each feature there are, 0 of most; None takes one of each.
     """
-    task = Task.from_arguments(
-        X, y, features=options.features, loss=options.loss, sample_weight=options.sample_weight,
-        class_weight=options.class_weight, workers=options.workers, rng=None, columns=RAW_COLUMNS,
-    )  # fmt: skip
+    task = Task.from_options(X, y, options)
     check_any_sign(task.features, "ridge regression on all features")
     rows, weight, targets = task.rows, task.weight, task.targets
     dictionary = make_dictionary(

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_flag, check_integer, check_real
+from .._base.checks import check_integer, check_real
 from .._base.threads import single_threaded_blas
+from ..algorithms.arguments import FitOptions, RowSetting
 from ..algorithms.harfe import draw_dictionary
-from ..algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, exact_descent
-from ..algorithms.task import RAW_COLUMNS, Task, model_of, with_ranges
+from ..algorithms.sparse_rf.descent import L1Fit, exact_descent
+from ..algorithms.sparse_rf.options import SparseRFOptions
+from ..algorithms.task import Task, model_of, with_ranges
 from ..features import make_dictionary
 from ..model import warn_unconverged
 
@@ -88,19 +90,14 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    task = Task.from_arguments(
-        X, y, features=features, loss="squared", sample_weight=sample_weight, workers=workers, rng=None, columns=RAW_COLUMNS,
-    )  # fmt: skip
-    features = task.features
-    task = task.centered(check_flag("fit_intercept", fit_intercept))
-    rows, weight = task.rows, task.weight
-    eta, tol = check_real("eta", eta, 0, strict=True), check_real("tol", tol, 0, strict=True)
-    max_iter = check_integer("max_iter", max_iter, 1)
-    everything = draw_dictionary(
-        features, rows, weight, n_components=n_components, activation=activation, order=order, rng=rng
-    )
+    given = FitOptions(features=features, rows=RowSetting(sample_weight=sample_weight, workers=workers), rng=rng)
+    options = SparseRFOptions(fit_intercept=fit_intercept, tol=tol)
+    task = Task.from_options(X, y, given).centered(options.fit_intercept)
+    rows = task.rows
+    eta, max_iter = check_real("eta", eta, 0, strict=True), check_integer("max_iter", max_iter, 1)
+    everything = draw_dictionary(task, n_components, activation, order, given.rng)
     dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
-    fit = L1Fit(task, task.targets[0], dictionary, SparseRFOptions(fit_intercept=fit_intercept, tol=tol))
+    fit = L1Fit(task, task.targets[0], dictionary, options)
     with single_threaded_blas(), rows:
         _to_residual(fit, eta, max_iter)
     return with_ranges(model_of([fit], task), task)

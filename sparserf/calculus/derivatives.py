@@ -18,8 +18,8 @@ import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
+from ..expansion.outputs import of_output
 from ..features import FeatureSet
-from ..model.outputs import of_output
 from ..rows import read_rows
 from .encodings import putter, slopes, smooth_encodings
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array, MatrixLike
+    from ..expansion import Expansion
     from ..features import FeatureBlock
-    from ..model import SparseModel
     from ..rows import Block
 
 # Numbers in the features, and in the derivatives, of a part of the rows; and the fewest rows of a part.
@@ -37,12 +37,12 @@ PART_NUMBERS, FEWEST_ROWS = 2**18, 64
 MOST_DENSE = 2**16
 
 
-def gradient(model: SparseModel, X: MatrixLike, workers: int, output: object) -> Array:
+def gradient(model: Expansion, X: MatrixLike, workers: int, output: object) -> Array:
     """Return the derivatives of f by the columns of X: see `SparseModel.gradient`."""
     return _map_derivatives(model, X, workers, output, second=False)
 
 
-def hessian_diag(model: SparseModel, X: MatrixLike, workers: int, output: object) -> Array:
+def hessian_diag(model: Expansion, X: MatrixLike, workers: int, output: object) -> Array:
     """Return the second derivatives of f by each column of X: see `SparseModel.hessian_diag`."""
     return _map_derivatives(model, X, workers, output, second=True)
 
@@ -60,7 +60,7 @@ class Derivatives:
     second : whether second derivatives are computed, or first ones.
     """
 
-    def __init__(self, model: SparseModel, second: bool):
+    def __init__(self, model: Expansion, second: bool):
         features = model.features
         stage = None if features.stage is None or features.stage.is_identity else features.stage
         seen = np.arange(features.n_inputs) if stage is None else smooth_encodings(stage)
@@ -81,7 +81,6 @@ class Derivatives:
         """Return the derivatives at a block of rows, (n_rows, n_columns) or (n_rows, n_outputs, n_columns)."""
         return block.map_parts(self._of_rows, self._stage, self._size)
 
-    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def _of_rows(self, X, block):
         """Return the derivatives at some rows X; block : their encodings."""
         put = putter(X)

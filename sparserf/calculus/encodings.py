@@ -62,8 +62,7 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
         scale = (power * factor)[None, :]
         first = xp.where(is_angle, -turn * xp.sin(angle) * scale, first)
         bent = xp.where(is_angle, -turn * turn * xp.cos(angle) * scale, bent)
-    with np.errstate(over="ignore", invalid="ignore"):
-        t = (r * power[None, :] - center[None, :]) * factor[None, :]
+    t = (r * power[None, :] - center[None, :]) * factor[None, :]
     # Beyond the reach u = sign(t) reach (2 - reach / |t|), whose slope is (reach / t)^2.
     far = (t >= reach[None, :]) | (t < -reach[None, :])
     limit = xp.where(far, reach[None, :] * one, one)

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..columns.stage import CLIP, CLIPPED
-from ..model.box import read_box
-from ..model.outputs import of_output
-from ..model.terms import stage_of, terms_of
+from ..expansion.box import read_box
+from ..expansion.outputs import of_output
+from ..expansion.terms import stage_of, terms_of
 from ..rows import as_rows
 from .encodings import slopes, smooth_encodings
 
 if TYPE_CHECKING:
-    from ..model import SparseModel
-    from ..model.box import BoxLike
-    from ..model.terms import Term
+    from ..expansion import Expansion
+    from ..expansion.box import BoxLike
+    from ..expansion.terms import Term
 
 # Nodes of a Gauss-Legendre rule, and the largest change of a phase, or of another argument, over an interval with one rule.
 NODES, MOST_CHANGE = 16, 4.0
@@ -50,7 +50,7 @@ SCRAMBLES, SOBOL_POINTS, STANDARD_ERRORS = 8, 2**13, 3.0
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
-def integral(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
+def integral(model: Expansion, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Return the integral of f over a box, and how far it may be off: see `SparseModel.integral`."""
     whole = read_box(model, box)
     width = whole.high - whole.low
@@ -59,7 +59,7 @@ def integral(model: SparseModel, box: BoxLike | None, output: object) -> tuple[f
     return volume * value, volume * error
 
 
-def mean(model: SparseModel, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
+def mean(model: Expansion, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Return the mean of f over a box, and how far it may be off: see `SparseModel.mean`."""
     model = model if output is None else of_output(model, output)
     box = read_box(model, box)

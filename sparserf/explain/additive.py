@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..model.terms import column_levels, terms_of
+from ..expansion.terms import column_levels, terms_of
 from .evaluate import decision_values, subsample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..model import SparseModel
+    from ..expansion import Expansion
 
 # The number of knots of a function of one input; functions of two inputs have one knot in EVERY of these.
 KNOTS, EVERY = 16, 3
@@ -222,7 +222,7 @@ def r_squared(parts: Iterable[np.ndarray], f: np.ndarray) -> float:
     return max(0.0, 1.0 - float(rest.var() / (f.var() or 1.0))) if f.var() > 0 else 0.0
 
 
-def approximate(model: SparseModel, X: np.ndarray, importance: np.ndarray, n_pairs: int) -> AdditiveApproximation:
+def approximate(model: Expansion, X: np.ndarray, importance: np.ndarray, n_pairs: int) -> AdditiveApproximation:
     """Approximate a model of one output over rows of numbers X.
 
     importance : the importance of each column. The most important columns have functions of one input; functions of two are

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..model.terms import column_levels, terms_of
+from ..expansion.terms import column_levels, terms_of
 from .additive import approximate, frequent_levels, r_squared
 from .evaluate import column_of, decision_values, encode, encoded_rows, to_dense
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from .._base.types import DenseOrCSR
-    from ..model import SparseModel
+    from ..expansion import Expansion
     from .importances import Importances
 
     Part = tuple[int, ...]
@@ -75,7 +75,7 @@ class Effects:
 
     @classmethod
     def from_model(
-        cls, model: SparseModel, X: DenseOrCSR, importance: np.ndarray, n_points: int, n_pairs: int,
+        cls, model: Expansion, X: DenseOrCSR, importance: np.ndarray, n_points: int, n_pairs: int,
         ordered: Collection[int] = (),
     ) -> Self:  # fmt: skip
         """Compute the parts of a model of one output, in rows of numbers X.
@@ -183,7 +183,7 @@ class Effects:
         return near / (NEAR * (1 - beyond**2 / 2))
 
 
-def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
+def groups_of(model: Expansion) -> dict[Part, list[int]] | None:
     """Group the terms by the inputs on which they depend: return {part: positions of terms}; None if a term has no group.
 
     A linear term is in the groups of all its inputs. Any other term of more than two inputs has no group.
@@ -202,7 +202,7 @@ def groups_of(model: SparseModel) -> dict[Part, list[int]] | None:
 
 
 def parts_of(
-    model: SparseModel, groups: dict[Part, list[int]], grids: dict[int, np.ndarray], shares: dict[int, np.ndarray] | None = None
+    model: Expansion, groups: dict[Part, list[int]], grids: dict[int, np.ndarray], shares: dict[int, np.ndarray] | None = None
 ) -> dict[Part, np.ndarray]:
     """Return {part: values on its grid}; the means of surfaces along either side are moved into the functions of one input.
 
@@ -226,7 +226,7 @@ def parts_of(
 
 
 def parts_at_rows(
-    model: SparseModel, X: DenseOrCSR, groups: dict[Part, list[int]], grids: dict[int, np.ndarray],
+    model: Expansion, X: DenseOrCSR, groups: dict[Part, list[int]], grids: dict[int, np.ndarray],
     shares: dict[int, np.ndarray],
 ) -> dict[Part, np.ndarray]:  # fmt: skip
     """Return {part: values in the rows of X}, where means of surfaces, interpolated on grids, are moved as in `parts_of`."""
@@ -260,7 +260,6 @@ def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
     return np.stack([axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
     """Return the grid of a column, as `Effects` has it; that of numbers has n_points from the 1st to the 99th percentile."""
     if len(values) == 0:
@@ -275,7 +274,6 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
     return np.append(grid, [np.nan] * int(is_missing.any()))
 
 
-@np.errstate(over="ignore")
 def place_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     """Return where values lie in a grid, as an index; numbers between two points have a fraction, and those beyond an end."""
     last = len(grid) - 1

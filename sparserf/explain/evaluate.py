@@ -12,12 +12,12 @@ from ..rows import as_rows, read_rows
 
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike
-    from ..model import SparseModel
+    from ..expansion import Expansion
     from ..rows import Rows
 
 
 def read_numbers(
-    model: SparseModel, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
+    model: Expansion, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
 ) -> DenseOrCSR:
     """Return the rows of X as numbers in memory, levels as codes; of more than `most` rows a sample, drawn by rng."""
     rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
@@ -41,18 +41,18 @@ def to_dense(X: DenseOrCSR) -> np.ndarray:
     return (X.toarray() if is_sparse(X) else X).astype(np.float64)
 
 
-def encode(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
+def encode(model: Expansion, X: DenseOrCSR) -> np.ndarray:
     """Return the encodings of rows of numbers, as an array of shape (n_rows, n_encodings)."""
     X, stage = X.astype(np.float64), model.features.stage
     return to_dense(X if stage is None or stage.is_identity else stage.transform(X))
 
 
-def decision_values(model: SparseModel, X: DenseOrCSR) -> np.ndarray:
+def decision_values(model: Expansion, X: DenseOrCSR) -> np.ndarray:
     """Return the decision values f of rows of numbers, (n_outputs, n_rows)."""
     f = encoded_rows(model, X).apply(model.features, np.atleast_2d(model.coef))
     return f + np.atleast_1d(model.intercept)[:, None]
 
 
-def encoded_rows(model: SparseModel, X: DenseOrCSR) -> Rows:
+def encoded_rows(model: Expansion, X: DenseOrCSR) -> Rows:
     """Return rows of numbers with their columns encoded by the column stage of the model."""
     return as_rows(X, may_miss=True).staged(model.features.stage)

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.checks import check_integer, check_rng
-from ..model.terms import columns_of_encodings, terms_of
+from ..expansion.terms import columns_of_encodings, terms_of
 from .evaluate import encode, read_numbers, subsample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import DenseOrCSR, MatrixLike, Seed
-    from ..model import SparseModel
-    from ..model.terms import Term
+    from ..expansion import Expansion
+    from ..expansion.terms import Term
 
 # The most columns of a term for which all sets of columns are enumerated; and the most numbers that are computed at once.
 MOST_EXACT, AT_ONCE = 10, 2**21
@@ -37,7 +37,7 @@ MOST_EXACT, AT_ONCE = 10, 2**21
 BACKGROUND = 200
 
 
-def shapley(model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_permutations: int, rng: Seed) -> np.ndarray:
+def shapley(model: Expansion, X: MatrixLike, background: MatrixLike | None, n_permutations: int, rng: Seed) -> np.ndarray:
     """Compute Shapley values: see `SparseModel.shapley`."""
     n_permutations, rng = check_integer("n_permutations", n_permutations, 2), check_rng(rng)
     X = read_numbers(model, X)
@@ -45,7 +45,7 @@ def shapley(model: SparseModel, X: MatrixLike, background: MatrixLike | None, n_
     return shapley_values(model, X, B, n_permutations, rng)
 
 
-def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | None, rng: np.random.Generator) -> DenseOrCSR:
+def background_of(model: Expansion, X: DenseOrCSR, background: MatrixLike | None, rng: np.random.Generator) -> DenseOrCSR:
     """Return the background as rows of numbers; if it is None, some rows of X."""
     if background is None and X.shape[0] == 1:
         raise ValueError("background must be given for a single row: what is usual is in other rows, as those of the fit")
@@ -56,7 +56,7 @@ def background_of(model: SparseModel, X: DenseOrCSR, background: MatrixLike | No
 
 
 def shapley_values(
-    model: SparseModel, X: DenseOrCSR, B: np.ndarray, n_permutations: int, rng: np.random.Generator
+    model: Expansion, X: DenseOrCSR, B: np.ndarray, n_permutations: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Compute the Shapley values of rows of numbers X against a background B, the encodings of its rows.
 

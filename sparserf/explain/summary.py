@@ -10,13 +10,13 @@ import numpy as np
 
 from .._base import html as html
 from .._base.checks import check_integer
-from ..model.outputs import describe_limits, describe_task, function_names, unit_of
-from ..model.terms import column_names, term_sizes, terms_of
-from .importances import HEADS, Importances, InputRow, html_table, percent, table
+from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
+from ..expansion.terms import column_names, term_sizes, terms_of
+from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
-    from ..model import FitInfo, SparseModel
+    from ..expansion import Expansion, FitInfo
 
 # The most columns of a term that are named, the most inputs that are listed, and the most outputs whose intercepts are listed.
 MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
@@ -70,7 +70,7 @@ class Summary:
     def __str__(self) -> str:
         lines = [f"SparseModel: {self._what()}", *self._about()]
         if self.importances is not None:
-            lines += ["", table(self.inputs[:MOST_LISTED], HEADS["shapley"]), *self._below()]
+            lines += ["", table(self.inputs[:MOST_LISTED]), *self._below()]
         elif self.inputs:
             lines += ["", SEEN, f"  {self._seen()}"]
         if self.terms:
@@ -82,7 +82,7 @@ class Summary:
     def _repr_html_(self) -> str:
         parts = [html.title("SparseModel", self._what()), *map(html.line, self._about())]
         if self.importances is not None:
-            parts += [html_table(self.inputs[:MOST_LISTED], HEADS["shapley"]), *map(html.note, self._below())]
+            parts += [html_table(self.inputs[:MOST_LISTED]), *map(html.note, self._below())]
         elif self.inputs:
             parts += [html.gap(), html.note(SEEN), html.line(self._seen())]
         if self.terms:
@@ -148,7 +148,7 @@ SEEN = "inputs that terms see; how much each matters depends on rows: summary(X)
 LARGEST = "largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f"
 
 
-def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -> Summary:
+def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> Summary:
     """Summarize a model: see `SparseModel.summary`."""
     n_terms = check_integer("n_terms", n_terms, 0)
     size = term_sizes(model.features, model.coef).max(axis=0, initial=0.0)
@@ -158,7 +158,7 @@ def summary(model: SparseModel, X: MatrixLike | None, n_terms: int, rng: Seed) -
     coef = np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
-    importances = None if X is None else model.importances(X, rng=rng)
+    importances = None if X is None else ImportanceSample.from_rows(model, X, rng=rng).importances(model)
     rows = (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen)) if importances is None else importances.rows
     inputs = tuple(row for row in rows if row.column in seen)
     kinds = Counter(block.activation for block in model.features.blocks for _ in range(len(block)))

@@ -16,13 +16,14 @@ import numpy as np
 
 from .._base.files import new_file
 from .._core.moments import TURNS
+from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
 from .written import WrittenModel
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from ..model import SparseModel
+    from ..expansion import Expansion
 
 # The number of terms that are computed side by side. Compilers vectorize loops of this length; loops of length 16 they unroll.
 LANES = 32
@@ -34,7 +35,7 @@ WIDTH, NUMBERS = 112, 5
 TIED = "\0"
 
 
-def to_c(model: SparseModel, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
+def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
     """Write a model as a file of C: see `SparseModel.to_c`."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise ValueError(f"name must be the name of a function in C, letters, digits and _, got {name!r}")
@@ -113,8 +114,10 @@ def _public_functions(model, name):
     """Return (the declarations, the definitions) of the functions that other files call."""
     if model.classes is None:
         templates = (OF_VALUE, ONE_VALUE) if np.size(model.intercept) == 1 else (OF_VALUES, SOME_VALUES)
-        what, mean = ("e to the f", "exp") if model.link == "log" else ("f", "")
-        return [_filled(template, name=name, what=what, mean=mean) for template in templates]
+        most = LARGEST_EXPONENT["float64"]
+        what, mean = ("e to the f", f"exp({{0}} > {most} ? {most} : {{0}})") if model.link == "log" else ("f", "({0})")
+        means = {"one": mean.format("f[0]"), "each": mean.format("out[o]")}
+        return [_filled(template, name=name, what=what, **means) for template in templates]
     ctype, labels = _labels(model.classes)
     declared = _filled(OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels))
     defined = _filled(CLASSES, name=name)
@@ -454,7 +457,7 @@ ONE_VALUE = r"""
 double ${name}(const double *x) {
     double f[N_OUTPUTS];
     values(x, f);
-    return ${mean}(f[0]);
+    return ${one};
 }
 
 void ${name}_rows(const double *X, size_t n_rows, double *out) {
@@ -465,7 +468,7 @@ void ${name}_rows(const double *X, size_t n_rows, double *out) {
 SOME_VALUES = r"""
 void ${name}(const double *x, double *out) {
     values(x, out);
-    for (int o = 0; o < N_OUTPUTS; o++) out[o] = ${mean}(out[o]);
+    for (int o = 0; o < N_OUTPUTS; o++) out[o] = ${each};
 }
 
 void ${name}_rows(const double *X, size_t n_rows, double *out) {

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..model.terms import Term
+    from ..expansion.terms import Term
     from .written import WrittenModel
 
 

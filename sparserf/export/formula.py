@@ -10,15 +10,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from .._base.checks import check_choice, check_integer
+from ..expansion.outputs import are_negligible, describe_limits, function_names, two_classes
 from ..losses import PROBABILISTIC
-from ..model.outputs import are_negligible, describe_limits, function_names, two_classes
 from .expressions import distances, joined, signed
 from .written import WrittenModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import SparseModel
+    from ..expansion import Expansion
 
 Language: TypeAlias = Literal["text", "latex", "python", "sql", "sympy", "jax"]
 
@@ -27,7 +27,7 @@ MOST_LISTED = 12
 
 
 def formula(
-    model: SparseModel, language: Language, n_terms: int | None, digits: int | None, table: str | Sequence[str] = "data",
+    model: Expansion, language: Language, n_terms: int | None, digits: int | None, table: str | Sequence[str] = "data",
     keep: Sequence[str] = (),
 ) -> Formula:  # fmt: skip
     """Write a model in one of six languages: see `SparseModel.formula`."""

@@ -17,15 +17,15 @@ from .._base.files import new_file
 from ..columns.frames import label, numbers_of
 from ..columns.stage import CLIP
 from ..columns.table import in_float32
+from ..expansion.base import LARGEST_EXPONENT, rounded_inwards
 from ..losses import PROBABILISTIC
-from ..model.base import rounded_inwards
 from .written import WrittenModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from os import PathLike
 
-    from ..model import SparseModel
+    from ..expansion import Expansion
 
 try:
     import onnx
@@ -44,7 +44,7 @@ FEWEST_SPARSE, SPARSE_BELOW = 1000, 3
 
 
 def to_onnx(
-    model: SparseModel, path: str | PathLike[str] | None = None, dtype: Literal["float32", "float64"] = "float32"
+    model: Expansion, path: str | PathLike[str] | None = None, dtype: Literal["float32", "float64"] = "float32"
 ) -> onnx.ModelProto:
     """Write a model as an ONNX graph: see `SparseModel.to_onnx`."""
     dtype = np.dtype(check_choice("dtype", dtype, ("float32", "float64")))
@@ -302,7 +302,10 @@ def _products(graph, group, u):
 def _add_outputs(graph, model, f, n_outputs, dtype):
     """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
-        mean = graph.cast(graph("Exp", f) if model.link == "log" else f, dtype)
+        if model.link == "log":
+            most = LARGEST_EXPONENT[dtype.name]
+            f = graph("Exp", graph("Where", graph("Greater", f, most), most, f))
+        mean = graph.cast(f, dtype)
         graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
     if n_outputs == 1:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..columns.clocks import find_zone
+from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
 from .expressions import angle_expression, float_literal, term_expression, title
 
@@ -94,7 +95,7 @@ def predict_proba(X):
 # The templates of activations, and of predictions by the link.
 NUMPY_CALLS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
                "sign": "_sign({})", "identity": "({})", "bump": "np.exp({})", "distance": "{} * np.abs({})"}  # fmt: skip
-INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
+INVERSE_LINKS = {"identity": "{}", "log": f"np.exp(np.minimum({{}}, {LARGEST_EXPONENT['float64']}))"}
 
 
 def python_source(written: WrittenModel, digits: int | None) -> str:

@@ -19,18 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.files import new_file
 from ..columns.clocks import DATES, DURATIONS
 from ..columns.table import numbers_rounded_to
+from ..expansion.outputs import two_classes
 from ..losses import PROBABILISTIC
-from ..model.outputs import two_classes
 from .expressions import angle_expression, float_literal, joined, signed, term_expression, title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from os import PathLike
 
-    from ..model import SparseModel
     from .written import WrittenModel
 
 # The templates of activations, of bumps that of the exponent alone; and of a number in double precision.
@@ -54,15 +51,6 @@ FAR, EXPONENTS = 500.0, (-745.0, 709.78)
 LARGEST, NEAREST, FARTHEST = 1.79e308, 1e-90, 1e100
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
-
-
-def to_sql(model: SparseModel, path: str | PathLike[str] | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
-    """Write a model as a SELECT statement: see `SparseModel.to_sql`."""
-    query = model.formula("sql", table=table, keep=keep)
-    if path is not None:
-        with new_file(path) as file:
-            file.write(f"{query}\n".encode())
-    return query
 
 
 def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:

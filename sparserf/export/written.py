@@ -17,22 +17,22 @@ import numpy as np
 from .._core.moments import KINDS
 from ..columns.stage import ColumnStage
 from ..columns.table import UNKNOWN, in_float32
+from ..expansion.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
 from ..features import DENSE_BELOW
-from ..model.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..columns.clocks import Clock
+    from ..expansion import Expansion
     from ..features import FeatureBlock, FeatureSet
-    from ..model import SparseModel
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenModel:
     """A model, or its largest terms, to be written in another language.
 
-    model : SparseModel
+    model : Expansion
         The whole model, which defines how outputs become predictions.
     features : FeatureSet
         The features of the terms that are written.
@@ -42,13 +42,13 @@ class WrittenModel:
         The number of terms that are not written.
     """
 
-    model: SparseModel
+    model: Expansion
     features: FeatureSet
     coef: np.ndarray
     n_left_out: int
 
     @classmethod
-    def from_model(cls, model: SparseModel, n_terms: int | None = None) -> Self:
+    def from_model(cls, model: Expansion, n_terms: int | None = None) -> Self:
         """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all terms."""
         model = model.to_give_away
         features, coef = model.features, np.atleast_2d(model.coef)

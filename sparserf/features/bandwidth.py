@@ -76,8 +76,7 @@ def distance_scale(
         rows.data /= largest  # scipy would multiply by 1 / largest, which may be infinite
     else:
         rows = rows / largest
-    with np.errstate(over="ignore"):
-        distance = np.minimum(distances(rows, rows, metric) * largest, 1e300)
+    distance = np.minimum(distances(rows, rows, metric) * largest, 1e300)
     if not distance.any():
         return 1.0
     return _mean_to_neighbour(distance, weight) if rule == "knn" else _median(distance, weight)

@@ -2,7 +2,7 @@
 
 Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
 that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
-on a device. `model/terms.py` and the writers of `export/` need their formula, too.
+on a device. `expansion/terms.py` and the writers of `export/` need their formula, too.
 """
 
 from __future__ import annotations
@@ -247,8 +247,7 @@ class FeatureBlock:
             if block.inputs is not None and self.envelope is None and n_inputs <= self.dense_below * self.order:
                 block = block.dense(n_inputs)
             # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
-            with np.errstate(over="ignore", under="ignore"):
-                self._packed[key] = block._panels(dtype)
+            self._packed[key] = block._panels(dtype)
         return self._packed[key]
 
     def _panels(self, dtype):
@@ -280,7 +279,7 @@ class FeatureBlock:
         written = self.arrays | {"offset": self.offset} | self._without_zeros()
         arrays = {f"{name}_{i}": array for name, array in written.items()}
         meta = {name: getattr(self, name) for name in BLOCK_META}
-        if self.nonnegative:  # left out where it is not so, as in files of earlier versions
+        if self.nonnegative:  # left out where it is not so
             meta["nonnegative"] = True
         return meta, arrays
 

@@ -6,7 +6,7 @@ stream of its own, so that no batch need be kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -161,12 +161,10 @@ class FixedDictionary:
 
 def make_dictionary(
     features: Any, rows: Rows, *, n_components: int | None, batch_size: int | None, gamma: Any, rng: Seed,
-    scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
-    constraints: InputConstraints | None = None,
+    weight: np.ndarray | None = None, constraints: InputConstraints | None = None,
 ) -> RandomDictionary | FixedDictionary:  # fmt: skip
     """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and make its dictionary.
 
-    scales : function scales(n_maps) that returns the factors by which the features of the maps are multiplied; None: 1.
     weight : weights of the rows, for parameters that maps compute from the rows; None: all rows count alike.
     constraints : what draws may see of their inputs; a FeatureSet has been checked. None: anything.
     """
@@ -187,7 +185,7 @@ def make_dictionary(
     rng = check_rng(rng)
     maps = tuple(map_.resolve(rows, rng, weight) for map_ in maps)
     seed = draw_seed(rng)
-    scales = (1.0,) * len(maps) if scales is None else scales(len(maps))
+    scales = (1.0,) * len(maps)
     through = None if constraints is None else rows_through(rows, weight, rng)
     return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed, constraints, through)
 
@@ -202,12 +200,17 @@ def draw_all(
     scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
     constraints: InputConstraints | None = None,
 ) -> FeatureSet:  # fmt: skip
-    """Return the whole dictionary of a `features` argument as one FeatureSet; arguments as in `make_dictionary`."""
+    """Return the whole dictionary of a `features` argument as one FeatureSet; arguments as in `make_dictionary`.
+
+    scales : a function from the number of maps to the factors by which their features are multiplied; None: 1
+    """
     if isinstance(features, FeatureSet):
         n_components = max(len(features), 1)
     n_components = check_integer("n_components", n_components, 1)
     dictionary = make_dictionary(features, rows, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
-                                 scales=scales, weight=weight, constraints=constraints)  # fmt: skip
+                                 weight=weight, constraints=constraints)  # fmt: skip
+    if scales is not None and isinstance(dictionary, RandomDictionary):
+        dictionary = replace(dictionary, scales=scales(len(dictionary.maps)))
     return dictionary.batch(0)
 
 

@@ -197,20 +197,22 @@ class FeatureSet:
     @property
     def is_periodic(self) -> np.ndarray:
         """A mask of the features that are cosines or sines."""
-        periodic = [np.full(len(block), block.is_periodic) for block in self.blocks]
-        return self.from_blocks(np.concatenate([np.zeros(0, bool), *periodic]))
+        return self._mask(lambda block: block.is_periodic)
 
     @property
     def is_local(self) -> np.ndarray:
         """A mask of the features that are bumps."""
-        local = [np.full(len(block), isinstance(block, BumpBlock)) for block in self.blocks]
-        return self.from_blocks(np.concatenate([np.zeros(0, bool), *local]))
+        return self._mask(lambda block: isinstance(block, BumpBlock))
 
     @property
     def nonnegative(self) -> np.ndarray:
         """A mask of the features whose coefficients must be at least 0."""
-        nonnegative = [np.full(len(block), block.nonnegative) for block in self.blocks]
-        return self.from_blocks(np.concatenate([np.zeros(0, bool), *nonnegative]))
+        return self._mask(lambda block: block.nonnegative)
+
+    def _mask(self, holds):
+        """Return a mask of the features in the blocks of which something holds."""
+        masks = [np.full(len(block), holds(block)) for block in self.blocks]
+        return self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
         """Return these features with an angle added to the phase of each that is a cosine or sine."""

@@ -89,20 +89,7 @@ class Fourier:
         return replace(self, gamma=resolve_gamma(rows, self.gamma, metric, rng, weight))
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw features.
-
-        Parameters
-        ----------
-        n_components : int
-            Number of features, >= 0.
-        n_features : int
-            Number of inputs, the columns of X.
-        rng : int, Generator or None, default None
-            A seed gives the same features each time.
-
-        Returns
-        -------
-        FeatureSet
+        """Draw n_components features of n_features inputs; a seed gives the same features each time.
 
         Raises
         ------

@@ -92,18 +92,7 @@ class Bumps:
         return replace(self, centers=centers, gamma=gamma)
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features.
-
-        Parameters
-        ----------
-        n_components, rng
-            Ignored: the centers are given.
-        n_features : int
-            Number of inputs, the columns of X.
-
-        Returns
-        -------
-        FeatureSet
+        """List all features of n_features inputs; n_components and rng are ignored, as the centers are given.
 
         Raises
         ------

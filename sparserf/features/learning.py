@@ -481,25 +481,15 @@ class LearningDictionary:
 
 
 def make_learning_dictionary(
-    rows: Rows, *, weight: np.ndarray, n_components: int | None, batch_size: int | None, gamma: Any, rng: np.random.Generator,
-    stage: ColumnStage | None = None, base: type[BaseDistribution] = RandomCosines, max_order: int | None = None,
-    constraints: InputConstraints | None = None,
+    base: BaseDistribution, n_features_in: int, *, n_components: int | None, batch_size: int | None, gamma: Any,
+    rng: np.random.Generator,
 ) -> LearningDictionary:  # fmt: skip
-    """Make the dictionary of features="auto".
-
-    weight : the weight of each row, positive and of mean 1.
-    stage : the column stage that encoded the rows.
-    base : the class of distributions from which the dictionary starts.
-    max_order : the most inputs that a feature may have; None: all.
-    constraints : what features may see of the inputs; None: anything.
-    """
+    """Make the dictionary of features="auto", which starts from the distribution `base`."""
     if gamma is not None:
         raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
-    rng = check_rng(rng)
-    base = base.from_rows(rows, weight, rng, stage, max_order, constraints)
-    return LearningDictionary(base, n_components, batch_size, rows.n_features_in, draw_seed(rng))
+    return LearningDictionary(base, n_components, batch_size, n_features_in, draw_seed(rng))
 
 
 class Proposer:

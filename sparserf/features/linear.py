@@ -36,19 +36,7 @@ class Linear:
         return self
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features.
-
-        Parameters
-        ----------
-        n_components, rng
-            Ignored: nothing is random.
-        n_features : int
-            Number of inputs, the columns of X.
-
-        Returns
-        -------
-        FeatureSet
-        """
+        """List all features of n_features inputs; n_components and rng are ignored, as nothing is random."""
         n_features = check_integer("n_features", n_features, 1)
         return inputs_times(np.ones(n_features))
 

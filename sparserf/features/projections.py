@@ -82,9 +82,8 @@ class Gaussian(Projection):
 
     def expand(self, Z: np.ndarray) -> np.ndarray:
         out = np.zeros((*np.shape(Z)[:-1], self.n_features))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for columns, R in self._blocks():
-                out += Z[..., columns] @ R.T
+        for columns, R in self._blocks():
+            out += Z[..., columns] @ R.T
         return out
 
     @property
@@ -100,7 +99,6 @@ class Gaussian(Projection):
             yield columns, R
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _multiply(R, X, out):
     """Write X R to out."""
     out[:] = X @ R
@@ -132,10 +130,9 @@ class SparseSign(Projection):
 
     def expand(self, Z: np.ndarray) -> np.ndarray:
         out = np.zeros((*np.shape(Z)[:-1], self.n_features))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for columns, signs in zip(self.columns.T, self.signs.T, strict=True):
-                out += Z[..., columns] * signs
-            out *= self._scale
+        for columns, signs in zip(self.columns.T, self.signs.T, strict=True):
+            out += Z[..., columns] * signs
+        out *= self._scale
         return out
 
     @property
@@ -179,7 +176,6 @@ class Hadamard(Projection):
         length = _power_of_two(self.n_features)
         return 2 * length * length.bit_length()
 
-    @np.errstate(over="ignore", invalid="ignore")
     def expand(self, Z: np.ndarray) -> np.ndarray:
         rows = np.zeros((np.size(Z) // self.n_projections, _power_of_two(self.n_features)))
         rows[:, self.sample] = np.reshape(Z, (-1, self.n_projections))
@@ -187,7 +183,6 @@ class Hadamard(Projection):
         scaled = rows[:, : self.n_features] * (self.signs / np.sqrt(self.n_projections))
         return scaled.reshape(*np.shape(Z)[:-1], self.n_features)
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _project(self, X, out):
         length, d, n = _power_of_two(self.n_features), self.n_features, X.shape[0]
         scratch = np.empty((min(n, max(1, TRANSFORMED // length)), length), X.dtype)

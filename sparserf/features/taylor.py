@@ -89,18 +89,7 @@ class Taylor:
         return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features.
-
-        Parameters
-        ----------
-        n_components, rng
-            Ignored: nothing is random.
-        n_features : int
-            Number of inputs, the columns of X.
-
-        Returns
-        -------
-        FeatureSet
+        """List all features of n_features inputs; n_components and rng are ignored, as nothing is random.
 
         Raises
         ------

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.floats import as_ieee
 from .base import Loss
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ EPS = float(np.finfo(np.float64).eps)
 METHODS = "value", "derivative", "curvature"
 
 
+@as_ieee
 def check(loss: Loss, y: ArrayLike) -> None:
     """Check a loss of your own on a few targets: raise an error that says what is wrong with it, or return None.
 
@@ -110,8 +112,7 @@ def _check_attributes(loss):
 def _call(loss, method, *arguments):
     """Return what a method of the loss returns; a ValueError says which one raised."""
     try:
-        with np.errstate(all="ignore"):
-            return getattr(loss, method)(*arguments)
+        return getattr(loss, method)(*arguments)
     except NotImplementedError:
         raise
     except Exception as error:

@@ -294,8 +294,7 @@ class Poisson(LossOfAmounts):
 
     def intercept_step(self, slope: float, curvature: float) -> float:
         """Return the exact step: it multiplies all e^z by the factor that makes their mean the mean of y, curvature - slope."""
-        with np.errstate(divide="ignore"):
-            return float(np.log1p(-min(1.0, slope / max(curvature, 1e-300))))
+        return float(np.log1p(-min(1.0, slope / max(curvature, 1e-300))))
 
     def value(self, z: Array, y: Array) -> Array:
         xp, positive = namespace(z), y > 0
@@ -364,8 +363,7 @@ class Tweedie(LossOfAmounts):
     def intercept_step(self, slope: float, curvature: float) -> float:
         """Return the exact step b: the slope at z + b is e^(ab) rising - e^(-cb) falling, the means of m^a and of y m^-c."""
         rising = curvature + (self.power - 1.0) * slope
-        with np.errstate(divide="ignore"):
-            return float(np.log1p(-min(1.0, slope / max(rising, 1e-300))))
+        return float(np.log1p(-min(1.0, slope / max(rising, 1e-300))))
 
     def value(self, z: Array, y: Array) -> Array:
         xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0

@@ -4,8 +4,8 @@ The content of a file is (meta, arrays): metadata, which are numbers and short s
 uncompressed .npz of the arrays, with the metadata as JSON in one of them (`_base/npz.py`). A file is not trusted: every member
 is checked before a model is made of it.
 
-To change the content, add 1 to `FORMAT` in `_base/npz.py`, a function to `UPGRADES` below, and tiny files of the new format to
-tests/files; files of earlier formats stay there.
+There is one format so far, the first. Once a version is released, a change of the content adds 1 to `FORMAT` in `_base/npz.py`;
+files of the formats before it are then still to be read, and stay in tests/files.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._base import npz as _npz
-from .._base.floats import as_ieee
 from .._base.npz import FORMAT, check_format, floats, integers, no_constant, require
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
+from ..expansion import Expansion, FitInfo
+from ..expansion.base import CLASSIFIER_LINKS, INVERSE_LINKS
+from ..expansion.ranges import Ranges
 from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
 from ..losses import LOSSES
-from .base import CLASSIFIER_LINKS, INVERSE_LINKS
-from .ranges import Ranges
-from .sparse_model import FitInfo, SparseModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
+# The fields of a model that are metadata as they are.
+OF_MODEL = ("n_features_in", "loss", "loss_parameters", "link", "lower", "upper")
 # The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of MOST_INPUTS numbers, a
 # gigabyte.
 MOST_INPUTS = 2**27
@@ -43,62 +43,29 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": 
 MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
-def save(model: SparseModel, path: str | PathLike[str]) -> None:
+def save(model: Expansion, path: str | PathLike[str]) -> None:
     """Write a model to a file: see `SparseModel.save`."""
     _npz.write(_with_ending(path), *_content(model))
 
 
-@as_ieee
-def load(path: str | PathLike[str]) -> SparseModel:
-    """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be left out of the path.
-
-    The file is not trusted: it is read without pickle, runs no code, and makes no array larger than the file, but for weights
-    that are mostly 0, of 32 numbers for each in the file and half a megabyte; nor a model of more than 2**27 inputs that it has
-    no numbers for.
-
-    Parameters
-    ----------
-    path : str or path
-        The path of a file that `SparseModel.save` wrote.
-
-    Returns
-    -------
-    SparseModel
-        A model with the same predictions, bit for bit.
-
-    Raises
-    ------
-    ValueError
-        The file is not a whole, consistent model, or is of a later format: the message has the version that wrote it.
-    OSError
-        There is no such file, or it may not be read.
-
-    Examples
-    --------
-    >>> import numpy as np, sparserf as srf, tempfile, pathlib
-    >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
-    >>> model.save(path)
-    >>> bool((srf.load(path).predict(X) == model.predict(X)).all())
-    True
-    """
+def read(path: str | PathLike[str]) -> Expansion:
+    """Read a model from a file that is not trusted: see `sparserf.load`."""
     path = path if os.path.isfile(path) else _with_ending(path)
     return _model_from_content(path, *_npz.read(path))
 
 
-def to_json(model: SparseModel) -> str:
+def to_json(model: Expansion) -> str:
     """Write a model as JSON text: see `SparseModel.to_json`."""
     import json  # slow to import
 
-    from .. import __version__
+    from .._version import __version__
 
     meta, arrays = _content(model)
     meta = {"format": FORMAT, "version": __version__, **meta}
     return json.dumps(meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False)
 
 
-def from_json(text: str) -> SparseModel:
+def from_json(text: str) -> Expansion:
     """Read a model that `to_json` wrote: see `SparseModel.from_json`."""
     import json
 
@@ -141,69 +108,31 @@ def _content(model):
     if stage is not None:
         arrays |= stage.to_arrays()
     info = asdict(model.info)
-    for name, is_told in (("cut", bool(info["cut"])), *((name, info[name] is not None) for name in ("fidelity", "n_passes"))):
-        if not is_told:  # left out, as in files of earlier versions
-            del info[name]
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     if model.ranges:
         arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
     _check_inputs(model.n_features_in, arrays)
-    meta = {"loss": model.loss, "n_features_in": model.n_features_in, "blocks": blocks, "info": info}
-    if model.loss_parameters or model.link != "identity":  # left out at their defaults, as in files of earlier versions
-        meta |= {"loss_parameters": model.loss_parameters, "link": model.link}
-    meta |= {name: value for name, value in (("lower", model.lower), ("upper", model.upper)) if value is not None}
-    return meta, arrays
+    meta = {name: getattr(model, name) for name in OF_MODEL}
+    return {**meta, "blocks": blocks, "info": info}, arrays
 
 
 def _model_from_content(where, meta, arrays):
-    """Return the model of a content of any format, which is not trusted; where : the file or text, for an error message."""
+    """Return the model of a content, which is not trusted; where : the file or text, for an error message."""
     try:
-        for number in range(meta["format"], FORMAT):
-            meta, arrays = UPGRADES[number](meta, arrays)
-        return _checked_model({**meta, "format": FORMAT}, arrays)
+        return _checked_model(meta, arrays)
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
         raise ValueError(f"{where} is not a whole model: {type(error).__name__}: {error}") from None
 
 
-def _upgrade_1(meta, arrays):
-    """Add what format 2 has beyond format 1: the version that wrote the file, and `FitInfo.progress`."""
-    return {**meta, "version": "0.1.0", "info": {**meta["info"], "progress": 1.0}}, arrays
-
-
-def _upgrade_2(meta, arrays):
-    """Change nothing: format 3 may have values for levels that no training row has, and format 2 has none."""
-    return meta, arrays
-
-
-def _upgrade_3(meta, arrays):
-    """Change nothing: format 4 may have bumps, with their centers, and format 3 has none."""
-    return meta, arrays
-
-
-def _upgrade_4(meta, arrays):
-    """Change nothing: format 5 may have limits, ranges and nonnegative coefficients, and format 4 has none."""
-    return meta, arrays
-
-
-def _upgrade_5(meta, arrays):
-    """Change nothing: format 6 may have columns of times, and weights without their zeros, and format 5 has none."""
-    return meta, arrays
-
-
-# {format: function that returns the content in the next format}; the contents are not checked yet.
-UPGRADES: dict[int, Callable[..., Any]] = {1: _upgrade_1, 2: _upgrade_2, 3: _upgrade_3, 4: _upgrade_4, 5: _upgrade_5}
-
-
 def _checked_model(meta, arrays):
-    """Check metadata and arrays of the present format, and return the model."""
-    about = {"loss_parameters", "link", "lower", "upper"} & set(meta)
-    require(set(meta) == {"format", "version", "loss", "n_features_in", "blocks", "info"} | about, "metadata")
+    """Check metadata and arrays, and return the model."""
+    require(set(meta) == {"format", "version", *OF_MODEL, "blocks", "info"}, "metadata")
     require(type(meta["blocks"]) is list and type(meta["info"]) is dict, "metadata")
     require(type(meta["version"]) is str and len(meta["version"]) < 40, "version")
     d = meta["n_features_in"]
     require(type(d) is int and d > 0, "n_features_in")
     _check_inputs(d, arrays)
-    loss, parameters, link = meta["loss"], meta.get("loss_parameters", {}), meta.get("link", "identity")
+    loss, parameters, link = meta["loss"], meta["loss_parameters"], meta["link"]
     _check_loss(loss, parameters, link, arrays.get("classes"))
     stage = ColumnStage.from_arrays(arrays, d)
     n_inputs = d if stage is None else len(stage)
@@ -216,13 +145,14 @@ def _checked_model(meta, arrays):
         require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
     require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
     require(bool((coef[..., features.nonnegative] >= 0).all()), "coef")
-    lower, upper = _checked_limits(meta, classes)
+    lower, upper = meta["lower"], meta["upper"]
+    _check_limits(lower, upper, classes)
     support = arrays["support"]
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
     require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
     known = {"coef", "intercept", "support", "classes", "objective", "order", "range_column", "range_ends", *STAGE_ARRAYS}
     require(set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))}, "members")
-    return SparseModel(coef, intercept if outputs else float(intercept), support, features, loss, classes,
+    return Expansion(coef, intercept if outputs else float(intercept), support, features, loss, classes,
                        _checked_info(meta["info"], floats(arrays, "objective")), parameters, link, lower, upper,
                        _checked_ranges(arrays, features))  # fmt: skip
 
@@ -237,13 +167,12 @@ def _check_loss(name, parameters, link, classes):
     require(link in (INVERSE_LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 
-def _checked_limits(meta, classes):
-    """Check and return the limits of f, (lower, upper); None where there is none."""
-    given = {name: meta[name] for name in ("lower", "upper") if name in meta}
-    require(all(type(value) is float and np.isfinite(value) for value in given.values()), "limits")
+def _check_limits(lower, upper, classes):
+    """Check the limits of f; None where there is none."""
+    given = [value for value in (lower, upper) if value is not None]
+    require(all(type(value) is float and np.isfinite(value) for value in given), "limits")
     require(not given or classes is None, "limits")
-    require(len(given) < 2 or given["lower"] <= given["upper"], "limits")
-    return given.get("lower"), given.get("upper")
+    require(given == sorted(given), "limits")
 
 
 def _checked_ranges(arrays, features):
@@ -274,17 +203,16 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
-    require(set(meta) | {"cut", "fidelity", "n_passes"} == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
-    cut = meta.get("cut", {})
+    require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
+    cut = meta["cut"]
     require(type(cut) is dict and len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
     require(all(type(n) is int and n > 0 for n in cut.values()), "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
-    require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate")), "info")
-    require(type(meta.get("n_passes", 0)) is int, "info")
-    require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss")), "info")
-    require(type(meta.get("fidelity", 0.0)) is float and np.isfinite(meta.get("fidelity", 0.0)), "info")
+    require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate", "n_passes")), "info")
+    require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss", "fidelity")), "info")
+    require(meta["fidelity"] is None or np.isfinite(meta["fidelity"]), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 

@@ -10,17 +10,17 @@ import numpy as np
 from .._base.checks import check_real
 from .._base.deadline import check_time_limit, limits_time, share_of_time
 from .._base.threads import single_threaded_blas
+from ..expansion.box import Box, read_box
+from ..expansion.outputs import function_names, of_output
+from ..expansion.terms import Term, columns_of_encodings, terms_of
 from ..explain.evaluate import decision_values
-from ..model.box import Box, read_box
-from ..model.outputs import function_names, of_output
-from ..model.terms import Term, columns_of_encodings, terms_of
 from .relaxations import TermSum
 from .search import Search
 from .space import Space
 
 if TYPE_CHECKING:
-    from ..model import SparseModel
-    from ..model.box import BoxLike
+    from ..expansion import Expansion
+    from ..expansion.box import BoxLike
 
 # The most cells that are printed of a point.
 MOST_SHOWN = 8
@@ -92,7 +92,7 @@ class Part:
     total: TermSum
     negative: TermSum
 
-    def __init__(self, model: SparseModel, box: Box, terms: list[tuple[Term, float]], rising: int | None = None):
+    def __init__(self, model: Expansion, box: Box, terms: list[tuple[Term, float]], rising: int | None = None):
         """Take the terms; rising : a column of numbers whose coordinate must rise with the numbers."""
         seen = np.unique(np.concatenate([term.encodings for term, _ in terms]))
         self.space = Space(model, box, seen, rising)
@@ -115,7 +115,7 @@ class Part:
         return relaxed.top + (np.abs(relaxed.slope) * around).sum(axis=1) + 2 * total.rounding
 
 
-def parts_of(model: SparseModel, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
+def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
     """Split the terms into parts that have no column in common; return (the parts, the sum of all that is constant).
 
     Bounds of the parts add up. A linear term is a sum of terms of one encoding each.
@@ -150,13 +150,13 @@ def _summand(term, k, column):
                    columns=column[term.encodings[some]], place=zero)  # fmt: skip
 
 
-def bounds(model: SparseModel, box: BoxLike | None, tol: float, time_limit: float | None, output: object) -> Bounds:
+def bounds(model: Expansion, box: BoxLike | None, tol: float, time_limit: float | None, output: object) -> Bounds:
     """Bound a model over a box: see `SparseModel.bounds`."""
     tol, deadline = check_real("tol", tol, 0), check_time_limit(time_limit)
     one = of_output(model, output, every_term=True)
     name = function_names(model)[0] if output is None else f"f of {output!r}"
     box = read_box(model, box)
-    with single_threaded_blas(), limits_time(deadline), np.errstate(all="ignore"):
+    with single_threaded_blas(), limits_time(deadline):
         parts, constant = parts_of(one, box)
         searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
         every = [search for pair in searches for search in pair]

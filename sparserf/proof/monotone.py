@@ -9,16 +9,16 @@ import numpy as np
 
 from .._base.deadline import check_time_limit, limits_time, time_left
 from .._base.threads import single_threaded_blas
+from ..expansion.box import find_column, read_box
+from ..expansion.outputs import of_output
+from ..expansion.terms import column_levels, column_names
 from ..explain.evaluate import decision_values
-from ..model.box import find_column, read_box
-from ..model.outputs import of_output
-from ..model.terms import column_levels, column_names
 from .bounds import describe_row, parts_of
 from .search import MOST_KEPT, SMALLEST, derivatives, size_of_batch
 
 if TYPE_CHECKING:
-    from ..model import SparseModel
-    from ..model.box import BoxLike
+    from ..expansion import Expansion
+    from ..expansion.box import BoxLike
 
 # The lines of the box along which f is looked at for a fall, and the points of each.
 LINES, POINTS = 512, 33
@@ -84,7 +84,7 @@ class Monotonicity:
 
 
 def is_monotone(
-    model: SparseModel, column: str | int, box: BoxLike | None, sign: int | None, time_limit: float | None, output: object
+    model: Expansion, column: str | int, box: BoxLike | None, sign: int | None, time_limit: float | None, output: object
 ) -> Monotonicity:  # fmt: skip
     """Tell whether a model is monotone in a column: see `SparseModel.is_monotone`."""
     j = find_column("column", column, column_names(model))
@@ -94,7 +94,7 @@ def is_monotone(
     if column_levels(model)[j] is not None:
         raise ValueError(f"column must be a column of numbers, got {name!r}, which is a category")
     one, box = of_output(model, output, every_term=True), read_box(model, box)
-    with single_threaded_blas(), limits_time(deadline), np.errstate(all="ignore"):
+    with single_threaded_blas(), limits_time(deadline):
         part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
         axes = [] if part is None else [a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]]
         has_jump = part is not None and any(part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties)

@@ -25,7 +25,7 @@ from ..features import FeatureSet, NeuronBlock
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model.terms import Term
+    from ..expansion.terms import Term
 
 EPS = float(np.finfo(np.float64).eps)
 # The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..columns.stage import CLIP, CLIPPED, PRESENT
-from ..model.terms import column_clocks, column_levels, column_names, columns_of_encodings, stage_of
+from ..expansion.terms import column_clocks, column_levels, column_names, columns_of_encodings, stage_of
 from .relaxations import EPS
 
 if TYPE_CHECKING:
-    from ..model import SparseModel
-    from ..model.box import Box
+    from ..expansion import Expansion
+    from ..expansion.box import Box
 
 # A coordinate of a column with several encodings has cells over which each encoding changes by less than this share of its
 # range, if that takes no more than this number of halvings.
@@ -62,7 +62,7 @@ class Space:
     ties : triples (a, b, z): where coordinate a is 0, coordinate b is z
     """
 
-    def __init__(self, model: SparseModel, box: Box, seen: np.ndarray, rising: int | None = None):
+    def __init__(self, model: Expansion, box: Box, seen: np.ndarray, rising: int | None = None):
         """Make the coordinates of the columns of the encodings that terms see, ascending.
 
         rising : a column of numbers whose coordinate must rise with the numbers

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
     from ..columns.stage import ColumnStage
-    from ..features import FeatureSet, Projection
+    from .protocols import FeatureSetLike, ProjectionLike
 
 
 class Block(ABC):
@@ -38,31 +38,31 @@ class Block(ABC):
         """Return the block of the encodings that a column stage makes of these rows."""
 
     @abstractmethod
-    def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
+    def correlate(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features)) for (n_outputs, n_rows)."""
 
     @abstractmethod
-    def correlate_squares(self, features: FeatureSet, v: Array) -> np.ndarray:
+    def correlate_squares(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         """Return (Phi * Phi)' v, which for v = weights is the diagonal of `gram`; shapes as in `correlate`."""
 
     @abstractmethod
-    def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
+    def correlate_pair(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         """Return Phi' v, v (n_rows,), of cosines cos(t), and of cos(t - pi/2) = sin(t): float64 (2, len(features)).
 
         Of features that have no phase the first is Phi' v, and the second is of no use.
         """
 
     @abstractmethod
-    def apply(self, features: FeatureSet, coef: np.ndarray) -> Array:
+    def apply(self, features: FeatureSetLike, coef: np.ndarray) -> Array:
         """Return Phi c: float64 (n_rows,) for c (len(features),), or (n_outputs, n_rows) for (n_outputs, len(features))."""
 
     @abstractmethod
-    def normal(self, features: FeatureSet, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
+    def normal(self, features: FeatureSetLike, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
         """Return f = Phi c - shift and Phi' diag(h) f, for h (n_outputs, n_rows), c (n_outputs, .) and shift (n_outputs,)."""
 
     @abstractmethod
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
+        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for weights >= 0.
@@ -75,11 +75,11 @@ class Block(ABC):
         """
 
     @abstractmethod
-    def transform(self, features: FeatureSet) -> Array:
+    def transform(self, features: FeatureSetLike) -> Array:
         """Return Phi itself, in the dtype of X."""
 
     @abstractmethod
-    def project(self, projection: Projection) -> Array:
+    def project(self, projection: ProjectionLike) -> Array:
         """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows, n_projections)."""
 
     @abstractmethod

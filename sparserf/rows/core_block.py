@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from .._base.types import DenseOrCSR
-    from ..features import FeatureBlock, FeatureSet, Projection
+    from .protocols import FeatureBlockLike, FeatureSetLike, ProjectionLike
 
 # Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to hand a slice to a thread. Fewer
 # than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.
@@ -191,28 +191,26 @@ class CoreBlock(Block):
         """Write Phi of some rows, a slice or indices, to out, in the order of the blocks of features; return it."""
         for block, values in features.by_block(out):
             U = self._inputs(block, rows)
-            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                if block.is_matrix:
-                    values[:] = U @ block.matrix.T
-                else:
-                    for panels, some, packed_rows in _packed(block, U):
-                        panels.transform(packed_rows, values[some])
+            if block.is_matrix:
+                values[:] = U @ block.matrix.T
+            else:
+                for panels, some, packed_rows in _packed(block, U):
+                    panels.transform(packed_rows, values[some])
         return out
 
     # ---------------------------------------------------------------- sums over rows and features
 
-    def correlate(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
+    def correlate(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
         return self._correlate(features, v, squared=False)
 
-    def correlate_squares(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
+    def correlate_squares(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
         return self._correlate(features, v, squared=True)
 
-    def correlate_pair(self, features: FeatureSet, v: np.ndarray) -> np.ndarray:
+    def correlate_pair(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
         outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
 
         for block in features.blocks:
 
-            @np.errstate(over="ignore", under="ignore", invalid="ignore")
             def part(rows, block=block):
                 sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
                 for panels, some, packed_rows in _packed(block, self._inputs(block, rows)):
@@ -235,19 +233,18 @@ class CoreBlock(Block):
             return [_sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
 
         work, at_least = zip(*[_work(block, self.X) for block in features.blocks], strict=True)
-        with single_threaded_blas() if any(moments) else nullcontext(), np.errstate(over="ignore", invalid="ignore"):
+        with single_threaded_blas() if any(moments) else nullcontext():
             for sums in self._each_slice(part, sum(work), max(*at_least, ROWS_AN_OUTPUT * len(outputs))):
                 totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for i, block in enumerate(features.blocks):
-                if moments[i]:
-                    totals[i] = block.correlations_from_moments(totals[i], squared)
-                else:
-                    totals[i] = totals[i][:, : len(block)]
+        for i, block in enumerate(features.blocks):
+            if moments[i]:
+                totals[i] = block.correlations_from_moments(totals[i], squared)
+            else:
+                totals[i] = totals[i][:, : len(block)]
         total = totals[0] if len(totals) == 1 else np.hstack(totals)
         return features.from_blocks(total).reshape(*np.shape(v)[:-1], len(features))
 
-    def apply(self, features: FeatureSet, coef: np.ndarray) -> np.ndarray:
+    def apply(self, features: FeatureSetLike, coef: np.ndarray) -> np.ndarray:
         coef = np.ascontiguousarray(coef, np.float64)
         shape = *coef.shape[:-1], self.n_rows
         outputs = features.to_blocks(coef if coef.ndim == 2 else coef[None])
@@ -266,13 +263,14 @@ class CoreBlock(Block):
                 pass
         return f.reshape(shape)
 
-    def normal(self, features: FeatureSet, h: np.ndarray, coef: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def normal(
+        self, features: FeatureSetLike, h: np.ndarray, coef: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         f, total = np.repeat(-shift[:, None], self.n_rows, axis=1), np.zeros(coef.shape)
         if not self._is_identity(features):
             f += self.apply(features, coef)
             return f, self.correlate(features, h * f)
 
-        @np.errstate(over="ignore", under="ignore", invalid="ignore")
         def part(rows):  # X is read once for both
             sums = np.zeros(coef.shape)
             if is_sparse(self.X):
@@ -296,7 +294,7 @@ class CoreBlock(Block):
                 total += sums
         return f, total
 
-    def transform(self, features: FeatureSet) -> np.ndarray:
+    def transform(self, features: FeatureSetLike) -> np.ndarray:
         phi = np.empty((self.n_rows, len(features)), self.dtype)
 
         self._prepare(features)
@@ -311,7 +309,7 @@ class CoreBlock(Block):
             pass
         return phi
 
-    def project(self, projection: Projection) -> np.ndarray:
+    def project(self, projection: ProjectionLike) -> np.ndarray:
         out = np.empty((self.n_rows, projection.n_projections), self.dtype)
         work = projection.cost(self.X) / PRODUCT_SPEED
         with single_threaded_blas(), nullcontext() if self._kept is not None else self:
@@ -338,7 +336,7 @@ class CoreBlock(Block):
     # ---------------------------------------------------------------- matrices of products
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
+        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         """Return Phi_left' diag(weights) Phi_right, as in `Block.gram`; rows of weight zero cost nothing.
@@ -358,7 +356,7 @@ class CoreBlock(Block):
         bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
         dtype = np.dtype(dtype or self.dtype) if bounded else np.dtype(np.float64)
         center = None if center is None else left.to_blocks(center)
-        with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
+        with single_threaded_blas():
             if right is left and len(left) > GRAM_PANEL:
                 self._add_gram_by_panels(left, weights, dtype, center, total)
             else:
@@ -370,7 +368,6 @@ class CoreBlock(Block):
         if shared is not None:
             shared = right.to_blocks(left.places[shared])
 
-        @np.errstate(over="ignore", invalid="ignore")
         def product(part):
             kept = part.start + np.flatnonzero(weights[part])
             h = weights[kept, None]
@@ -396,7 +393,6 @@ class CoreBlock(Block):
         pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
 
-        @np.errstate(over="ignore", invalid="ignore")
         def fill(part):
             h = weights[kept[part], None]
             values = self._phi(features, kept[part], "left")
@@ -404,7 +400,6 @@ class CoreBlock(Block):
                 values = np.subtract(values, center, out=phi[part])
             np.multiply(values, np.sqrt(h).astype(dtype), out=phi[part])
 
-        @np.errstate(over="ignore", invalid="ignore")
         def add(pair):
             one, other = pair
             total[one, other] += phi[: len(kept), one].T @ phi[: len(kept), other]
@@ -418,7 +413,7 @@ class CoreBlock(Block):
         for panel in panels:
             total[: panel.start, panel] = total[panel, : panel.start].T
 
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+    def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
 
         Memory: n_rows * 1,024 elements beside the result.
@@ -461,7 +456,7 @@ class CoreBlock(Block):
         return total
 
     def weighted_sum(self, weight: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"), single_threaded_blas():
+        with single_threaded_blas():
             return sum(weight[some] @ self.X[some].astype(np.float64) for some in slices(self.n_rows, COPIED_ROWS))
 
     def largest_square_distance(self, center: np.ndarray) -> float:
@@ -517,12 +512,11 @@ def _some_rows(X, rows):
 
 def _square_distances(rows, center):
     """Return the squared distance of each row, dense or CSR, to a point."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows = rows.astype(np.float64)
-        if not is_sparse(rows):
-            return ((rows - center) ** 2).sum(axis=1)
-        norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)
+    rows = rows.astype(np.float64)
+    if not is_sparse(rows):
+        return ((rows - center) ** 2).sum(axis=1)
+    norms = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)
 
 
 # ---------------------------------------------------------------- features of one kind, over a slice of rows
@@ -530,7 +524,7 @@ def _square_distances(rows, center):
 # Here `block` is a block of features, U are its inputs for some rows, v (n_outputs, n_rows) and c (n_outputs, len(block)).
 
 
-def moments_cost_less(block: FeatureBlock, X: DenseOrCSR, squared: bool = False) -> bool:
+def moments_cost_less(block: FeatureBlockLike, X: DenseOrCSR, squared: bool = False) -> bool:
     """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the features."""
     if not block.moment_degree:
         return False
@@ -567,14 +561,12 @@ def _make_inputs(block, X):
         return U
     row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
     data = X.data.astype(np.float64)
-    with np.errstate(over="ignore", under="ignore"):
-        envelope = np.exp(np.bincount(row, data * gamma * data, X.shape[0]) / -order)
-        data = np.insert((data * (np.sqrt(2 * gamma) * envelope)[row]).astype(X.dtype), first, envelope)
+    envelope = np.exp(np.bincount(row, data * gamma * data, X.shape[0]) / -order)
+    data = np.insert((data * (np.sqrt(2 * gamma) * envelope)[row]).astype(X.dtype), first, envelope)
     indices = np.insert(X.indices + 1, first, 0)
     return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
 
 
-@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def _sums(block, U, v, squared, by_moments, scratch):
     """Return the sums over some rows of which the correlations of a block with v are made: float64 (n_outputs, .).
 
@@ -605,15 +597,14 @@ def _apply(block, U, c, out, by_moments):
         for panels, some, rows in _packed(block, U):
             panels.apply(rows, c, out[:, some])
         return
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if block.is_matrix and len(block) <= len(c):
-            out += c @ (U @ block.matrix.T).T
-            return
-        c = block.coef_on_inputs(c, U.shape[1])
-        if _is_read_once(U, len(c)):
-            RowSlice(U).apply(np.ascontiguousarray(c), out)
-        else:
-            out += (U @ c.T).T
+    if block.is_matrix and len(block) <= len(c):
+        out += c @ (U @ block.matrix.T).T
+        return
+    c = block.coef_on_inputs(c, U.shape[1])
+    if _is_read_once(U, len(c)):
+        RowSlice(U).apply(np.ascontiguousarray(c), out)
+    else:
+        out += (U @ c.T).T
 
 
 def _is_read_once(U, n_outputs):

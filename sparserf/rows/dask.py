@@ -277,6 +277,7 @@ def _ask(which, partition, answer, *parts):
     return answer(CoreBlock(_checked(which, partition), Workers(1)), *parts)
 
 
+@as_ieee
 def _in_pairs(add, *parts):
     """Add parts up in pairs, and the sums in pairs."""
     while len(parts) > 1:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, RowVector
     from ..columns.stage import ColumnStage
-    from ..features import FeatureSet, Projection
+    from .protocols import FeatureSetLike, ProjectionLike
 
 # Most numbers in a tile of the feature matrix, 128 MB in float32, and most features in it.
 TILE, TILE_FEATURES = 2**25, 4096
@@ -132,13 +132,13 @@ class ArrayBlock(Block):
     def staged(self, stage: ColumnStage) -> ArrayBlock:
         return ArrayBlock(EncodedMatrix(self.X, stage), self.xp, self.device)
 
-    def correlate(self, features: FeatureSet, v: Array) -> np.ndarray:
+    def correlate(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi)
 
-    def correlate_squares(self, features: FeatureSet, v: Array) -> np.ndarray:
+    def correlate_squares(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         return self._correlate(features, v, lambda phi: phi * phi)
 
-    def correlate_pair(self, features: FeatureSet, v: Array) -> np.ndarray:
+    def correlate_pair(self, features: FeatureSetLike, v: Array) -> np.ndarray:
         sines = features.turned(np.full(len(features), -np.pi / 2))
         return np.stack([self.correlate(features, v), self.correlate(sines, v)])
 
@@ -156,7 +156,7 @@ class ArrayBlock(Block):
             totals.append(to_host(total * unit))
         return features.from_blocks(np.hstack(totals)).reshape(shape)
 
-    def apply(self, features: FeatureSet, coef: np.ndarray) -> Array:
+    def apply(self, features: FeatureSetLike, coef: np.ndarray) -> Array:
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
         f, start = self._zeros((len(outputs), self.n_rows)), 0
         for block, some in _parts(features):
@@ -165,12 +165,12 @@ class ArrayBlock(Block):
             f = f + self.xp.concat([c @ self._widen(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
         return self.xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
 
-    def normal(self, features: FeatureSet, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
+    def normal(self, features: FeatureSetLike, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
         f = self.apply(features, coef) - self._put(shift)[:, None]
         return f, self.correlate(features, h * f)
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
+        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
         if isinstance(right, np.ndarray):
@@ -193,7 +193,7 @@ class ArrayBlock(Block):
         double = not bounded or dtype == np.float64
         return self._widen(phi) if double else phi
 
-    def transform(self, features: FeatureSet) -> Array:
+    def transform(self, features: FeatureSetLike) -> Array:
         n_rows = max(1, TILE // max(1, len(features)))
         tiles = [self.xp.astype(self._phi(features, some), self.X.dtype) for some in slices(self.n_rows, n_rows)]
         return self.xp.concat(tiles, axis=0)
@@ -208,7 +208,7 @@ class ArrayBlock(Block):
     def dense(self) -> Array:
         return self.X
 
-    def project(self, projection: Projection) -> Array:
+    def project(self, projection: ProjectionLike) -> Array:
         """Return X R / sqrt(m), with R made whole: the projections of the unit vectors, some at a time."""
         d = self.n_features_in
         R = np.empty((d, projection.n_projections))
@@ -242,8 +242,7 @@ class ArrayBlock(Block):
 
     def _sum(self, part, weight):
         """Return the sum of part(rows, weights) over tiles of the rows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
+        return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
 
     def _widened_rows(self):
         """Yield (slice of the rows, the rows at that slice in float64)."""
@@ -285,8 +284,7 @@ class ArrayBlock(Block):
         if block.centers is not None:
             inputs = block.used_inputs[0][:, None] if block.inputs is None else block.inputs.T
             block = block.among_used() if block.inputs is None else block
-            with np.errstate(over="ignore", under="ignore"):
-                weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
+            weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
             return weights, centers, [self._put(column.astype(np.int64)) for column in inputs]
         weights, inputs = block.weights, None
         if block.inputs is not None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array, DenseOrCSR, RowVector
-    from ..features import FeatureSet
     from .core_block import CoreBlock
+    from .protocols import FeatureSetLike
 
 
 # Float32 loses too much where it changes a number of X by more than this share of the standard deviation of its column.
@@ -58,13 +58,12 @@ class MemoryRows(Rows):
         X = self.array()
         if not isinstance(X, np.ndarray) or X.dtype != np.float64:
             return None
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            single = X.astype(np.float32)
-            columns = zip(single.T, X.T, strict=True)
-            loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
+        single = X.astype(np.float32)
+        columns = zip(single.T, X.T, strict=True)
+        loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
         return self.on_same_threads(single) if loses_little else None
 
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+    def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         self.n_passes += 1
         return self._block.kernel(features, weights)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._base.types import DenseOrCSR
-    from ..features import FeatureSet
 
 # Most numbers in rows that `RemoteRows.take` brings to the memory of this process: half a gigabyte in float64.
 MOST_FETCHED_NUMBERS = 2**26
@@ -39,9 +38,6 @@ class RemoteRows(Rows):
 
     def on_same_threads(self, X: DenseOrCSR) -> MemoryRows:
         return MemoryRows(CoreBlock(X, self._workers))
-
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
-        return self.on_same_threads(self.array()).kernel(features, weights)
 
     def __enter__(self) -> Self:
         self._workers.__enter__()

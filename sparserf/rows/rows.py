@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, DenseOrCSR, RowVector
     from ..columns.stage import ColumnStage
-    from ..features import FeatureSet, Projection
     from .block import Block
+    from .protocols import FeatureSetLike, ProjectionLike
     from .vectors import RowVectors
 
 # Most numbers that `Rows.staged` stores as the encodings of dense rows in memory: for one pass, and for the many of a fit.
@@ -103,9 +103,9 @@ class Rows(ABC):
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
         """Return the rows of another matrix in the memory of this process, which share the threads of these rows."""
 
-    @abstractmethod
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
+    def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        return self.on_same_threads(self.array()).kernel(features, weights)
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -146,7 +146,7 @@ class Rows(ABC):
 
     # ---------------------------------------------------------------- sums and products, by sum and map
 
-    def correlate(self, features: FeatureSet, v: RowVector) -> np.ndarray:
+    def correlate(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
         """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features)) for (n_outputs, n_rows)."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate(features, v), v))
 
@@ -154,19 +154,21 @@ class Rows(ABC):
         """Return the results of some functions (block, v), each added up over the blocks, in one pass."""
         return [check_no_overflow(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
 
-    def correlate_squares(self, features: FeatureSet, v: RowVector) -> np.ndarray:
+    def correlate_squares(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
         """Return (Phi * Phi)' v, which is the diagonal of `gram` for v = weights; shapes as in `correlate`."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate_squares(features, v), v))
 
-    def correlate_pair(self, features: FeatureSet, v: RowVector) -> np.ndarray:
+    def correlate_pair(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
         """Return Phi' v for features that are cosines cos(t), and for the sines cos(t - pi/2) = sin(t): (2, len(features))."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate_pair(features, v), v))
 
-    def apply(self, features: FeatureSet, coef: np.ndarray) -> RowVector:
+    def apply(self, features: FeatureSetLike, coef: np.ndarray) -> RowVector:
         """Return Phi c: float64 (n_rows,) for c (len(features),), or (n_outputs, n_rows) for (n_outputs, len(features))."""
         return self.map(lambda block: check_no_overflow(block.apply(features, coef)))
 
-    def normal(self, features: FeatureSet, h: RowVector, coef: np.ndarray, shift: np.ndarray) -> tuple[RowVector, np.ndarray]:
+    def normal(
+        self, features: FeatureSetLike, h: RowVector, coef: np.ndarray, shift: np.ndarray
+    ) -> tuple[RowVector, np.ndarray]:
         """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the weighted normal equations.
 
         h : (n_outputs, n_rows); coef : (n_outputs, len(features)); shift : (n_outputs,)
@@ -175,7 +177,7 @@ class Rows(ABC):
         return f, check_no_overflow(total)
 
     def gram(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
     ) -> np.ndarray:
         """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for weights >= 0.
 
@@ -185,7 +187,7 @@ class Rows(ABC):
         return check_no_overflow(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
 
     def moments(
-        self, left: FeatureSet, right: FeatureSet | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return `gram` and Phi_right' weights, in one pass."""
         chosen = left.take(right) if isinstance(right, np.ndarray) else right
@@ -197,7 +199,7 @@ class Rows(ABC):
         return check_no_overflow(gram), check_no_overflow(sums)
 
     def signed_moments(
-        self, features: FeatureSet, change: RowVector, dtype: DTypeLike | None = None
+        self, features: FeatureSetLike, change: RowVector, dtype: DTypeLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return Phi' diag(change) Phi and Phi' change in one pass, where the entries of `change` may have any sign."""
 
@@ -210,11 +212,11 @@ class Rows(ABC):
         gram, sums = self.sum(answer, change)
         return check_no_overflow(gram), check_no_overflow(sums)
 
-    def transform(self, features: FeatureSet) -> Array:
+    def transform(self, features: FeatureSetLike) -> Array:
         """Return Phi itself, in the dtype of X: (n_rows, len(features))."""
         return self.map(lambda block: block.transform(features), axis=0)
 
-    def project(self, projection: Projection) -> Array:
+    def project(self, projection: ProjectionLike) -> Array:
         """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows, n_projections)."""
         return self.map(lambda block: check_no_overflow(block.project(projection)), axis=0)
 
@@ -299,9 +301,6 @@ class StagedRows(Rows):
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
         return self._rows.map_and_sum(partial(_ask_staged, self._stage, answer), *vectors)
 
-    def kernel(self, features: FeatureSet, weights: np.ndarray) -> np.ndarray:
-        return self.on_same_threads(self.array()).kernel(features, weights)
-
     def take(self, index: np.ndarray) -> Rows:
         return self._rows.take(index).staged(self._stage, is_asked_often=True)
 
@@ -327,12 +326,12 @@ def _ask_staged(stage, answer, block, *parts):
     return answer(block.staged(stage), *parts)
 
 
-def correlation(features: FeatureSet, block: Block, v: Array) -> np.ndarray:
+def correlation(features: FeatureSetLike, block: Block, v: Array) -> np.ndarray:
     """Return Phi' v of one block: a function to sum by `Rows.ask`."""
     return block.correlate(features, v)
 
 
-def correlation_pair(features: FeatureSet, block: Block, v: Array) -> np.ndarray:
+def correlation_pair(features: FeatureSetLike, block: Block, v: Array) -> np.ndarray:
     """Return `Rows.correlate_pair` of one block: a function to sum by `Rows.ask`."""
     return block.correlate_pair(features, v)
 
@@ -344,8 +343,7 @@ def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
     """Add up two results, entry by entry where they are tuples."""
     if isinstance(part, tuple):
         return tuple(add(one, other) for one, other in zip(total, part, strict=True))
-    with np.errstate(over="ignore", invalid="ignore"):
-        return add(total, part)
+    return add(total, part)
 
 
 def stack_blocks(parts: Sequence[DenseOrCSR], place: np.ndarray) -> DenseOrCSR:

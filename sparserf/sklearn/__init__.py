@@ -1,14 +1,8 @@
 """scikit-learn estimators of the functions of sparserf, for pipelines, parameter searches and cross-validation."""
 
-try:
-    import sklearn  # noqa: F401
-except ImportError:
-    raise ImportError("sparserf.sklearn needs scikit-learn: pip install sparserf[sklearn]") from None
-
-from ._base import Classifier, Regressor
+from ..export.estimators import Classifier, FittedClassifier, FittedRegressor, Regressor
+from ..export.estimators import to_estimator as to_estimator
 from ._fit import FitMixin
-from ._fitted import FittedClassifier, FittedRegressor
-from ._fitted import to_estimator as to_estimator
 
 __all__ = [
     "DRPClassifier", "DRPRegressor", "FittedClassifier", "FittedRegressor", "HARFEClassifier", "HARFERegressor",

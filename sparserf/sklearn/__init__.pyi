@@ -26,6 +26,9 @@ from ..columns.table import (
 from ..columns.targets import (
     ClassWeight,
 )
+from ..expansion.fit_info import (
+    Callback,
+)
 from ..features.bandwidth import (
     Gamma,
 )
@@ -43,9 +46,6 @@ from ..losses import (
     LossLike,
 )
 from ..model import SparseModel
-from ..model.sparse_model import (
-    Callback,
-)
 
 class _Estimator(BaseEstimator):
     model_: SparseModel

@@ -181,8 +181,8 @@ def make_constructor(function: Callable[..., SparseModel], cls: type, defaults: 
 
 # What is said of parameters that scikit-learn has other words for.
 SKLEARN_PARAMETERS = {
-    "random_state": "random_state : None, int, RandomState or numpy.random.Generator, default None\n    Seed of the draws.",
-    "n_jobs": "n_jobs : int or None, default None\n    Threads; -1 for all cores. The result does not depend on it.",
+    "random_state": "random_state : int, RandomState or numpy.random.Generator, optional\n    Seed of the draws.",
+    "n_jobs": "n_jobs : int, optional\n    Threads; -1 for all cores. The result does not depend on it.",
 }
 LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
     "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object, such as
@@ -213,10 +213,12 @@ def make_docstring(function: Callable[..., Any], cls: type) -> str:
     loss = LOSS_OF_CLASSIFIERS.format(others=", ".join(others)) if is_classifier else LOSS_OF_REGRESSORS
     own = {**SKLEARN_PARAMETERS, "loss": loss}
     parameters = []
-    for name, entry in entries.items():
-        name = RENAMED.get(name, name)
-        if name in names:
-            parameters.append(own.get(name, entry))
+    for head, entry in entries.items():
+        told = [RENAMED.get(name, name) for name in head.split(", ") if RENAMED.get(name, name) in names]
+        shared = ", ".join(name for name in told if name not in own)
+        if shared:
+            parameters.append(shared + entry.removeprefix(head))
+        parameters += [own[name] for name in told if name in own]
     sections = "\n".join(["Parameters\n----------", *parameters]) + "\n"
     sections += ATTRIBUTES.format(function=function.__name__) + (CLASSES if is_classifier else "")
     before, examples = cls.__doc__.split("    Examples\n", 1)
@@ -224,8 +226,8 @@ def make_docstring(function: Callable[..., Any], cls: type) -> str:
 
 
 def parameter_entries(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the entries of the section of parameters of a docstring, by the name of their (first) parameter."""
+    """Return the entries of the section of parameters of a docstring, by the parameters that each names: "lower, upper"."""
     section = getdoc(function).split("Parameters\n----------\n", 1)[1].split("\n\n", 1)[0]
     starts = [line.start() for line in re.finditer(r"^\S", section, re.MULTILINE)]
     entries = [section[a:b].rstrip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
-    return {re.match(r"\w+", entry).group(): entry for entry in entries}
+    return {re.match(r"\w+(, \w+)*", entry).group(): entry for entry in entries}

@@ -311,14 +311,13 @@ class CoefficientsOnTable:
         if k:
             G -= C.T @ self._factor.solve(C.T).T
         selected = []
-        with np.errstate(over="ignore", invalid="ignore"):  # where features depend on each other; what is foreseen is a guess
-            for _ in range(min(n, len(J))):
-                score = np.nan_to_num(np.hypot.reduce(np.abs(g), axis=0) / self._r[J])
-                score[selected] = -1.0
-                j = int(score.argmax())
-                selected.append(j)
-                column = G[:, j] / max(G[j, j] + alpha, 1e-300)
-                g, G = g - np.outer(g[:, j], column), G - np.outer(column, G[j])
+        for _ in range(min(n, len(J))):  # where features depend on each other, what is foreseen is a guess
+            score = np.nan_to_num(np.hypot.reduce(np.abs(g), axis=0) / self._r[J])
+            score[selected] = -1.0
+            j = int(score.argmax())
+            selected.append(j)
+            column = G[:, j] / max(G[j, j] + alpha, 1e-300)
+            g, G = g - np.outer(g[:, j], column), G - np.outer(column, G[j])
         return J[selected].tolist()
 
     def _products(self, features, J):
@@ -333,15 +332,13 @@ class CoefficientsOnTable:
             phi = check_no_overflow(block.apply(features, one))
             xp, varying = namespace(phi), phi - outputs_like(mean, phi)
             v = h * varying
-            with np.errstate(over="ignore"):
-                sums = xp.sum(v, axis=-1), xp.vecdot(v, varying)
+            sums = xp.sum(v, axis=-1), xp.vecdot(v, varying)
             return block.correlate(everything, v), *sums
 
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite raises
-            columns, off, squares = self._rows.sum(answer, self._h)
-            columns = check_no_overflow(columns - np.outer(off, self._means))
-            left = off / self._total if self._problem.fit_intercept else 0.0
-            spread = np.sqrt(np.maximum(squares - left * off, 0.0) / self._total)
+        columns, off, squares = self._rows.sum(answer, self._h)
+        columns = check_no_overflow(columns - np.outer(off, self._means))
+        left = off / self._total if self._problem.fit_intercept else 0.0
+        spread = np.sqrt(np.maximum(squares - left * off, 0.0) / self._total)
         return columns, self._total * mean + off, spread
 
     def refit(self) -> None:

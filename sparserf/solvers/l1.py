@@ -330,13 +330,13 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     slope_b = problem.intercept_response(A.weights.total, m)  # with the intercept eliminated, its step for one in each w
     H = H + np.outer(m, slope_b)
     H.flat[:: len(m) + 1] += damping
-    with np.errstate(over="ignore", invalid="ignore"):  # where rounding has left H no minimum, d may be of any size
-        nonnegative = A.features.nonnegative
-        d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative) - A.w
-        questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
-        predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
-        # A predicted change above 0 is rounding.
-        moved, rejected = _step(problem, A, d, slope_b @ d, start, min(0.0, predicted_change), questions)
+    # Where rounding has left H no minimum, d may be of any size.
+    nonnegative = A.features.nonnegative
+    d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative) - A.w
+    questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
+    predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
+    # A predicted change above 0 is rounding.
+    moved, rejected = _step(problem, A, d, slope_b @ d, start, min(0.0, predicted_change), questions)
     return (
         moved,
         rejected,

@@ -48,28 +48,27 @@ def minimize(
     enough : a violation that will do where QUICK_ROUNDS rounds do not come to tol
     nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
-    x, violation = _alternate(H, g, w, w, alpha, tol, QUICK_ROUNDS, effort, nonnegative)
+
+    def alternate(x, tol, rounds):
+        """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step between two, from x."""
+        x, v = x.copy(), g + H @ (x - w)
+        for k in range(rounds):
+            check_not_ended()
+            effort.add(WAIT * PASSES * len(x) ** 2)
+            if descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol or effort.is_spent or k == rounds - 1:
+                break
+            effort.add_factor(np.count_nonzero(x))
+            newton_step(H, x, v, alpha, nonnegative)
+            v = g + H @ (x - w)  # computed anew: updates add up rounding
+        return x, largest_violation(x, v, alpha, nonnegative)
+
+    x, violation = alternate(w, tol, QUICK_ROUNDS)
     tol = max(tol, enough)
     if violation > tol and not effort.is_spent:
-        x, violation = _alternate(H, g, w, x, alpha, tol, FEW_ROUNDS, effort, nonnegative)
+        x, violation = alternate(x, tol, FEW_ROUNDS)
     if violation > tol and not effort.is_spent:
-        x = interior_point(H, g, w, alpha, tol, effort, nonnegative)
-        x, _ = _alternate(H, g, w, x, alpha, tol, MOST_ROUNDS, effort, nonnegative)
+        x, _ = alternate(interior_point(H, g, w, alpha, tol, effort, nonnegative), tol, MOST_ROUNDS)
     return x
-
-
-def _alternate(H, g, w, x, alpha, tol, rounds, effort, nonnegative):
-    """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step between two, starting from x."""
-    x, v = x.copy(), g + H @ (x - w)
-    for k in range(rounds):
-        check_not_ended()
-        effort.add(WAIT * PASSES * len(x) ** 2)
-        if descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol or effort.is_spent or k == rounds - 1:
-            break
-        effort.add_factor(np.count_nonzero(x))
-        newton_step(H, x, v, alpha, nonnegative)
-        v = g + H @ (x - w)  # computed anew: updates add up rounding
-    return x, largest_violation(x, v, alpha, nonnegative)
 
 
 def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None) -> None:

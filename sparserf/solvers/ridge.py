@@ -84,14 +84,12 @@ class RidgeProblem(Problem):
     """A problem with the penalty 1/2 sum_j p_j w_j^2, where p_j = alpha r_j^2 for the norm r_j of a feature."""
 
     def objective(self, z: RowVector, w: np.ndarray, p: float | np.ndarray) -> float:
-        """Return the objective at margins z and coefficients w."""
-        with np.errstate(over="ignore"):  # an infinite objective is infinitely bad
-            return self.penalised(self.mean_loss(z), w, p)
+        """Return the objective at margins z and coefficients w; one that overflows is infinitely bad."""
+        return self.penalised(self.mean_loss(z), w, p)
 
     def penalised(self, loss: float, w: np.ndarray, p: float | np.ndarray) -> float:
         """Return the objective of coefficients w where the mean loss is `loss`."""
-        with np.errstate(over="ignore"):
-            return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
+        return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
         """Return `curvature` at f + b as row weights of shape (n_rows,); for several outputs, of the first."""
@@ -114,9 +112,8 @@ class RidgeProblem(Problem):
 
         def answer(block, f, y, s):
             xp, f = namespace(f), f if change is None else f + check_no_overflow(block.apply(features, change))
-            with np.errstate(over="ignore"):  # an infinite loss is infinitely bad
-                z = f + outputs_like(b, f)
-                losses = xp.sum(s * loss.value(z, y), axis=-1)
+            z = f + outputs_like(b, f)
+            losses = xp.sum(s * loss.value(z, y), axis=-1)
             v = s * loss.derivative(z, y) / n  # the dual point
             slopes = losses, xp.sum(v, axis=-1)
             if not curved:

@@ -54,12 +54,13 @@ class Moments:
 
     def in_weight_unit(self, unit: float) -> Moments:
         """Return the moments for weights that are multiplied by a unit."""
-        with np.errstate(over="ignore"):
-            return replace(self, weight=float(np.float64(unit) * self.weight))
+        return replace(self, weight=float(np.float64(unit) * self.weight))
 
-    @np.errstate(over="ignore", invalid="ignore")  # `Sums` refuses what is not finite
     def merge(self, other: Moments) -> Moments:
-        """Return the moments over the rows of both, by the update of Chan, Golub & LeVeque (1979)."""
+        """Return the moments over the rows of both, by the update of Chan, Golub & LeVeque (1979).
+
+        They may overflow: `Sums` refuses what is not finite.
+        """
         weight = self.weight + other.weight
         share, step = other.weight / weight, other.mean - self.mean
         covariance = (1 - share) * self.covariance + share * other.covariance
@@ -152,7 +153,6 @@ def _moments_of_block(
     return [_weighted_moments(block, weights[k], y, features) if total[k] > 0 else None for k in range(n_folds)]
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _weighted_moments(block, weight, y, features):
     """Return the moments of features and y with these weights.
 

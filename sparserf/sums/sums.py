@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.floats import methods_as_ieee
+from .._base.floats import as_ieee, methods_as_ieee
 from ..algorithms import REGISTRY
+from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Linear, are_same, check_any_sign, default_batch_size
 from ..model import SparseModel
-from ..model.ranges import Ranges
 from .moments import Moments, read_moments
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ class Sums:
         """
         return self._combine(other, Moments.subtract) if isinstance(other, Sums) else NotImplemented
 
+    @as_ieee
     def _combine(self, other, combine):
         """Return the sums of the combined moments, after checking that both have the same features and as many targets."""
         if not are_same(self.features, other.features):

@@ -8,8 +8,9 @@ import pytest
 import sparserf as srf
 from sparserf import losses
 from sparserf import sklearn as srfs
+from sparserf.algorithms.arguments import FitOptions, RowSetting
 from sparserf.algorithms.sparse_rf.held_out import Sample, strata_of
-from sparserf.algorithms.task import RAW_COLUMNS, Task
+from sparserf.algorithms.task import Task
 
 from ..conftest import bits, ignore_convergence
 
@@ -36,8 +37,8 @@ OF_ESTIMATORS = {
 
 
 def task_of(y=COUNTS, loss="poisson", **more):
-    columns = {"features": None, "columns": RAW_COLUMNS, "rng": None, "workers": 1}
-    return Task.from_arguments(X, y, loss=loss, **columns, **{"sample_weight": None, "offset": OFFSET, "groups": GROUPS} | more)
+    rows = RowSetting(**{"loss": loss, "offset": OFFSET, "groups": GROUPS} | more)
+    return Task.from_options(X, y, FitOptions(rows=rows))
 
 
 @ignore_convergence

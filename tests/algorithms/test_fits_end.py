@@ -214,7 +214,8 @@ def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss,
 
 def test_a_call_within_its_bound_is_not_changed_by_it(monkeypatch):
     Z, y = outputs(3, "logistic")
-    monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
+    monkeypatch.setattr(_budget, "MODELS", 1)
+    monkeypatch.setattr(_budget, "ROUNDS_ON_FEW_ROWS", 1)
     efforts = bounded(monkeypatch, 1e12)
     model = srf.sparse_rf(Z, y, loss="logistic", rng=0)
     (searches,) = efforts
@@ -225,7 +226,8 @@ def test_a_call_within_its_bound_is_not_changed_by_it(monkeypatch):
 
 def test_max_iter_lifts_the_bound_of_a_call(monkeypatch):
     Z, y = outputs(2, "squared")
-    monkeypatch.setattr(_budget, "OF_FEW", (1, 1))
+    monkeypatch.setattr(_budget, "MODELS", 1)
+    monkeypatch.setattr(_budget, "ROUNDS_ON_FEW_ROWS", 1)
     efforts = bounded(monkeypatch, 1e6)
     srf.sparse_rf(Z, y, rng=0, max_iter=20)
     assert efforts[0].spent > 1e7 and not efforts[0].within.cuts

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import sparserf as srf
+from sparserf.expansion.terms import terms_of
 from sparserf.explain import effects
-from sparserf.model.terms import terms_of
 
 from ..fitted_models import FEW, X, Y
 

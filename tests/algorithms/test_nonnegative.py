@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
 import sparserf as srf
-from sparserf.algorithms.prune import best_terms
+from sparserf.algorithms.prune import LeastSquares, best_terms
 from sparserf.algorithms.sparse_rf import shared
 from sparserf.features import FeatureSet
 from sparserf.losses import LOSSES, Huber
@@ -179,16 +179,16 @@ def test_terms_are_taken_until_coefficients_of_their_sign_suffice(seed):
     c, variance, least = w @ G, float((w @ G @ w.T).item()), 1e-9 * G.diagonal()
     before = 0
     for share in (0.1, 1e-2, 1e-3, 1e-5):
-        S, coef = best_terms(G, c, variance, 25, share * variance, least, signs)
+        S, coef = best_terms(LeastSquares(G, c, variance, least, signs), 25, share * variance)
         step = w[0].copy()
         step[S] -= coef[0]
         assert (coef[:, signs[S]] >= 0).all() and coef.any(axis=0).all() and before <= len(S) <= 25
         assert step @ G @ step <= share * variance * (1 + 1e-9)
         before = len(S)
     positive = np.where(signs & (c[0] <= 0), 0, c[0] ** 2 / G.diagonal()).argmax()
-    assert best_terms(G, c, variance, 1, 0.0, least, signs)[0].tolist() == [positive]
+    assert best_terms(LeastSquares(G, c, variance, least, signs), 1, 0.0)[0].tolist() == [positive]
     opposite = np.where(signs & (c[0] >= 0), 0, c[0] ** 2 / G.diagonal()).argmax()
-    assert best_terms(G, -c, variance, 1, 0.0, least, signs)[0].tolist() == [opposite]
+    assert best_terms(LeastSquares(G, -c, variance, least, signs), 1, 0.0)[0].tolist() == [opposite]
 
 
 @ignore_convergence

@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 
 import sparserf as srf
 from sparserf import sparse_rf
+from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import held_out as _held_out
 from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, Sample, errors_to_beat_constant, gain
@@ -182,7 +183,7 @@ def test_rows_of_any_home_that_are_more_than_a_search_looks_at(rng, samples, mon
 def test_a_sample_of_a_rare_part_has_rows_of_it(rng):
     """Of 3 rows held out among 5,000 a sample of 100 still has two, one class among them or not."""
     held = np.isin(np.arange(5000), [7, 70, 700])
-    task = Task.from_arrays(rng.standard_normal((5000, 2)), np.arange(5000) % 2, "logistic", None, 1)
+    task = Task.from_arrays(rng.standard_normal((5000, 2)), np.arange(5000) % 2, RowSetting("logistic"))
     strata = _held_out.strata_of(task)
     sample = Sample.draw(task, strata, (~held, held), 100, rng)
     assert 2 <= np.count_nonzero(sample.held) <= 3 and set(strata[sample.index[sample.held == 0]]) == {0, 1}
@@ -207,7 +208,7 @@ def test_groups_count_as_informative_rows(rng):
     """Many small groups count as so many rows; few large ones ask for one standard error; single rows change nothing."""
     X, y = rng.standard_normal((600, 2)), rng.standard_normal(600)
     errors = {
-        n: errors_to_beat_constant(Task.from_arrays(X, y, "squared", None, 1, groups=np.arange(600) % n), np.zeros(600))
+        n: errors_to_beat_constant(Task.from_arrays(X, y, RowSetting(groups=np.arange(600) % n)), np.zeros(600))
         for n in (2, 60, 600)
     }
     assert errors == {2: 1.0, 60: pytest.approx(0.5), 600: pytest.approx(0.05)}

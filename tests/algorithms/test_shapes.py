@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 import sparserf as srf
 from sparserf.columns.constraints import read_constraints
+from sparserf.expansion.terms import terms_of
 from sparserf.features import FeatureSet, keeps
-from sparserf.model.terms import terms_of
 
-GRADES = ["mid", "low", "high"]  # the order in the frame is not the order of the words
 SMALL = {"n_models": 1, "effort": 0.2, "n_components": 400}
 
 

@@ -25,7 +25,7 @@ from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
 from sparserf.rows.memory import MemoryRows
 
-from ..conftest import CONJUGATE, KERNELS, SLOPE, VALUE, bits, each_intercept, each_loss
+from ..conftest import CONJUGATE, KERNELS, SLOPE, VALUE, as_within_a_call, bits, each_intercept, each_loss
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -505,6 +505,7 @@ def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exac
     assert P == pytest.approx(single.info.objective[-1], rel=1e-12) == pytest.approx(double.info.objective[-1], rel=1e-8)
 
 
+@as_within_a_call
 def test_rows_in_single_precision_only_where_little_is_lost():
     assert as_rows(X).in_single().dtype == np.float32
     for other in (X.astype(np.float32), csr_array(X), X + np.array([0, 1e6, 0]), X * np.array([1, 1, 1e300])):

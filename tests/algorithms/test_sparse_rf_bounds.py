@@ -22,7 +22,7 @@ from scipy.stats import binom
 
 from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
 from sparserf.algorithms.sparse_rf import descent
-from sparserf.features import make_dictionary, make_learning_dictionary
+from sparserf.features import RandomCosines, make_dictionary
 from sparserf.features.learning import BASE
 from sparserf.rows import as_rows
 
@@ -311,7 +311,7 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
     k(x, z) = E_p phi(x) phi(z), here the mean over many draws of p, which are not the draws of the fit."""
     alpha = 0.01
     p = problem(3, loss, fit_intercept, n=40)
-    base = make_learning_dictionary(as_rows(p.X), weight=p.weight, n_components=D, batch_size=R, gamma=None, rng=0).base
+    base = RandomCosines.from_rows(as_rows(p.X), p.weight, np.random.default_rng(0))
     phi = base.draw(10_000, 2, rng=1).transform(p.X)
     runs = [objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0] for s in range(4)]
     assert np.all(np.diff(runs, axis=1) <= 0)

@@ -11,12 +11,15 @@ from sklearn.linear_model import Ridge
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
+from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf import budget as _budget
 from sparserf.algorithms.sparse_rf import descent as _descent
 from sparserf.algorithms.sparse_rf import held_out as _held_out
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions, fits_of
+from sparserf.algorithms.sparse_rf.descent import L1Fit
+from sparserf.algorithms.sparse_rf.fits import fits_of
 from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_question
+from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.task import Task, model_of
 from sparserf.columns.encodings import fit_sparse_stage
 from sparserf.features import LinearFunctions, linear_functions
@@ -95,7 +98,7 @@ class Following:
 def test_a_path_ends_where_a_penalty_is_decidedly_worse_than_the_best_or_two_are_no_better(worse, last):
     losses = [np.full(4, 2.0), np.ones(4)] + [np.ones(4) + worse] * 40
     fit = Following([np.sqrt(2 * each) for each in losses])
-    task = Task.from_arrays(np.zeros((4, 1)), np.zeros(4), "squared", None, 1)
+    task = Task.from_arrays(np.zeros((4, 1)), np.zeros(4))
     task = dataclasses.replace(task, weight=np.ones(40))  # the number of terms does not end it
     sample = _held_out.Sample(task, np.ones(4), 1.0, [1.0], 1.0, np.arange(4))
     best, *_ = _search.best_point_of_path([fit], lambda fit: None, sample, 2000)
@@ -283,7 +286,7 @@ def test_the_penalty_over_linear_functions_is_the_length_of_their_sum(rng, loss,
     X = rng.standard_normal((200, 8)) * (rng.random((200, 8)) < 0.6)
     y = signs(X @ rng.standard_normal(8) + rng.standard_normal(200), loss)
     units, alpha = rng.uniform(0.5, 2, 8), 0.05
-    task = Task.from_arrays(layout(X), y, loss, None, 1)
+    task = Task.from_arrays(layout(X), y, RowSetting(loss))
     with task.rows:
         (fit,) = fits_of(task, LinearFunctions(units), SparseRFOptions(fit_intercept=True, tol=1e-9))
         middle = fit.solution()[3]  # the intercept alone
@@ -585,7 +588,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
     weight[:20_000] = 0
     X = np.column_stack([groups, np.arange(50_103)])
     targets = [groups.astype(float), weight]
-    task = dataclasses.replace(Task.from_arrays(X, groups, "squared", None, 1), targets=targets, weight=weight)
+    task = dataclasses.replace(Task.from_arrays(X, groups), targets=targets, weight=weight)
     sample = _held_out.Sample.draw(task, groups, 0.1, _budget.MOST_SEARCH_ROWS, rng)
     group, row = sample.task.rows.array().T.astype(int)
     assert len(np.unique(row)) == len(row)  # no row twice
@@ -607,7 +610,7 @@ def test_a_sample_of_rows_in_groups_and_of_weights(rng):
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_sample_leaves_out_rows_of_weight_zero(rng, layout):
     X, weight = rng.standard_normal((100, 2)), np.arange(100) % 3.0
-    task = Task.from_arrays(layout(X), X[:, 0], "squared", None, 1)
+    task = Task.from_arrays(layout(X), X[:, 0])
     sample = _held_out.Sample.draw(dataclasses.replace(task, weight=weight), np.zeros(100), 0.1, 1000, rng)
     np.testing.assert_array_equal(sample.task.rows.transform(srf.Linear().draw(None, 2)), X[weight > 0])
     assert _held_out.Sample.draw(task, np.zeros(100), 0.1, 1000, rng).task.rows is task.rows

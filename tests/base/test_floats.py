@@ -9,6 +9,7 @@ import sparserf as srf
 
 from ..conftest import bits, ignore_convergence
 from ..kinds_of_input import CLASSIFIERS, FITS, LABELS, REGRESSORS, X, Y, parameters
+from ..losses.own_losses import WRONG
 
 pytestmark = ignore_convergence
 RNG = np.random.default_rng(0)
@@ -128,6 +129,50 @@ def test_other_functions(name):
         "distill": lambda: bits(srf.distill(lambda X: X[:, 0], ROWS, n_made=50, effort=0.02, rng=0)),
         "sums": lambda: bits(srf.Sums.of(ROWS, y, linear).fit(srf.mfga, n_nonzero_coefs=2)),
     }[name]
+    same_bits(work)
+
+
+def test_sums_that_overflow():
+    with np.errstate(all="raise"):
+        one = srf.Sums.of(ROWS, F, srf.Linear().draw(None, 3), sample_weight=np.full(N, 1e306))
+        with pytest.raises(ValueError, match="must be of moderate size"):
+            one + one
+
+
+def test_a_loss_that_overflows():
+    loss, error, message = WRONG["infinite"]
+    with np.errstate(all="raise"), pytest.raises(error, match=message):
+        srf.losses.check(loss, F)
+
+
+def test_estimators_that_are_asked_for_importances():
+    from sparserf.sklearn import SparseRFRegressor
+
+    rows, estimator = ROWS * [1e150, 1e-300, 1.0], SparseRFRegressor(features="gaussian", alpha=0.03, random_state=0)
+    same_bits(lambda: estimator.fit(rows, F).feature_importances_.tobytes())
+
+
+@pytest.mark.parametrize("how", [{"effort": 0.02}, {"features": "gaussian", "alpha": 0.01}], ids=["default", "gaussian"])
+def test_rows_in_blocks(how):
+    """They are read in a thread of their own, and squares of them overflow."""
+    rows, y = ROWS * [1e200, 1.0, 1e-300], TARGETS["poisson"]
+    read = lambda start, stop: rows[start:stop]  # noqa: E731
+    how = {"loss": "poisson", "n_components": 50, "rng": 0, "workers": 2, **how}
+    same_bits(lambda: bits(srf.sparse_rf(srf.Chunks(read, rows.shape, block_rows=50), y, **how)))
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_partitions_of_dask(scheduler):
+    dask, arrays, rows = pytest.importorskip("dask"), pytest.importorskip("dask.array"), ROWS * [1e200, 1.0, 1e-300]
+    linear = srf.Linear().draw(None, 3)
+
+    def work():
+        X = arrays.from_array(rows, (50, 3))
+        with dask.config.set(scheduler=scheduler), pytest.raises(ValueError, match="moderate size"):
+            srf.Sums.of(X, F, linear)
+        with dask.config.set(scheduler=scheduler):
+            return bits(srf.sparse_rf(X, F, features="gaussian", alpha=0.01, n_components=50, rng=0))
+
     same_bits(work)
 
 

@@ -12,6 +12,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
 import sparserf as srf
+from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.task import Task
 from sparserf.baselines import boosting, eerf, kernel_machines, kernel_ridge, kernel_svm, lkrf, rks, srfe
 from sparserf.baselines.boosting import WeakLearner, best_threshold
@@ -112,7 +113,7 @@ def test_the_gap_of_rks_bounds_the_distance_to_the_optimum(loss):
     """The bound holds at coefficients that are not the best, too, not only at the end, where it is zero."""
     model = rks(X, TARGETS[loss], features=FEW, alpha=1e-3, loss=loss)
     assert 0 <= model.info.dual_gap <= 1e-6 * model.info.objective[-1] and model.info.converged
-    task, everything = Task.from_arrays(X, TARGETS[loss], loss, None, 1), FEW.take(np.arange(10))
+    task, everything = Task.from_arrays(X, TARGETS[loss], RowSetting(loss)), FEW.take(np.arange(10))
     fit = RidgeFit(task, task.targets[0], everything, np.ones(10, int), True, 0.01)._fit
     scale = fit.progress.unit
     best, w = fit.iterate.objective, fit.iterate.w.copy()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import sparserf as srf
 from sparserf.calculus import integrals
+from sparserf.expansion.box import read_box
 from sparserf.features import NeuronBlock
-from sparserf.model.box import read_box
 
 from ..fitted_models import FITS
 

@@ -18,8 +18,8 @@ import sparserf as srf
 from sparserf.columns.clocks import Clock, find_zone
 from sparserf.columns.encodings import fit_stage
 from sparserf.columns.table import Table
+from sparserf.expansion.terms import terms_of
 from sparserf.explain.evaluate import decision_values
-from sparserf.model.terms import terms_of
 from sparserf.proof.space import Curve
 from sparserf.rows import as_rows
 

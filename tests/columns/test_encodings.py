@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
-from sparserf.algorithms.task import ColumnSetting, Task
+from sparserf.algorithms.arguments import ColumnSetting, FitOptions
+from sparserf.algorithms.task import Task
 from sparserf.columns.encodings import fit_sparse_stage, fit_stage, target_encode
 from sparserf.columns.table import Table
 from sparserf.rows import as_rows
@@ -18,7 +19,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 3))
 HOLES = np.where(RNG.random(X.shape) < [0.0, 0.3, 0.0], np.nan, X)
 CLIPPED = KINDS.index("clipped")
-OPTIONS = ColumnSetting("auto", "learn")
+COLUMNS = ColumnSetting("auto", "learn")
 
 
 def encodings_of(X, **how):
@@ -82,8 +83,8 @@ def test_encodings_of_huge_cells_do_not_overflow(size):
 def test_encodings_of_huge_entries_do_not_overflow(size):
     counts = np.where(RNG.random((60, 3)) < 0.3, RNG.integers(1, 9, (60, 3)), 0.0) * 1e-3
     counts[0] = size
-    task = Task.from_arguments(sp.csr_array(counts), X[:60, 0], features="auto", loss="squared", sample_weight=None, workers=1,
-                               rng=RNG, columns=OPTIONS, has_several_encodings=True)  # fmt: skip
+    options = FitOptions(features="auto", columns=COLUMNS, rng=RNG)
+    task = Task.from_options(sp.csr_array(counts), X[:60, 0], options, has_several_encodings=True)
     shown = task.stage.transform(sp.csr_array(counts)).toarray()
     expected = task.stage.transform(counts)
     assert np.allclose(shown[:, task.stage.kind == CLIPPED], expected[:, task.stage.kind == CLIPPED])

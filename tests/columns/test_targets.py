@@ -14,6 +14,8 @@ import sparserf as srf
 from sparserf.algorithms.sparse_rf.search import deviation, in_their_units
 from sparserf.columns.targets import check_labels, check_target, warn_of_labels
 
+from ..conftest import as_within_a_call
+
 RNG = np.random.default_rng(0)
 N = 200
 X = RNG.uniform(-2, 2, (N, 3))
@@ -379,6 +381,7 @@ def test_the_unit_of_a_target_is_its_standard_deviation():
     assert deviation(np.zeros(3), np.ones(3)) == 1.0
 
 
+@as_within_a_call
 def test_models_of_targets_in_other_units():
     model, units = srf.mfga(X, SEVERAL, n_nonzero_coefs=3, rng=0), np.array([2.0, 3.0, 0.5])
     assert in_their_units(model, None) is model

@@ -26,7 +26,7 @@ from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import BumpBlock, FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.l1_quadratic import minimize
 
-from ..conftest import SIZES, each_dtype, phi_oracle, read_only
+from ..conftest import SIZES, activate, as_within_a_call, each_dtype, phi_oracle, read_only
 
 # A width of rows at which weights of few inputs are packed sparse.
 WIDE = 10**9
@@ -427,14 +427,6 @@ def test_is_canonical_counts_rows():
     assert checks.is_canonical(np.zeros(1, np.int32), np.zeros(0, np.int32), 0, 1)
 
 
-def activate(activation, x, level):
-    """Compute the activation by one feature of weight 1 and offset 0."""
-    panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
-    out = np.empty((len(x), 1), x.dtype)
-    panels.transform(RowSlice(x[:, None], level=level), out)
-    return out[:, 0]
-
-
 def limit_of(dtype):
     """Return the largest phase that polynomials handle; beyond it libm does."""
     return 1e6 if dtype == np.float64 else 2e4
@@ -525,6 +517,7 @@ def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):
 @each_level
 @each_dtype
 @pytest.mark.parametrize("kind", ["dense", "q-sparse"])
+@as_within_a_call
 def test_bumps_at_distances_that_overflow(dtype, level, kind):
     """A weight beyond the type counts as its largest number; a center without weight does not matter, wherever it is."""
     huge = np.finfo(dtype).max

@@ -5,9 +5,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from sparserf.expansion.terms import terms_of
 from sparserf.explain import shapley as games
 from sparserf.explain.evaluate import encode
-from sparserf.model.terms import terms_of
 
 from ..fitted_models import FITS, X
 
@@ -102,6 +102,4 @@ def test_bad_arguments_are_named(models):
         model.shapley(X, X[:, :3])
     with pytest.raises(ValueError, match="n_rows"):
         model.importances(X, n_rows=1)
-    with pytest.raises(ValueError, match="measure must be one of 'shapley', 'variance'"):
-        model.importances(X, measure="gain")
     assert model.shapley(X[:0], X).shape == (0, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.model.terms import terms_of
+from sparserf.expansion.terms import terms_of
 
 
 def test_summary(models, of_frame):

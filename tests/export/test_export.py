@@ -390,6 +390,25 @@ def test_c_of_real_targets(name, make, tmp_path):
 
 
 @needs_compiler
+@pytest.mark.parametrize("several", [False, True])
+def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tmp_path):
+    """As `predict` has it: e to the largest exponent."""
+    model = fitted("poisson", REGRESSIONS["poisson"])
+    model = replace(model, coef=1e5 * model.coef)
+    if several:
+        model = replace(model, coef=np.stack([model.coef, -model.coef]), intercept=np.zeros(2))
+    names, n_outputs, is_large = {}, np.size(model.intercept), model.decision_function(X) > 1000
+    exec(model.formula("python"), names)
+    answers = names["predict"](X), of_rows(compiled(model, tmp_path), X, n_outputs).reshape(is_large.shape)
+    for answer in (*answers, asked(model, {"X": X}, dtype="float64")["variable"].reshape(is_large.shape)):
+        np.testing.assert_allclose(answer[is_large], model.predict(X)[is_large], rtol=1e-12)
+        assert is_large.any() and np.isfinite(answer).all()
+    single = asked(model, {"X": X.astype(np.float32)})["variable"].reshape(is_large.shape)
+    np.testing.assert_allclose(single[is_large], model.predict(X.astype(np.float32))[is_large], rtol=1e-5)
+    assert np.isfinite(single).all()
+
+
+@needs_compiler
 @classifiers
 def test_c_of_classes(name, make, tmp_path):
     model, rows = fitted(name, make), rows_for(name)

@@ -8,9 +8,11 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
+from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf.descent import L1Fit, SparseRFOptions
+from sparserf.algorithms.sparse_rf.descent import L1Fit
 from sparserf.algorithms.sparse_rf.draws import LearningSource
+from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.task import Task
 from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
 from sparserf.features import learning as moves
@@ -22,8 +24,9 @@ from ..conftest import SLOPE, VALUE, each_dtype, each_loss, friedman, phi_oracle
 
 def learning(X, n_components, batch_size, seed):
     """Make a dictionary that learns, for rows X of weight 1."""
-    how = {"n_components": n_components, "batch_size": batch_size, "gamma": None, "rng": seed}
-    return make_learning_dictionary(as_rows(X), weight=np.ones(len(X)), **how)
+    rng = np.random.default_rng(seed)
+    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
+    return make_learning_dictionary(base, X.shape[1], n_components=n_components, batch_size=batch_size, gamma=None, rng=rng)
 
 
 # The base distribution
@@ -170,7 +173,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    dictionary, task = learning(X, 1200, 100, seed), Task.from_arrays(X, y, loss, None, 1).centered(True)
+    dictionary, task = learning(X, 1200, 100, seed), Task.from_arrays(X, y, RowSetting(loss)).centered(True)
     (y,) = task.targets
     fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
     fit.restart(alpha)

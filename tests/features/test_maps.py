@@ -19,7 +19,7 @@ from scipy.stats import chi2, kstest
 from sparserf import Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from sparserf.rows import as_rows
 
-from ..conftest import KERNELS, each_dtype, peak_below, phi_oracle
+from ..conftest import KERNELS, as_within_a_call, each_dtype, peak_below, phi_oracle
 from .sets import each_layout, gamma_of, raises, same, sparse_rows
 
 NEURONS = [
@@ -303,6 +303,7 @@ def test_equal_rows_do_not_count(rng, kernel, rule, layout):
 @each_metric
 @each_layout
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1e200, 1e308])
+@as_within_a_call
 def test_gamma_is_positive_and_finite_at_any_size(rng, kernel, layout, size):
     X = size * rng.uniform(-1, 1, (40, 3))
     for rule in (None, "knn"):

@@ -17,7 +17,7 @@ from sparserf._core.rows import RowSlice
 from sparserf.features import make_projection, projections
 from sparserf.rows import as_rows
 
-from ..conftest import SIZES, each_dtype
+from ..conftest import SIZES, as_within_a_call, each_dtype
 from ..rows.layouts import LAYOUTS
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
@@ -246,7 +246,8 @@ def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypat
 
 @each_kind
 @each_dtype
-def test_huge_values_do_not_warn(kind, dtype):
+@as_within_a_call
+def test_huge_values_overflow_to_an_error(kind, dtype):
     X = np.full((130, 40), np.finfo(dtype).max)
     p = make(kind, 40, 16)
     p.project(X), p.project(csr_array(X)), p.expand(np.full(16, np.finfo(np.float64).max))

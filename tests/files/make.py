@@ -2,7 +2,7 @@
 
     python tests/files/make.py
 
-Files of earlier formats stay as they are: tests/model/test_model.py loads all of them.
+Files of formats that were released stay as they are: tests/model/test_file.py loads all of them.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sparserf.losses import Loss
+from sparserf.losses import Loss, Poisson, Quantile
 
 
 class LogCosh(Loss):
@@ -18,6 +18,44 @@ class LogCosh(Loss):
 
     def curvature(self, z, y):
         return 1 - np.tanh(z - y) ** 2
+
+
+class _Known(Loss):
+    """A loss of the package by its three functions alone, without what else the package knows of it."""
+
+    def __init__(self, loss):
+        self._known = loss
+
+    def value(self, z, y):
+        return self._known.value(z, y)
+
+    def derivative(self, z, y):
+        return self._known.derivative(z, y)
+
+    def curvature(self, z, y):
+        return self._known.curvature(z, y)
+
+
+class OwnPoisson(_Known):
+    """`Poisson` without its conjugate and its range of targets."""
+
+    link = "log"
+
+    def __init__(self):
+        super().__init__(Poisson())
+
+
+class OwnQuantile(_Known):
+    """A smoothed pinball loss of a level of 0.9, with a smoothing in units of y."""
+
+    degree = 1
+
+    def __init__(self, unit=1.0):
+        super().__init__(Quantile(0.9, 0.1 * unit))
+        self._unit, self.smoothness = unit, self._known.smoothness
+
+    def scaled(self, unit):
+        return OwnQuantile(self._unit / unit)
 
 
 def broken(**methods):

@@ -11,7 +11,7 @@ import sparserf as srf
 from sparserf.losses import Gamma, Huber, Loss, Poisson, Quantile, Tweedie
 
 from ..conftest import l1_oracle, phi_oracle
-from .own_losses import WRONG, LogCosh
+from .own_losses import WRONG, LogCosh, OwnPoisson
 
 OBJECTS = {
     "squared": srf.losses.Squared(), "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3),
@@ -20,25 +20,6 @@ OBJECTS = {
 NEW = [name for name in OBJECTS if name != "squared"]
 each = pytest.mark.parametrize("name", OBJECTS)
 each_new = pytest.mark.parametrize("name", NEW)
-
-
-class OwnPoisson(Loss):
-    """`Poisson` without its conjugate and its range of targets."""
-
-    link = "log"
-
-    def __init__(self):
-        self._own = Poisson()
-
-    def value(self, z, y):
-        return self._own.value(z, y)
-
-    def derivative(self, z, y):
-        return self._own.derivative(z, y)
-
-    def curvature(self, z, y):
-        return self._own.curvature(z, y)
-
 
 N = 400
 RNG = np.random.default_rng(0)

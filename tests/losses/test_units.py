@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.losses import Huber, Loss, Quantile, Tweedie
+from sparserf.losses import Huber, Quantile, Tweedie
 
 from ..conftest import ignore_convergence
+from .own_losses import OwnQuantile
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -17,33 +18,6 @@ F = X[:, 0] + np.sin(2 * X[:, 1])
 COUNTS, NOISE, WEIGHT = RNG.poisson(np.exp(F)), RNG.normal(size=N), RNG.integers(1, 4, N) * 1.0
 REAL, POSITIVE = F + 0.3 * NOISE + 5, np.exp(F) * RNG.gamma(3, 1 / 3, N)
 AMOUNTS = COUNTS * POSITIVE
-
-
-class OwnQuantile(Loss):
-    """A smoothed pinball loss of a level of 0.9, as a user writes it, with a smoothing in units of y."""
-
-    degree = 1
-
-    def __init__(self, unit=1.0):
-        self._own = Quantile(0.9, 0.1 * unit)
-        self._unit = unit
-
-    def scaled(self, unit):
-        return OwnQuantile(self._unit / unit)
-
-    def value(self, z, y):
-        return self._own.value(z, y)
-
-    def derivative(self, z, y):
-        return self._own.derivative(z, y)
-
-    def curvature(self, z, y):
-        return self._own.curvature(z, y)
-
-    @property
-    def smoothness(self):
-        return self._own.smoothness
-
 
 # Each loss as a function of the unit of y, and its target.
 LOSSES = {

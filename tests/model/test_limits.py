@@ -10,9 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf.model.base import rounded_inwards
-from sparserf.model.ranges import Ranges
+from sparserf.expansion.base import rounded_inwards
+from sparserf.expansion.ranges import Ranges
 
+from ..conftest import as_within_a_call
 from ..rows.homes import HOMES, OtherDevice, in_partitions
 from .models import through_file
 
@@ -80,10 +81,10 @@ def test_no_row_and_no_offset_is_beyond_them(limits, dtype, rng):
             assert (lower is None or answer.min() >= lower) and (upper is None or answer.max() <= upper)
 
 
+@as_within_a_call
 def test_numbers_are_rounded_inwards():
     for value in (0.1, -0.1, 1 / 3, 1e300, -1e300, 1e-60, 0.5, 0.0):
-        with np.errstate(over="ignore"):
-            is_single = float(np.float32(value)) == value
+        is_single = float(np.float32(value)) == value
         low, high = rounded_inwards(value, value, np.float32)
         assert low >= value >= high and (low == high) == is_single
         assert rounded_inwards(value, value, np.float64) == (value, value)

@@ -42,8 +42,8 @@ def in_the_root_of(clone, code, *options, path=()):
 
 
 WHERE = """
-import sparserf, sparserf.model.terms
-print(sparserf.__file__, sparserf.__spec__.origin, sparserf.model.terms.__file__, sep="\\n")"""
+import sparserf, sparserf.expansion.terms
+print(sparserf.__file__, sparserf.__spec__.origin, sparserf.expansion.terms.__file__, sep="\\n")"""
 PICKLED = """
 import pickle, sparserf
 model = pickle.loads(pickle.dumps(sparserf.drp([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], alpha=0.1)))
@@ -66,7 +66,8 @@ def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
     installed = Path(srf.__file__)
     for path in (), (other,):
         run = in_the_root_of(clone, WHERE, path=path)
-        assert run.stdout.split("\n")[:3] == [*[str(installed)] * 2, str(installed.parent / "model" / "terms.py")], run.stderr
+        there = [*[str(installed)] * 2, str(installed.parent / "expansion/terms.py")]
+        assert run.stdout.split("\n")[:3] == there, run.stderr
     assert in_the_root_of(clone, PICKLED).stdout.split() == ["True", "sparserf.plot", *srf.__all__]
     assert in_the_root_of(clone, BY_THREADS).stdout == "8\n"
 

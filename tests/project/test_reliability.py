@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf._core.rows import LEVELS, RowSlice
-from sparserf.features import NeuronBlock
+from sparserf._core.rows import LEVELS
+
+from ..conftest import activate
 
 pytestmark = pytest.mark.nightly
 RNG = np.random.default_rng(0)
@@ -33,14 +34,6 @@ FITS = {
     "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=15, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, n_projections=3, **how),
 }
-
-
-def values(activation, x, level):
-    """Return cos, sin or tanh of x as the kernels compute it: one feature of one input, with weight 1."""
-    panels = NeuronBlock(activation, 1.0, np.ones((1, 1)), np.zeros(1)).packed(x.dtype, 1)
-    phi = np.empty((len(x), 1), x.dtype)
-    panels.transform(RowSlice(x[:, None], level=level), phi)
-    return phi[:, 0]
 
 
 def ulps(got, right, floor):
@@ -68,7 +61,7 @@ def test_functions_are_accurate_at_very_many_points(activation, dtype, floor, re
         x = (rng.choice([-1, 1], n) * size).astype(dtype)
         right = getattr(np, activation)(x.astype(np.longdouble if dtype is np.float64 else np.float64))
         for level in range(len(LEVELS)):
-            worst[level] = max(worst[level], float(ulps(values(activation, x, level), right, floor).max()))
+            worst[level] = max(worst[level], float(ulps(activate(activation, x, level), right, floor).max()))
     units = ", ".join(f"{units:.2f} at {level}" for level, units in zip(LEVELS, worst, strict=True))
     record_property("units in the last place", units)
     assert max(worst) <= most, units
@@ -79,7 +72,7 @@ ANSWERS = """
 import hashlib, sys, warnings
 import numpy as np
 warnings.simplefilter("ignore")
-from tests.test_reliability import FITS, LABELS, X, Y
+from tests.project.test_reliability import FITS, LABELS, X, Y
 for name, fit in FITS.items():
     for seed in range(20):
         model = fit(X, LABELS, loss="logistic", rng=seed) if seed % 2 and name != "auto" else fit(X, Y, rng=seed)

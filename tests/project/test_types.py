@@ -35,7 +35,8 @@ def methods(thing):
     """Return the functions of a class that a user may call, or a function itself."""
     if not inspect.isclass(thing):
         return [thing]
-    members = [inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value))) for value in vars(thing).values()]
+    values = [value for base in thing.__mro__ for value in vars(base).values()]
+    members = [inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value))) for value in values]
     return [f for f in members if inspect.isfunction(f) and not f.__name__.startswith("_") and "sparserf" in f.__module__]
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import sparserf as srf
 from sparserf.columns.stage import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, ColumnStage, Encoding
 from sparserf.columns.table import Table
+from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock
-from sparserf.model.box import read_box
 from sparserf.proof import relaxations
 from sparserf.proof.bounds import parts_of
 

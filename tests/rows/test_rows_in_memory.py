@@ -18,7 +18,7 @@ from sparserf.features import NeuronBlock, linear_functions
 from sparserf.rows import as_rows, core_block
 from sparserf.solvers.active import ActiveFeatures
 
-from ..conftest import SIZES, each_dtype, peak_below, phi_oracle, read_only
+from ..conftest import SIZES, as_within_a_call, each_dtype, peak_below, phi_oracle, read_only
 from .layouts import LAYOUTS, non_native
 
 D = 6
@@ -580,8 +580,9 @@ QUESTIONS = {
 @each_dtype
 @pytest.mark.parametrize("n", [3, 5000])
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
+@as_within_a_call
 def test_overflow_is_an_error_that_names_X(layout, dtype, n, ask):
-    """There is no warning besides, even where one block of rows gives +inf and another -inf."""
+    """It is one even where one block of rows gives +inf and another -inf."""
     huge = np.sqrt(np.finfo(dtype).max)
     features = RandomNeurons("relu", scale=float(huge)).draw(300, D, rng=0).concat(FEATURES["linear"])
     with pytest.raises(ValueError, match=r"^X must be of moderate size"):
@@ -592,6 +593,7 @@ def test_overflow_is_an_error_that_names_X(layout, dtype, n, ask):
 @each_dtype
 @pytest.mark.parametrize("size", [1.0, 0.0, 1e-30])
 @pytest.mark.parametrize("n", [3, 5000])
+@as_within_a_call
 def test_products_never_overflow(layout, dtype, size, n):
     X = np.full((n, D), np.finfo(dtype).max * size if size else np.finfo(dtype).tiny, dtype)
     for features in (FEATURES["taylor"], FEATURES["cubic"], FEATURES["taylor"].take([3, 3, 1])):

@@ -17,7 +17,7 @@ from sparserf.solvers.multinomial import Extrapolation, MultinomialProblem, shar
 from sparserf.solvers.problem import Iterate, Problem
 from sparserf.solvers.ridge import RidgeProblem
 
-from ..conftest import l1_oracle
+from ..conftest import as_within_a_call, l1_oracle
 
 # Losses, dual points and intercepts of a problem
 
@@ -40,6 +40,7 @@ def problem_of(name, rng, n=60, alpha=0.1, fit_intercept=True, kind=Problem):
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("start", [-700.0, -3.0, 0.0, 40.0])
+@as_within_a_call
 def test_best_intercepts_minimize_the_mean_loss(name, start):
     rng = np.random.default_rng(3)
     problem, f = problem_of(name, rng), rng.normal(size=60)

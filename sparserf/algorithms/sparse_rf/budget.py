@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 MOST_SEARCH_ROWS = 16_000
 # The number of terms at which a path of penalties ends with effort 1.
 MOST_TERMS = 2_000
-# The number of models whose mean is taken, and the least number of rounds of searches, for up to FEW_SEARCH_ROWS rows (OF_FEW)
-# and for more (OF_MORE): few held-out rows hardly show which kind of model is the best.
-FEW_SEARCH_ROWS, OF_FEW, OF_MORE = 5_000, (4, 3), (4, 2)
+# The number of models whose mean is taken, where the user does not say.
+MODELS = 4
+# The least number of rounds of searches: one more for up to FEW_SEARCH_ROWS rows, where few held-out rows hardly show which
+# kind of model is the best.
+FEW_SEARCH_ROWS, ROUNDS_ON_FEW_ROWS, ROUNDS_ON_MANY_ROWS = 5_000, 3, 2
 # With an effort below 1 a search looks at this number of rows at least; and below LEAST_TO_DECIDE there is no further round
 # where it is undecided which kind of model is the best.
 FEWEST_OF_LITTLE, LEAST_TO_DECIDE = 100, 0.5
@@ -38,8 +40,8 @@ FITTING = 0.2
 # Under a `time_limit`, a search looks at as many rows as the call could pass over PASSES_A_CALL times, with the draws for one
 # penalty, but at FEWEST_SEARCH_ROWS at least. A first round took 300 to 2,000 passes on 3,000 to 10,000 rows.
 PASSES_A_CALL, FEWEST_SEARCH_ROWS = 400, 400
-# Of a `time_limit`, the searches may take the share SEARCHING, or SEARCHING_ALL where they look at all rows; of what is left
-# after them the fits to all rows OF_FITS; and of what is left then pruning OF_PRUNING. What one does not take goes on to the
+# The searches may take the share SEARCHING of a `time_limit`, or SEARCHING_ALL where they look at all rows; the fits to all
+# rows the share OF_FITS of the rest, and pruning OF_PRUNING of the rest after that. Time that one does not use goes on to the
 # next.
 SEARCHING, SEARCHING_ALL, OF_FITS, OF_PRUNING = 0.65, 0.8, 0.5, 0.6
 
@@ -51,15 +53,15 @@ class Budget:
     rows : rows that a search looks at
     terms : terms of a model
     pruned : terms of the mean of models out of which pruning selects, the largest
-    n_models : models of which the mean is taken, where the user has not set the number of rounds (the argument `n_models`)
+    n_models : models whose mean is taken, unless the user sets `rounds`
     fewest_rounds : the least number of rounds of searches
     rounds : the argument `n_models` of `sparse_rf`, the number of rounds that the user asks for, or None
     effort : the argument of `sparse_rf`
     candidates : the share of the candidates of the dictionary that learns that are tried
 
-    A search takes a time in proportion to rows and terms. These grow first, and the number of models by what is left, so that
-    the time of a call grows about as the effort. Below 1 it falls about as the effort: by fewer rows, also of few; fewer
-    candidates of the dictionary that learns; and fewer rounds.
+    The time of a call grows about as the effort. A search takes time in proportion to rows and terms: these grow first, and the
+    number of models with the rest. Below 1 there are fewer rows, even of few, fewer candidates of the dictionary that learns,
+    and fewer rounds.
     """
 
     rows: int
@@ -82,8 +84,8 @@ class Budget:
         else:
             left = effort**0.75 * min(n_rows, MOST_SEARCH_ROWS) / min(n_rows, rows)
         candidates = min(1.0, effort**0.6)
-        n_models, fewest = OF_FEW if n_rows <= FEW_SEARCH_ROWS else OF_MORE
-        return cls(rows, terms, 5 * terms // 4, n_models * left, fewest * min(1.0, left), rounds, effort, candidates)
+        fewest = ROUNDS_ON_FEW_ROWS if n_rows <= FEW_SEARCH_ROWS else ROUNDS_ON_MANY_ROWS
+        return cls(rows, terms, 5 * terms // 4, MODELS * left, fewest * min(1.0, left), rounds, effort, candidates)
 
     def with_terms(self, max_terms: int) -> Self:
         """Return the budget of a call that may return so many terms: paths go on to as many, where that is more."""
@@ -103,16 +105,16 @@ class Budget:
         candidates = min(self.candidates, rows / min(self.rows, FEWEST_SEARCH_ROWS))
         return replace(self, rows=min(self.rows, max(FEWEST_SEARCH_ROWS, rows)), candidates=candidates)
 
-    def n_rounds(self, kept: Mapping[int, Sequence[tuple[int, int]]]) -> int:
-        """Return how many rounds of searches to make; with enough effort one more while more than one kind of model is kept.
+    def n_rounds(self, in_question: Mapping[int, Sequence[tuple[int, int]]]) -> int:
+        """Return how many rounds of searches to make; with enough effort one more while several kinds of model are in question.
 
-        kept : {kind of model: the names of the candidates in its mean}
+        in_question : {kind of model: the names of the candidates in its mean}
         """
         if self.rounds is not None:
             return self.rounds
-        n_candidates = max(len(candidates) for candidates in kept.values())
+        n_candidates = max(len(candidates) for candidates in in_question.values())
         rounds = max(1, round(max(self.fewest_rounds, self.n_models / n_candidates)))
-        return rounds + (len(kept) > 1 and self.effort >= LEAST_TO_DECIDE)
+        return rounds + (len(in_question) > 1 and self.effort >= LEAST_TO_DECIDE)
 
 
 def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: bool, deadline: float = NEVER) -> Effort:
@@ -127,6 +129,6 @@ def effort_of_searches(budget: Budget, rows: Rows, n_features: int, is_bounded: 
         return Effort(np.inf, Effort(np.inf, deadline=deadline), for_searches)
     n = min(rows.n_rows, budget.rows)
     once = SEARCHES + SEARCH_WORK_A_ROW * n + PASSES * work_of_pass(rows, n_features) * n / rows.n_rows
-    searches = once * budget.effort * (1.0 if budget.rounds is None else max(1.0, budget.rounds / OF_FEW[1]))
+    searches = once * budget.effort * (1.0 if budget.rounds is None else max(1.0, budget.rounds / ROUNDS_ON_FEW_ROWS))
     fits = FITTING * searches + FIT_WORK_A_ROW * max(0, rows.n_rows - FEW_FIT_ROWS)
     return Effort(searches, Effort(searches + fits, deadline=deadline), for_searches)

@@ -26,9 +26,8 @@ The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_
 computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in `L1Fit.improve_over`, in `L1Fit.descend_over`
 over the violators, and in `L1Fit.polish` over the terms alone.
 
-Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), the options of a fit, how thoroughly a
-batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The fit of all classes together is
-in `multinomial.py`.
+Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), how thoroughly a batch is solved, and
+the fit of one target (`L1Fit`), whose methods are the moves. The fit of all classes together is in `multinomial.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ import numpy as np
 
 from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
-from ...features import LearningDictionary, LinearFunctions, RandomCosines, make_dictionary, make_learning_dictionary
+from ...features import LearningDictionary, LinearFunctions
 from ...model import warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
@@ -50,22 +49,23 @@ from ...solvers.problem import usable
 from .draws import source_of
 
 if TYPE_CHECKING:
-    from ...features import BaseDistribution, FeatureSet
+    from ...features import FeatureSet
     from ...features.dictionary import Dictionary
     from ...features.feature_set import Solution
-    from ...model import Callback, FitInfo
+    from ...model import FitInfo
     from ...rows.rows import Question
     from ..task import Progress, Task
     from .draws import Draws, DrawSource
+    from .options import SparseRFOptions
 
 State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
-# Up to this number of targets, the fit of each may take all the work of a fit; more targets share the work of this number.
+# Each of up to this number of targets may take the work of a whole fit; more targets share the work of so many.
 TARGETS_OF_FULL_WORK = 10
-# The descent is taken to have ended in rounding after PATIENCE rounds in a row of which none lowers the objective by more than
-# CREEP times the gap, nor the gap itself by a tenth.
+# The descent ends, as it has come down to rounding, after PATIENCE rounds in a row of which none lowers the objective by more
+# than CREEP times the gap, nor the gap itself by a tenth.
 PATIENCE, CREEP = 5, 1e-3
 # `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, and for at most
 # MOST_ROUNDS rounds.
@@ -115,7 +115,7 @@ def exact_descent(fit: BaseL1Fit) -> None:
 
 
 class BaseL1Fit(ABC):
-    """A fit of (9), as the algorithms and the loops over penalties and searches see it.
+    """A fit of (9), with the moves that the algorithms, paths of penalties and searches make.
 
     There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the multinomial loss together
     (`MultinomialL1Fit`).
@@ -138,7 +138,7 @@ class BaseL1Fit(ABC):
     gap: float
 
     def __init__(self, dictionary: Dictionary, rules: BatchRules, tol: float, progress: Progress):
-        """Keep what both fits have; a subclass makes the rest, and then calls `restart`."""
+        """Take the fields that both fits have; a subclass makes the others, and then calls `restart`."""
         self.dictionary, self.rules, self.tol, self.progress = dictionary, rules, tol, progress
 
     @abstractmethod
@@ -156,7 +156,7 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, beside its own bound."""
+        """Bound the work of the fit by this effort, in addition to its own bound."""
 
     @abstractmethod
     def state(self) -> Any:
@@ -263,66 +263,6 @@ class BaseL1Fit(ABC):
         """Return (index, features, w, b) of the terms, by ascending index, in units of y."""
 
 
-# The options of a fit
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SparseRFOptions:
-    """The options of a fit, beside its rows, loss and penalty; the fields are arguments of `sparse_rf`, checked.
-
-    fit_intercept : bool
-        Whether an intercept b is fitted, without a penalty.
-    tol : float
-        The duality gap of a solution at most, relative to its objective.
-    max_iter : int or None
-        The most rounds of a fit; None bounds its work instead (`Effort`).
-    callback : callable or None
-        Called with the `FitInfo` so far; returning True ends the fit.
-    exact : bool
-        Whether the fit goes over all draws again until the gap over all of them is within `tol`.
-    features : str, map, sequence of maps or FeatureSet
-        What is drawn from; "auto" is a dictionary that learns.
-    gamma, n_components, batch_size, max_order
-        Arguments of the dictionary that is searched; None stands for its defaults.
-    rng : numpy.random.Generator or None
-        The source of all randomness of the fit; None where nothing is drawn.
-
-    The first four are all that an `L1Fit` over a given dictionary needs.
-    """
-
-    fit_intercept: bool
-    tol: float
-    max_iter: int | None = None
-    callback: Callback = None
-    exact: bool = False
-    features: Any = "auto"
-    gamma: Any = None
-    n_components: int | None = None
-    batch_size: int | None = None
-    max_order: int | None = None
-    rng: np.random.Generator | None = None
-
-    @property
-    def learns(self) -> bool:
-        """Whether the draws follow the features that the fit has accepted."""
-        return isinstance(self.features, str) and self.features == "auto"
-
-    def dictionary(self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines) -> Dictionary:
-        """Return the dictionary that is searched, for the rows of `task`.
-
-        Where `n_components` is None it has `default` draws. One that learns starts from the distribution `base`.
-        """
-        about = {
-            "n_components": default if self.n_components is None else self.n_components, "batch_size": self.batch_size,
-            "gamma": self.gamma, "rng": self.rng, "weight": task.weight, "constraints": task.input_constraints,
-        }  # fmt: skip
-        if not self.learns:
-            return make_dictionary(self.features, task.rows, **about)
-        if self.exact:
-            raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
-        return make_learning_dictionary(task.rows, stage=task.stage, base=base, max_order=self.max_order, **about)
-
-
 # How thoroughly each batch is solved
 
 
@@ -367,7 +307,7 @@ LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
 
 
 def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
-    """Return the rules for the draws of a dictionary.
+    """Return the rules by which the draws of a dictionary are solved.
 
     to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
     """
@@ -437,7 +377,7 @@ class L1Fit(BaseL1Fit):
         self.stopped, self.largest = False, np.inf
 
     def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, beside its own bound."""
+        """Bound the work of the fit by this effort, in addition to its own bound."""
         self.A.effort.make_part_of(effort)
         self.progress.deadline = effort.deadline
 
@@ -571,7 +511,7 @@ class L1Fit(BaseL1Fit):
         is_last = not again or len(entering) <= FEW
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
-        # What still violates, since one step was not enough, must stay unless the next round would find it again.
+        # Terms that still violate after one step stay, unless the next round would find them again.
         A.prune(but=(np.abs(A.usable_slopes) > problem.alpha) & ~np.isin(A.index, draws.index))
         self.stopped |= self._n_rounds >= self._max_iter or A.effort.is_spent
         return len(entering)
@@ -668,25 +608,6 @@ class L1Fit(BaseL1Fit):
         order = np.argsort(self.A.index)
         w, b = self.progress.in_units_of_y(self.A.w[order], self.A.b)
         return self.A.index[order], self.A.features.take(order), w, b
-
-
-# The fits of all targets
-
-
-def fits_of(
-    task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, search: int = 0
-) -> list[BaseL1Fit]:
-    """Make the fit of each target, or with the multinomial loss the one fit of all classes.
-
-    to_tolerance : whether fits go on to the tolerance
-    search : the number of the search that makes the fits; each search draws features of its own
-    """
-    first = search * len(task.targets)
-    if task.is_joint:
-        from .multinomial import MultinomialL1Fit
-
-        return [MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
-    return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]
 
 
 def warn_if_unconverged(info: FitInfo, tol: float) -> None:

@@ -43,20 +43,20 @@ WEIGHTS_A_PASS = 2**24
 class LazyBatch:
     """Some features of a batch, made when they are needed. What is pickled is the function that makes them, with its seed."""
 
-    def __init__(self, make: Callable[[], FeatureSet], some: np.ndarray | None = None, features: FeatureSet | None = None):
-        """Take a function that draws the whole batch, the positions in it (None: all), and the features if already drawn."""
-        self._make, self._some = make, some
+    def __init__(self, make: Callable[[], FeatureSet], places: np.ndarray | None = None, features: FeatureSet | None = None):
+        """Take a function that draws the whole batch, the places in it (None: all), and the features if already drawn."""
+        self._make, self._places = make, places
         if features is not None:
             self.features = features
 
     @cached_property
     def features(self) -> FeatureSet:
-        """The features at these positions."""
+        """The features at these places."""
         features = self._make()
-        return features if self._some is None else features.take(self._some)
+        return features if self._places is None else features.take(self._places)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LazyBatch, (self._make, self._some)
+        return LazyBatch, (self._make, self._places)
 
 
 def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.ndarray:
@@ -68,7 +68,7 @@ def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.nda
 
 
 class Draws:
-    """Draws in batches that are made when needed, and what is known of their gradients.
+    """Draws in batches that are made when needed, with their gradients, or bounds on these.
 
     The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most max_x |phi_h(x)| times
     sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha need no second look.
@@ -84,18 +84,18 @@ class Draws:
         n = len(self.index)
         self._v, self._moved = None, np.inf  # the dual point at which gradients are known, and how far it moved the last time
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
-        # Known once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be at least 0.
+        # Filled in once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be at least 0.
         self._largest, self._nonnegative = np.zeros(n), np.zeros(n, bool)
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
-        """Return phi_h' v of each draw, as far as it is `usable`; within -alpha and alpha perhaps a bound within them instead.
+        """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both are from -alpha to alpha.
 
         A : the working set at v, which knows the gradients of the draws that are in it; None: there is none
         """
         self._move_to(v)
         self._learn_from(A)
-        for some, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
-            self._learn(some, self._rows.ask(v, [partial(correlations, batches)])[0])
+        for positions, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
+            self._learn(positions, self._rows.ask(v, [partial(correlations, batches)])[0])
         return self._g
 
     def question(self, alpha: float, A: WorkingSet | None = None) -> Question:
@@ -104,15 +104,14 @@ class Draws:
         It is about the draws whose gradient may come to alpha if v moves no more than the last time, without those in A, which
         computes its own.
         """
-        with np.errstate(invalid="ignore"):
-            may_violate = ~(np.abs(self._g) + self._largest * self._moved <= alpha)
+        may_violate = ~(np.abs(self._g) + self._largest * self._moved <= alpha)
         may_violate[self._in(A)[0]] = False
-        some = np.flatnonzero(may_violate)
-        batches = [batch for _, batch in self._parts(some)]
+        positions = np.flatnonzero(may_violate)
+        batches = [batch for _, batch in self._parts(positions)]
 
         def take(v, answer):
             self._move_to(v)
-            self._learn(some, answer)
+            self._learn(positions, answer)
             self._learn_from(A)
 
         return partial(correlations, batches), take
@@ -139,12 +138,12 @@ class Draws:
         self._g[:], self._is_exact[:] = np.inf, False
 
     def forget_last_move(self) -> Self:
-        """Forget how far v moved the last time, so that the next `question` is about all draws; return these draws."""
+        """Forget how far v moved the last time, so that the next `question` is about all draws; return self."""
         self._moved = np.inf
         return self
 
     def _move_to(self, v):
-        """Turn what is known of the gradients into bounds at the dual point v."""
+        """Turn the gradients, or the bounds on them, into bounds at the dual point v."""
         if v is self._v:
             return
         if self._v is not None:
@@ -154,18 +153,18 @@ class Draws:
                 self._g += np.copysign(self._largest * self._moved, self._g)
         self._v = v
 
-    def _learn(self, some, g):
+    def _learn(self, positions, g):
         """Note the gradients of the draws at these positions, at the dual point."""
-        self._g[some], self._is_exact[some] = usable(g, self._nonnegative[some]), True
+        self._g[positions], self._is_exact[positions] = usable(g, self._nonnegative[positions]), True
 
-    def _describe(self, some, features, places=slice(None)):
-        """Note what bounds the gradients of the draws at these positions, which are the features at these places."""
-        self._largest[some], self._nonnegative[some] = features.largest_value[places], features.nonnegative[places]
+    def _describe(self, positions, features, places=slice(None)):
+        """Note the bounds on the gradients of the draws at these positions, which are the features at these places."""
+        self._largest[positions], self._nonnegative[positions] = features.largest_value[places], features.nonnegative[places]
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
         """Add the draws at these positions (ascending) to the working set."""
-        for some, batch in self._parts(positions):
-            A.add(batch.features, self.index[some], self._g[some])
+        for part, batch in self._parts(positions):
+            A.add(batch.features, self.index[part], self._g[part])
 
     def violators(self, alpha: float, most: int) -> DrawsInMemory:
         """Return the draws whose gradient, when last computed, was above alpha in size: the largest, at most `most`."""
@@ -178,22 +177,22 @@ class Draws:
     def _parts(self, positions):
         """Yield, for each batch, the part of the ascending positions that is in it, and the `LazyBatch` of that part."""
         for (index, make), start, end in zip(self._batches, self._ends[:-1], self._ends[1:], strict=True):
-            some = positions[(positions >= start) & (positions < end)]
-            if len(some):
-                batch = LazyBatch(make, None if len(some) == len(index) else some - start)
-                if np.isinf(self._g[some]).any():
-                    self._describe(some, batch.features)
-                yield some, batch
+            part = positions[(positions >= start) & (positions < end)]
+            if len(part):
+                batch = LazyBatch(make, None if len(part) == len(index) else part - start)
+                if np.isinf(self._g[part]).any():
+                    self._describe(part, batch.features)
+                yield part, batch
 
     def _passes(self, positions):
         """Split the positions into passes over the rows: yield (positions, batches) of each pass."""
         positions_of_pass, batches, size = [], [], 0
-        for some, batch in self._parts(positions):
-            more = len(some) * self._rows.n_features_in
+        for part, batch in self._parts(positions):
+            more = len(part) * self._rows.n_features_in
             if batches and size + more > WEIGHTS_A_PASS:
                 yield np.concatenate(positions_of_pass), batches
                 positions_of_pass, batches, size = [], [], 0
-            positions_of_pass.append(some)
+            positions_of_pass.append(part)
             batches.append(batch)
             size += more
         if batches:
@@ -207,7 +206,7 @@ class DrawsInMemory(Draws):
         self, rows: Rows, features: FeatureSet, index: np.ndarray, v: RowVector = None, gradient: np.ndarray | None = None,
         make: Callable[[], FeatureSet] | None = None,
     ):  # fmt: skip
-        """Take the features, and in `make` what would draw them again where that is less to send than the features are."""
+        """Take the features, and in `make` the function that draws them again, where it is smaller to send than they are."""
         super().__init__(rows, [(index, make)])
         self._features, self._make, self._v = features, make, v
         self._describe(slice(None), features)
@@ -217,9 +216,9 @@ class DrawsInMemory(Draws):
     def _parts(self, positions):
         """Yield the positions, which are in one batch, and the `LazyBatch` of them."""
         if len(positions):
-            some = None if len(positions) == len(self.index) else positions
-            features = self._features if some is None else self._features.take(some)
-            yield positions, LazyBatch(self._make, some, features) if self._make else LazyBatch(lambda: features)
+            places = None if len(positions) == len(self.index) else positions
+            features = self._features if places is None else self._features.take(places)
+            yield positions, LazyBatch(self._make, places, features) if self._make else LazyBatch(lambda: features)
 
 
 # Sources: where the draws of one target come from
@@ -247,7 +246,7 @@ class DrawSource(ABC):
         """
 
     def forget(self) -> None:  # noqa: B027
-        """Drop what was asked ahead, if it may turn out wrong: the next batch may be another."""
+        """Drop the answers to questions that were asked ahead, unless any next batch can use them."""
 
     def turn_to(self, rows: Rows) -> None:
         """Go on with the same rows in another precision."""
@@ -262,7 +261,7 @@ class RandomSource(DrawSource):
 
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
         """Take a dictionary; all targets have the same draws."""
-        self._rows, self._dictionary, self._kept = rows, dictionary, (None, None)
+        self._rows, self._dictionary, self._last = rows, dictionary, (None, None)
         self.batches_at_zero = range(dictionary.n_batches)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
@@ -273,16 +272,16 @@ class RandomSource(DrawSource):
             return Draws(self._rows, each)
         ((index, make),) = each
         which = index[:1].tolist(), len(index)  # the draws of the batch: its number k does not identify them
-        if which != self._kept[0]:
+        if which != self._last[0]:
             make_again = make if self._dictionary.is_random else None
-            self._kept = which, DrawsInMemory(self._rows, make(), index, make=make_again)
-        return self._kept[1].forget_last_move()
+            self._last = which, DrawsInMemory(self._rows, make(), index, make=make_again)
+        return self._last[1].forget_last_move()
 
     def turn_to(self, rows: Rows) -> None:
         """Go on with the same rows in another precision; the batch that is kept stays."""
         super().turn_to(rows)
-        if self._kept[1] is not None:
-            self._kept[1].turn_to(rows)
+        if self._last[1] is not None:
+            self._last[1].turn_to(rows)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return the question for the gradients of batch t."""
@@ -324,8 +323,8 @@ class LearningSource(DrawSource):
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Propose batch t from the features of A that have a coefficient in w; return the question for its gradients."""
         if t != self._t:  # a batch is proposed once, however often a round needs it: proposing counts as a try
-            kept = np.flatnonzero(w)
-            proposed = self._proposer.batch(self._sizes[t], A.features.take(kept), w[kept], A.index[kept])
+            used = np.flatnonzero(w)
+            proposed = self._proposer.batch(self._sizes[t], A.features.take(used), w[used], A.index[used])
             self._t, self._proposed = t, proposed
 
         def take(v, answer):

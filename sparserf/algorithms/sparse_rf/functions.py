@@ -9,34 +9,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.checks import (
-    as_array,
-    check_alphas,
-    check_callable,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-    check_rng,
-)
-from ..._base.deadline import NEVER, check_time_limit, limits_time
+from ..._base.checks import check_alphas, check_integer, check_real
+from ..._base.deadline import NEVER, limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
-from ..._base.splits import read_splits
 from ..._base.threads import single_threaded_blas
-from ...features import NAMES, check_any_sign
+from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..limits import check_limits
-from ..task import ColumnSetting, Task, model_of, partial_fits_on_error, with_ranges
-from .descent import N_COMPONENTS, SparseRFOptions, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from ..task import Task, model_of, partial_fits_on_error, with_ranges
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
+from .fits import fits_of
+from .options import ChoiceOptions, SparseRFOptions
 from .search import choose_by_held_out_rows
-from .start import begin_at, check_start, check_start_of_task, first_search, with_indices_of
+from .start import begin_at, check_start_of_task, first_search, with_indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,218 +64,124 @@ def sparse_rf(
 ) -> SparseModel:  # fmt: skip
     r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
 
-    With X and y alone everything is chosen: the features follow what the fit accepts, and the penalty and the number of terms
-    are chosen to predict best the tenth of the rows that a search holds out.
+    With X and y alone everything is chosen, on rows that are held out:
 
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (2000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
     >>> model = srf.sparse_rf(X, y, rng=0)
-    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200  # R^2 above 0.97
+    >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200
     (True, True)
 
-    For labels set `loss` to "logistic" or "multinomial", for counts to "poisson". Set `rng` for the same model each time,
-    `effort` for more accuracy or less time, `max_terms` for a smaller model, and `workers=-1` to use all cores.
-
-    With `alpha`, a kernel in `features`, and `gamma`, this is the paper's Algorithm 1. What is minimised, over the coefficients
-    w of the drawn features phi_1, ..., phi_D and the intercept b, is
+    With `alpha` and a kernel in `features` this is the paper's Algorithm 1, which minimises over coefficients w and intercept b
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
-    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s scaled to mean 1. The matrix of
-    all features is never built: draws are searched in tiles, and only draws that lower the objective enter the working set.
+    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s of mean 1.
 
     Parameters
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. X is never modified or densified; where it holds at most 2**23
-        numbers, a copy in other units is made. Of a frame the names of columns are kept, strings and categoricals are
-        categories, and dates, durations and times of day are days and angles.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-        With a classification loss the labels: any two, or more for one-vs-rest or "multinomial". Several targets share one
-        dictionary and alpha; with alpha=None each counts in units of its standard deviation, in `info` too.
-    alpha : float or None, default None
-        Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows (see
-        Notes). `sparse_rf_path` fits many penalties.
+        float32 stays float32; all else becomes float64. A frame's strings and categoricals are categories.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Real targets, or labels for a classification loss.
+    alpha : float, optional
+        Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows.
     features : str, map, sequence of maps, or FeatureSet, default "auto"
-        "auto": a dictionary that learns, of cosines of any bandwidth and number of inputs. Three quarters of each batch are
-        variations of the features in the model (jittered, added, with an input's weight drawn anew, mixed, rescaled); each
-        kind of variation has the share in which it succeeds, and each cosine the phase that descends most. With alpha=None and
-        dense X a second dictionary has steps, signs of sums of few inputs, and up to 5,000 rows may each get a bump,
-        ``exp(-sum_l m_l |x_l - c_l|)`` with the row as its center c, where that predicts held-out rows better. Of more than
-        1,024 inputs, features see those of the largest variance. A name draws from a kernel as the paper does: "gaussian",
-        "laplacian", "cauchy", "matern12", "matern32", "matern52", "perceptron". A map (`Fourier`, `Perceptron`,
-        `RandomNeurons`, `Bumps`, `Linear`), or several with equal shares, is drawn from; a FeatureSet is searched as it is.
-    gamma : float, None or "knn", default None
-        Inverse width of a kernel that is given by name, for columns in units of `scale`; see `Fourier`.
+        "auto": a dictionary that learns. Else what to draw from: a kernel ("gaussian", "laplacian", "cauchy", "matern12",
+        "matern32", "matern52", "perceptron"), or maps such as `Fourier`; or a set to search as it is.
+    gamma : float, "knn" or None, optional
+        Inverse width of a kernel given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"
-        Units of the columns. "robust": each column less its mean, over its standard deviation, where numbers far from the
-        median count as less far, so that a few wild cells do not decide; the units are kept in the model, which takes X as it
-        is. None: columns as they are. "auto": "robust" where features are "auto" or a kernel's name, None for maps. Columns of
-        CSR X with an alpha, and of a FeatureSet, are always as they are.
+        Units of the columns, which the model keeps. "robust": mean 0 and deviation 1, with outliers counting less. None: as
+        they are. "auto": "robust" unless `features` is a map.
     missing : {"learn", "raise"}, default "learn"
-        What NaN in dense X means. "learn": a missing number is at the centre of its column, and where a sample of the training
-        rows has some, a further input says that it is missing; "raise": a ValueError. Where only new rows lack a column, their
-        cells are where the model lost least on training rows without that column, by default at the centre. CSR X must have
-        no NaN.
-    categorical : sequence of names, of indices, or a mask; or None, default None
-        Columns that are categories, beside strings and categoricals of a data frame. Frequent levels are inputs that are zero
-        or one. Where levels are rarer than a hundredth, or more than 24, a further input is the mean of y over the rows of the
-        level (of a training row: over the rows of other folds). A level that training rows do not have counts as missing, with
-        about the mean of y over all rows. X must be in host memory.
-    monotone : mapping of columns to 1, -1 or levels; a sequence of 1, -1 and 0 for all columns; or None, default None
-        Columns, by name or index, in which f never falls (1) or never rises (-1), whatever the other columns are; in
-        scikit-learn `monotonic_cst`. It holds for all values, by construction: whatever sees such a column rises with it, a
-        linear function, a tanh, a step or a clipped line whose weights have the right signs, with a coefficient of at least 0.
-        f of two classes is the decision value of `classes[1]`. For a category the levels in ascending order, or 1 and -1 where
-        it is an ordered one of pandas; missing cells, and levels that no training row with a weight has, listed or not, are in
-        no order. For more than two classes a ValueError.
-    convex : mapping of columns to 1 or -1, a sequence of 1, -1 and 0 for all columns, or None, default None
-        Columns of numbers in which f is convex (1) or concave (-1) at any values of the others. Such a column is seen as it is,
-        neither clipped nor in ranks, by linear functions and lines with one corner; beyond the training rows f goes on along
-        lines. A column may be in `monotone`, too.
-    interactions : sequence of groups of columns, or None, default None
-        Groups of columns, by names or indices, that may meet in one term. Columns in no common group never do, so that f is a
-        sum of functions of the columns of one group each. A column in no group is in terms of its own (scikit-learn's
-        `interaction_cst` has one more group of all such columns). `max_order` holds as well. Linear functions are sums of
-        functions of one column, and may have all columns. None: all may meet.
+        "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a ValueError.
+    categorical : sequence of names, of indices, or a mask, optional
+        Columns that are categories, besides those that a data frame marks.
+    monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional
+        Columns in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone` also takes the levels of a
+        category, ascending.
+    interactions : sequence of groups of columns, optional
+        Groups of columns that may meet in a term; a column in none has terms of its own. None: all may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets also "huber", "quantile", "poisson", "tweedie", "gamma"; for labels "squared_hinge", "logistic",
-        and "multinomial", which fits all classes together; or an object, such as `losses.Quantile(level=0.9)`.
-    n_components : int or None, default None
-        D, the number of features to draw and search; those of `Linear` come on top. None: 10,000; with "auto" and alpha=None,
-        1,000 for each penalty of the path; with "auto" and `start`, 1,000.
-    batch_size : int or None, default None
-        R, the number of features in a batch. None: 500 with "auto"; else 2,500, fewer where X has more than 3,300 columns.
-    max_order : int or None, default None
-        The most inputs that a feature of "auto" sees; linear functions are then sums of those of one input. With 1 or 2
-        `plot.effects` shows the whole model. None: all inputs.
+        For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge", "logistic" or
+        "multinomial"; or an object, such as `losses.Quantile(level=0.9)`.
+    n_components : int, optional
+        D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with `start`.
+    batch_size : int, optional
+        R, the draws in a batch. None: 500 with "auto"; else 2,500, fewer for more than 3,300 columns.
+    max_order : int, optional
+        The most inputs that a feature of "auto" sees. None: all.
     exact : bool, default False
-        False: the paper's Algorithm 1, one batch after another; a feature that was dropped, or not taken, does not come
-        back. True: all D draws are searched again and again, until `info.dual_gap` certifies the optimum over them; not for
-        "auto".
+        Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto".
     validation : float, mask, indices, pairs or splitter, default 0.1
-        Which rows alpha=None holds out in each round of searches. A share in (0, 1): so many of the rows, at random, the same
-        share of each class, and of zero and other counts; at least ten rows where that is no more than half of them. Or the
-        rows themselves, as a mask (n_samples,) or by their indices. Or pairs (rows to fit, rows to hold out) of masks or
-        indices: a list, a generator, or a splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)`
-        is called once. A round takes one pair, from the last to the first and then again, and leaves out rows that are in
-        neither part. In the end the terms are fitted to all rows.
-    groups : array of shape (n_samples,) or None, default None
-        The group of each row: numbers, strings or other labels. Whole groups are held out, so many that they have about the
-        share `validation` of the rows and of each class; pairs must not divide a group. And the mean of y over the rows of a
-        category is, for a training row, one over other groups.
-    n_models : int or None, default None
-        Number of rounds of searches of alpha=None; the result is the mean of their models. Each round holds out rows that are
-        drawn anew and, for "auto", has draws of its own. None: at least two rounds, or three for up to 5,000 rows; further
-        rounds until the mean is over four models; one more where the best kind of model is uncertain (see Notes).
-    max_terms : int or None, default None
-        The most terms of alpha=None; a term that classes share counts once. None: 2,000, and a bump for each row where these
-        predict better. Searches go on to so many terms, if that is more, but to no more than half as many as rows that they
-        fit. Bumps are tried where there is room for 2,000 terms and a bump for each row.
+        For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to hold out) for each round,
+        also from a splitter of scikit-learn.
+    groups : array of shape (n_samples,), optional
+        The group of each row. Whole groups are held out, and means of a category come from other groups.
+    n_models : int, optional
+        For alpha=None, the rounds of searches, whose models are averaged. None: two, three or more.
+    max_terms : int, optional
+        For alpha=None, the most terms. None: 2,000, and a bump at each of up to 5,000 rows where that helps.
     effort : float, default 1.0
-        Time that alpha=None trades for accuracy, > 0. With 10, a search looks at 10^(1/2) times as many rows, where there are
-        more than 16,000, a model has up to 10^(1/4) times 2,000 terms, and more models are in the mean: some 10 times the
-        time. With 0.1 it looks at half of the rows, in one round and with fewer candidates: about a tenth of the time. The
-        most work of a call grows with it; see Notes.
-    time_limit : float or None, default None
-        Seconds that the call may take, > 0; it takes at most a tenth or 0.3 s more. The model is the best so far, and
-        `info.cut` says what there was no time for. Short limits look at fewer rows. The result depends on the speed of the
-        machine, and on what else runs there: set `effort` where the same bits are needed. None: as long as it takes.
+        For alpha=None: 10 takes about ten times the time, for more rows, terms and models; 0.1 a tenth.
+    time_limit : float, optional
+        Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
     fit_intercept : bool, default True
-        Whether there is an intercept; it is not penalised.
-    sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative, relative to their mean. A weight of k counts as k copies of the row, which alpha=None holds out together.
-        Rows of weight zero, and classes that have only such rows, are as if they were not there; the other rows are copied.
-    class_weight : "balanced", mapping of label to weight, or None, default None
-        Of classification losses: weights of the classes, >= 0, by which sample weights are multiplied. "balanced": the weights
-        n / (k n_c) of k classes at which each counts as much as any other, where n_c of the n rows, counted by sample weight,
-        are of class c. A class that a mapping does not name has the weight 1.
-    offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
-        What is added to f in the loss of each row, L(f(x_i) + o_i, y_i): the log of the exposures of counts, or what is known
-        of f already. `predict` takes the offsets of other rows. None: 0. Not for more than two classes.
-    lower, upper : float or None, default None
-        The least and the largest prediction, of each output, whatever the row and its offset: what is known of every target,
-        such as 0 and 100 of a percentage. The fit and its intercept are the same as without them; the model, and whatever it
-        is saved or exported as, sets predictions beyond them to them. Those of "poisson", "gamma" and "tweedie" are above 0
-        without them, and end within rounding of a limit, on its inner side. None: no limit. Not for classes.
+        Whether there is an intercept, without a penalty.
+    sample_weight : array of shape (n_samples,), optional
+        Nonnegative, relative to their mean. A weight of k counts as k copies of the row.
+    class_weight : "balanced", mapping of label to weight, optional
+        Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
+    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        Added to f in the loss of each row, such as the log of exposures; not for more than two classes.
+    lower, upper : float, optional
+        Limits to which predictions are clipped; not for classes.
     tol : float, default 1e-4
-        Largest duality gap of a solution, relative to its objective. With alpha=None, where alpha itself is a choice, a gap of
-        half the objective is near enough, and a tenth for linear functions of all inputs.
-    max_iter : int or None, default None
-        The most rounds of search and solution, over all batches. None: until the tolerance is reached or the work is spent:
-        over all penalties of a path 1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes over the
-        dictionary, counted from shapes (7 to 20 s with 5,000 rows on two cores); a quarter of that for "auto" with an alpha.
-        More than ten outputs or classes share the work of ten, each with its own passes.
-    start : SparseModel or None, default None
-        A model from which the fit begins, for other rows or another penalty: of as many columns, of this loss, and of the same
-        classes or as many outputs. With an alpha it begins at the terms and coefficients of the model, and new draws come on
-        top, of "auto" 1,000 by default; columns stay encoded as in the model. With alpha=None nothing is drawn: the penalty of
-        the model's terms is chosen by held-out rows, which should be rows that the model was not fitted to.
+        Largest duality gap, relative to the objective; searches for alpha stop earlier.
+    max_iter : int, optional
+        The most rounds of search and solution. None: to the tolerance, within a bound on the work.
+    start : SparseModel, optional
+        A model whose terms come first. With alpha=None there are no others, and the rows should be new to it.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
         Threads; -1 for all cores. The result has the same bits for any number.
-    callback : callable or None, default None
-        Called with the `FitInfo` so far after each iteration, and a few times a second while one lasts; returning True ends the
-        fit. One-vs-rest calls it for each class. Called once more at the end, where the last call did not say `progress` 1.
-    verbose : bool or None, default None
-        Whether to show a progress bar with the held-out loss and the time. None: after two seconds and to the end, in a
-        terminal or notebook alone. True: at once, and the line stays; elsewhere by the log "sparserf", or on standard error.
-        False: no.
+    callback : callable, optional
+        Called with the `FitInfo` so far after each iteration, and within long ones; returning True ends the fit.
+    verbose : bool, optional
+        Whether to show progress. None: in a terminal or notebook, after two seconds.
 
     Returns
     -------
     SparseModel
-        The model; with alpha=None the mean of the models of some searches, without the terms that it does not need. `support`
-        holds the indices of its terms in the dictionary. For "auto" the draws of class k of m in search j (searches
-        are numbered over rounds, kinds and encodings) have indices from (j m + k + 1) 2^40 on: with one target, from 2^40 in
-        search 0 and from 2^41 in search 1. Smaller indices are encodings of columns, or from their number on linear functions
-        of all of them, one a class. Terms of `start` keep their indices, and new draws have larger ones; those that another
-        dictionary lacks have indices from its size on.
-        `info.dual_gap` bounds the distance of the objective from its optimum: over all D features where `exact`, else over the
-        last batch and the features that were kept before it. Where alpha was chosen, objective, gap and alpha are those of the
-        models before their mean and pruning, over their own terms. For float32 X the gap is for features rounded to float32:
-        over the same features in float64, 1e-6 of the objective more was found at alpha = 0.01, and 1e-2 at 1e-4.
+        `info.dual_gap` bounds the distance of the objective from its optimum: over all D draws if `exact`, else over the last
+        batch and what was kept; for alpha=None over its terms. `support` holds their indices in the dictionary.
 
     Raises
     ------
     ValueError, TypeError
-        An argument is out of its range or of another kind: NaN or infinity in X, y, weights or offsets, shapes that do not
-        match, a single class, alpha or tol not positive, lower not below upper, an unknown name, a broken CSR matrix; a sign
-        that is none of 1, -1 and 0, a category without an order in `monotone`, an empty group; features or a start that break
-        constraints; pairs with a row in both parts, without rows in one of them, or without rows of a class to fit; groups with
-        missing labels.
+        An argument is out of its range, of another kind or shape, or has no meaning beside another.
 
     Warns
     -----
     ConvergenceWarning
-        The fit ended above the tolerance: by max_iter, by the most work where max_iter is None, or because rounding allows no
-        further descent; with an alpha also by time_limit. With alpha=None once, naming what the most work of a call has cut
-        short.
+        The fit ended above the tolerance, by `max_iter`, its work, rounding or, with alpha, `time_limit`.
     TimeLimitWarning
-        With alpha=None, where not one search was finished within time_limit.
+        For alpha=None, not one search was finished within `time_limit`.
 
     See Also
     --------
-    sparse_rf_path : Models for many penalties, each started from the last.
+    sparse_rf_path : Models for many penalties.
     prune : Fewer terms for nearly the same predictions.
 
     Notes
     -----
-    With alpha=None, up to 16,000 rows go down a path of penalties for each kind of model, a constant, the inputs, linear
-    functions of all inputs, and the dictionary that learns, while they predict held-out rows better; of more than 4,000 rows,
-    first some 2,500 do, and only the kinds that may be best go on. Searches are in single precision. The first kind that none
-    beats by more than the standard error is taken, its terms are fitted to all rows, and `prune` drops terms that cost at most
-    .003 of the held-out loss together. Where that predicts the held-out rows better, more than two classes share their terms:
-    each has a coefficient of every term, under the penalty alpha / 2 sum(w^2), and `info.alpha` is that alpha. The page "How
-    the default works" of the documentation has all rules, and what bounds the work of a call.
-
     Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
-    R d + a^2), blocks of some megabytes a worker, values of features of 64 inputs and more up to twice the size of X (a class),
-    up to 2^25 values of terms that classes share, and a copy of the rows that a search looks at, where these are not all. The
-    paper's lambda_N is n alpha.
+    R d + a^2), and for alpha=None a copy of the rows of a search. The paper's lambda_N is n alpha. The page "How the default
+    works" has the rules of alpha=None, "The algorithms" more on the arguments.
 
     References
     ----------
@@ -294,62 +190,22 @@ def sparse_rf(
 
     Examples
     --------
-    The paper's algorithm, on 2,000 draws for the Gaussian kernel, with a given penalty:
+    The paper's algorithm, with X and y as above:
 
-    >>> import numpy as np, sparserf as srf
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-2, 2, (2000, 2))
-    >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(2000)
     >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
-
-    No prediction leaves limits that are known of y, wherever the row is:
-
-    >>> share = srf.sparse_rf(X, np.clip(y, 0, 1), features="gaussian", alpha=0.003, lower=0, upper=1, n_components=500, rng=0)
-    >>> far = share.predict(5 * X)
-    >>> bool(far.min() >= 0), bool(far.max() <= 1), share.ranges == {j: (X[:, j].min(), X[:, j].max()) for j in range(2)}
-    (True, True, True)
-
-    Started from a model of a larger penalty, the optimum is the same:
-
-    >>> kernel = {"features": "gaussian", "gamma": 1.0, "scale": None, "n_components": 2000, "tol": 1e-6, "exact": True}
-    >>> first, alone = (srf.sparse_rf(X, y, alpha=alpha, rng=0, **kernel) for alpha in (0.003, 0.002))
-    >>> more = srf.sparse_rf(X, y, alpha=0.002, start=first, rng=0, **kernel)
-    >>> bool(abs(more.info.objective[-1] / alone.info.objective[-1] - 1) < 1e-6)
-    True
     """
-    deadline, limits = check_time_limit(time_limit), check_limits(lower, upper, loss)
-    if isinstance(validation, Real):
-        validation = check_real("validation", validation, 0, strict=True)
-        if validation >= 1:
-            raise ValueError(f"validation must be below 1, got {validation}")
+    call = locals()
+    choice, options = ChoiceOptions.of_call(call), SparseRFOptions.of_call(call)
     if alpha is not None:
-        for name, value, default in (("max_terms", max_terms, None), ("n_models", n_models, None), ("effort", effort, 1.0)):
-            if value != default:
-                raise ValueError(f"{name} needs alpha=None, got {value!r} with alpha={alpha!r}")
-        if not isinstance(validation, float) or validation != 0.1:
-            raise ValueError(f"validation needs alpha=None, got {validation!r} with alpha={alpha!r}")
         alpha = check_real("alpha", alpha, 0, strict=True)
-    if start is not None:
-        start = check_start(start, features, alpha)
-        features = start.features if alpha is None else features
-    with limits_time(deadline):
-        task, options = _read_arguments(
-            X, y, has_several_encodings=alpha is None, features=features, gamma=gamma, scale=scale, missing=missing,
-            categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-            n_components=n_components, batch_size=batch_size, max_order=max_order,
-            exact=exact, fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-            groups=groups, limits=limits, tol=tol, max_iter=max_iter, start=start, rng=rng, workers=workers, callback=callback,
-        )  # fmt: skip
+    with limits_time(options.deadline):
+        task = read_task(X, y, options, has_several_encodings=alpha is None and options.is_auto)
         if alpha is not None:
-            return _fit_path(task, options, [alpha], start=start, deadline=deadline)[0]
-        if not isinstance(validation, float):
-            validation = read_splits("validation", validation, X, as_array("y", y), groups)
-        model = choose_by_held_out_rows(
-            task, options, validation=validation, n_models=n_models, max_terms=max_terms, effort=effort, deadline=deadline
-        )
-        return model if start is None else with_indices_of(start, model)
+            return _fit_path(task, options, [alpha])[0]
+        model = choose_by_held_out_rows(task, options, choice.with_splits(X, y, groups))
+    return model if start is None else with_indices_of(start, model)
 
 
 @shows_progress
@@ -367,20 +223,17 @@ def sparse_rf_path(
 
     Parameters
     ----------
-    X, y, features, gamma, scale, missing, categorical, monotone, convex, interactions, loss, n_components, batch_size, exact,
-    fit_intercept
-        As in `sparse_rf`.
-    sample_weight, class_weight, offset, groups, lower, upper, max_order, tol, rng, workers, callback, verbose
-        As in `sparse_rf`.
-    alphas : sequence of float or None, default None
-        Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that
-        makes all coefficients zero down to alpha_min_ratio times that.
+    alphas : sequence of float, optional
+        Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that makes all
+        coefficients zero down to alpha_min_ratio times that.
     n_alphas : int, default 20
         Number of penalties where alphas is None, at least 1.
     alpha_min_ratio : float, default 1e-3
         The smallest penalty over the largest where alphas is None, in (0, 1].
-    max_iter : int or None, default None
-        As in `sparse_rf`, for each penalty.
+    X, y, features, gamma, scale, missing, categorical, monotone, convex, interactions, loss, n_components, batch_size,
+    max_order, exact, fit_intercept, sample_weight, class_weight, offset, groups, lower, upper, tol, max_iter, rng, workers,
+    callback, verbose
+        As in `sparse_rf`; max_iter holds for each penalty.
 
     Returns
     -------
@@ -410,72 +263,39 @@ def sparse_rf_path(
     >>> [len(model.features) for model in models][0], len(models)
     (0, 5)
     """
+    options = SparseRFOptions.of_call(locals())
     n_alphas = check_integer("n_alphas", n_alphas, 1)
     alpha_min_ratio = check_real("alpha_min_ratio", alpha_min_ratio, 0, strict=True)
     if alpha_min_ratio > 1:
         raise ValueError(f"alpha_min_ratio must be at most 1, got {alpha_min_ratio}")
-    alphas, limits = None if alphas is None else check_alphas(alphas), check_limits(lower, upper, loss)
-    task, options = _read_arguments(
-        X, y, has_several_encodings=False, features=features, gamma=gamma, scale=scale, missing=missing,
-        categorical=categorical, monotone=monotone, convex=convex, interactions=interactions, loss=loss,
-        n_components=n_components, batch_size=batch_size, max_order=max_order, exact=exact,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
-        limits=limits, tol=tol, max_iter=max_iter, start=None, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return _fit_path(task, options, alphas, n_alphas, alpha_min_ratio)
+    alphas = None if alphas is None else check_alphas(alphas)
+    return _fit_path(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
 
 
-def _read_arguments(
-    X: MatrixLike, y: ArrayLike, *, has_several_encodings: bool, features: Any, gamma: Any, scale: Units, missing: Missing,
-    categorical: Categorical, monotone: Signs, convex: Signs, interactions: Interactions, loss: LossLike,
-    n_components: int | None, batch_size: int | None, max_order: int | None, exact: bool, fit_intercept: bool,
-    sample_weight: ArrayLike | None, class_weight: ClassWeight, offset: ArrayLike | None, groups: ArrayLike | None,
-    limits: tuple[float | None, float | None], tol: float, max_iter: int | None, start: SparseModel | None, rng: Seed,
-    workers: int, callback: Callback,
-) -> tuple[Task, SparseRFOptions]:  # fmt: skip
-    """Check the arguments of a public function; return what is to be fitted, and how.
+def read_task(X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False) -> Task:
+    """Return what is to be fitted, with centered targets.
 
-    has_several_encodings : whether "auto" is to have several encodings of the columns (as they are, clipped, in ranks)
-    limits : the limits of f
+    has_several_encodings : whether features are to see several encodings of the columns (as they are, clipped, in ranks)
     """
-    if isinstance(features, str):
-        check_choice("features", features, ("auto", *NAMES))
-    rng, is_auto = check_rng(rng), isinstance(features, str) and features == "auto"
-    if max_order is not None and not is_auto:
-        raise ValueError(f"max_order needs features='auto', got {max_order!r} with other features")
-    columns = ColumnSetting(scale, missing, categorical, monotone, convex, interactions)
-    task = Task.from_arguments(
-        X, y, features=features, loss=loss, sample_weight=sample_weight, class_weight=class_weight, offset=offset,
-        groups=groups, workers=workers, rng=rng, columns=columns, several_outputs="apart", losses=JOINTLY,
-        has_several_encodings=has_several_encodings and is_auto, start=None if start is None else start.features,
-    )  # fmt: skip
+    start, given = options.start, None if options.start is None else options.start.features
+    task = Task.from_options(
+        X, y, options, losses=JOINTLY, several_outputs="apart", has_several_encodings=has_several_encodings, start=given
+    )
     if start is not None:
-        check_start_of_task(start, task, max_order)
-    features = task.features
+        check_start_of_task(start, task, options.max_order)
     if task.is_joint:
-        for given in (features, None if start is None else start.features):
-            check_any_sign(given, "classes that are fitted together")
-    task = replace(task.centered(check_flag("fit_intercept", fit_intercept)), limits=limits)
-    options = SparseRFOptions(
-        fit_intercept=fit_intercept, tol=check_real("tol", tol, 0, strict=True),
-        max_iter=None if max_iter is None else check_integer("max_iter", max_iter, 1),
-        callback=check_callable("callback", callback), features=features, gamma=gamma, n_components=n_components,
-        batch_size=batch_size, max_order=None if max_order is None else check_integer("max_order", max_order, 1),
-        exact=check_flag("exact", exact), rng=rng,
-    )  # fmt: skip
-    return task, options
+        for features in (task.features, given):
+            check_any_sign(features, "classes that are fitted together")
+    return task.centered(options.fit_intercept)
 
 
 def _fit_path(
     task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
-    alpha_min_ratio: float = 1.0, start: SparseModel | None = None, deadline: float = NEVER,
+    alpha_min_ratio: float = 1.0,
 ) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for the default penalties.
-
-    start : the model from which the first one starts
-    deadline : when the fits are to end
-    """
-    dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.learns else N_COMPONENTS)
+    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
+    start, deadline = options.start, options.deadline
+    dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS)
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:

@@ -41,8 +41,8 @@ ERRORS_TIMES_ROWS = 30.0
 MOST_ERRORS_OF_GROUPS = 1.0
 # The number of outputs on which kinds of models are compared first, where there are many.
 FEW_OUTPUTS = 3
-# The most candidates of which the mean is taken, in all and of the same kind: with three in each of several rounds, the mean of
-# all rounds is already of many. Two learned ones and a linear one are hardly dearer than the two.
+# The most candidates whose mean is taken: MOST_IN_MEAN in all, MOST_OF_A_KIND of them of one kind. With three in each of
+# several rounds, many models are in the mean already. Two learned ones and a linear one hardly take longer than the two.
 MOST_IN_MEAN, MOST_OF_A_KIND = 3, 2
 # Where a mean has a term for each row, it must be better than the best without by a standard error, and by this share of the
 # loss.
@@ -318,7 +318,7 @@ class PathPoint(HeldOutLosses):
     margins : the margins of each target, at each row
     losses_at : a function of such margins that returns the loss of each row
     states : for each fit, the state that its `adopt` takes
-    infos : for each fit, what is known of it there
+    infos : for each fit, its `FitInfo` there
     is_shared : whether all classes share their terms, with a penalty on squares (`shared.py`)
     is_large : whether it has a term for each row
     """

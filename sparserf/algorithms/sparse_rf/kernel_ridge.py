@@ -1,11 +1,11 @@
-"""Kernel ridge: a bump at each row, and a ridge penalty; the candidate of the search for what only neighbours tell.
+"""Kernel ridge: a bump at each row, and a ridge penalty; the candidate of the search where only near rows tell of a row.
 
 With K_ij = exp(-sum_l m_l |x_il - x_jl|), the Laplacian kernel with a weight m_l of its own for each input, it minimises
 
     (1/n) sum_i s_i L(z_i, y_i) + (alpha/2) c'K c,    z = a + K c + b,
 
-where a is zero, or the margins of the best other candidate: bumps then tell what that leaves. Where the model must rise or fall
-in some inputs, bumps do not see these.
+where a is zero, or the margins of the best other candidate, whose errors the bumps then correct. Bumps do not see inputs in
+which the model must rise or fall.
 
 A loss whose curvature is at most kappa (`Loss.smoothness`) lies below the parabola of that curvature that touches it at z. The
 minimum of these parabolas solves, for t = z - L'(z) / kappa and ridge = n alpha / kappa,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ...model import SparseModel
     from ...solvers.effort import Effort
     from ..task import Task
-    from .descent import SparseRFOptions
     from .held_out import Sample
+    from .options import SparseRFOptions
 
 # The most rows of a task: each has a bump. With bumps at 5,000 rows of three tables of 6,500 to 30,000 the errors on test rows
 # fell by 0 to 4 %, and the search took up to 2.5 times as long.
@@ -409,13 +409,12 @@ class KernelFit:
         np.add.at(c.T, place.ravel(), solved.c.T)
         order, unit = np.argsort(which), units_of(task)
         which = which[order]
-        with np.errstate(over="ignore"):  # `solution` refuses what overflows
-            w, b = unit[:, None] * c[:, order], unit * solved.b
+        w, b = unit[:, None] * c[:, order], unit * solved.b  # `solution` refuses what overflows
         objective = in_units(solved.loss, float(unit[0]), task.loss.degree)
         return cls(bumps_at(X[which], solved.choice), first + places[which], w, b, solved.choice.ridge, objective)
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit."""
+        """Return the `FitInfo` of the solution."""
         return FitInfo(
             n_iter=1, converged=True, objective=(self.objective,), dual_gap=0.0, n_drawn=len(self.index),
             n_nonzero=len(self.index), alpha=self.ridge,

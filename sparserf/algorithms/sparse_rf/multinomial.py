@@ -24,7 +24,7 @@ from ...solvers.multinomial import (
     take_out_medians,
 )
 from ..task import merge_solutions
-from .descent import PATIENCE, BaseL1Fit, L1Fit, SparseRFOptions, rules_of
+from .descent import PATIENCE, BaseL1Fit, L1Fit, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from ..task import Task
     from .descent import State
     from .draws import Draws
+    from .options import SparseRFOptions
 
 # After a sweep that shrinks the sum of the gaps of the classes to no less than this share, all classes make a step together.
 SLOW_SWEEP = 0.5
 # Classes up to which there are such steps, which compute a Gram matrix for each pair of them.
 MOST_TOGETHER = 50
-# A fall of the objective by less than this share of it may be rounding.
+# If the objective falls by less than this share of it, that may be rounding.
 SWEEP_ROUNDING = 1e-12
 # Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the
 # square of tolerance / joint gap, of which no less than LEAST is taken; this is done at most MOST_TIGHTER times. The square is
@@ -53,7 +54,7 @@ TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 
 
 class OneClassL1Fit(L1Fit):
-    """The l1 fit of one class while the others' margins stay as they are: an `L1Fit` that never ends by itself."""
+    """The l1 fit of one class, with the margins of the others fixed: an `L1Fit` that never ends by itself."""
 
     problem: L1Problem
 
@@ -95,7 +96,7 @@ class DrawsOfClasses:
 
 
 class WorkingSetsOfClasses:
-    """The working sets of all classes, with what the algorithms use of the working set of an `L1Fit`."""
+    """The working sets of all classes, as the algorithms use the working set of an `L1Fit`."""
 
     def __init__(self, fits: Sequence[OneClassL1Fit]):
         self._fits = fits
@@ -147,7 +148,7 @@ class MultinomialL1Fit(BaseL1Fit):
             fit.tol = self.tol / len(self._fits)
 
     def spend(self, effort: Effort) -> None:
-        """Bound the work of all classes together by this effort, beside the bound of each."""
+        """Bound the work of all classes together by this effort, in addition to the bound of each."""
         self._effort = effort
         self.progress.deadline = effort.deadline
         for fit in self._fits:

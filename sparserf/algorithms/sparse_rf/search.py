@@ -52,7 +52,8 @@ from ..fallback import with_fallbacks
 from ..prune import ROWS_A_TERM, pruned
 from ..task import in_units, merge_solutions, model_of, partial_fits_on_error, partial_model_on_error, power_of_two, with_ranges
 from .budget import FEW_SEARCH_ROWS, MOST_TERMS, OF_FITS, OF_PRUNING, Budget, effort_of_searches
-from .descent import N_COMPONENTS, algorithm_1, exact_descent, fits_of, warn_if_unconverged
+from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
+from .fits import fits_of
 from .held_out import (
     FEW_OUTPUTS,
     HeldOutLosses,
@@ -73,14 +74,14 @@ from .shared import SharedFit, solution_of, with_shared_terms
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..._base.splits import Split
     from ...columns.stage import ColumnStage
     from ...features.dictionary import Dictionary
     from ...features.feature_set import Solution
     from ...model import FitInfo, SparseModel
     from ...rows import Rows
     from ..task import Fit, Task
-    from .descent import BaseL1Fit, SparseRFOptions, State
+    from .descent import BaseL1Fit, State
+    from .options import ChoiceOptions, SparseRFOptions
 
 # Draws of a dictionary that learns, for each penalty and output, where `n_components` is None.
 DRAWS_A_PENALTY = 1_000
@@ -97,8 +98,8 @@ FALL, MOST_ALPHAS = 0.72, 40
 PATIENCE, PATIENCE_AFTER_RACE, NEGLIGIBLE = 2, 1, 1e-3
 # Gains below this share of the loss of the empty model do not count, either: a target without noise could be met ever better.
 NOTHING_LEFT = 1e-6
-# Where another candidate comes to this share of the loss of the empty model, kernel ridge is not tried: a target that is met
-# but for what the penalty shrinks would get a bump for each row.
+# Where another candidate comes to this share of the loss of the empty model, kernel ridge is not tried: a target that is nearly
+# met, up to the shrinkage of the penalty, would get a bump for each row.
 NEARLY_MET = 1e-3
 # A path also ends at a penalty whose held-out loss is above the best by more than this number of standard errors of the
 # difference.
@@ -250,17 +251,11 @@ class Found:
         return self.kinds[name[0]][name[1]]
 
 
-def choose_by_held_out_rows(
-    task: Task, options: SparseRFOptions, *, validation: float | Sequence[Split], n_models: int | None, max_terms: int | None,
-    effort: float, deadline: float = NEVER,
-) -> SparseModel:  # fmt: skip
-    """Return the model of `sparse_rf` with alpha=None; n_models, max_terms and effort are its arguments.
-
-    validation : the share of the rows that is held out in each round, or splits of all rows of X
-    deadline : when the call is to end
-    """
-    task, units = with_equal_outputs(replace(task, is_single=options.learns and options.tol >= LEAST_TOL_IN_SINGLE))
-    budget = Budget.from_effort(effort, task.raw.n_rows, n_models)
+def choose_by_held_out_rows(task: Task, options: SparseRFOptions, choice: ChoiceOptions) -> SparseModel:
+    """Return the model of `sparse_rf` with alpha=None."""
+    validation, max_terms, deadline = choice.validation, choice.max_terms, options.deadline
+    task, units = with_equal_outputs(replace(task, is_single=options.is_auto and options.tol >= LEAST_TOL_IN_SINGLE))
+    budget = Budget.from_effort(choice.effort, task.raw.n_rows, choice.n_models)
     if max_terms is not None:
         budget = budget.with_terms(check_integer("max_terms", max_terms, 1))
     strata = strata_of(task)
@@ -274,11 +269,11 @@ def choose_by_held_out_rows(
         kinds[-1] = budget.some_of(kinds[-1])
         if may_have_bumps(task, options, budget, max_terms):
             kinds[-1].append(KernelRidge((task.encoding_sets or (None,))[-1], options))
-        if not (isinstance(validation, float) or options.learns) and task.raw.n_rows <= budget.rows:
+        if not (isinstance(validation, float) or options.is_auto) and task.raw.n_rows <= budget.rows:
             # To search one dictionary by one split again finds the same.
             budget = replace(budget, rounds=min(budget.n_rounds({0: (0,)}), len(validation)))
         samples = Samples(task, strata, validation, budget.rows, options.rng)
-        n_features = options.n_components or (DRAWS_A_PENALTY if options.learns else N_COMPONENTS)
+        n_features = options.n_components or (DRAWS_A_PENALTY if options.is_auto else N_COMPONENTS)
         searches = effort_of_searches(budget, task.rows, n_features, options.max_iter is None, deadline)
         whole = searches.within
         found = search_in_rounds(
@@ -306,7 +301,7 @@ def choose_by_held_out_rows(
     if not ended:
         cut = dict(whole.cuts + whole.cuts_in_time)
         info = replace(info, cut=cut, converged=info.converged and not cut)
-        _warn_of_cuts(whole, info, options.tol, effort, len(task.targets))
+        _warn_of_cuts(whole, info, options.tol, choice.effort, len(task.targets))
     return in_their_units(replace(model, info=info), units)
 
 
@@ -374,8 +369,7 @@ def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
     """Return the model of the targets themselves, for one of `with_equal_outputs`."""
     if units is None:
         return model
-    with np.errstate(over="ignore"):
-        coef, intercept = model.coef * units[:, None], model.intercept * units
+    coef, intercept = model.coef * units[:, None], model.intercept * units
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
     return replace(model, coef=coef, intercept=intercept)
@@ -402,7 +396,7 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
     in an input, since their weights have any sign, nor steps where all inputs must be convex or concave.
     """
 
-    if not options.learns:
+    if not options.is_auto:
         given = Candidate(None, options.dictionary(task, N_COMPONENTS), options, to_tolerance=options.exact)
         return [[given.without_terms()], [given]]
 
@@ -441,14 +435,14 @@ def kinds_of(task: Task, options: SparseRFOptions) -> list[list[Candidate]]:
 def may_have_bumps(task: Task, options: SparseRFOptions, budget: Budget, max_terms: int | None) -> bool:
     """Return whether kernel ridge is a candidate: for few dense rows and a loss of bounded curvature, where all others are.
 
-    It is not where `max_terms` leaves no room for a term for each row, or not all inputs may meet in a term, or are free of
-    constraints, or terms are to have few inputs. Nor is it for more than
-    two classes: on the one table of three where bumps were chosen, the log loss was .134 with them and .120 without.
+    A bump at each row must fit into `max_terms`, and sees many inputs at once: so there are none where `max_order` or
+    `interactions` forbid that, or where no input is free of constraints. Nor are there any for more than two classes: on the
+    one table of three where bumps were chosen, the log loss was .134 with them and .120 without.
     """
     n_rows, several_classes = task.raw.n_rows, task.loss.is_classifier and len(task.targets) > 1
     has_room = n_rows <= MOST_BUMPS and (max_terms is None or max_terms >= n_rows + MOST_TERMS)
     is_smooth = np.isfinite(task.loss.smoothness) and not task.loss.is_smoothed
-    is_dense, may_meet = options.learns and not task.raw.is_sparse, True
+    is_dense, may_meet = options.is_auto and not task.raw.is_sparse, True
     if task.constraints is not None:
         may_meet = task.constraints.groups is None and bool(free_inputs(task).any())
     is_given = task.offset is not None or options.max_order is not None or not may_meet
@@ -899,14 +893,14 @@ class StoppedFit:
     """A fit of a search, as far as it came, as `model_of` needs it.
 
     state : its `state`, of all classes for those that are fitted together
-    found : what is known of it
+    found : its `FitInfo`
     """
 
     state: State | list[State]
     found: FitInfo
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit, for the rows of the search."""
+        """Return the `FitInfo` of the fit, for the rows of the search."""
         return self.found
 
     def solution(self) -> Solution:
@@ -945,7 +939,7 @@ def mean_of(models: Sequence[SparseModel]) -> SparseModel:
 
 
 def sum_of(model: SparseModel, added: SparseModel) -> SparseModel:
-    """Return the model that predicts the sum of what both predict; what is known of the fit is what is known of the second."""
+    """Return the model that predicts the sum of both predictions; its `info` is that of the second."""
     mean = mean_of([model, added])
     info = replace(added.info, converged=model.info.converged and added.info.converged, n_nonzero=len(mean.support))
     return replace(mean, coef=2 * mean.coef, intercept=2 * mean.intercept, info=info)

@@ -1,9 +1,9 @@
 """Several classes on shared terms: after a search, every class takes a coefficient of every term that any class has found.
 
-Under the l1 penalty each class chooses terms of its own. But a term that tells one class from another mostly tells of further
-classes, too, and where it is in the model already a coefficient more costs nothing. So the l1 paths find which terms the model
-needs, and a penalty on the squares of all coefficients (`solvers/ridge_outputs.py`) shares them among the classes. It is chosen
-on the rows held out, on a path of its own, and taken where these are decidedly predicted better.
+Under the l1 penalty each class chooses terms of its own. But a term that tells one class from another mostly helps with other
+classes, too, and once it is in the model a further coefficient costs nothing. So the l1 paths find the terms, and a penalty on
+the squares of all coefficients (`solvers/ridge_outputs.py`) shares them among the classes. That penalty is chosen on the rows
+held out, on a path of its own, and the shared terms are taken where they predict these rows decidedly better.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ...features.feature_set import Solution
     from ...model import FitInfo
     from ..task import Progress, Task
-    from .descent import SparseRFOptions, State
+    from .descent import State
     from .held_out import Sample
+    from .options import SparseRFOptions
 
 # The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the slope of the l1 penalty.
 # Each penalty is FALL times the last; there are at most MOST_ALPHAS.
@@ -42,7 +43,7 @@ NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
 
 
 class SharedFit:
-    """The fit of all classes on the same terms, with what `PathPoint` and `model_of` need of a fit.
+    """The fit of all classes on the same terms, as `PathPoint` and `model_of` use a fit.
 
     progress : the callback, and whether it has ended the fit
     """
@@ -104,7 +105,7 @@ class SharedFit:
 def with_shared_terms(
     best: PathPoint, task: Task, sample: Sample, options: SparseRFOptions, effort: Effort = UNBOUNDED
 ) -> tuple[PathPoint, bool]:  # fmt: skip
-    """Return the point at which all classes share the terms of a point of a path; or that, if it is not decidedly worse.
+    """Return the point at which all classes share the terms of a point of a path; or that point, unless it is decidedly worse.
 
     best : a point that the rows of `sample` were fitted for
     task : the task of the sample, with the encodings of the point

@@ -1,49 +1,26 @@
 """A fit that starts from a model: its terms and coefficients are the first iterate of the fit of each target.
 
-The terms keep their indices in the dictionary where it holds them. The draws of a dictionary that learns get indices above
-those of all terms of the model; terms that another dictionary does not hold get indices above those of its features.
+Terms that the dictionary holds keep their indices. The draws of a dictionary that learns are numbered above all terms of the
+model; terms that another dictionary does not hold are numbered above its features.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.warnings import warn
-from ...features import FeatureSet, LearningDictionary
+from ...features import LearningDictionary
 from ...features.feature_set import keys_of
-from ...model import SparseModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...features.dictionary import Dictionary
+    from ...model import SparseModel
     from ..task import Task
     from .descent import BaseL1Fit, State
-
-
-def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
-    """Return `start` as a model, checked as far as X and y need not be known."""
-    if not isinstance(start, SparseModel):
-        raise TypeError(f"start must be a SparseModel or None, got {type(start).__name__}")
-    negative = np.atleast_2d(start.coef)[:, start.features.nonnegative] < 0
-    if negative.any():
-        raise ValueError(f"start must have coefficients of at least 0 where features ask for it, got {negative.sum()} below")
-    if alpha is None:
-        if not (isinstance(features, str) and features == "auto"):
-            raise ValueError("features must be left out where start is given and alpha is None: the terms are those of start")
-        if not len(start.features):
-            raise ValueError("start must have a term where alpha is None, got a model without terms")
-    elif isinstance(features, FeatureSet):
-        stage, own = features.stage, start.features.stage
-        if stage is not own and not (stage and stage.is_same(own)):
-            raise ValueError("start must see the columns of X in the units of features, got a model of other units")
-    elif start.features.stage is not None and not start.features.stage.is_whole:
-        lacks = "start comes from a file or pickle, which knows how to encode those columns alone that its terms use"
-        warn(f"{lacks}: new terms see no others; fit without start to search all columns", UserWarning)
-    return start
 
 
 def check_start_of_task(start: SparseModel, task: Task, max_order: int | None) -> None:
@@ -81,7 +58,7 @@ def first_search(start: SparseModel | None, task: Task) -> int:
 
 
 def with_indices_of(start: SparseModel, model: SparseModel) -> SparseModel:
-    """Return a model of some terms of `start` with their indices there; as it is where linear functions were added up."""
+    """Return a model with some of the terms of `start` under their indices there, unless linear functions were added up."""
     index_of = dict(zip(keys_of(start.features), start.support.tolist(), strict=True))
     index = [index_of.get(key) for key in keys_of(model.features)]
     return model if None in index else replace(model, support=np.array(index, model.support.dtype))

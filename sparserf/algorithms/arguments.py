@@ -1,0 +1,129 @@
+"""The arguments of a call, each read once: those of the columns of X, those of its rows, and those of a fit to both.
+
+A public function hands over its `locals()`, out of which each class here takes its own arguments by name, and checks them:
+`HarfeOptions.of_call(locals())`. What comes after gets these objects, and passes them on as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
+
+from .._base.checks import check_callable, check_choice, check_flag, check_rng
+from .limits import check_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from ..columns.constraints import Interactions, Signs
+    from ..columns.stage import Missing, Units
+    from ..columns.table import Categorical
+    from ..columns.targets import ClassWeight
+    from ..losses import LinearLossLike, LossLike
+    from ..model import Callback
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """Some arguments of a public function; the fields of a subclass have their names."""
+
+    @classmethod
+    def of_call(cls, call: Mapping[str, Any]) -> Self:
+        """Take the arguments out of all those of a call; what the function does not have keeps its default."""
+        return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
+
+    def _set_checked(self, **checked: Any) -> None:
+        """Replace fields that the user gave by their checked values."""
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSetting(Arguments):
+    """How a fit encodes the columns of X, and what the model may be in them.
+
+    scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
+    missing : "learn" where dense X may have NaN, or "raise"
+    categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
+    monotone, convex, interactions : the constraints, which `read_constraints` checks once the columns are known
+    """
+
+    scale: Units = None
+    missing: Missing = "raise"
+    categorical: Categorical = None
+    monotone: Signs = None
+    convex: Signs = None
+    interactions: Interactions = None
+
+    def __post_init__(self) -> None:
+        check_choice("missing", self.missing, ("learn", "raise"))
+        if self.scale is not None:
+            check_choice("scale", self.scale, ("auto", "robust"))
+
+
+@dataclass(frozen=True, eq=False)
+class RowSetting(Arguments):
+    """The loss of the rows, what each counts, and which belong together; `Task.from_arrays` checks them against X and y.
+
+    loss : the name of a loss, or a `Loss`
+    sample_weight, class_weight : the weights of the rows, and of the classes; None: all are the same
+    offset : what is added to f in the loss of each row, or of each row and output; None: nothing
+    groups : the group of each row; None: each is its own
+    workers : the number of threads that go over the rows
+    """
+
+    loss: LossLike | LinearLossLike = "squared"
+    sample_weight: ArrayLike | None = None
+    class_weight: ClassWeight = None
+    offset: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    workers: int = 1
+
+
+# What is as if the user had given nothing; the baselines see columns as they are.
+RAW_COLUMNS, PLAIN_ROWS = ColumnSetting(), RowSetting()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitOptions(Arguments):
+    """The arguments that all fits share; a subclass adds those of its algorithm.
+
+    features : what the terms are taken from
+    columns, rows : how columns are encoded, and what rows count
+    limits : the limits (lower, upper) of f that the model is to have
+    fit_intercept : whether there is an intercept, without a penalty
+    rng : the source of all that is random, a Generator; None where nothing is
+    callback : called with the `FitInfo` so far; returning True ends the fit
+    """
+
+    features: Any = None
+    columns: ColumnSetting = RAW_COLUMNS
+    rows: RowSetting = PLAIN_ROWS
+    limits: tuple[float | None, float | None] = (None, None)
+    fit_intercept: bool = True
+    rng: Any = None
+    callback: Callback = None
+
+    @classmethod
+    def of_call(cls, call: Mapping[str, Any]) -> Self:
+        """Take the arguments out of all those of a call."""
+        parts = {
+            "columns": ColumnSetting.of_call(call),
+            "rows": RowSetting.of_call(call),
+            "limits": check_limits(call.get("lower"), call.get("upper"), call["loss"]),
+        }
+        return super().of_call({**call, **parts})
+
+    def __post_init__(self) -> None:
+        self._set_checked(
+            fit_intercept=check_flag("fit_intercept", self.fit_intercept),
+            rng=check_rng(self.rng),
+            callback=check_callable("callback", self.callback),
+        )
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga` by `sparse_rf` first."""
+        return isinstance(self.features, str) and self.features == "auto"

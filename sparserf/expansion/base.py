@@ -1,0 +1,162 @@
+"""The base class of models: how decision values become predictions and probabilities, by a link."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._base.arrays import check_same_device, namespace, namespace_of, to_host
+from .._base.checks import check_offset
+from .._base.floats import methods_as_ieee
+from ..losses.classification import sigmoid, softmax
+from ..rows import from_host_if_possible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from .._base.types import Array, MatrixLike
+
+
+@methods_as_ieee
+class BaseModel(ABC):
+    """The base class of models, frozen dataclasses that predict from their decision values f. Their arrays are read-only.
+
+    A subclass computes f in `_map_decisions`, has `classes` and `intercept`, and may have a `link`.
+
+    classes : None, or ndarray of shape (n_classes,)
+        The sorted labels of a classifier; None for a regression.
+    intercept : float, or ndarray of shape (n_outputs,)
+        The constant of each output.
+    link : {"identity", "log", "softmax"}
+        How predictions are made of f: a regression predicts f or, with "log", e^f; for a classifier see `probabilities`.
+    """
+
+    classes: np.ndarray | None
+    intercept: float | np.ndarray
+    link: Literal["identity", "log", "softmax"] = "identity"
+
+    def __post_init__(self) -> None:
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    @abstractmethod
+    def _map_decisions(self, X: MatrixLike, workers: int, finish: Callable[[Array], Array], offset: ArrayLike | None) -> Array:
+        """Return finish(f + offset) for the decision values f of the rows of X, as an array of the same kind as X.
+
+        finish is called for blocks of rows, with f of shape (n_rows,) or (n_rows, n_outputs). It returns an array with one
+        entry, or one line, for each of these rows.
+        """
+
+    def predict(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+        """Predict class labels, or regression values: the decision values f, with the log link e^f.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
+            What is added to f, such as the log of the exposures. None: 0 in all rows, also where the model was fitted with
+            offsets: with the log link the rate, for the exposure 1. Limits of a model, `lower` and `upper`, hold for what is
+            predicted with it: of counts, not of rates. Not for more than two classes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several real targets
+            In the namespace, on the device or in the partitions of X. Time O(n_samples) times that of the terms, which see
+            few inputs each.
+
+        Raises
+        ------
+        ValueError, TypeError
+            X does not fit the model, or offset not the rows.
+        """
+        finish = self._inverse_link if self.classes is None else partial(labels_of_decisions, self.classes)
+        return self._map_decisions(X, workers, finish, offset)
+
+    @property
+    def _inverse_link(self) -> Callable[[Array], Array]:
+        """The function that makes predictions of a regression of its f."""
+        return INVERSE_LINKS[self.link]
+
+    def _read_offset(self, offset: ArrayLike | None, X: MatrixLike, n_rows: int) -> list[np.ndarray]:
+        """Check the offsets; return them as row vectors to go with f, (n_rows,) or (n_outputs, n_rows): one, or none."""
+        if offset is None:
+            return []
+        if self.classes is not None and len(self.classes) > 2:
+            raise ValueError(f"offset must be None for more than two classes, got one for {len(self.classes)}")
+        check_same_device("offset", offset, X)
+        return [check_offset(offset, n_rows, np.size(self.intercept))]
+
+
+def identity(f: Array) -> Array:
+    """Return f itself."""
+    return f
+
+
+def exponential(f: Array) -> Array:
+    """Return e^f, in the namespace of f, or about the largest number of its dtype where e^f is larger."""
+    xp = namespace(f)
+    return xp.exp(xp.clip(f, None, LARGEST_EXPONENT["float32" if f.dtype == xp.float32 else "float64"]))
+
+
+# The largest x whose e^x is finite, but for rounding: {dtype: x}.
+LARGEST_EXPONENT = {"float32": 88.72, "float64": 709.78}
+# What a regression predicts from f: {link: function}.
+INVERSE_LINKS = {"identity": identity, "log": exponential}
+# The links that a classifier may have.
+CLASSIFIER_LINKS = ("identity", "softmax")
+# The largest size of a decision value in a softmax; larger ones are clipped, since differences of infinite ones are NaN.
+LARGEST_DECISION = 1e30
+
+
+def within(lower: float, upper: float, values: Array) -> Array:
+    """Return values, with those beyond the limits set to them: to the nearest number of the dtype that is within."""
+    xp = namespace(values)
+    return xp.clip(values, *rounded_inwards(lower, upper, np.float32 if values.dtype == xp.float32 else np.float64))
+
+
+def rounded_inwards(lower: float, upper: float, dtype: type[np.floating]) -> tuple[float, float]:
+    """Return the least number of a dtype that is at least lower, and the largest that is at most upper."""
+    low, high = dtype(lower), dtype(upper)
+    low = np.nextafter(low, dtype(np.inf)) if float(low) < lower else low
+    high = np.nextafter(high, dtype(-np.inf)) if float(high) > upper else high
+    return float(low), float(high)
+
+
+def exponential_within(lower: float, upper: float, f: Array) -> Array:
+    """Return e^f, which is within limits: also where it is rounded to the dtype of f."""
+    return within(lower, upper, exponential(f))
+
+
+def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
+    """Return the label of each row of decision values, in the namespace of f if it has labels of this dtype."""
+    xp, several = namespace(f), f.ndim == 2
+    index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
+    if xp is np:
+        return classes[index]
+    there = from_host_if_possible(classes, *namespace_of(f))
+    return classes[to_host(index)] if there is classes else xp.take(there, index)
+
+
+def probabilities(link: str, f: Array) -> Array:
+    """Return the probability of each class: with the link "softmax" the softmax of f, else its sigmoids scaled to sum to 1."""
+    if link == "softmax" and f.ndim == 2:
+        return softmax(namespace(f).clip(f, -LARGEST_DECISION, LARGEST_DECISION).T).T
+    xp, p = namespace(f), sigmoid(f)
+    if p.ndim == 1:
+        p = p[:, None]
+        return xp.concat([1 - p, p], axis=1)
+    total = reduce(xp.add, (p[:, k] for k in range(p.shape[1])))[:, None]  # always in the order of the classes
+    shares = p / xp.where(total > 0, total, xp.ones_like(total))
+    return xp.where(total > 0, shares, xp.full_like(p, 1 / p.shape[1]))

@@ -1,0 +1,149 @@
+"""A box of rows: an interval for each column of numbers, and some of the levels of each category."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..columns.clocks import what_of
+from ..columns.table import UNKNOWN, LevelNumbers
+from .terms import column_clocks, column_levels, column_names, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .expansion import Expansion
+
+# The largest number in a box: a few sums and products of its ends do not overflow.
+LARGEST = 1e300
+# What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or None, a missing cell}; of a
+# column of times low and high are such times, or numbers of days.
+BoxLike: TypeAlias = "Mapping[str | int, Any]"
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A box of rows of numbers: all rows whose cells are in it, column by column.
+
+    low, high : ndarray of shape (n_columns,)
+        The interval of each column of numbers; both are NaN where the cell is missing. 0 for categories.
+    levels : {column: ndarray}
+        The codes of the levels of each category, ascending; NaN, the last, where the cell may be missing.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    levels: dict[int, np.ndarray]
+
+
+def read_box(model: Expansion, box: BoxLike | None) -> Box:
+    """Check a box of a user, and complete it: return a `Box` with all columns of X.
+
+    Columns that the box leaves out have the range of the training rows, `SparseModel.ranges`, or all known levels. A column
+    that no term sees, and of which nothing is known, is 0.
+
+    Raises
+    ------
+    ValueError
+        The box names a column that there is not, or one twice; an interval is empty, reversed or not finite; a level is
+        unknown; a column of numbers that terms see is left out, and the model does not know its range.
+    TypeError
+        The box is no mapping, or a part of it has another type than its column asks for.
+    """
+    names, levels, clocks = column_names(model), column_levels(model), column_clocks(model)
+    parts = _by_column({} if box is None else box, names)
+    low, high, codes = np.zeros(len(names)), np.zeros(len(names)), {}
+    for j, of_column in enumerate(levels):
+        if of_column is not None:
+            codes[j] = _read_levels(names[j], parts[j], of_column) if j in parts else _all_levels(of_column)
+        elif j in parts:
+            low[j], high[j] = _read_interval(names[j], _in_days(names[j], parts[j], clocks.get(j)))
+        elif j in model.ranges:
+            low[j], high[j] = model.ranges[j]
+    known = {*parts, *model.ranges, *codes}
+    unknown = []
+    if len(known) < len(names):
+        unknown = sorted({j for term in terms_of(model.features) for j in term.columns.tolist()} - known)
+    if unknown:
+        listed = ", ".join(repr(names[j]) for j in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+        raise ValueError(f"box must have an interval for columns whose range in training the model does not know: {listed}")
+    return Box(low, high, codes)
+
+
+def find_column(argument: str, column: object, names: Sequence[str]) -> int:
+    """Return the index of a column from its name or index; errors name the argument."""
+    if isinstance(column, str):
+        if column in names:
+            return names.index(column)
+        raise ValueError(f"{argument} must name columns of X, got {column!r}")
+    if isinstance(column, bool) or not isinstance(column, Integral):
+        raise TypeError(f"{argument} must name columns by names or indices, got {column!r}")
+    if not 0 <= column < len(names):
+        raise ValueError(f"{argument} must name columns of X, 0 to {len(names) - 1}, got {column}")
+    return int(column)
+
+
+def _by_column(box, names):
+    """Return {index of a column: part of the box}."""
+    if not isinstance(box, Mapping):
+        raise TypeError(f"box must be a mapping of columns to intervals or levels, got {box!r}")
+    parts = {}
+    for column, part in box.items():
+        j = find_column("box", column, names)
+        if j in parts:
+            raise ValueError(f"box must have each column once, got {names[j]!r} by its name and by its index")
+        parts[j] = part
+    return parts
+
+
+def _all_levels(levels):
+    """Return the codes of all known levels; of a category without levels, a missing cell."""
+    return np.arange(len(levels), dtype=np.float64) if levels else np.array([np.nan])
+
+
+def _read_levels(name, part, levels):
+    """Return the codes of a level or a list of levels; None is a missing cell."""
+    several = isinstance(part, (list, tuple, set, frozenset)) or (isinstance(part, np.ndarray) and part.ndim == 1)
+    code = LevelNumbers(levels)
+    chosen = list(part) if several else [part]
+    if not chosen:
+        raise ValueError(f"box must have at least one level of {name!r}, got {part!r}")
+    for level in chosen:
+        if not isinstance(level, Hashable):
+            raise TypeError(f"box must have a level or a list of levels for {name!r}, got {part!r}")
+        if code[level] == UNKNOWN:
+            raise ValueError(f"box must have known levels of {name!r}, got {level!r}")
+    return np.unique([code[level] for level in chosen])
+
+
+def _in_days(name, part, clock):
+    """Return an interval, or a cell, of a column of times with numbers of days in place of times."""
+    if clock is None or part is None:
+        return part
+    where = f"box[{name!r}]"
+    if isinstance(part, (list, tuple)) or (isinstance(part, np.ndarray) and part.ndim == 1):
+        return tuple(clock.days(where, end) if what_of(type(end)) else end for end in part)
+    return clock.days(where, part) if what_of(type(part)) else part
+
+
+def _read_interval(name, part):
+    """Return the two ends of an interval, or of a number; None is a missing cell."""
+    if part is None:
+        return np.nan, np.nan
+    ends = (part, part) if isinstance(part, Real) else part
+    is_pair = isinstance(ends, (list, tuple)) or (isinstance(ends, np.ndarray) and ends.ndim == 1)
+    if not (is_pair and len(ends) == 2 and all(isinstance(end, Real) for end in ends)):
+        raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")
+    try:
+        low, high = map(float, ends)
+    except OverflowError:  # integers
+        low = high = np.inf
+    if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
+        raise ValueError(f"box must have finite numbers of at most {LARGEST:g} for {name!r}, got {part!r}")
+    if low > high:
+        raise ValueError(f"box must have low <= high for {name!r}, got {part!r}")
+    return low, high

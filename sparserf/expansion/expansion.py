@@ -1,0 +1,168 @@
+"""An expansion f(x) = intercept + sum_j coef_j phi_j(x) in features phi_j: its fields, and what it predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from .._base.arrays import check_no_overflow, namespace, outputs_like
+from .._base.floats import methods_as_ieee
+from ..losses import PROBABILISTIC
+from .base import BaseModel, exponential_within, identity, probabilities, within
+from .ranges import Ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from .._base.types import Array, MatrixLike
+    from ..features import FeatureSet
+    from ..rows import Block
+    from .fit_info import FitInfo
+
+
+@methods_as_ieee
+@dataclass(frozen=True, eq=False, repr=False)
+class Expansion(BaseModel):
+    """The fields of a `SparseModel`, which are explained there, and its predictions."""
+
+    coef: NDArray[np.float64]
+    intercept: float | NDArray[np.float64]
+    support: NDArray[np.int64]
+    features: FeatureSet
+    loss: str
+    classes: np.ndarray | None
+    info: FitInfo
+    loss_parameters: dict[str, bool | int | float | str | None] = field(default_factory=dict)
+    link: Literal["identity", "log", "softmax"] = "identity"
+    lower: float | None = None
+    upper: float | None = None
+    ranges: Ranges = field(default_factory=Ranges.of_nothing)
+
+    @property
+    def to_give_away(self) -> Self:
+        """The model with the names and kinds of columns that no term uses, and nothing else about their cells in training.
+
+        Files, pickles and exports are made of it. The model itself keeps the encodings of all columns: a fit may start from it.
+        """
+        features = self.features.seeing_only_what_they_use()
+        seen = self.features.columns_seen
+        return self if features is self.features else replace(self, features=features, ranges=self.ranges.of(seen))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.to_give_away.__dict__)
+
+    @property
+    def n_features_in(self) -> int:
+        return self.features.n_features_in
+
+    @property
+    def feature_names_in_(self) -> tuple[str, ...] | None:
+        """The names of the columns of the data frame that the model was fitted to; None for an array."""
+        return self.features.feature_names_in_
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The limits of f, (lower, upper); infinite where there is none."""
+        return -np.inf if self.lower is None else self.lower, np.inf if self.upper is None else self.upper
+
+    @property
+    def limits_of_predictions(self) -> tuple[float, float]:
+        """The limits of what `predict` returns, (lower, upper): those of f or, with the link "log", e to the power of them."""
+        with np.errstate(over="ignore"):
+            lower, upper = np.exp(self.limits) if self.link == "log" else self.limits
+        return float(lower), float(upper)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether f has a limit."""
+        return self.lower is not None or self.upper is not None
+
+    @property
+    def _inverse_link(self) -> Callable[[Array], Array]:
+        if self.link == "log" and self.has_limits:
+            return partial(exponential_within, *self.limits_of_predictions)
+        return super()._inverse_link
+
+    def decision_function(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+        """Compute the decision values f(x), from which `predict` makes labels or regression values.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
+            What is added to f, as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes
+            Within `lower` and `upper`, offset included. float32 for float32 X, float64 for all else.
+        """
+        return self._map_decisions(X, workers, identity, offset)
+
+    def predict_proba(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+        """Compute the probability of each class, with the logistic or the multinomial loss only.
+
+        For more than two classes it is the softmax of the decision values with loss="multinomial"; with loss="logistic" the
+        one-vs-rest probabilities are scaled to sum to 1.
+
+        Parameters
+        ----------
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
+        workers : int, default 1
+            Threads; -1 for all cores. The result does not depend on it.
+        offset : array of shape (n_samples,) or None, default None
+            What is added to f, the log odds of the second of two classes, as in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The model has another loss: see `calibrated`. X does not fit the model, or offset not the rows.
+        """
+        if self.loss not in PROBABILISTIC:
+            names = " or ".join(f"loss={name!r}" for name in PROBABILISTIC)
+            raise ValueError(f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}")
+        return self._map_decisions(X, workers, partial(probabilities, self.link), offset)
+
+    def _map_decisions(self, X, workers, finish, offset):
+        rows = self.features.rows_of(X, workers)
+        limits = self.limits if self.has_limits else None
+        decide = partial(_decide, self.features, self.coef, self.intercept, limits, rows.dtype, finish)
+        return rows.to_namespace_of_X(rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0))
+
+    def input_usage(self) -> np.ndarray:
+        """Return the share of the selected features that use each input, shape (n_features_in,)."""
+        return self.features.input_usage()
+
+
+@np.errstate(over="ignore")  # values too large for the dtype of X become infinite
+def _decide(
+    features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, limits: tuple[float, float] | None,
+    dtype: np.dtype, finish: Callable[[Array], Array], block: Block, *offset: Array,
+) -> Array:  # fmt: skip
+    """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a line for each row.
+
+    offset : nothing, or the one offset that is added to f
+    limits : the limits of f, offset included; None: none
+    """
+    f = check_no_overflow(block.apply(features, coef))
+    f = f + outputs_like(intercept, f)
+    for each in offset:
+        f = f + each
+    if isinstance(f, np.ndarray):
+        f = f.T.astype(dtype, copy=False)
+    else:
+        xp = namespace(f)
+        f = xp.astype(f if f.ndim == 1 else f.T, getattr(xp, dtype.name), copy=False)
+    return finish(f if limits is None else within(*limits, f))

@@ -1,0 +1,136 @@
+"""The outputs of a model: their names and units, and the model of one output alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from .._base.checks import check_integer
+from ..losses import PROBABILISTIC
+from .terms import term_sizes
+
+if TYPE_CHECKING:
+    from .expansion import Expansion
+
+AnyModel = TypeVar("AnyModel", bound="Expansion")
+
+# The model of one output drops a term whose size there is at most this share of the largest: it was selected for another one.
+SMALLEST = 1e-12
+# The most characters of a list of labels of classes.
+LONGEST = 80
+
+
+def function_names(model: Expansion) -> list[str]:
+    """Return the names of the outputs: f, or f[class], or f_0, f_1, ... of several targets."""
+    if model.coef.ndim == 1:
+        return ["f"]
+    if model.classes is None:
+        return [f"f_{k}" for k in range(len(model.coef))]
+    return [f"f[{label}]" for label in model.classes.tolist()]
+
+
+def two_classes(model: Expansion) -> tuple[object, object]:
+    """Return the classes of rows with f <= 0 and with f > 0; if there is only one class, return it twice."""
+    labels = model.classes.tolist()
+    return labels[0], labels[-1]
+
+
+def describe_task(model: Expansion) -> str:
+    """Return "regression", or the number of classes and their labels."""
+    if model.classes is None:
+        return "regression" if model.coef.ndim == 1 else f"regression, {len(model.coef)} outputs"
+    labels = [str(label) for label in model.classes.tolist()]
+    listed = ", ".join(labels)
+    if len(listed) > LONGEST:  # cut between labels; the first is whole
+        listed = labels[0] + listed[len(labels[0]) : LONGEST].rpartition(",")[0] + ", ..."
+    side = f"; f > 0 means {labels[1]}" if model.coef.ndim == 1 and len(labels) == 2 else ""
+    return f"{len(labels)} classes ({listed}{side})"
+
+
+def unit_of(model: Expansion) -> str:
+    """Return the unit in which f is measured, in words."""
+    if model.classes is None:
+        return "the logarithm of what is predicted" if model.link == "log" else "units of y"
+    return "log odds" if model.loss in PROBABILISTIC and model.link != "softmax" else "units of f"
+
+
+def describe_limits(model: Expansion) -> str:
+    """Return in words within which limits a model predicts; "" where it has none."""
+    lower, upper = model.limits_of_predictions
+    if not model.has_limits:
+        return ""
+    if model.upper is None:
+        return f"predictions of at least {lower:.4g}"
+    if model.lower is None:
+        return f"predictions of at most {upper:.4g}"
+    return f"predictions from {lower:.4g} to {upper:.4g}"
+
+
+def effect_on(model: Expansion, output: object) -> str:
+    """Return the label of an axis for effects on f of one output, as `of_output` takes it."""
+    if model.classes is None:
+        name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
+        return f"effect on the log of {name}" if model.link == "log" else f"effect on {name}"
+    label = two_classes(model)[1] if output is None else output
+    if model.loss not in PROBABILISTIC or model.link == "softmax":
+        return f"effect on f of {label}"
+    return f"effect on the log odds of {label}"
+
+
+def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> AnyModel:
+    """Return the model of one output, without the terms of other outputs.
+
+    output : the label of a class, or the index of a class whose labels are text, or the index of a target; None where the model
+        has one f
+    every_term : whether terms that are negligible in this output are kept
+
+    A model of two classes has one f, which is that of the second class; f of the first class is -f.
+    """
+    classes = [] if model.classes is None else model.classes.tolist()
+    if model.coef.ndim == 1 and output is None:
+        return model
+    if output is None:
+        raise ValueError(f"output must be given where a model has several: {_list_outputs(model)}")
+    k = _index_of(model, classes, output)
+    if model.coef.ndim == 1:
+        sign = 1.0 if k else -1.0
+        limits = (model.lower, model.upper) if k else (_negative(model.upper), _negative(model.lower))
+        return replace(model, coef=sign * model.coef, intercept=sign * model.intercept, lower=limits[0], upper=limits[1])
+    kept = every_term | ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
+    return replace(model, coef=model.coef[k, kept], intercept=float(np.asarray(model.intercept)[k]),
+                   support=model.support[kept], features=model.features.take(np.flatnonzero(kept)))  # fmt: skip
+
+
+def _negative(limit):
+    """Return a limit of f as a limit of -f; None is none."""
+    return None if limit is None else -limit
+
+
+def are_negligible(size: np.ndarray, share: float) -> np.ndarray:
+    """Return which terms are at most this share of the largest term in each output; size : of shape (n_outputs, n_terms)."""
+    largest = size.max(axis=1, keepdims=True, initial=0.0)
+    return (size <= share * largest) & (size < largest)
+
+
+def _index_of(model, classes, output):
+    """Return the index of an output from the label of a class, the index of a class if labels are text, or that of a target."""
+    output = output.item() if isinstance(output, np.generic) else output
+    if model.classes is None and model.coef.ndim > 1:
+        k = check_integer("output", output, 0)
+        if k < len(model.coef):
+            return k
+    elif any(type(label) is type(output) and label == output for label in classes):
+        return classes.index(output)
+    elif not classes:
+        raise ValueError(f"output must be None where a model has one, got {output!r}")
+    elif type(output) is int and not any(isinstance(label, (int, float)) for label in classes) and 0 <= output < len(classes):
+        return output
+    raise ValueError(f"output must be one of {_list_outputs(model)}, got {output!r}")
+
+
+def _list_outputs(model):
+    """Return the outputs that may be chosen, as text for errors."""
+    n_outputs = len(np.atleast_2d(model.coef))
+    return f"{n_outputs} targets, 0 to {n_outputs - 1}" if model.classes is None else repr(model.classes.tolist())
