@@ -25,8 +25,8 @@ from ..solvers.krylov import norms
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
-    from .fit import Iterate, LinearProblem
     from .inputs import Inputs
+    from .problem import Iterate, LinearProblem
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0

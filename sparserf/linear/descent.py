@@ -17,7 +17,8 @@ from .certificate import ROUNDING_RATIO
 from .steps import plain_step
 
 if TYPE_CHECKING:
-    from .fit import LinearFit, Step
+    from .fit import LinearFit
+    from .problem import Step
 
 # The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of the last step to SAFETY times
 # the residual that the tolerance allows.

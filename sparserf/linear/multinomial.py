@@ -24,7 +24,8 @@ from .descent import (
     line_search,
     n_larger_penalties,
 )
-from .fit import CertifiedFit, Iterate, LinearFit, LinearProblem
+from .fit import CertifiedFit, LinearFit
+from .problem import Iterate, LinearProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..features import folded
 from .descent import newton
-from .fit import Iterate, LinearFit
+from .fit import LinearFit
 from .inputs import HostInputs
+from .problem import Iterate
 from .sketch import Sketch, SketchSteps
 from .steps import InputSteps
 

@@ -25,8 +25,9 @@ from .._base.arrays import as_like
 from ..features.projections import Matrix
 from ..solvers.krylov import LEAST, DampedInverse
 from .descent import newton
-from .fit import Iterate, LinearFit, Step
+from .fit import LinearFit
 from .inputs import HostInputs
+from .problem import Iterate, Step
 from .projected import PROJECTED_STEPS, ProgressOfIteration
 from .sketch import MOST_PROJECTIONS, PROJECTIONS_A_DIMENSION, most_projections
 from .steps import PRODUCTS_A_PASS, SPARSE_PRODUCTS_A_PASS, Direction, InputSteps, gradient_step

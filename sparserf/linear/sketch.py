@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from .._base.types import RowVector
     from ..features.projections import ProjectionName
-    from .fit import LinearFit, LinearProblem, Step
+    from .fit import LinearFit
     from .inputs import Inputs
+    from .problem import LinearProblem, Step
 
 # Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there are PROJECTIONS_A_DIMENSION
 # for each effective dimension.

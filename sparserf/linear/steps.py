@@ -15,7 +15,7 @@ import numpy as np
 
 from .._base.arrays import namespace
 from ..solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients
-from .fit import Step
+from .problem import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from .._base.types import RowVector
     from ..rows import RowVectors
     from ..solvers.krylov import VectorSpace
-    from .fit import LinearFit, LinearProblem
+    from .fit import LinearFit
     from .inputs import Inputs
+    from .problem import LinearProblem
 
 # Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
 # after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more do not help.

@@ -105,7 +105,7 @@ class DRPClassifier(_FitMixin, _Classifier):
     def __init__(
         self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        loss: LinearLossLike = "logistic", fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 1e-06,
+        loss: LinearLossLike = "logistic", fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
@@ -128,7 +128,7 @@ class DRPRegressor(_FitMixin, _Regressor):
     def __init__(
         self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        loss: LinearLossLike = "squared", fit_intercept: bool = True, tol: float = 1e-06,
+        loss: LinearLossLike = "squared", fit_intercept: bool = True, tol: float = 0.0001,
         random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
         callback: Callback = None, verbose: bool | None = None,
     ) -> None: ...
