@@ -10,8 +10,8 @@ Random combinations of the rows span V (N. Halko, P.-G. Martinsson, J. A. Tropp,
 Appl. 44, 2023). The eigenvalues of P H are about 1 to 1 + h t / alpha, t the largest eigenvalue of what is left of Z'Z. New
 row weights h change P without a pass over X.
 
-A sketch (`sketch.py`) is right up to a factor at any spectrum, and its columns are cheap; a direction costs two products with
-X, but where the spectrum falls, few directions make the systems trivial. `PassCosts` counts both ways before they are gone.
+A sketch (`sketch.py`) is right up to a factor at any spectrum, and its columns are cheap. A direction costs two products with
+X, but where the spectrum falls, few directions make the systems trivial. `PassCosts` estimates what either way would cost.
 """
 
 from __future__ import annotations
@@ -162,11 +162,10 @@ class RangeBasis:
 
 
 class PassCosts:
-    """What Newton's method costs from here in each way, in passes over X, by the eigenvalues of Z'Z.
+    """What Newton's method would cost in each way, in passes over X, estimated from the eigenvalues of Z'Z.
 
-    A guess of the number of systems have the Hessian alpha I + h Z'Z, h the mean of the row weights. Z'Z counts where its
-    eigenvalues are above the level alpha / h. Arithmetic beside X counts by the numbers that it reads, or by the
-    multiplications of its matrix products.
+    The Hessian is taken for alpha I + h Z'Z, h the mean of the row weights: eigenvalues count where they are above the level
+    alpha / h. Arithmetic beside X counts by the numbers that it reads, or by the multiplications of its matrix products.
 
     Attributes
     ----------
@@ -175,14 +174,14 @@ class PassCosts:
         The most that a basis may have: all there are, in no more memory than X, or twice that where X is dense.
     """
 
-    # Newton steps of a loss that is not quadratic, and the share of its residual to which each solves its system. With a sketch
-    # larger penalties lead to that of the fit, in WAY times the steps.
+    # The number of Newton steps where the loss is not quadratic, and to which share of its residual each solves its system.
+    # With a sketch, larger penalties lead to that of the fit: WAY times as many steps.
     NEWTON_STEPS, SHARE, WAY = 5, 0.1, 2
-    # Passes until a sketch is made, and the ratio of the eigenvalues, to the level, of a system that it preconditions.
+    # Passes that a sketch takes to make, and the largest eigenvalue of what it preconditions, in levels.
     MAKING_A_SKETCH, RATIO_OF_SKETCH = 8, 32.0
-    # Systems within the range of V, for each system of all inputs.
+    # Newton steps within the range of V, for each step beyond it.
     ALONG_V = 3
-    # What is left of Z'Z has parts of larger eigenvectors, and so an eigenvalue that is larger than the next of Z'Z, by this.
+    # Random directions leave parts of large eigenvectors: the largest eigenvalue left is this multiple of the estimate.
     LEFT_OF_LARGER = 4.0
 
     level: float
