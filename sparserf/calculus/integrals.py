@@ -7,9 +7,9 @@ Legendre rule stand for a piece. So
 
 - a cosine, a bump or a monomial is a product with one factor for each column, and its mean the product of their means: exact
   for cosines and bumps on lines, sums over Gauss-Legendre nodes for monomials;
-- tanh, relu and sign of w'u have antiderivatives in closed form, of one fold for tanh and any number of folds for the others:
-  the mean over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits
-  to cancellation, Gauss-Legendre nodes take the place of the line;
+- other activations of w'u have antiderivatives in closed form, tanh of one fold, relu and sign of any number of folds: the mean
+  over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits to
+  cancellation, Gauss-Legendre nodes take the place of the line;
 - terms of so many columns, or pieces, that there are too many corners or nodes are averaged together over Sobol' points.
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from math import factorial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -212,9 +211,9 @@ def _mean_of_product(term, parts, finer):
     """Return (the mean of a term that is a product over columns, what it may lose to rounding)."""
     mean, phase = complex(term.constant), 1.0
     for pieces, weights, centers in parts:
-        if term.activation == "product":
+        if term.gamma is not None:
             mean *= _mean_of_monomial(pieces, weights, term.gamma, finer)
-        elif term.activation == "bump":
+        elif term.centers is not None:
             mean *= _mean_of_bump(pieces, weights, centers)
         else:
             middle, half = pieces.middle @ weights, pieces.half @ weights
@@ -253,22 +252,23 @@ def _mean_of_monomial(pieces, powers, gamma, finer):
 def _mean_of_sum(term, parts, finer):
     """Return (the mean of an activation of w'u, what it may lose to rounding), or None if it takes too many points."""
     lines = [(pieces.weight, pieces.middle @ weights, np.abs(pieces.half @ weights)) for pieces, weights, _ in parts]
-    if term.activation == "identity":
+    if term.sigma.is_linear:
         middle = [float(weight @ middle) for weight, middle, _ in lines]
         size = abs(term.offset) + sum(float(weight @ np.abs(middle)) for weight, middle, _ in lines)
         return term.gain * (term.offset + sum(middle)), ROUNDING * abs(term.gain) * 4 * size
-    most_closed = 1 if term.activation == "tanh" else max(1, len(lines))
+    most_closed = int(min(term.sigma.folds, max(1, len(lines))))
+    fewest_closed = min(1, most_closed)
     halves = [half.max(initial=0.0) for _, _, half in lines]
     widest = np.argsort(halves, kind="stable")[::-1]
     least = SHORTEST * max(halves, default=0.0)
     # First the closed form in as many columns as it is to be had, then in fewer: nodes lose less to rounding.
-    for n_closed in range(most_closed, 0, -1):
+    for n_closed in range(most_closed, fewest_closed - 1, -1):
         closed = widest[:n_closed]
         atoms = [_corners(*line, least) if j in closed else _points(*line, finer) for j, line in enumerate(lines)]
         if np.prod([sum(len(z) for z, _ in groups) for groups in atoms], dtype=float) > MOST_POINTS:
             continue
-        value, lost = _sum_of_atoms(term.activation, term.offset, atoms)
-        if lost <= MOST_LOST * max(1.0, abs(value)) or n_closed == 1:
+        value, lost = _sum_of_atoms(term.sigma, term.offset, atoms)
+        if lost <= MOST_LOST * max(1.0, abs(value)) or n_closed == fewest_closed:
             return term.gain * value, abs(term.gain) * lost
     return None
 
@@ -294,7 +294,7 @@ def _points(weight, middle, half, finer):
     return (np.concatenate(z), np.concatenate(factor)), (np.zeros(0), np.zeros(0))
 
 
-def _sum_of_atoms(activation, offset, atoms):
+def _sum_of_atoms(sigma, offset, atoms):
     """Return the sum, over an atom of each column, of the product of factors times an antiderivative at the sum of arguments.
 
     The antiderivative has as many folds as atoms are ends of lines. Also return what rounding may change.
@@ -307,31 +307,10 @@ def _sum_of_atoms(activation, offset, atoms):
             z = np.add.outer(z, arguments).ravel()
             factor = np.multiply.outer(factor, factors).ravel()
         if len(z):
-            values = factor * ANTIDERIVATIVES[activation](z, sum(choice))
+            values = factor * sigma.antiderivative(z, sum(choice))
             total += float(values.sum())
             lost += 8 * ROUNDING * float(np.abs(values).sum())
     return total, lost
-
-
-def _of_tanh(z, folds):
-    """Return tanh, or its antiderivative log(2 cosh)."""
-    return np.logaddexp(z, -z) if folds else np.tanh(z)
-
-
-def _of_relu(z, folds):
-    """Return the antiderivative of relu of some folds."""
-    return np.maximum(z, 0.0) ** (folds + 1) / factorial(folds + 1)
-
-
-def _of_sign(z, folds):
-    """Return the antiderivative of sign of some folds: for a sum over corners, that of twice a step at 0 less that of 1."""
-    if not folds:
-        return np.where(z >= 0, 1.0, -1.0)
-    return np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds)
-
-
-# {activation: function of arguments and the number of folds}.
-ANTIDERIVATIVES = {"tanh": _of_tanh, "relu": _of_relu, "sign": _of_sign}
 
 
 # ---------------------------------------------------------------- rules

@@ -189,7 +189,7 @@ def _main(model, _, B, n_permutations, rng):
 
 def _conditional_means(term, parts, rng):
     """Return E[term | x_j], up to a constant, for each column j of a term in the background rows: (n_columns, n_rows)."""
-    if term.activation == "identity":
+    if term.is_linear:
         return term.gain * parts
     if term.is_product:
         mean = parts.mean(axis=1)

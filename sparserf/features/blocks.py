@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from .._base.npz import floats, require
-from .._core.features import ACTIVATIONS, PANEL, Panels
+from .._core.features import ACTIVATIONS as KINDS
+from .._core.features import PANEL, Panels
+from .activations import ACTIVATIONS, ActivationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 # Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros included: that is then faster
 # than gathering the inputs.
 DENSE_BELOW = 25
-# Activations with values in [-1, 1]; and activations of a phase, to which an angle can be added.
-BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
 BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs", "centers", "places")
 # Dense weights of which at most one in SPARSE_BELOW is not 0 are in a file as these alone, with their places, if all weights
@@ -39,7 +39,7 @@ class FeatureBlock:
     Attributes
     ----------
     activation : str
-        One of `_core.features.ACTIVATIONS`.
+        Its name: that of the activation of neurons, or "product" or "bump".
     scale : float
         The factor by which all values of the features are multiplied.
     weights : ndarray of shape (n_features, n_inputs), (n_features, order) or (n_features, 1)
@@ -63,6 +63,8 @@ class FeatureBlock:
     centers: np.ndarray | None = None
 
     # Properties of a kind of features; a class overrides the defaults that do not hold for its kind.
+    # The activation of neurons, of which linear functions are some; None where features are no functions of w'x.
+    sigma: ActivationFunction | None = None
     # Whether |phi_j(x)| has a bound over all x.
     is_bounded = False
     # Whether the features are cosines or sines, which have a phase.
@@ -78,6 +80,21 @@ class FeatureBlock:
     dense_below = DENSE_BELOW
     # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the features are linear functions, but for a constant."""
+        return self.sigma is not None and self.sigma.is_linear
+
+    @property
+    def rises(self) -> bool:
+        """Whether features of positive scale never fall with w'x."""
+        return self.sigma is not None and self.sigma.rises
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether features of positive scale are convex functions."""
+        return self.sigma is not None and self.sigma.is_convex
 
     @property
     def matrix(self) -> np.ndarray:
@@ -315,12 +332,19 @@ class NeuronBlock(FeatureBlock):
     gamma: ClassVar[float | None] = None
 
     @property
+    def sigma(self) -> ActivationFunction:
+        return ACTIVATIONS[self.activation]
+
+    @property
     def is_bounded(self) -> bool:
-        return self.activation in BOUNDED
+        return self.sigma.is_bounded
 
     @property
     def is_periodic(self) -> bool:
-        return self.activation in PERIODIC
+        return self.sigma.is_periodic
+
+    def largest_value(self) -> np.ndarray:
+        return np.full(len(self), abs(self.scale) * self.sigma.largest if self.is_bounded else np.inf)
 
     def turned(self, angle: float | np.ndarray) -> Self:
         return replace(self, offset=self.offset + angle) if self.is_periodic else self
@@ -340,7 +364,8 @@ class LinearBlock(FeatureBlock):
     inputs: np.ndarray | None = None
     nonnegative: bool = False
 
-    activation = "identity"
+    sigma = ACTIVATIONS["identity"]
+    activation = sigma.name
     gamma: ClassVar[float | None] = None
 
     @cached_property
@@ -525,7 +550,7 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     require(type(meta) is dict and set(meta) - {"nonnegative"} == set(BLOCK_META), "blocks")
     require(meta.get("nonnegative", True) is True, "nonnegative")
     about = {"nonnegative": True} if "nonnegative" in meta else {}
-    require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
+    require(type(meta["activation"]) is str and meta["activation"] in KINDS, "activation")
     require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
     require(offset.ndim == 1 and len(offset) > 0, "offset")
     require(not about or meta["activation"] not in (MonomialBlock.activation, BumpBlock.activation), "nonnegative")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..columns.stage import NUMBER, ColumnStage, Encoding
 from ..features import DefaultNames
+from ..features.activations import ACTIVATIONS, ActivationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -83,17 +84,25 @@ class Term:
         offset = float(block.offset[k])
         return cls(position, block.activation, float(gain), offset, encodings, weights, columns, place, gamma, centers)
 
+    @property
+    def sigma(self) -> ActivationFunction | None:
+        """The activation of a neuron; None of products and bumps."""
+        return ACTIVATIONS.get(self.activation)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the term is a linear function of its encodings."""
+        return self.sigma is not None and self.sigma.is_linear
+
     @cached_property
     def is_product(self) -> bool:
         """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products, bumps and cosines are."""
-        return self.activation in ("cos", "sin", "product", "bump")
+        return self.sigma is None or self.sigma.is_periodic
 
     @property
     def constant(self) -> complex:
         """The constant K of a term that is a product."""
-        if self.activation in ("product", "bump"):
-            return self.gain
-        return self.gain * np.exp(1j * (self.offset - (np.pi / 2 if self.activation == "sin" else 0.0)))
+        return self.gain if self.sigma is None else self.gain * np.exp(1j * (self.offset + self.sigma.phase))
 
     @property
     def powers(self) -> list[tuple[int, int]]:
@@ -107,10 +116,10 @@ class Term:
         The parts of a product are its factors z_j; the parts of any other term are the summands of w'u.
         """
         u, w = U[:, self.encodings].T, self.weights[:, None]
-        if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
+        if self.gamma is not None:  # (u exp(-gamma u^2 / w))^w does not overflow
             factors = np.where(w > 0, u * np.exp(-self.gamma * u / np.maximum(w, 1) * u), 1.0) ** w
             return self._by_column(np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u)))
-        if self.activation == "bump":
+        if self.centers is not None:
             return np.exp(-self._by_column(np.add, w * np.abs(u - self.centers[:, None])))
         sums = self._by_column(np.add, w * u)
         return np.exp(1j * sums) if self.is_product else sums
@@ -133,7 +142,7 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
 def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
     """Return |coef_j| sup_x |phi_j(x)|, shape (n_outputs, n_terms).
 
-    For a term without a bound, linear or with "relu", it is |coef_j gain_j| sum_v |w_v|, the size at encodings of 1.
+    For a term without a bound it is |coef_j gain_j| sum_v |w_v|, the size at encodings of 1.
     """
     largest = np.array(features.largest_value)
     if np.isinf(largest).any():

@@ -26,14 +26,14 @@ from ..columns.table import (
 from ..columns.targets import (
     ClassWeight,
 )
+from ..features.activations import (
+    Activation,
+)
 from ..features.bandwidth import (
     Gamma,
 )
 from ..features.dictionary import (
     Features,
-)
-from ..features.neurons import (
-    Activation,
 )
 from ..features.projections import (
     ProjectionName,
