@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..columns.stage import CLIP, CLIPPED
 from ..model.box import read_box
 from ..model.outputs import of_output
 from ..model.terms import stage_of, terms_of
@@ -173,35 +172,15 @@ def _pieces(stage, j, encodings, box, speed, finer):
 
 def _cuts(stage, low, high):
     """Return low, high, and where between them encodings of a column have knots, or begin to be curved, or curve otherwise."""
-    cuts = [np.array([low, high])]
-    for v in smooth_encodings(stage).tolist():
-        if stage.turn[v]:
-            quarter = np.pi / 2 / stage.turn[v]
-            first, last = np.ceil((low - stage.level[v]) / quarter), np.floor((high - stage.level[v]) / quarter)
-            cuts.append(stage.level[v] + quarter * np.arange(first, last + 1))
-            continue
-        some = slice(stage.first_knot[v], stage.first_knot[v + 1])
-        knots, scores = stage.knots[some], stage.scores[some]
-        center, unit, reach = stage.center[v], stage.unit[v], stage.reach[v]
-        # A curve is cut where it begins, and at distances that double, so that its poles are far from each piece.
-        first = [reach] if np.isfinite(reach) else []
-        first += [CLIP] if stage.kind[v] == CLIPPED else []
-        span = max(abs(low - center), abs(high - center)) / unit if not len(knots) else np.abs(scores - center).max() / unit
-        away = [r * 2.0**k for r in first for k in range(max(1, int(np.ceil(np.log2(max(span / r, 1.0)))) + 1))]
-        raw = center + unit * np.array([-r for r in away] + [0.0] * bool(away) + away)
-        if len(knots):
-            inside = (raw > scores.min()) & (raw < scores.max())
-            raw = np.interp(raw[inside], scores, knots)
-        cuts += [knots, raw]
-    cuts = np.unique(np.concatenate(cuts))
+    inside = [stage.encoding(v).cuts(low, high) for v in smooth_encodings(stage).tolist()]
+    cuts = np.unique(np.concatenate([np.array([low, high]), *inside]))
     return cuts[(cuts >= low) & (cuts <= high)]
 
 
 def _is_curved(stage, U):
-    """Return which encodings U in the middle of pieces are curved there: beyond the reach, and all clipped ones and angles."""
-    beyond = np.abs(U) > stage.reach
+    """Return which encodings U in the middle of pieces are curved there: beyond the reach, or of a kind that is."""
     is_smooth = np.isin(np.arange(len(stage)), smooth_encodings(stage))
-    return is_smooth & ((stage.kind == CLIPPED) | (stage.turn > 0) | beyond)
+    return is_smooth & (stage.is_curved | (np.abs(U) > stage.reach))
 
 
 # ---------------------------------------------------------------- the mean of a term

@@ -15,7 +15,7 @@ import numpy as np
 from .._base.checks import check_choice
 from .._base.files import new_file
 from ..columns.frames import label, numbers_of
-from ..columns.stage import CLIP
+from ..columns.kinds import CLIP
 from ..columns.table import in_float32
 from ..losses import PROBABILISTIC
 from ..model.base import rounded_inwards

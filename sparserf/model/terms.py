@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..columns.stage import NUMBER, ColumnStage, Encoding
+from ..columns.kinds import NUMBER, Encoding
+from ..columns.stage import ColumnStage
 from ..features import DefaultNames
 from ..features.activations import ACTIVATIONS, ActivationFunction
 

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.calculus import derivatives
-from sparserf.columns.stage import CLIPPED, DAY, NUMBER, WEEK, ColumnStage, Encoding
+from sparserf.columns.kinds import CLIPPED, DAY, NUMBER, WEEK, Encoding
+from sparserf.columns.stage import ColumnStage
 from sparserf.features import BumpBlock, MonomialBlock, NeuronBlock
 
 from ..conftest import SIZES

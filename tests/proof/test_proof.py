@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparserf as srf
-from sparserf.columns.stage import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, ColumnStage, Encoding
+from sparserf.columns.kinds import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, Encoding
+from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
