@@ -342,6 +342,14 @@ class Encoding:
         return ratio**2 * self.of_kind.steepest_drawn_in(np.where(ratio < 1, self.reach * (2 - ratio), size))
 
 
+def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (power, center, factor) of u = (power r - center) factor, u = 0 where the unit is 0; power is one of two."""
+    exponent = np.where(unit > 0, np.clip(np.frexp(unit)[1], -1000, 1000), 0)
+    power = np.ldexp(1.0, -exponent)
+    factor = np.divide(1.0, unit * power, out=np.zeros(np.shape(unit)), where=np.asarray(unit) > 0)
+    return power, np.where(factor > 0, center * power, 0.0), factor
+
+
 def _sines(first, last):
     """Return the least and the largest sine of angles between first and last, a little outwards for rounding."""
     ends = np.sin(first), np.sin(last)

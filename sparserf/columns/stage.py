@@ -17,13 +17,14 @@ from .._base.arrays import from_host, namespace_of
 from .._base.checks import is_sparse
 from .._base.npz import floats, integers, require
 from .._core.moments import Views
-from .kinds import KINDS, LEVEL, NUMBER, Encoding
+from .kinds import KINDS, LEVEL, NUMBER, Encoding, arithmetic
 from .table import ARRAYS as OF_TABLE
 from .table import UNKNOWN, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .._base.expressions import Expression
     from .._base.types import Array
     from .kinds import Kind
 
@@ -95,11 +96,17 @@ class ColumnStage:
         numbers = (float(getattr(self, name)[v]) for name in ("center", "unit", "reach", "fill"))
         return Encoding(int(self.column[v]), int(self.kind[v]), float(self.level[v]), knots, *numbers)
 
-    def cells_encoded(self, v: int, cells: Sequence[float]) -> list[float]:
-        """Return encoding v of some cells of its column."""
+    def expression(self, v: int) -> Expression:
+        """Return encoding v as an expression of its cell."""
+        encoding, levels, cells = self.encoding(v), self.levels_of(v), [1.0, 0.0, np.nan]
+        if levels is not None:
+            cells = [*range(len(levels)), UNKNOWN, np.nan]
+        elif encoding.of_kind.is_continuous:
+            cells = []
         X = np.zeros((len(cells), self.n_columns))
-        X[:, self.column[v]] = cells
-        return self.take(np.array([v])).transform(X)[:, 0].tolist()
+        X[:, encoding.column] = cells
+        encoded = self.take(np.array([v])).transform(X)[:, 0].tolist() if cells else []
+        return encoding.expression(levels, encoded, self.may_miss)
 
     def levels_of(self, v: int) -> tuple[Any, ...] | None:
         """Return the levels of the column of encoding v; None where it holds numbers."""
@@ -264,10 +271,8 @@ class ColumnStage:
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers of two nothing overflows."""
-        exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
-        power = np.ldexp(1.0, -exponent)
-        factor = np.divide(1.0, self.unit * power, out=np.zeros(len(self)), where=self.unit > 0)
-        return power, np.where(factor > 0, self.center * power, 0.0), factor, np.where(factor > 0, self.reach, 1.0)
+        power, center, factor = arithmetic(self.center, self.unit)
+        return power, center, factor, np.where(factor > 0, self.reach, 1.0)
 
     @cached_property
     def _kernel(self):

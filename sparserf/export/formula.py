@@ -10,14 +10,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from .._base.checks import check_choice, check_integer
+from .._base.expressions import cell, encoding
 from ..losses import PROBABILISTIC
 from ..model.outputs import are_negligible, describe_limits, function_names, two_classes
-from .expressions import distances, joined, signed
+from .printer import Printer, signed
 from .written import WrittenModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .._base.expressions import Expression
     from ..model import SparseModel
 
 Language: TypeAlias = Literal["text", "latex", "python", "sql", "sympy", "jax"]
@@ -53,7 +55,8 @@ def formula(
         from .sql import sql_query
 
         return Formula(sql_query(written, digits, table, keep), language)
-    return Formula(_formula(written, Text() if language == "text" else Latex(), 4 if digits is None else digits), language)
+    to = (Text if language == "text" else Latex)(4 if digits is None else digits, written)
+    return Formula(_formula(written, to), language)
 
 
 class Formula(str):
@@ -80,14 +83,15 @@ class Formula(str):
         return f"{fence}{'sql' if self.language == 'sql' else 'python'}\n{self.rstrip()}\n{fence}"
 
 
-class Text:
-    """How the parts of a formula are written as plain text.
+class Text(Printer):
+    """Writes a formula as plain text.
 
     The attributes are templates: of the whole formula (`start`, `first` of an output, `row` between outputs, `line` between
     terms, `where`, `end`), of expressions (`function` of a name and its arguments, `norm` of gamma, `power`, `bracket`,
     `quotient`, `equals`, `ellipsis`), and of two definitions (`soft`, `squeeze`). The methods write names, numbers and words.
     """
 
+    times = " "
     start: str = ""
     first: str = "{} = "
     row: str = "\n"
@@ -104,6 +108,10 @@ class Text:
     soft: str = "soft(u, r) = u where |u| <= r, else sign(u) r (2 - r / |u|)"
     squeeze: str = "squeeze(u) = u / sqrt(1 + (u / 3)^2)"
 
+    def __init__(self, digits: int, written: WrittenModel):
+        super().__init__(digits, written)
+        self._columns = {j: self.name(str(written.names[j])) for j in written.columns.tolist()}
+
     def output(self, name: str) -> str:
         """Return the name of an output, such as f[class] or f_0."""
         return name
@@ -112,13 +120,115 @@ class Text:
         """Return the name of a column."""
         return text
 
-    def number(self, text: str) -> str:
+    def mantissa(self, text: str) -> str:
         """Return a number, such as 1.5e-07."""
         return text
 
     def words(self, text: str) -> str:
         """Return words within the formula."""
         return text
+
+    # -- operations
+
+    def literal(self, value: float) -> str:
+        return self.mantissa(f"{value:.{self.digits}g}")
+
+    def cell(self, e: Expression) -> str:
+        return self._columns[e.column]
+
+    def encoding(self, e: Expression) -> str:
+        """Return the name of an encoding, of its column and its kind."""
+        if self.written.encodings is None:
+            return self._columns[e.v]
+        written, stage = self.written.encodings[e.v], self.written.features.stage
+        column = self._columns[int(stage.column[e.v])]
+        encoding = stage.encoding(e.v)
+        form, words = encoding.of_kind.symbol(encoding, stage.levels_of(e.v))
+        if form == "question":
+            return self.bracket.format(column + self.words(words))
+        return column if _is_cell(written) else self.function.format(words, column)
+
+    def envelope(self, e: Expression) -> str:
+        return self.norm.format(self.literal(e.gamma))
+
+    def cos(self, e: Expression) -> str:
+        """Return a function that is called as the operation is."""
+        return self.function.format(e.operation, self(e.operands[0]))
+
+    sin = tanh = exp = sign = cos
+
+    def positive(self, e: Expression) -> str:
+        """Return the larger of z and 0."""
+        return self.function.format("max", f"0, {self(e.operands[0])}")
+
+    def absolute(self, e: Expression) -> str:
+        """Return a size."""
+        return f"|{self(e.operands[0])}|"
+
+    def raised(self, e: Expression) -> str:
+        u = self(e.operands[0])
+        return u if e.power == 1 else self.power.format(u, e.power)
+
+    def between(self, e: Expression) -> str:
+        """Return what is linear between knots."""
+        return self.function.format("s", self(e.operands[0]))
+
+    def angle(self, e: Expression) -> str:
+        """Return the cosine of an angle."""
+        x = self(e.operands[0])
+        return self.function.format("cos", f"{self.literal(e.turn)} {f'({x} - {self.literal(e.level)})' if e.level else x}")
+
+    def units(self, e: Expression) -> str:
+        r = self(e.operands[0])
+        r = r + " " + signed(-e.center, self.literal(abs(e.center))) if e.center else r
+        return r if self.literal(e.unit) == "1" else self.quotient.format(r, self.literal(e.unit))
+
+    def reached(self, e: Expression) -> str:
+        return self.function.format("soft", f"{self(e.operands[0])}, {e.reach:.3g}")
+
+    def squeezed(self, e: Expression) -> str:
+        return self.function.format("squeeze", self(e.operands[0]))
+
+    # -- what encodings are
+
+    def filled(self, e: Expression) -> str:
+        """Return an encoding of a number, and words on what it is where that is missing."""
+        return self._with_notes(e.operands[0], [f"{e.fill:.3g} where missing"] if e.fill else [])
+
+    def _with_notes(self, e, notes):
+        knots = e.find("between")
+        ranks = [] if knots is None else [f"s linear between {len(knots.knots)} quantiles of the column"]
+        return self(e) + (self.words(", " + ", ".join(ranks + notes)) if ranks + notes else "")
+
+    def asked(self, e: Expression) -> str:
+        """Return words on an indicator."""
+        return self.literal(e.high) + self.words(" where it is so, else ") + self.literal(e.low)
+
+    def table(self, e: Expression) -> str:
+        """Return words on the numbers of levels."""
+        other = self.literal(e.other)
+        if len(e.values) == len(e.levels) > 1:
+            levels = ", ".join(f"{e.levels[k]}: {value:.3g}" for k, value in list(e.values.items())[:MOST_LISTED])
+            more = len(e.levels) > MOST_LISTED
+            levels += f", ... ({MOST_LISTED} of {len(e.levels)} levels listed)" if more else ""
+            return self.words(f"of each level of {{{levels}}}, of others ") + other
+        line = self.literal(*e.values.values()) + self.words(" where it is so, else ") + self.literal(e.rest)
+        if e.rest == e.other == e.fill:
+            return line
+        return line + self.words(", of other words ") + other + self.words(", where missing ") + self.literal(e.fill)
+
+    def definition(self, v: int, e: Expression) -> str | None:
+        """Return a line that defines an encoding; None if its name defines it."""
+        if _is_cell(e):
+            return None
+        is_noted = e.operation in ("filled", "asked", "table")
+        return self(encoding(v)) + self.equals + (self(e) if is_noted else self._with_notes(e, []))
+
+
+def _is_cell(e):
+    """Return whether an encoding is the number of its cell, and 0 where that is missing."""
+    e = e.operands[0] if e.operation == "filled" and not e.fill else e
+    return e.operation == "units" and (e.center, e.unit) == (0.0, 1.0) and e.operands[0].operation == "cell"
 
 
 class Latex(Text):
@@ -150,7 +260,7 @@ class Latex(Text):
         runs = groupby(text, key=lambda letter: letter if letter in ESCAPED else "")
         return "".join("".join(map(ESCAPED.get, run)) if letter else f"\\text{{{''.join(run)}}}" for letter, run in runs)
 
-    def number(self, text: str) -> str:
+    def mantissa(self, text: str) -> str:
         mantissa, _, exponent = text.partition("e")
         return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else text
 
@@ -162,21 +272,17 @@ class Latex(Text):
 ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {"\\": "\\backslash{}", "~": "{\\sim}", "^": "\\hat{\\ }"}
 
 
-def _formula(written, to, digits):
-    """Return the formula of a `WrittenModel`; to : the `Text` by which its parts are written."""
-    number = lambda value: to.number(f"{value:.{digits}g}")  # noqa: E731
-    names, encodings = {j: to.name(str(written.names[j])) for j in written.columns.tolist()}, written.encodings or {}
-    labels = {v: _label(each, names[each.column], to) for v, each in encodings.items()} or names
-    phis = [_phi(term, labels, to, number) for term in written.terms]
-    is_small, sums = are_negligible(written.sizes, 10.0 ** -(digits + 2)), []
+def _formula(written, to):
+    """Return the formula of a `WrittenModel`; to : the `Text` that writes it."""
+    phis = [to.in_brackets(term.expression) for term in written.terms]
+    is_small, sums = are_negligible(written.sizes, 10.0 ** -(to.digits + 2)), []
     for k, name in enumerate(function_names(written.model)):
-        parts = [signed(c, f"{number(abs(c))} {phi}") for c, phi, small in
+        parts = [signed(c, f"{to.literal(abs(c))} {phi}") for c, phi, small in
                  zip(written.factors[k], phis, is_small[k], strict=True) if not small]  # fmt: skip
         left = _left_out(written.n_left_out, int(is_small[k].sum()))
         parts += [f"+ {to.ellipsis} {to.words(left)}"] if left else []
-        sums.append(to.first.format(to.output(name)) + to.line.join([number(written.intercept[k]), *parts]))
-    notes = _notes_on_encodings(written, labels, names, to, number)
-    notes += [to.words(line) for line in _how_it_predicts(written.model)]
+        sums.append(to.first.format(to.output(name)) + to.line.join([to.literal(written.intercept[k]), *parts]))
+    notes = _notes_on_encodings(written, to) + [to.words(line) for line in _how_it_predicts(written.model)]
     head = to.start + to.row.join(sums)
     return head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end
 
@@ -203,79 +309,22 @@ def _how_it_predicts(model):
     return [f"{line}; the probability of a class is its {share}, divided by the sum of those of all classes"]
 
 
-def _notes_on_encodings(written, labels, names, to, number):
+def _notes_on_encodings(written, to):
     """Return lines that define the encodings, and the functions and norms in which they and the terms are written."""
     encodings = written.encodings or {}
-    lines = [_definition(each, labels[v], names[each.column], to, number) for v, each in encodings.items()]
+    lines = [to.definition(v, each) for v, each in encodings.items()]
     lines = [line for line in dict.fromkeys(lines) if line]
-    lines += [names[j] + to.words(f" in {clock.unit}") for j, clock in written.clocks.items()]
-    lines += [to.soft] if any(each.reach is not None for each in encodings.values()) else []
-    lines += [to.squeeze] if any(each.squeezed for each in encodings.values()) else []
+    lines += [to.cell(cell(j)) + to.words(f" in {clock.unit}") for j, clock in written.clocks.items()]
+    lines += [to.soft] if any(each.find("reached") for each in encodings.values()) else []
+    lines += [to.squeeze] if any(each.find("squeezed") for each in encodings.values()) else []
     for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
-        squares = [to.power.format(labels[v], 2) for v in seen[:MOST_LISTED]]
+        squares = [to.power.format(to(encoding(v)), 2) for v in seen[:MOST_LISTED]]
         squares += [f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}"] if len(seen) > MOST_LISTED else []
         lines.append("|u|^2" + to.equals + " + ".join(squares))
-    is_cut = any(each.knots is not None or len((each.table or [()])[0]) > MOST_LISTED for each in encodings.values())
+    is_cut = any(each.find("between") or _is_long(each) for each in encodings.values())
     return lines + [to.words('what is not listed here, and all digits, is in formula("python"), exact and complete')] * is_cut
 
 
-def _label(encoding, name, to):
-    """Return the name of an encoding in the formula, from the name of its column."""
-    if encoding.asks is not None:
-        kind, level = encoding.asks
-        question = {"level": f" is {level}", "missing": " is missing", "present": " is not 0"}
-        return to.bracket.format(name + to.words(question[kind]))
-    if encoding.is_column_itself:
-        return name
-    if encoding.angle is not None:
-        return to.function.format(encoding.angle[2], name)
-    is_rank = encoding.knots is not None
-    kind = "mean" if encoding.table is not None else "rank" if is_rank else "clip" if encoding.squeezed else "z"
-    return to.function.format(kind, name)
-
-
-def _definition(encoding, label, name, to, number):
-    """Return a line that defines an encoding; None if its label defines it."""
-    if encoding.asks is not None:
-        line = label + to.equals + number(encoding.high) + to.words(" where it is so, else ") + number(encoding.low)
-        if encoding.known is None:
-            return line
-        unknown, missing = number(encoding.known[1]), number(encoding.fill)
-        return line + to.words(", of other words ") + unknown + to.words(", where missing ") + missing
-    if encoding.is_column_itself:
-        return None
-    if encoding.table is not None:
-        of_levels, other = encoding.table
-        levels = ", ".join(f"{level}: {value:.3g}" for level, value in list(of_levels.items())[:MOST_LISTED])
-        levels += f", ... ({MOST_LISTED} of {len(of_levels)} levels listed)" if len(of_levels) > MOST_LISTED else ""
-        return label + to.equals + to.words(f"of each level of {{{levels}}}, of others ") + number(other)
-    r = name if encoding.knots is None else to.function.format("s", name)
-    if encoding.angle is not None:
-        turn, level, _ = encoding.angle
-        r = to.function.format("cos", f"{number(turn)} {name if not level else f'({name} - {number(level)})'}")
-    r = r if not encoding.center else r + " " + signed(-encoding.center, number(abs(encoding.center)))
-    u = r if number(encoding.unit) == "1" else to.quotient.format(r, number(encoding.unit))
-    u = u if encoding.reach is None else to.function.format("soft", f"{u}, {encoding.reach:.3g}")
-    u = to.function.format("squeeze", u) if encoding.squeezed else u
-    notes = [f"s linear between {len(encoding.knots[0])} quantiles of the column"] if encoding.knots is not None else []
-    notes += [f"{encoding.fill:.3g} where missing"] if encoding.fill else []
-    return label + to.equals + u + (to.words(", " + ", ".join(notes)) if notes else "")
-
-
-def _phi(term, labels, to, number):
-    """Return a term without its gain, phi in the formula."""
-    if term.gamma is not None:
-        factors = [labels[v] if p == 1 else to.power.format(labels[v], p) for v, p in term.powers]
-        return " ".join([to.norm.format(number(term.gamma)), *factors])
-    if term.centers is not None:
-        return to.function.format("exp", joined(distances(term, labels, number, "{} |{}|")))
-    parts = [signed(w, f"{number(abs(w))} {labels[v]}") for v, w in zip(term.encodings.tolist(), term.weights, strict=True)]
-    if term.activation == "identity" and len(parts) == 1 and not term.offset and term.weights[0] == 1:
-        return labels[int(term.encodings[0])]
-    if term.offset or not parts:
-        parts.append(signed(term.offset, number(abs(term.offset))))
-    if term.activation == "identity":
-        return f"({joined(parts)})"
-    if term.activation == "relu":
-        return to.function.format("max", f"0, {joined(parts)}")
-    return to.function.format(term.activation, joined(parts))
+def _is_long(e):
+    """Return whether an encoding is a table that is not listed whole."""
+    return e.operation == "table" and len(e.values) > MOST_LISTED

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .._base.expressions import cos, positive, sign, sin, tanh
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .._base.expressions import Expression
     from .._base.types import Array
 
 # The activations that users may choose.
@@ -91,6 +94,10 @@ class ActivationFunction(ABC):
     def value(self, z: Array, xp: Any = np) -> Array:
         """Return sigma(z) in an array namespace, as the kernels do: of what is no number it is that of 0."""
 
+    @abstractmethod
+    def expression(self, z: Expression) -> Expression:
+        """Return sigma(z) as an expression, which languages print."""
+
     def first(self, z: np.ndarray) -> np.ndarray:
         """Return sigma'(z); at steps and kinks that of one side."""
         if not isinstance(self.slope, Derivative):
@@ -128,6 +135,9 @@ class Cosine(ActivationFunction):
     def value(self, z: Array, xp: Any = np) -> Array:
         return _wave(xp.cos, z, xp)
 
+    def expression(self, z: Expression) -> Expression:
+        return cos(z)
+
 
 class Sine(ActivationFunction):
     """sin(z)."""
@@ -138,6 +148,9 @@ class Sine(ActivationFunction):
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return _wave(xp.sin, z, xp)
+
+    def expression(self, z: Expression) -> Expression:
+        return sin(z)
 
 
 def _wave(function, z, xp):
@@ -179,6 +192,9 @@ class Tanh(ActivationFunction):
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(xp.isnan(z), xp.zeros_like(z), xp.tanh(z))
 
+    def expression(self, z: Expression) -> Expression:
+        return tanh(z)
+
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
         """Return tanh, or its antiderivative log(2 cosh)."""
         return np.logaddexp(z, -z) if folds else np.tanh(z)
@@ -204,6 +220,9 @@ class Relu(ActivationFunction):
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(z > 0, z, xp.zeros_like(z))
+
+    def expression(self, z: Expression) -> Expression:
+        return positive(z)
 
     def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         t = np.sort(t)
@@ -240,6 +259,9 @@ class Sign(ActivationFunction):
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
 
+    def expression(self, z: Expression) -> Expression:
+        return sign(z)
+
     def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         return 1 - 2 * np.searchsorted(np.sort(t), -s) / len(t)
 
@@ -265,6 +287,9 @@ class Identity(ActivationFunction):
     slope, bend = 1.0, 0.0
 
     def value(self, z: Array, xp: Any = np) -> Array:
+        return z
+
+    def expression(self, z: Expression) -> Expression:
         return z
 
 

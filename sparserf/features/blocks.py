@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from .._base.expressions import absolute, encoding, envelope, exp, expanded, made, over, parameter, raised, seen
 from .._base.npz import floats, require
 from .._core.features import ACTIVATIONS as KINDS
 from .._core.features import PANEL, Panels
@@ -20,6 +21,8 @@ from .activations import ACTIVATIONS, ActivationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from .._base.expressions import Expression
 
 # Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros included: that is then faster
 # than gathering the inputs.
@@ -206,6 +209,21 @@ class FeatureBlock:
         """Return feature k as text, with the names of its inputs, such as "sin(x0, x4)"."""
         used = [inputs[i] for i in self.inputs_seen(k, len(inputs))]
         return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
+
+    @staticmethod
+    def expression(terms: Any) -> Expression:
+        """Return features, without their scale, as an expression of their inputs, in which languages print them.
+
+        terms : features of this kind, or one (`model.terms.Term`, `export.written.TermGroup`), with the attributes of a block;
+            the weights of bumps are at least 0
+        """
+        inputs = parameter("weights", terms.weights) * seen(terms.inputs)
+        return terms.sigma.expression(over("add", inputs) + parameter("offset", terms.offset))
+
+    @classmethod
+    def expression_of_one(cls, term: Any) -> Expression:
+        """Return one feature as an expression without `over`."""
+        return expanded(cls.expression(term))
 
     def is_identity(self, n_inputs: int) -> bool:
         """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or multiply by."""
@@ -459,6 +477,16 @@ class MonomialBlock(FeatureBlock):
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
         return self.sum_at_inputs(coef * self._coefficients, n_inputs)
 
+    @staticmethod
+    def expression(terms: Any) -> Expression:
+        factors = seen(terms.inputs, enveloped=(terms.gamma, terms.inputs.shape[1]))
+        return over("multiply", parameter("weights", terms.weights) * factors)
+
+    @classmethod
+    def expression_of_one(cls, term: Any) -> Expression:
+        powers = zip(term.encodings.tolist(), term.weights.tolist(), strict=True)
+        return made("multiply", envelope(term.gamma), *(raised(encoding(v), int(p)) for v, p in powers if p))
+
     def largest_value(self) -> np.ndarray:  # prod_i |t_i|^v_i exp(-t_i^2 / 2) is at most prod_i (v_i / e)^(v_i / 2)
         inputs = np.sort(self.inputs, axis=1)
         peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
@@ -502,6 +530,11 @@ class BumpBlock(FeatureBlock):
     is_bounded = True
     needs_dense_rows = True
     dense_below = 12  # a distance takes twice the time of a product
+
+    @staticmethod
+    def expression(terms: Any) -> Expression:
+        away = absolute(seen(terms.inputs) - parameter("centers", terms.centers))
+        return exp(-over("add", parameter("weights", terms.weights) * away))
 
     @cached_property
     def offset(self) -> np.ndarray:

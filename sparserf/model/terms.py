@@ -20,6 +20,7 @@ from ..features.activations import ACTIVATIONS, ActivationFunction
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .._base.expressions import Expression
     from ..columns.clocks import Clock
     from ..features import FeatureBlock, FeatureSet
     from .sparse_model import SparseModel
@@ -34,6 +35,8 @@ class Term:
 
     position : int
         The index of the feature in the model.
+    kind : type of FeatureBlock
+        The kind of the feature.
     activation, gain, offset
         As in the formula.
     encodings, weights : ndarray of shape (n_encodings,)
@@ -50,6 +53,7 @@ class Term:
     """
 
     position: int
+    kind: type[FeatureBlock]
     activation: str
     gain: float
     offset: float
@@ -63,7 +67,7 @@ class Term:
     @classmethod
     def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
         """Return the term of feature k of a block; column : the column of X from which each encoding is made."""
-        gain, gamma, centers = block.scale, None, None
+        gain, offset, gamma, centers = block.scale, float(block.offset[k]), None, None
         if block.envelope is not None:
             n = len(column)
             encodings, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
@@ -82,8 +86,8 @@ class Term:
                 weights = np.bincount(place, block.weights[k])
             encodings, weights = encodings[weights != 0], weights[weights != 0]
         columns, place = np.unique(column[encodings], return_inverse=True)
-        offset = float(block.offset[k])
-        return cls(position, block.activation, float(gain), offset, encodings, weights, columns, place, gamma, centers)
+        about = type(block), block.activation, float(gain), offset
+        return cls(position, *about, encodings, weights, columns, place, gamma, centers)
 
     @property
     def sigma(self) -> ActivationFunction | None:
@@ -106,9 +110,14 @@ class Term:
         return self.gain if self.sigma is None else self.gain * np.exp(1j * (self.offset + self.sigma.phase))
 
     @property
-    def powers(self) -> list[tuple[int, int]]:
-        """The factors of a term of the activation "product": pairs of an encoding and its power."""
-        return [(v, int(p)) for v, p in zip(self.encodings.tolist(), self.weights, strict=True) if p]
+    def inputs(self) -> np.ndarray:
+        """The encodings, as the inputs of its weights."""
+        return self.encodings
+
+    @cached_property
+    def expression(self) -> Expression:
+        """The term without its gain as an expression of encodings."""
+        return self.kind.expression_of_one(self)
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
