@@ -18,7 +18,7 @@ import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
-from ..features import FeatureSet
+from ..features import BumpBlock, FeatureBlock, FeatureSet, LinearBlock, MonomialBlock, NeuronBlock
 from ..features.activations import Derivative
 from ..model.outputs import of_output
 from ..rows import read_rows
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array, MatrixLike
-    from ..features import FeatureBlock
     from ..model import SparseModel
     from ..rows import Block
 
@@ -396,7 +395,13 @@ class MonomialPart(Part):
 
 def kind_of_part(block: FeatureBlock) -> type[Part]:
     """Return the class that computes the derivatives of the features of a block."""
-    return MonomialPart if block.envelope is not None else BumpPart if block.centers is not None else NeuronPart
+    return PARTS[type(block)]
+
+
+# {kind of features: the class of their derivatives}.
+PARTS: dict[type[FeatureBlock], type[Part]] = {
+    NeuronBlock: NeuronPart, LinearBlock: NeuronPart, MonomialBlock: MonomialPart, BumpBlock: BumpPart,
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- arrays

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..features import BumpBlock, MonomialBlock, NeuronBlock
 from ..model.box import read_box
 from ..model.outputs import of_output
 from ..model.terms import stage_of, terms_of
@@ -190,19 +191,21 @@ def _mean_of_product(term, parts, finer):
     """Return (the mean of a term that is a product over columns, what it may lose to rounding)."""
     mean, phase = complex(term.constant), 1.0
     for pieces, weights, centers in parts:
-        if term.gamma is not None:
-            mean *= _mean_of_monomial(pieces, weights, term.gamma, finer)
-        elif term.centers is not None:
-            mean *= _mean_of_bump(pieces, weights, centers)
-        else:
-            middle, half = pieces.middle @ weights, pieces.half @ weights
-            mean *= pieces.weight @ (np.exp(1j * middle) * np.sinc(half / np.pi))
-            phase += np.abs(middle).max() + np.abs(half).max()
+        factor, of_factor = MEANS[term.kind](term, pieces, weights, centers, finer)
+        mean *= factor
+        phase += of_factor
     return mean.real, ROUNDING * abs(term.gain) * (phase + abs(term.offset) + 4 * len(parts))
 
 
-def _mean_of_bump(pieces, weights, centers):
-    """Return the mean of exp(-sum_v w_v |u_v - c_v|) over pieces: on a line the exponent is linear between the centers."""
+def _mean_of_wave(term, pieces, weights, centers, finer):
+    """Return (the mean of exp(i w'u) over pieces, the size of the phases)."""
+    middle, half = pieces.middle @ weights, pieces.half @ weights
+    mean = pieces.weight @ (np.exp(1j * middle) * np.sinc(half / np.pi))
+    return mean, np.abs(middle).max() + np.abs(half).max()
+
+
+def _mean_of_bump(term, pieces, weights, centers, finer):
+    """Return (the mean of exp(-sum_v w_v |u_v - c_v|) over pieces, 0): on a line the exponent is linear between the centers."""
     moves = pieces.half != 0
     with np.errstate(divide="ignore", invalid="ignore"):
         place = np.where(moves, np.clip((centers - pieces.middle) / pieces.half, -1, 1), 1.0)
@@ -213,19 +216,23 @@ def _mean_of_bump(pieces, weights, centers):
     gap = high - low
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.exp(high) * np.where(gap > 0, -np.expm1(-gap) / gap, 1.0)
-    return pieces.weight @ (np.diff(place, axis=1) / 2 * mean).sum(axis=1)
+    return pieces.weight @ (np.diff(place, axis=1) / 2 * mean).sum(axis=1), 0.0
 
 
-def _mean_of_monomial(pieces, powers, gamma, finer):
-    """Return the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each line."""
-    total = 0.0
+def _mean_of_monomial(term, pieces, powers, centers, finer):
+    """Return (the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each line, 0)."""
+    total, gamma = 0.0, term.gamma
     for weight, middle, half in zip(pieces.weight, pieces.middle, pieces.half, strict=True):
         place, share = (
             _nodes(-1.0, 1.0, 2 * np.abs(half).sum() * gamma**0.5, finer) if half.any() else (np.zeros(1), np.ones(1))
         )
         u = middle + place[:, None] * half
         total += weight * (share @ (np.exp(-gamma * (u * u).sum(axis=1)) * np.prod(u**powers, axis=1)))
-    return total
+    return total, 0.0
+
+
+# {kind of features that are products: function of the factor of one column, which also returns a size that rounding goes with}.
+MEANS = {NeuronBlock: _mean_of_wave, BumpBlock: _mean_of_bump, MonomialBlock: _mean_of_monomial}
 
 
 def _mean_of_sum(term, parts, finer):

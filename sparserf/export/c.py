@@ -195,11 +195,9 @@ class CPrinter(Printer):
         return _filled(template, v=self._n_tables, n=n, x=self(e.operands[0]))
 
     def between(self, e: Expression) -> str:
-        """Return what is linear between knots."""
         return self._tabulated(BETWEEN, e, knots=e.knots, scores=e.scores)
 
     def angle(self, e: Expression) -> str:
-        """Return the cosine of an angle."""
         return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def units(self, e: Expression) -> str:
@@ -220,17 +218,14 @@ class CPrinter(Printer):
         return f"squeezed({self(e.operands[0])})"
 
     def filled(self, e: Expression) -> str:
-        """Return what has a value of its own where it is missing."""
         u, x = map(self, e.operands)
         return f"isnan({x}) ? {_number(e.fill)} : {u}"
 
     def asked(self, e: Expression) -> str:
-        """Return an indicator."""
         x = self(e.operands[0])
         return f"{f'isnan({x})' if e.question == 'missing' else f'{x} != 0'} ? {_number(e.high)} : {_number(e.low)}"
 
     def table(self, e: Expression) -> str:
-        """Return the number of each level."""
         x = self(e.operands[0])
         known = _number(e.rest) if e.rest == e.other else f"{x} < 0 ? {_number(e.other)} : {_number(e.rest)}"
         if len(e.values) == len(e.levels):
@@ -279,7 +274,8 @@ class CPrinter(Printer):
     def _add_table(self, what, values):
         """Define the array of some numbers of the terms of the group."""
         b, n_vectors = self._group
-        self._tables.append(_array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors)))
+        table = _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors))
+        self._tables += [] if table in self._tables else [table]
 
     def parameter(self, e: Expression) -> str:
         """Return the numbers of terms."""

@@ -158,11 +158,9 @@ class Text(Printer):
     sin = tanh = exp = sign = cos
 
     def positive(self, e: Expression) -> str:
-        """Return the larger of z and 0."""
         return self.function.format("max", f"0, {self(e.operands[0])}")
 
     def absolute(self, e: Expression) -> str:
-        """Return a size."""
         return f"|{self(e.operands[0])}|"
 
     def raised(self, e: Expression) -> str:
@@ -170,11 +168,9 @@ class Text(Printer):
         return u if e.power == 1 else self.power.format(u, e.power)
 
     def between(self, e: Expression) -> str:
-        """Return what is linear between knots."""
         return self.function.format("s", self(e.operands[0]))
 
     def angle(self, e: Expression) -> str:
-        """Return the cosine of an angle."""
         x = self(e.operands[0])
         return self.function.format("cos", f"{self.literal(e.turn)} {f'({x} - {self.literal(e.level)})' if e.level else x}")
 

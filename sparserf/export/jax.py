@@ -95,7 +95,6 @@ class JaxPrinter(Printer):
         return f"jnp.where(jnp.isnan({x}), 0.0, {x})" if self._may_miss else x
 
     def filled(self, e: Expression) -> str:
-        """Return what has a value of its own where it is missing."""
         u, x = e.operands
         self._may_miss = True
         known = self(u)
@@ -103,21 +102,17 @@ class JaxPrinter(Printer):
         return f"jnp.where(jnp.isnan({self(x)}), {self.literal(e.fill)}, {known})"
 
     def between(self, e: Expression) -> str:
-        """Return what is linear between knots."""
         return f"jnp.interp({self(e.operands[0])}, {self.array(e.knots)}, {self.array(e.scores)})"
 
     def angle(self, e: Expression) -> str:
-        """Return the cosine of an angle."""
         return f"jnp.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def asked(self, e: Expression) -> str:
-        """Return an indicator."""
         x = self(e.operands[0])
         condition = {"missing": f"jnp.isnan({x})", "present": f"{x} != 0"}[e.question]
         return f"jnp.where({condition}, {self.literal(e.high)}, {self.literal(e.low)})"
 
     def table(self, e: Expression) -> str:
-        """Return the number of each level."""
         x, rest = self(e.operands[0]), self.literal(e.rest)
         if len(e.values) < len(e.levels):
             known = rest if e.rest == e.other else f"jnp.where({x} < 0, {self.literal(e.other)}, {rest})"
@@ -141,8 +136,12 @@ class JaxPrinter(Printer):
     def parameter(self, e: Expression) -> str:
         """Return the array of some numbers of the terms."""
         name = f"{e.name}{self._group}"
-        self.arrays.append(f"{name} = {self.array(e.values)}")
+        self._define(f"{name} = {self.array(e.values)}")
         return name
+
+    def _define(self, line):
+        """Add the line of an array, once."""
+        self.arrays += [] if line in self.arrays else [line]
 
     def seen(self, e: Expression) -> str:
         """Return the inputs of the terms."""
@@ -153,7 +152,7 @@ class JaxPrinter(Printer):
             u = f"(jnp.concatenate([jnp.ones_like(u[..., :1]), {self.literal((2 * gamma) ** 0.5)} * u], axis=-1) * {envelope})"
         if e.inputs is None:
             return f"{u}[..., None, :]"
-        self.arrays.append(f"{inputs} = jnp.array({e.inputs.tolist()})")
+        self._define(f"{inputs} = jnp.array({e.inputs.tolist()})")
         return f"{u}[..., {inputs}]"
 
     def over(self, e: Expression) -> str:

@@ -186,7 +186,6 @@ class EncodingNodes:
         return self([e.operands[k] for e in es])
 
     def cell(self, es: Sequence[Expression]) -> str:
-        """Return columns."""
         return _gathered(self._graph, self._x, [self._columns.index(e.column) for e in es], len(self._columns))
 
     def between(self, es: Sequence[Expression]) -> str:
@@ -208,28 +207,24 @@ class EncodingNodes:
         return graph("Sin", graph("Mul", graph("Sub", turns, graph("Floor", turns)), 2 * np.pi))
 
     def units(self, es: Sequence[Expression]) -> str:
-        """Return numbers in units."""
         power, center, factor = arithmetic(_each(es, "center"), _each(es, "unit"))
-        r = self._operands(es)
-        r = r if (power == 1).all() else self._graph("Mul", r, power)
-        r = self._graph("Sub", r, center) if center.any() else r
-        return r if (factor == 1).all() else self._graph("Mul", r, factor)
+        r, graph = self._operands(es), self._graph
+        if center.any() or np.isinf(power * factor).any():
+            return graph("Mul", graph("Sub", graph("Mul", r, power), center), factor)
+        return r if (power * factor == 1).all() else graph("Mul", r, power * factor)
 
     def reached(self, es: Sequence[Expression]) -> str:
-        """Return what is drawn in beyond a reach."""
         graph, u, reach = self._graph, self._operands(es), _each(es, "reach")
         size = graph("Abs", u)
         end = graph("Mul", graph("Sign", u), graph("Mul", reach, graph("Sub", 2.0, graph("Div", reach, size))))
         return graph("Where", graph("Greater", size, reach), end, u)
 
     def squeezed(self, es: Sequence[Expression]) -> str:
-        """Return what is drawn in to less than 3."""
         graph, u = self._graph, self._operands(es)
         part = graph("Div", graph("Clip", u, -1e100, 1e100), 3.0)
         return graph("Div", u, graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0)))
 
     def filled(self, es: Sequence[Expression]) -> str:
-        """Return what has a value of its own where it is missing."""
         return self._graph("Where", self._graph("IsNaN", self._operands(es, 1)), _each(es, "fill"), self._operands(es))
 
     def asked(self, es: Sequence[Expression]) -> str:
@@ -291,7 +286,6 @@ class TermNodes:
         return getattr(self, e.operation)(e)
 
     def number(self, e: Expression) -> float:
-        """Return a constant."""
         return e.value
 
     def parameter(self, e: Expression) -> np.ndarray:
@@ -304,11 +298,9 @@ class TermNodes:
         return self._graph("Gather", self._rows, inputs, axis=0)
 
     def add(self, e: Expression) -> str:
-        """Return a sum."""
         return reduce(partial(self._graph, "Add"), map(self, e.operands))
 
     def multiply(self, e: Expression) -> str:
-        """Return a product."""
         return reduce(partial(self._graph, "Mul"), map(self, e.operands[::-1]))
 
     def negative(self, e: Expression) -> str | np.ndarray:
@@ -323,7 +315,6 @@ class TermNodes:
         return self._graph("Neg", self(of))
 
     def absolute(self, e: Expression) -> str:
-        """Return a size."""
         return self._graph("Abs", self(e.operands[0]))
 
     def cos(self, e: Expression) -> str:
@@ -333,11 +324,9 @@ class TermNodes:
         return self(sin(made("add", *others, quarter)))
 
     def sign(self, e: Expression) -> str:
-        """Return the sign, 1 at 0."""
         return self._graph("Where", self._graph("GreaterOrEqual", self(e.operands[0]), 0.0), 1.0, -1.0)
 
     def positive(self, e: Expression) -> str:
-        """Return the larger of z and 0."""
         return self._graph("Relu", self(e.operands[0]))
 
     def over(self, e: Expression) -> str:

@@ -38,6 +38,8 @@ def angle_expression(turn: float, level: float, x: str) -> str:
 class Printer:
     """Writes expressions of a model as text. Variables are x3, column 3, u5, encoding 5, and envelope0.
 
+    A method with the name of an operation writes it; what operations are, is said in `_base/expressions.py`.
+
     written : the model
     digits : the digits of numbers; None: as many as read back to the same bits
     templates : {operation: template of the call of a function}
@@ -87,19 +89,15 @@ class Printer:
         return joined(parts)
 
     def number(self, e: Expression) -> str:
-        """Return a constant."""
         return self.literal(e.value)
 
     def cell(self, e: Expression) -> str:
-        """Return the variable of a cell."""
         return f"x{e.column}"
 
     def encoding(self, e: Expression) -> str:
-        """Return the variable of an encoding."""
         return self.name(e.v)
 
     def envelope(self, e: Expression) -> str:
-        """Return the variable of an envelope."""
         return self._names[e.gamma]
 
     def add(self, e: Expression) -> str:
@@ -120,19 +118,15 @@ class Printer:
         return "+ " + self(e)
 
     def negative(self, e: Expression) -> str:
-        """Return a negative."""
         return "-" + self.in_brackets(e.operands[0])
 
     def multiply(self, e: Expression) -> str:
-        """Return a product."""
         return self.times.join(map(self.in_brackets, e.operands))
 
     def raised(self, e: Expression) -> str:
-        """Return a power."""
         return self.times.join([self(e.operands[0])] * e.power)
 
     def units(self, e: Expression) -> str:
-        """Return a number in units."""
         if not e.unit:
             return f"0.0 * {self(e.find('cell'))}"
         r = self(e.operands[0])
@@ -140,11 +134,9 @@ class Printer:
         return r if e.unit == 1 else f"{r} / {self.literal(e.unit)}"
 
     def reached(self, e: Expression) -> str:
-        """Return what is drawn in beyond a reach."""
         return f"_reached({self(e.operands[0])}, {self.literal(e.reach)})"
 
     def squeezed(self, e: Expression) -> str:
-        """Return what is drawn in to less than 3."""
         return f"_squeezed({self(e.operands[0])})"
 
 

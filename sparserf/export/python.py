@@ -152,20 +152,16 @@ class PythonPrinter(Printer):
     }  # fmt: skip
 
     def between(self, e: Expression) -> str:
-        """Return what is linear between knots."""
         return f"np.interp({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
 
     def angle(self, e: Expression) -> str:
-        """Return the cosine of an angle."""
         return f"np.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def filled(self, e: Expression) -> str:
-        """Return what has a value of its own where it is missing."""
         u, x = map(self, e.operands)
         return f"np.where(np.isnan({x}), {self.literal(e.fill)}, {u})"
 
     def asked(self, e: Expression) -> str:
-        """Return an indicator."""
         x, high, low = self(e.operands[0]), self.literal(e.high), self.literal(e.low)
         if self.written.is_category(e.operands[0].column):
             return f"_cells({x}, {{}}, {low}, {high})"
@@ -173,7 +169,6 @@ class PythonPrinter(Printer):
         return f"np.where({condition}, {high}, {low})"
 
     def table(self, e: Expression) -> str:
-        """Return the number of each level."""
         value = {level: e.values.get(k, e.rest) for k, level in enumerate(e.levels)}
         listed = {e.levels[k]: number for k, number in e.values.items()}
         others = [level for level in e.levels if level not in listed]

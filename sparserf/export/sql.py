@@ -410,7 +410,6 @@ class SqlPrinter(Printer):
         return DOUBLE.format(self(e)) if is_double else self(e)
 
     def filled(self, e: Expression) -> str:
-        """Return what has a value of its own where it is missing."""
         u, x = map(self, e.operands)
         return f"CASE WHEN {x} IS NULL THEN {self.literal(e.fill)} ELSE {u} END"
 
@@ -448,7 +447,6 @@ class SqlPrinter(Printer):
         return f"({self.literal(values[first - 1])} + {at} * {self.literal(slope)})"
 
     def angle(self, e: Expression) -> str:
-        """Return the cosine of an angle."""
         return f"COS({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def reached(self, e: Expression, last: str = "{}") -> str:
@@ -459,12 +457,10 @@ class SqlPrinter(Printer):
         return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {last.format(u)} END"
 
     def squeezed(self, e: Expression) -> str:
-        """Return what is drawn in to less than 3."""
         last, u = "({0} / SQRT(1e0 + {0} * {0} / 9e0))", e.operands[0]
         return self.reached(u, last) if u.operation == "reached" else last.format(self.units(u, is_drawn_in=True))
 
     def asked(self, e: Expression) -> str:
-        """Return an indicator."""
         condition = f"{self(e.operands[0])} {'IS NULL' if e.question == 'missing' else '<> 0'}"
         return f"CASE WHEN {condition} THEN {self.literal(e.high)} ELSE {self.literal(e.low)} END"
 

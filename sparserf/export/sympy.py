@@ -94,11 +94,9 @@ class SympyPrinter(Printer):
         return f"Add({', '.join(part[2:] if part[0] == '+' else '-' + part[2:] for part in parts)})"
 
     def between(self, e: Expression) -> str:
-        """Return what is linear between knots."""
         return f"_between({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
 
     def angle(self, e: Expression) -> str:
-        """Return the cosine of an angle."""
         return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def filled(self, e: Expression) -> str:
@@ -106,12 +104,10 @@ class SympyPrinter(Printer):
         return self(e.operands[0])
 
     def asked(self, e: Expression) -> str:
-        """Return an indicator."""
         x, high, low = self(e.operands[0]), self.literal(e.high), self.literal(e.low)
         return low if e.question == "missing" else f"_is(({x} > 0) | ({x} < 0), {high}, {low})"
 
     def table(self, e: Expression) -> str:
-        """Return the number of each level."""
         x, rest, other = self(e.operands[0]), self.literal(e.rest), self.literal(e.other)
         if len(e.values) == len(e.levels):
             return f"_of_level({x}, [{', '.join(map(self.literal, e.values.values()))}], {other})"

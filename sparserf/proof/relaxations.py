@@ -17,11 +17,11 @@ Signs are bounded with both values, -1 and 1, where t may be 0; their derivative
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..features import FeatureSet, NeuronBlock
+from ..features import BumpBlock, FeatureBlock, FeatureSet, MonomialBlock, NeuronBlock
 from ..features.activations import COSINE, EPS, NEAR, ActivationFunction, cosine_line
 
 if TYPE_CHECKING:
@@ -60,6 +60,15 @@ class Group(ABC):
 
     work: int
     has_steps: bool = False
+
+    @staticmethod
+    @abstractmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+        """Return (what the terms of a group share, what a term has of its own), as the class takes them.
+
+        c, w : the coefficient, and the weights of all inputs
+        inputs : the input of each of the term's encodings
+        """
 
     @abstractmethod
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -122,6 +131,17 @@ class Neurons(Group):
             low[jumps @ (self._down < 0) > 0] = -np.inf
         return Relaxation(line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute))
 
+    @staticmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+        sigma, b = term.sigma, term.offset
+        if sigma.is_periodic:
+            sigma, b = COSINE, b + sigma.phase
+        if c >= 0:
+            return (sigma, 1), (c, w, b)
+        if sigma.is_periodic:
+            return (sigma, 1), (-c, w, b + np.pi)
+        return ((sigma, 1), (-c, -w, -b)) if sigma.is_odd else ((sigma, -1), (-c, w, b))
+
     def _line_over(self, mid, rad):
         """Return lines above the activations on boxes, and the radii of their intervals, (n, n_terms)."""
         r = rad @ self._absolute.T + self._rounding
@@ -170,9 +190,15 @@ class Bumps(Group):
     the same slope through its kink.
     """
 
-    def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray):
+    def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray, largest: np.ndarray):
         self._coef, self._weights, self._centers = coef, weights, centers
         self.work = 2 * weights.size
+
+    @staticmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+        centers = np.zeros(len(w))
+        centers[inputs] = term.centers
+        return (), (c, w, centers)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs, c = *mid.shape, self._coef
@@ -238,9 +264,13 @@ class Bumps(Group):
 class Products(Group):
     """Terms sum_k c_k prod_v u_v^p_kv exp(-gamma_k u_v^2): products of factors, bounded by the products of their intervals."""
 
-    def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray):
+    def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray, largest: np.ndarray):
         self._coef, self._powers, self._gamma = coef, powers, gamma
         self.work = 2 * powers.size
+
+    @staticmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+        return (), (c, w, term.gamma)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs = mid.shape
@@ -299,6 +329,10 @@ class Products(Group):
         return np.full(self._powers.shape[1], np.abs(self._coef).sum())
 
 
+# {kind of features: the class of the groups of their terms}; linear functions are summed without.
+GROUPS: dict[type[FeatureBlock], type[Group]] = {NeuronBlock: Neurons, BumpBlock: Bumps, MonomialBlock: Products}
+
+
 class TermSum:
     """A sum of terms, linear'u + groups, which is what is bounded. Linear terms have no offset."""
 
@@ -310,24 +344,20 @@ class TermSum:
         """
         n = len(largest)
         self.linear, self.n_terms = np.zeros(n), len(terms)
-        by_kind: dict[Any, list[tuple]] = {}
+        by_kind: dict[tuple, list[tuple]] = {}
         for term, coef in terms:
-            c, w, center = coef * term.gain, np.zeros(n), np.zeros(n)
-            w[place[term.encodings]] = term.weights
+            c, w, inputs = coef * term.gain, np.zeros(n), place[term.encodings]
+            w[inputs] = term.weights
             if term.is_linear:
                 self.linear += c * w
-            elif term.gamma is not None:
-                by_kind.setdefault(Products, []).append((c, w, term.gamma))
-            elif term.centers is not None:
-                center[place[term.encodings]] = term.centers
-                by_kind.setdefault(Bumps, []).append((c, w, center))
             else:
-                sigma, sign, *neuron = _with_positive_coefficient(term.sigma, c, w, term.offset)
-                by_kind.setdefault((sigma, sign), []).append(neuron)
+                group = GROUPS[term.kind]
+                shared, own = group.entry(term, c, w, inputs)
+                by_kind.setdefault((group, *shared), []).append(own)
         self.groups: list[Group] = []
-        for kind, of_kind in by_kind.items():
-            arrays = [np.array(each, np.float64) for each in zip(*of_kind, strict=True)]
-            self.groups.append(Neurons(*kind, *arrays, largest) if isinstance(kind, tuple) else kind(*arrays))
+        for (group, *shared), of_group in by_kind.items():
+            arrays = [np.array(each, np.float64) for each in zip(*of_group, strict=True)]
+            self.groups.append(group(*shared, *arrays, largest))
         size = np.abs(self.linear) @ largest + sum(group.size(largest) for group in self.groups)
         self.work: int = n + sum(group.work for group in self.groups)
         self.has_steps: bool = any(group.has_steps for group in self.groups)
@@ -370,14 +400,3 @@ class TermSum:
     def gradients(self, U: np.ndarray) -> np.ndarray:
         """Return the derivatives of the sum at points."""
         return self.linear + sum((group.gradients(U) for group in self.groups), np.zeros_like(U))
-
-
-def _with_positive_coefficient(sigma, c, w, b):
-    """Return a neuron c sigma(w'u + b) as (sigma, sign, c, w, b), sign c sigma(w'u + b), with c >= 0; waves are cosines."""
-    if sigma.is_periodic:
-        sigma, b = COSINE, b + sigma.phase
-    if c >= 0:
-        return sigma, 1, c, w, b
-    if sigma.is_periodic:
-        return sigma, 1, -c, w, b + np.pi
-    return (sigma, 1, -c, -w, -b) if sigma.is_odd else (sigma, -1, -c, w, b)

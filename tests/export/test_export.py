@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from string import Template
+from typing import get_args
 
 import mpmath
 import numpy as np
@@ -22,6 +23,7 @@ from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.export import c
 from sparserf.export.written import WrittenModel
+from sparserf.features import Activation
 
 from ..fitted_models import bumps
 
@@ -59,7 +61,7 @@ NEURONS = {
     f"{activation} {order or 'dense'} {scale}": lambda a=activation, q=order, s=scale: expansion(
         srf.RandomNeurons(a, order=q), scale=s
     )
-    for activation in ("cos", "sin", "tanh", "relu", "sign")
+    for activation in get_args(Activation)
     for order, scale in ((None, None), (2, "robust"))
 }
 EXPANSIONS = NEURONS | {
@@ -527,7 +529,7 @@ def test_missing_numbers(tmp_path):
         assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "views", "weights_0", "centers_1"])
+@pytest.mark.parametrize("name", ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"])
 def test_names_of_functions(name):
     with pytest.raises(ValueError, match="name must"):
         fitted("mfga", REGRESSIONS["mfga"]).to_c(name=name)
