@@ -17,7 +17,6 @@ import numpy as np
 
 from .._base.expressions import Expression, angle, asked, between, cell, filled, reached, squeezed, table, units
 from .._base.npz import require
-from .._core.moments import KINDS as NAMES
 from .._core.moments import TURNS
 from .table import UNKNOWN, in_float32
 
@@ -220,7 +219,7 @@ class Angle(Kind):
 
 
 # All kinds: the place of each is its index in the arrays of a stage, in files, and in the kernel.
-KINDS = (Number(), Clipped(), Level(), Missing(), Present(), *map(Angle, NAMES[-len(TURNS) :], TURNS))
+KINDS = (Number(), Clipped(), Level(), Missing(), Present(), *map(Angle, ("year", "week", "day"), TURNS))
 NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY = range(len(KINDS))
 
 

@@ -170,6 +170,8 @@ class CPrinter(Printer):
         "positive": "({0} > 0 ? {0} : 0)", "sign": "({} >= 0 ? 1 : -1)",
     }  # fmt: skip
 
+    where, is_missing, is_level = "{} ? {} : {}", "isnan({})", "{0} >= {1} && {0} < {2}"
+
     def __init__(self, written: WrittenModel):
         super().__init__(None, written)
         self._tables, self._n_tables, self._group = [], 0, None
@@ -217,25 +219,8 @@ class CPrinter(Printer):
     def squeezed(self, e: Expression) -> str:
         return f"squeezed({self(e.operands[0])})"
 
-    def filled(self, e: Expression) -> str:
-        u, x = map(self, e.operands)
-        return f"isnan({x}) ? {_number(e.fill)} : {u}"
-
-    def asked(self, e: Expression) -> str:
-        x = self(e.operands[0])
-        return f"{f'isnan({x})' if e.question == 'missing' else f'{x} != 0'} ? {_number(e.high)} : {_number(e.low)}"
-
-    def table(self, e: Expression) -> str:
-        x = self(e.operands[0])
-        known = _number(e.rest) if e.rest == e.other else f"{x} < 0 ? {_number(e.other)} : {_number(e.rest)}"
-        if len(e.values) == len(e.levels):
-            known = self._tabulated(OF_LEVEL, e, levels=np.array([e.other, *e.values.values()]))
-        else:
-            for k, value in e.values.items():
-                known = f"{x} >= {k} && {x} < {k + 1} ? {_number(value)} : {known}"
-            if e.rest == e.other == e.fill:
-                return known
-        return f"isnan({x}) ? {_number(e.fill)} : {known}"
+    def looked_up(self, e: Expression) -> str:
+        return self._tabulated(OF_LEVEL, e, levels=np.array([e.other, *e.values.values()]))
 
     # -- terms
 

@@ -74,6 +74,8 @@ class JaxPrinter(Printer):
         "positive": "_positive({})", "sign": "_sign({})",
     }  # fmt: skip
 
+    where, is_missing = "jnp.where({}, {}, {})", "jnp.isnan({})"
+
     def __init__(self, digits: int | None, written: WrittenModel):
         super().__init__(digits, written)
         self.arrays, self._group, self._may_miss = [], 0, False
@@ -99,7 +101,7 @@ class JaxPrinter(Printer):
         self._may_miss = True
         known = self(u)
         self._may_miss = False
-        return f"jnp.where(jnp.isnan({self(x)}), {self.literal(e.fill)}, {known})"
+        return self.where.format(self.is_missing.format(self(x)), self.literal(e.fill), known)
 
     def between(self, e: Expression) -> str:
         return f"jnp.interp({self(e.operands[0])}, {self.array(e.knots)}, {self.array(e.scores)})"
@@ -107,23 +109,9 @@ class JaxPrinter(Printer):
     def angle(self, e: Expression) -> str:
         return f"jnp.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def asked(self, e: Expression) -> str:
-        x = self(e.operands[0])
-        condition = {"missing": f"jnp.isnan({x})", "present": f"{x} != 0"}[e.question]
-        return f"jnp.where({condition}, {self.literal(e.high)}, {self.literal(e.low)})"
-
-    def table(self, e: Expression) -> str:
-        x, rest = self(e.operands[0]), self.literal(e.rest)
-        if len(e.values) < len(e.levels):
-            known = rest if e.rest == e.other else f"jnp.where({x} < 0, {self.literal(e.other)}, {rest})"
-            for k, value in e.values.items():
-                known = f"jnp.where(({x} >= {k}) & ({x} < {k + 1}), {self.literal(value)}, {known})"
-            if e.rest == e.other == e.fill:
-                return known
-        else:
-            numbers = np.array([e.other, *e.values.values()])
-            known = f"jnp.interp({x}, jnp.arange(-1, {len(e.levels)}), {self.array(numbers)})"
-        return f"jnp.where(jnp.isnan({x}), {self.literal(e.fill)}, {known})"
+    def looked_up(self, e: Expression) -> str:
+        numbers = self.array(np.array([e.other, *e.values.values()]))
+        return f"jnp.interp({self(e.operands[0])}, jnp.arange(-1, {len(e.levels)}), {numbers})"
 
     # -- terms
 

@@ -408,6 +408,7 @@ class Graph:
     def __init__(self, taken: Iterable[str]):
         """Begin a graph without nodes; taken : the names of its inputs, which nothing else may have."""
         self._nodes, self._constants, self._inputs, self._outputs, self._taken = [], [], [], [], set(taken)
+        self._names: dict[Any, str] = {}  # of constants, which are written once
 
     def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:
         """Add a node and return the name of its result; operands are names, or arrays, which become constants."""
@@ -424,11 +425,18 @@ class Graph:
         return name
 
     def _constant(self, values):
+        """Return the name of a constant, which is added at its first use."""
+        values = np.asarray(values)
+        key = values.dtype, values.shape, str(values.tolist()) if values.dtype == object else values.tobytes()
+        if key not in self._names:
+            self._names[key] = self._added(values)
+        return self._names[key]
+
+    def _added(self, values):
         """Add a constant and return its name; one of doubles that are mostly 0 as these, put in their places.
 
         Runtimes do so once, where they load a graph.
         """
-        values = np.asarray(values)
         places = np.flatnonzero(values) if values.dtype == np.float64 and values.size >= FEWEST_SPARSE else None
         if places is not None and len(places) * SPARSE_BELOW <= values.size < 2**31:
             size = np.array([values.size], np.int64)

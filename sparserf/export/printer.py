@@ -43,10 +43,16 @@ class Printer:
     written : the model
     digits : the digits of numbers; None: as many as read back to the same bits
     templates : {operation: template of the call of a function}
+    times, where, is_missing, is_there, is_level : templates of a product, of one value or another, and of conditions on a cell:
+        that it is missing, is not 0, or is the level of a place, where categories are the places of their levels
     """
 
     templates: ClassVar[dict[str, str]] = {}
     times: ClassVar[str] = " * "
+    where: ClassVar[str] = ""
+    is_missing: ClassVar[str] = ""
+    is_there: ClassVar[str] = "{} != 0"
+    is_level: ClassVar[str] = "({0} >= {1}) & ({0} < {2})"
 
     def __init__(self, digits: int | None, written: WrittenModel):
         self.digits, self.written = digits, written
@@ -138,6 +144,35 @@ class Printer:
 
     def squeezed(self, e: Expression) -> str:
         return f"_squeezed({self(e.operands[0])})"
+
+    def filled(self, e: Expression) -> str:
+        u, x = map(self, e.operands)
+        return self.where.format(self.is_missing.format(x), self.literal(e.fill), u)
+
+    def asked(self, e: Expression) -> str:
+        condition = self.is_missing if e.question == "missing" else self.is_there
+        return self.where.format(condition.format(self(e.operands[0])), self.literal(e.high), self.literal(e.low))
+
+    def table(self, e: Expression) -> str:
+        """Return the number of each level, by its place."""
+        known = self.known_level(e)
+        if len(e.values) < len(e.levels) and e.rest == e.other == e.fill:
+            return known
+        return self.where.format(self.is_missing.format(self(e.operands[0])), self.literal(e.fill), known)
+
+    def known_level(self, e: Expression) -> str:
+        """Return the number of each level of a cell that is not missing."""
+        if len(e.values) == len(e.levels):
+            return self.looked_up(e)
+        x, rest = self(e.operands[0]), self.literal(e.rest)
+        known = rest if e.rest == e.other else self.where.format(f"{x} < 0", self.literal(e.other), rest)
+        for k, value in e.values.items():
+            known = self.where.format(self.is_level.format(x, k, k + 1), self.literal(value), known)
+        return known
+
+    def looked_up(self, e: Expression) -> str:
+        """Return the number of a level from the list of all."""
+        raise NotImplementedError(f"{type(self).__name__} has no tables of places")
 
 
 def _is_number(expression, value):

@@ -151,22 +151,18 @@ class PythonPrinter(Printer):
         "positive": "np.maximum({}, 0.0)", "sign": "_sign({})",
     }  # fmt: skip
 
+    where, is_missing = "np.where({}, {}, {})", "np.isnan({})"
+
     def between(self, e: Expression) -> str:
         return f"np.interp({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
 
     def angle(self, e: Expression) -> str:
         return f"np.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def filled(self, e: Expression) -> str:
-        u, x = map(self, e.operands)
-        return f"np.where(np.isnan({x}), {self.literal(e.fill)}, {u})"
-
     def asked(self, e: Expression) -> str:
-        x, high, low = self(e.operands[0]), self.literal(e.high), self.literal(e.low)
-        if self.written.is_category(e.operands[0].column):
-            return f"_cells({x}, {{}}, {low}, {high})"
-        condition = {"missing": f"np.isnan({x})", "present": f"{x} != 0"}[e.question]
-        return f"np.where({condition}, {high}, {low})"
+        if not self.written.is_category(e.operands[0].column):
+            return super().asked(e)
+        return f"_cells({self(e.operands[0])}, {{}}, {self.literal(e.low)}, {self.literal(e.high)})"
 
     def table(self, e: Expression) -> str:
         value = {level: e.values.get(k, e.rest) for k, level in enumerate(e.levels)}

@@ -87,6 +87,8 @@ class SympyPrinter(Printer):
         "positive": "Max({}, 0)", "sign": "(2 * Heaviside({}, 1) - 1)",
     }  # fmt: skip
 
+    where, is_there = "_is({}, {}, {})", "({0} > 0) | ({0} < 0)"
+
     def summed(self, parts: Sequence[str]) -> str:
         """Return a sum, of many parts in one go."""
         if len(parts) <= MOST_IN_A_ROW:
@@ -104,14 +106,11 @@ class SympyPrinter(Printer):
         return self(e.operands[0])
 
     def asked(self, e: Expression) -> str:
-        x, high, low = self(e.operands[0]), self.literal(e.high), self.literal(e.low)
-        return low if e.question == "missing" else f"_is(({x} > 0) | ({x} < 0), {high}, {low})"
+        return self.literal(e.low) if e.question == "missing" else super().asked(e)
 
     def table(self, e: Expression) -> str:
-        x, rest, other = self(e.operands[0]), self.literal(e.rest), self.literal(e.other)
-        if len(e.values) == len(e.levels):
-            return f"_of_level({x}, [{', '.join(map(self.literal, e.values.values()))}], {other})"
-        known = rest if e.rest == e.other else f"_is({x} < 0, {other}, {rest})"
-        for k, value in e.values.items():
-            known = f"_is(({x} >= {k}) & ({x} < {k + 1}), {self.literal(value)}, {known})"
-        return known
+        return self.known_level(e)
+
+    def looked_up(self, e: Expression) -> str:
+        numbers = ", ".join(map(self.literal, e.values.values()))
+        return f"_of_level({self(e.operands[0])}, [{numbers}], {self.literal(e.other)})"

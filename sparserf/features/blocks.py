@@ -1,8 +1,9 @@
 """Blocks of features of one kind: neurons, linear functions, monomials, bumps; what a `FeatureSet` is made of.
 
-Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
-that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
-on a device. `model/terms.py` and the writers of `export/` need their formula, too.
+Features of a new kind need a class here, with the `expression` that all languages print; a branch of `block_from_arrays`, which
+reads them from the file of a model, and of `Term` (`model/terms.py`), their parts by columns; code that computes their values,
+in the kernels (`_core/tile_impl.h`) for rows in memory and in `ArrayBlock` (`rows/device.py`) for rows on a device; and an
+entry in each table of what is asked of kinds: `PARTS` of derivatives, `MEANS` over boxes and `GROUPS` of bounds.
 """
 
 from __future__ import annotations
