@@ -33,7 +33,7 @@ def _reached(u, reach):
 }
 
 
-def jax_source(written: WrittenModel, digits: int | None) -> str:
+def source(written: WrittenModel, digits: int | None) -> str:
     """Return source that defines `decision_function(x)`, of one row of numbers or of rows, in the dtype of JAX.
 
     Variables are x3, column 3, and u, the encodings; weights, offsets and coefficients of a group of terms stand before it.

@@ -96,7 +96,7 @@ def predict_proba(X):
 INVERSE_LINKS = {"identity": "{}", "log": "np.exp({})"}
 
 
-def python_source(written: WrittenModel, digits: int | None) -> str:
+def source(written: WrittenModel, digits: int | None) -> str:
     """Return the source of a module with `decision_function`, `predict` and, where there are any, `predict_proba`.
 
     Variables are x3, column 3 of X, u5, encoding 5, envelope0, and f.

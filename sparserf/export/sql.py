@@ -65,7 +65,7 @@ def to_sql(model: SparseModel, path: str | PathLike[str] | None, table: str | Se
     return query
 
 
-def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
+def source(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
     The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of X, where it is a time its

@@ -55,7 +55,7 @@ def _is(condition, high, low):
 MOST_IN_A_ROW = 8
 
 
-def sympy_source(written: WrittenModel, digits: int | None) -> str:
+def source(written: WrittenModel, digits: int | None) -> str:
     """Return source that defines `f`, an expression or a list of one for each output, of symbols named like the columns."""
     printer, model = SympyPrinter(digits, written), written.model
     number = printer.literal

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparserf._base import expressions
-from sparserf.export import c, formula, jax, python, sql, sympy
+from sparserf.export import c, jax, latex, python, sql, sympy, text
 from sparserf.features.activations import ACTIVATIONS
 
 FUNCTIONS = {name for name, _ in inspect.getmembers(expressions, inspect.isfunction) if name[0] != "_"}
@@ -22,7 +22,7 @@ def writes(printer, operation):
     return operation in getattr(printer, "templates", {}) or hasattr(printer, operation)
 
 
-@pytest.mark.parametrize("printer", [python.PythonPrinter, sympy.SympyPrinter, sql.SqlPrinter, formula.Text, formula.Latex])
+@pytest.mark.parametrize("printer", [python.PythonPrinter, sympy.SympyPrinter, sql.SqlPrinter, text.Text, latex.Latex])
 def test_languages_that_write_terms_one_by_one(printer):
     written_with_units = {"between"} if printer is sql.SqlPrinter else set()
     assert {operation for operation in ONE_BY_ONE if not writes(printer, operation)} == written_with_units
