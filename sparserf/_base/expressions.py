@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
@@ -108,39 +108,12 @@ def raised(u: Expression, power: int) -> Expression:
     return made("raised", u, power=power)
 
 
-def cos(z: Expression) -> Expression:
-    """Return the cosine."""
-    return made("cos", z)
+def _function(operation: str) -> Callable[[Expression], Expression]:
+    """Return what makes the expression of a function of one number."""
+    return lambda z: made(operation, z)
 
 
-def sin(z: Expression) -> Expression:
-    """Return the sine."""
-    return made("sin", z)
-
-
-def tanh(z: Expression) -> Expression:
-    """Return the hyperbolic tangent."""
-    return made("tanh", z)
-
-
-def exp(z: Expression) -> Expression:
-    """Return the exponential."""
-    return made("exp", z)
-
-
-def absolute(z: Expression) -> Expression:
-    """Return the size of a number."""
-    return made("absolute", z)
-
-
-def sign(z: Expression) -> Expression:
-    """Return 1 where z >= 0, and else -1."""
-    return made("sign", z)
-
-
-def positive(z: Expression) -> Expression:
-    """Return the larger of z and 0."""
-    return made("positive", z)
+cos, sin, tanh, exp, absolute, sign, positive = map(_function, ("cos", "sin", "tanh", "exp", "absolute", "sign", "positive"))
 
 
 def between(x: Expression, knots: np.ndarray, scores: np.ndarray) -> Expression:

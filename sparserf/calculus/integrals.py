@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..features import BumpBlock, MonomialBlock, NeuronBlock
+from ..features import BumpBlock, FeatureBlock, MonomialBlock, NeuronBlock
 from ..model.box import read_box
 from ..model.outputs import of_output
 from ..model.terms import stage_of, terms_of
@@ -30,6 +30,8 @@ from ..rows import as_rows
 from .encodings import slopes, smooth_encodings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..model import SparseModel
     from ..model.box import BoxLike
     from ..model.terms import Term
@@ -232,7 +234,9 @@ def _mean_of_monomial(term, pieces, powers, centers, finer):
 
 
 # {kind of features that are products: function of the factor of one column, which also returns a size that rounding goes with}.
-MEANS = {NeuronBlock: _mean_of_wave, BumpBlock: _mean_of_bump, MonomialBlock: _mean_of_monomial}
+MEANS: dict[type[FeatureBlock], Callable[..., tuple[complex, float]]] = {
+    NeuronBlock: _mean_of_wave, BumpBlock: _mean_of_bump, MonomialBlock: _mean_of_monomial,
+}  # fmt: skip
 
 
 def _mean_of_sum(term, parts, finer):

@@ -43,6 +43,7 @@ class Kind:
     turn : by how much the angle whose cosine r is turns in a day; 0 where r is no cosine
     bends_from : the size of u from which on a curved encoding bends, or None
     plain_symbol : the function of a number, without knots, as which formulas write it
+    question : the words after the name of the column, of an encoding that is one of two numbers
     """
 
     name: ClassVar[str]
@@ -55,6 +56,12 @@ class Kind:
     turn: ClassVar[float] = 0.0
     bends_from: ClassVar[float | None] = None
     plain_symbol: ClassVar[str] = "z"
+    question: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **about: Any) -> None:
+        """Take what a class says of itself, its attributes by their names."""
+        for name, value in about.items():
+            setattr(cls, name, value)
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         """Return r of cells x; of numbers with knots, of what is between these."""
@@ -85,6 +92,8 @@ class Kind:
 
     def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
         """Return how formulas write an encoding: ("function", its name) of the column, or ("question", words after it)."""
+        if self.question:
+            return "question", self.question
         return "function", "mean" if levels is not None else self.plain_symbol if encoding.knots is None else "rank"
 
     def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
@@ -104,17 +113,17 @@ class Kind:
         return u
 
 
-class Number(Kind):
+class Number(Kind, name="number", is_number=True, is_continuous=True, rises=True, keeps_zero=True):
     """The number, or what its scores say of it."""
 
-    name, is_number, is_continuous, rises, keeps_zero = "number", True, True, True, True
 
 
-class Clipped(Kind):
+class Clipped(
+    Kind, name="clipped", is_number=True, is_continuous=True, rises=True, keeps_zero=True,
+    is_curved=True, bends_from=CLIP, plain_symbol="clip",
+):  # fmt: skip
     """The number, drawn in to less than CLIP units: u / (1 + (u / CLIP)^2)^1/2."""
 
-    name, is_number, is_continuous, rises, keeps_zero = "clipped", True, True, True, True
-    is_curved, bends_from, plain_symbol = True, CLIP, "clip"
 
     def drawn_in(self, u: Array, xp: Any = np) -> Array:
         u = xp.clip(u, -1e100, 1e100)  # no square overflows
@@ -132,10 +141,9 @@ class Clipped(Kind):
         return squeezed(u)
 
 
-class Level(Kind):
+class Level(Kind, name="level"):
     """Whether the cell is a level: 1, or else 0; with a knot, at -1, the score of the knot where the cell is no level."""
 
-    name = "level"
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype((level <= x) & (x < level + 1), x.dtype)
@@ -156,43 +164,34 @@ class Level(Kind):
         return table(cell(encoding.column), levels, {k: u[k]}, rest, u[-2], u[-1], in_float32(levels))
 
 
-class Missing(Kind):
+class Missing(Kind, name="missing", question=" is missing"):
     """Whether the cell is missing."""
 
-    name = "missing"
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype(xp.isnan(x), x.dtype)
 
     def label(self, column: str, level: float, levels: Sequence[Any] | None) -> str:
-        return f"{column} is missing"
-
-    def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
-        return "question", " is missing"
+        return column + self.question
 
     def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
         return asked(cell(encoding.column), "missing", u[-1], u[0])
 
 
-class Present(Kind):
+class Present(Kind, name="present", question=" is not 0", keeps_zero=True, jumps_at_zero=True):
     """Whether the cell is not 0."""
 
-    name, keeps_zero, jumps_at_zero = "present", True, True
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype(x != 0, x.dtype)
-
-    def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
-        return "question", " is not 0"
 
     def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
         return asked(cell(encoding.column), "present", u[0], u[1])
 
 
-class Angle(Kind):
+class Angle(Kind, is_continuous=True, is_curved=True):
     """The cosine of the days since `level` as an angle, which turns once in a period."""
 
-    is_continuous, is_curved = True, True
 
     def __init__(self, name: str, turn: float):
         self.name, self.turn = name, turn

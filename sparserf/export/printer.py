@@ -47,6 +47,8 @@ class Printer:
         that it is missing, is not 0, or is the level of a place, where categories are the places of their levels
     """
 
+    written: WrittenModel
+    digits: int | None
     templates: ClassVar[dict[str, str]] = {}
     times: ClassVar[str] = " * "
     where: ClassVar[str] = ""

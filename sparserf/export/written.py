@@ -2,8 +2,8 @@
 
     f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
 
-Formulas, Python and SQL are written term by term, C and ONNX in arrays of all terms of one activation: `WrittenModel` has the
-same model in both forms.
+Encodings and terms are expressions (`_base/expressions.py`), which languages print: formulas, Python, SQL and SymPy term by
+term, C, ONNX and JAX in arrays of all terms of one kind. `WrittenModel` has the same model in both forms.
 """
 
 from __future__ import annotations

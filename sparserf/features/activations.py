@@ -80,6 +80,11 @@ class ActivationFunction(ABC):
     slope: ClassVar[Derivative | float]
     bend: ClassVar[Derivative | float]
 
+    def __init_subclass__(cls, **about: Any) -> None:
+        """Take what a class says of itself, its attributes by their names."""
+        for name, value in about.items():
+            setattr(cls, name, value)
+
     @property
     def is_bounded(self) -> bool:
         """Whether its values lie in [-largest, largest]."""
@@ -125,12 +130,13 @@ class ActivationFunction(ABC):
         raise NotImplementedError(f"{self.name} has no lines")
 
 
-class Cosine(ActivationFunction):
+class Cosine(
+    ActivationFunction, name="cos", phase=0.0,
+    slope=Derivative("cos", np.pi / 2, lambda values: values),
+    bend=Derivative("cos", 0.0, lambda values: -values),
+):  # fmt: skip
     """cos(z)."""
 
-    name, phase = "cos", 0.0
-    slope = Derivative("cos", np.pi / 2, lambda values: values)
-    bend = Derivative("cos", 0.0, lambda values: -values)
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return _wave(xp.cos, z, xp)
@@ -139,12 +145,13 @@ class Cosine(ActivationFunction):
         return cos(z)
 
 
-class Sine(ActivationFunction):
+class Sine(
+    ActivationFunction, name="sin", phase=-np.pi / 2, is_odd=True,
+    slope=Derivative("sin", np.pi / 2, lambda values: values),
+    bend=Derivative("sin", 0.0, lambda values: -values),
+):  # fmt: skip
     """sin(z)."""
 
-    name, phase, is_odd = "sin", -np.pi / 2, True
-    slope = Derivative("sin", np.pi / 2, lambda values: values)
-    bend = Derivative("sin", 0.0, lambda values: -values)
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return _wave(xp.sin, z, xp)
@@ -182,12 +189,13 @@ def cosine_line(sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: 
     return Line(slope, top, cos_m, low, high)
 
 
-class Tanh(ActivationFunction):
+class Tanh(
+    ActivationFunction, name="tanh", is_odd=True, rises=True, folds=1,
+    slope=Derivative("tanh", 0.0, lambda values: 1 - values**2),
+    bend=Derivative("tanh", 0.0, lambda values: -2 * values * (1 - values**2)),
+):  # fmt: skip
     """tanh(z)."""
 
-    name, is_odd, rises, folds = "tanh", True, True, 1
-    slope = Derivative("tanh", 0.0, lambda values: 1 - values**2)
-    bend = Derivative("tanh", 0.0, lambda values: -2 * values * (1 - values**2))
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(xp.isnan(z), xp.zeros_like(z), xp.tanh(z))
@@ -212,11 +220,13 @@ class Tanh(ActivationFunction):
         return Line(slope, top, np.tanh(m), 1 - np.maximum(*squares), high)
 
 
-class Relu(ActivationFunction):
+class Relu(
+    ActivationFunction, name="relu", largest=np.inf, rises=True, is_convex=True, folds=np.inf,
+    slope=Derivative("sign", 0.0, lambda values: values / 2 + 0.5),
+    bend=0.0,
+):  # fmt: skip
     """max(z, 0)."""
 
-    name, largest, rises, is_convex, folds = "relu", np.inf, True, True, np.inf
-    slope, bend = Derivative("sign", 0.0, lambda values: values / 2 + 0.5), 0.0
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(z > 0, z, xp.zeros_like(z))
@@ -250,11 +260,12 @@ class Relu(ActivationFunction):
         return left, right, np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
 
 
-class Sign(ActivationFunction):
+class Sign(
+    ActivationFunction, name="sign", is_odd=True, rises=True, has_steps=True, folds=np.inf,
+    slope=0.0, bend=0.0,
+):  # fmt: skip
     """The sign of z, a step: 1 at 0."""
 
-    name, is_odd, rises, has_steps, folds = "sign", True, True, True, np.inf
-    slope = bend = 0.0
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
@@ -280,11 +291,12 @@ class Sign(ActivationFunction):
         return Line(slope, top, value, nothing, nothing, jumps)
 
 
-class Identity(ActivationFunction):
+class Identity(
+    ActivationFunction, name="identity", largest=np.inf, is_linear=True, is_odd=True, rises=True, is_convex=True,
+    slope=1.0, bend=0.0,
+):  # fmt: skip
     """z itself: a linear function."""
 
-    name, largest, is_linear, is_odd, rises, is_convex = "identity", np.inf, True, True, True, True
-    slope, bend = 1.0, 0.0
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return z
@@ -294,7 +306,9 @@ class Identity(ActivationFunction):
 
 
 # All activations by their names.
-ACTIVATIONS = {each.name: each for each in (Cosine(), Sine(), Tanh(), Relu(), Sign(), Identity())}
+ACTIVATIONS: dict[str, ActivationFunction] = {
+    each.name: each for each in (Cosine(), Sine(), Tanh(), Relu(), Sign(), Identity())
+}  # fmt: skip
 # The wave that all waves are, but for their phase.
 COSINE = ACTIVATIONS[Cosine.name]
 # The names of activations without a bound; of what neurons have that must be convex in an input; and of what takes the place of

@@ -383,8 +383,8 @@ class LinearBlock(FeatureBlock):
     inputs: np.ndarray | None = None
     nonnegative: bool = False
 
-    sigma = ACTIVATIONS["identity"]
-    activation = sigma.name
+    activation = "identity"
+    sigma: ClassVar[ActivationFunction] = ACTIVATIONS[activation]
     gamma: ClassVar[float | None] = None
 
     @cached_property

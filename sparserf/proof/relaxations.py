@@ -17,7 +17,7 @@ Signs are bounded with both values, -1 and 1, where t may be 0; their derivative
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Group(ABC):
 
     @staticmethod
     @abstractmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return (what the terms of a group share, what a term has of its own), as the class takes them.
 
         c, w : the coefficient, and the weights of all inputs
@@ -132,7 +132,7 @@ class Neurons(Group):
         return Relaxation(line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute))
 
     @staticmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         sigma, b = term.sigma, term.offset
         if sigma.is_periodic:
             sigma, b = COSINE, b + sigma.phase
@@ -195,7 +195,7 @@ class Bumps(Group):
         self.work = 2 * weights.size
 
     @staticmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         centers = np.zeros(len(w))
         centers[inputs] = term.centers
         return (), (c, w, centers)
@@ -269,7 +269,7 @@ class Products(Group):
         self.work = 2 * powers.size
 
     @staticmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple, tuple]:
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (), (c, w, term.gamma)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
