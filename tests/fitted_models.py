@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 import sparserf as srf
-from sparserf.columns.stage import CLIPPED
+from sparserf.columns.kinds import CLIPPED
 from sparserf.features import BumpBlock
 
 RNG = np.random.default_rng(0)

@@ -22,7 +22,7 @@ import numpy as np
 
 from .._base.progress import check_not_ended
 from .._base.random import sample_rows
-from ..columns.stage import LEVEL, MISSING
+from ..columns.kinds import LEVEL, MISSING
 from ..columns.table import UNKNOWN
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ import numpy as np
 from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
 from ..expansion.outputs import of_output
-from ..features import FeatureSet
+from ..features import BumpBlock, FeatureBlock, FeatureSet, LinearBlock, MonomialBlock, NeuronBlock
+from ..features.activations import Derivative
 from ..rows import read_rows
 from .encodings import putter, slopes, smooth_encodings
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, MatrixLike
     from ..expansion import Expansion
-    from ..features import FeatureBlock
     from ..rows import Block
 
 # Numbers in the features, and in the derivatives, of a part of the rows; and the fewest rows of a part.
@@ -195,13 +195,6 @@ class NeuronPart(Part):
         return csr_array((block.weights.ravel(), (row, block.inputs.ravel())), shape=shape)[:, self._seen]
 
     @cached_property
-    def _slopes(self):
-        """The features whose values are sigma', or, for "relu", 2 sigma' - 1."""
-        if self._block.activation == "relu":
-            return self._set(activation="sign")
-        return self._set(offset=self._block.offset + np.pi / 2)
-
-    @cached_property
     def _by_first(self):
         return _times_coef(self._weights, self._coef)
 
@@ -210,26 +203,37 @@ class NeuronPart(Part):
         left, right = (self._weights[:, place] for place in self._pairs)
         return _times_coef(left.multiply(right) if is_sparse(left) else left * right, self._coef)
 
+    @cached_property
+    def _slopes(self):
+        return self._features_of(self._block.sigma.slope)
+
+    @cached_property
+    def _bends(self):
+        return self._features_of(self._block.sigma.bend)
+
+    def _features_of(self, derivative):
+        """Return the features of whose values a derivative of sigma is a function; None where it is constant."""
+        if not isinstance(derivative, Derivative):
+            return None
+        return self._set(activation=derivative.activation, offset=self._block.offset + derivative.shift)
+
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        activation = self._block.activation
-        if activation == "sign":
+        slope = self._block.sigma.slope
+        if not slope:
             return put(np.zeros((1, len(self._coef), len(self._seen))))
-        if activation == "identity":
-            return self._sums(put(np.ones((1, len(self._block)))), self._by_first, put)
-        if activation == "relu":
-            values = self._values(self._slopes, block, put) / 2 + 0.5
-        elif activation == "tanh":
-            values = 1 - self._values(self._plain, block, put) ** 2
-        else:
-            values = self._values(self._slopes, block, put)
-        return self._sums(values, self._by_first, put)
+        return self._sums(self._derivatives(slope, self._slopes, block, put), self._by_first, put)
 
     def second(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        activation = self._block.activation
-        if activation in ("sign", "identity", "relu"):
+        bend = self._block.sigma.bend
+        if not bend:
             return put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
-        values = self._values(self._plain, block, put)
-        return self._sums(-2 * values * (1 - values**2) if activation == "tanh" else -values, self._by_second, put)
+        return self._sums(self._derivatives(bend, self._bends, block, put), self._by_second, put)
+
+    def _derivatives(self, derivative, features, block, put):
+        """Return a derivative of sigma at w'u + b, (n_rows, n_features); 1 row if it is constant."""
+        if features is None:
+            return put(np.full((1, len(self._block)), derivative))
+        return derivative.function(self._values(features, block, put))
 
 
 class BumpPart(Part):
@@ -390,7 +394,13 @@ class MonomialPart(Part):
 
 def kind_of_part(block: FeatureBlock) -> type[Part]:
     """Return the class that computes the derivatives of the features of a block."""
-    return MonomialPart if block.envelope is not None else BumpPart if block.centers is not None else NeuronPart
+    return PARTS[type(block)]
+
+
+# {kind of features: the class of their derivatives}.
+PARTS: dict[type[FeatureBlock], type[Part]] = {
+    NeuronBlock: NeuronPart, LinearBlock: NeuronPart, MonomialBlock: MonomialPart, BumpBlock: BumpPart,
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- arrays

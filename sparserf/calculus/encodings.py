@@ -12,7 +12,6 @@ import numpy as np
 
 from .._base.arrays import as_like, namespace
 from .._base.checks import is_sparse
-from ..columns.stage import CLIP, CLIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +54,13 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     if len(stage.knots):
         r, slope = _between_knots(stage, x, xp, put)
         first = first * slope
-    turn, bent = put(stage.turn)[None, :], xp.zeros_like(x)
-    if stage.turn.any():  # the cosine of an angle, whose second derivative is that of the cosine
-        angle, is_angle = turn * (x - put(stage.level)[None, :]), (turn > 0) & ~is_missing
-        r = xp.where(is_angle, xp.cos(angle), r)
-        scale = (power * factor)[None, :]
-        first = xp.where(is_angle, -turn * xp.sin(angle) * scale, first)
-        bent = xp.where(is_angle, -turn * turn * xp.cos(angle) * scale, bent)
+    level, scale, bent = put(stage.level)[None, :], (power * factor)[None, :], xp.zeros_like(x)
+    kinds = [(kind, put(is_it)[None, :]) for kind, is_it in stage.kinds]
+    for kind, is_it in kinds:
+        if not kind.is_number:
+            there, (rise, bend) = is_it & ~is_missing, kind.derivatives(x, level, xp)
+            r = xp.where(there, kind.raw(x, level, xp), r)
+            first, bent = xp.where(there, rise * scale, first), xp.where(there, bend * scale, bent)
     t = (r * power[None, :] - center[None, :]) * factor[None, :]
     # Beyond the reach u = sign(t) reach (2 - reach / |t|), whose slope is (reach / t)^2.
     far = (t >= reach[None, :]) | (t < -reach[None, :])
@@ -73,11 +72,11 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     if not stage.kind.any():
         return first * slope, curve * first * first + slope * bent
     u = xp.where(far, sign * limit * (2 - ratio), t)
-    u = xp.clip(u, -1e100, 1e100)
-    root = 1 / xp.sqrt(1 + (u / CLIP) ** 2)
-    is_clipped = put(stage.kind == CLIPPED)[None, :]
-    squeeze = xp.where(is_clipped, root * root * root, one)
-    bend = xp.where(is_clipped, -3 / CLIP**2 * u * root * root * root * root * root, xp.zeros_like(one))
+    squeeze, bend = one, xp.zeros_like(one)
+    for kind, is_it in kinds:
+        if kind.bends_from is not None:
+            once, twice = kind.derivatives_drawn_in(u, xp)
+            squeeze, bend = xp.where(is_it, once, squeeze), xp.where(is_it, twice, bend)
     return first * slope * squeeze, first * first * (bend * slope * slope + squeeze * curve) + squeeze * slope * bent
 
 

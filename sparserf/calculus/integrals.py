@@ -7,9 +7,9 @@ Legendre rule stand for a piece. So
 
 - a cosine, a bump or a monomial is a product with one factor for each column, and its mean the product of their means: exact
   for cosines and bumps on lines, sums over Gauss-Legendre nodes for monomials;
-- tanh, relu and sign of w'u have antiderivatives in closed form, of one fold for tanh and any number of folds for the others:
-  the mean over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits
-  to cancellation, Gauss-Legendre nodes take the place of the line;
+- other activations of w'u have antiderivatives in closed form, tanh of one fold, relu and sign of any number of folds: the mean
+  over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits to
+  cancellation, Gauss-Legendre nodes take the place of the line;
 - terms of so many columns, or pieces, that there are too many corners or nodes are averaged together over Sobol' points.
 """
 
@@ -18,19 +18,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from math import factorial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..columns.stage import CLIP, CLIPPED
 from ..expansion.box import read_box
 from ..expansion.outputs import of_output
 from ..expansion.terms import stage_of, terms_of
+from ..features import BumpBlock, FeatureBlock, MonomialBlock, NeuronBlock
 from ..rows import as_rows
 from .encodings import slopes, smooth_encodings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
     from ..expansion.terms import Term
@@ -174,35 +175,15 @@ def _pieces(stage, j, encodings, box, speed, finer):
 
 def _cuts(stage, low, high):
     """Return low, high, and where between them encodings of a column have knots, or begin to be curved, or curve otherwise."""
-    cuts = [np.array([low, high])]
-    for v in smooth_encodings(stage).tolist():
-        if stage.turn[v]:
-            quarter = np.pi / 2 / stage.turn[v]
-            first, last = np.ceil((low - stage.level[v]) / quarter), np.floor((high - stage.level[v]) / quarter)
-            cuts.append(stage.level[v] + quarter * np.arange(first, last + 1))
-            continue
-        some = slice(stage.first_knot[v], stage.first_knot[v + 1])
-        knots, scores = stage.knots[some], stage.scores[some]
-        center, unit, reach = stage.center[v], stage.unit[v], stage.reach[v]
-        # A curve is cut where it begins, and at distances that double, so that its poles are far from each piece.
-        first = [reach] if np.isfinite(reach) else []
-        first += [CLIP] if stage.kind[v] == CLIPPED else []
-        span = max(abs(low - center), abs(high - center)) / unit if not len(knots) else np.abs(scores - center).max() / unit
-        away = [r * 2.0**k for r in first for k in range(max(1, int(np.ceil(np.log2(max(span / r, 1.0)))) + 1))]
-        raw = center + unit * np.array([-r for r in away] + [0.0] * bool(away) + away)
-        if len(knots):
-            inside = (raw > scores.min()) & (raw < scores.max())
-            raw = np.interp(raw[inside], scores, knots)
-        cuts += [knots, raw]
-    cuts = np.unique(np.concatenate(cuts))
+    inside = [stage.encoding(v).cuts(low, high) for v in smooth_encodings(stage).tolist()]
+    cuts = np.unique(np.concatenate([np.array([low, high]), *inside]))
     return cuts[(cuts >= low) & (cuts <= high)]
 
 
 def _is_curved(stage, U):
-    """Return which encodings U in the middle of pieces are curved there: beyond the reach, and all clipped ones and angles."""
-    beyond = np.abs(U) > stage.reach
+    """Return which encodings U in the middle of pieces are curved there: beyond the reach, or of a kind that is."""
     is_smooth = np.isin(np.arange(len(stage)), smooth_encodings(stage))
-    return is_smooth & ((stage.kind == CLIPPED) | (stage.turn > 0) | beyond)
+    return is_smooth & (stage.is_curved | (np.abs(U) > stage.reach))
 
 
 # ---------------------------------------------------------------- the mean of a term
@@ -212,19 +193,21 @@ def _mean_of_product(term, parts, finer):
     """Return (the mean of a term that is a product over columns, what it may lose to rounding)."""
     mean, phase = complex(term.constant), 1.0
     for pieces, weights, centers in parts:
-        if term.activation == "product":
-            mean *= _mean_of_monomial(pieces, weights, term.gamma, finer)
-        elif term.activation == "bump":
-            mean *= _mean_of_bump(pieces, weights, centers)
-        else:
-            middle, half = pieces.middle @ weights, pieces.half @ weights
-            mean *= pieces.weight @ (np.exp(1j * middle) * np.sinc(half / np.pi))
-            phase += np.abs(middle).max() + np.abs(half).max()
+        factor, of_factor = MEANS[term.kind](term, pieces, weights, centers, finer)
+        mean *= factor
+        phase += of_factor
     return mean.real, ROUNDING * abs(term.gain) * (phase + abs(term.offset) + 4 * len(parts))
 
 
-def _mean_of_bump(pieces, weights, centers):
-    """Return the mean of exp(-sum_v w_v |u_v - c_v|) over pieces: on a line the exponent is linear between the centers."""
+def _mean_of_wave(term, pieces, weights, centers, finer):
+    """Return (the mean of exp(i w'u) over pieces, the size of the phases)."""
+    middle, half = pieces.middle @ weights, pieces.half @ weights
+    mean = pieces.weight @ (np.exp(1j * middle) * np.sinc(half / np.pi))
+    return mean, np.abs(middle).max() + np.abs(half).max()
+
+
+def _mean_of_bump(term, pieces, weights, centers, finer):
+    """Return (the mean of exp(-sum_v w_v |u_v - c_v|) over pieces, 0): on a line the exponent is linear between the centers."""
     moves = pieces.half != 0
     with np.errstate(divide="ignore", invalid="ignore"):
         place = np.where(moves, np.clip((centers - pieces.middle) / pieces.half, -1, 1), 1.0)
@@ -235,40 +218,47 @@ def _mean_of_bump(pieces, weights, centers):
     gap = high - low
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.exp(high) * np.where(gap > 0, -np.expm1(-gap) / gap, 1.0)
-    return pieces.weight @ (np.diff(place, axis=1) / 2 * mean).sum(axis=1)
+    return pieces.weight @ (np.diff(place, axis=1) / 2 * mean).sum(axis=1), 0.0
 
 
-def _mean_of_monomial(pieces, powers, gamma, finer):
-    """Return the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each line."""
-    total = 0.0
+def _mean_of_monomial(term, pieces, powers, centers, finer):
+    """Return (the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each line, 0)."""
+    total, gamma = 0.0, term.gamma
     for weight, middle, half in zip(pieces.weight, pieces.middle, pieces.half, strict=True):
         place, share = (
             _nodes(-1.0, 1.0, 2 * np.abs(half).sum() * gamma**0.5, finer) if half.any() else (np.zeros(1), np.ones(1))
         )
         u = middle + place[:, None] * half
         total += weight * (share @ (np.exp(-gamma * (u * u).sum(axis=1)) * np.prod(u**powers, axis=1)))
-    return total
+    return total, 0.0
+
+
+# {kind of features that are products: function of the factor of one column, which also returns a size that rounding goes with}.
+MEANS: dict[type[FeatureBlock], Callable[..., tuple[complex, float]]] = {
+    NeuronBlock: _mean_of_wave, BumpBlock: _mean_of_bump, MonomialBlock: _mean_of_monomial,
+}  # fmt: skip
 
 
 def _mean_of_sum(term, parts, finer):
     """Return (the mean of an activation of w'u, what it may lose to rounding), or None if it takes too many points."""
     lines = [(pieces.weight, pieces.middle @ weights, np.abs(pieces.half @ weights)) for pieces, weights, _ in parts]
-    if term.activation == "identity":
+    if term.sigma.is_linear:
         middle = [float(weight @ middle) for weight, middle, _ in lines]
         size = abs(term.offset) + sum(float(weight @ np.abs(middle)) for weight, middle, _ in lines)
         return term.gain * (term.offset + sum(middle)), ROUNDING * abs(term.gain) * 4 * size
-    most_closed = 1 if term.activation == "tanh" else max(1, len(lines))
+    most_closed = int(min(term.sigma.folds, max(1, len(lines))))
+    fewest_closed = min(1, most_closed)
     halves = [half.max(initial=0.0) for _, _, half in lines]
     widest = np.argsort(halves, kind="stable")[::-1]
     least = SHORTEST * max(halves, default=0.0)
     # First the closed form in as many columns as it is to be had, then in fewer: nodes lose less to rounding.
-    for n_closed in range(most_closed, 0, -1):
+    for n_closed in range(most_closed, fewest_closed - 1, -1):
         closed = widest[:n_closed]
         atoms = [_corners(*line, least) if j in closed else _points(*line, finer) for j, line in enumerate(lines)]
         if np.prod([sum(len(z) for z, _ in groups) for groups in atoms], dtype=float) > MOST_POINTS:
             continue
-        value, lost = _sum_of_atoms(term.activation, term.offset, atoms)
-        if lost <= MOST_LOST * max(1.0, abs(value)) or n_closed == 1:
+        value, lost = _sum_of_atoms(term.sigma, term.offset, atoms)
+        if lost <= MOST_LOST * max(1.0, abs(value)) or n_closed == fewest_closed:
             return term.gain * value, abs(term.gain) * lost
     return None
 
@@ -294,7 +284,7 @@ def _points(weight, middle, half, finer):
     return (np.concatenate(z), np.concatenate(factor)), (np.zeros(0), np.zeros(0))
 
 
-def _sum_of_atoms(activation, offset, atoms):
+def _sum_of_atoms(sigma, offset, atoms):
     """Return the sum, over an atom of each column, of the product of factors times an antiderivative at the sum of arguments.
 
     The antiderivative has as many folds as atoms are ends of lines. Also return what rounding may change.
@@ -307,31 +297,10 @@ def _sum_of_atoms(activation, offset, atoms):
             z = np.add.outer(z, arguments).ravel()
             factor = np.multiply.outer(factor, factors).ravel()
         if len(z):
-            values = factor * ANTIDERIVATIVES[activation](z, sum(choice))
+            values = factor * sigma.antiderivative(z, sum(choice))
             total += float(values.sum())
             lost += 8 * ROUNDING * float(np.abs(values).sum())
     return total, lost
-
-
-def _of_tanh(z, folds):
-    """Return tanh, or its antiderivative log(2 cosh)."""
-    return np.logaddexp(z, -z) if folds else np.tanh(z)
-
-
-def _of_relu(z, folds):
-    """Return the antiderivative of relu of some folds."""
-    return np.maximum(z, 0.0) ** (folds + 1) / factorial(folds + 1)
-
-
-def _of_sign(z, folds):
-    """Return the antiderivative of sign of some folds: for a sum over corners, that of twice a step at 0 less that of 1."""
-    if not folds:
-        return np.where(z >= 0, 1.0, -1.0)
-    return np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds)
-
-
-# {activation: function of arguments and the number of folds}.
-ANTIDERIVATIVES = {"tanh": _of_tanh, "relu": _of_relu, "sign": _of_sign}
 
 
 # ---------------------------------------------------------------- rules

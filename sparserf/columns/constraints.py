@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .frames import Columns, is_ordered, label, listing
-from .stage import CLIPPED, MISSING, NUMBER
+from .kinds import MISSING, NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ class Constraints:
 
     def _rises(self, stage: ColumnStage) -> np.ndarray:
         """Return a mask of the encodings that never fall where their column rises."""
-        rises = np.isin(stage.kind, (NUMBER, CLIPPED))
+        rises = stage.rises.copy()
         for v in np.flatnonzero(rises):
             j = int(stage.column[v])
             if j in self.orders:

@@ -16,7 +16,8 @@ from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
 from .clocks import DATES, DURATIONS
-from .stage import ANGLES, CLIP, CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, YEAR, ColumnStage, Encoding
+from .kinds import CLIP, CLIPPED, DAY, KINDS, LEVEL, MISSING, NUMBER, PRESENT, WEEK, YEAR, Encoding
+from .stage import ColumnStage
 from .table import UNKNOWN
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def _plain_encodings(X, weight, table, means, ordered):
             encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
         if table is not None and j in table.clocks:
             angles = _angles(X[:, j], weight, table.clocks[j])
-            encodings += [Encoding(j, kind, part * np.pi / 2 / ANGLES[kind]) for kind in angles for part in (0, 1)]
+            encodings += [Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn) for kind in angles for part in (0, 1)]
         if has_missing[j]:
             encodings.append(Encoding(j, MISSING))
     return encodings
@@ -256,7 +257,8 @@ def _angles(x, weight, clock):
     if clock.kind == DURATIONS or not len(x):
         return []
     kinds, n_days = [], np.floor(x.max()) - np.floor(x.min()) + 1
-    for kind, turn in ANGLES.items() if clock.kind == DATES else [(DAY, ANGLES[DAY])]:
+    for kind in (YEAR, WEEK, DAY) if clock.kind == DATES else (DAY,):
+        turn = KINDS[kind].turn
         period = 2 * np.pi / turn
         phase = turn * (x if kind == DAY else np.floor(x))
         spread = 1 - abs(weight @ np.exp(1j * phase)) / weight.sum()
@@ -307,7 +309,7 @@ def _units(unscaled, X, sample_weight, rows, weight):
         some = np.flatnonzero(rare & (deviation > 0))
         in_units = half_range[some] / deviation[some]
         units[1:, some] = deviation[some], 2 * in_units, in_units
-    units[:, unscaled.kind >= YEAR] = np.array([0.0, 0.5**0.5, np.inf, 2.0**0.5])[:, None]
+    units[:, unscaled.turn > 0] = np.array([0.0, 0.5**0.5, np.inf, 2.0**0.5])[:, None]
     return units
 
 

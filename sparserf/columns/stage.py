@@ -1,85 +1,53 @@
 """The column stage, which encodes columns of any kind and unit as numbers between which distances make sense.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units, clipped, or as a rank; the
-levels of a category; whether a cell is missing; the day of the year of a date, as an angle. `encodings.py` chooses them from
-the training rows.
+levels of a category; whether a cell is missing; the day of the year of a date, as an angle. `kinds.py` says what each kind of
+encoding is, and `encodings.py` chooses them from the training rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from .._base.arrays import from_host, namespace_of
 from .._base.checks import is_sparse
 from .._base.npz import floats, integers, require
-from .._core.moments import KINDS, TURNS, Views
+from .._core.moments import Views
+from .kinds import KINDS, LEVEL, NUMBER, Encoding, arithmetic
 from .table import ARRAYS as OF_TABLE
 from .table import UNKNOWN, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .._base.expressions import Expression
     from .._base.types import Array
+    from .kinds import Kind
 
 # The arguments scale and missing of fits.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 
-# The kinds of encodings: their indices in KINDS.
-NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY = range(len(KINDS))
-# By how much an angle of each kind turns in a day, {kind: radians}.
-ANGLES = dict(zip((YEAR, WEEK, DAY), TURNS, strict=True))
 # The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots, and their names in the file.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
-# A clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
-CLIP = 3.0
 # The encoding of a column of which a stage knows nothing: 0. (That of a constant has the half range 0.)
 UNKNOWN_ENCODING = {"kind": NUMBER, "level": 0.0, "center": 0.0, "unit": 0.0, "reach": np.inf, "half_range": 1.0, "fill": 0.0}
-
-
-class Encoding(NamedTuple):
-    """One encoding of a column, without its centre and unit.
-
-    column : int
-        The column of X.
-    kind : int
-        What the encoding is made of: `NUMBER`, `CLIPPED`, `LEVEL`, `MISSING`, `PRESENT`, or an angle: `YEAR`, `WEEK`, `DAY`.
-    level : float
-        The level at which an encoding of the kind `LEVEL` is 1, and a time at which an angle is 0.
-    knots : None, or (knots, scores)
-        The knots, ascending, and the values at them, between which the encoding is linear. An encoding of the kind `LEVEL`
-        may have one knot, at -1, the code of levels that no training row has: its score is the value there.
-    """
-
-    column: int
-    kind: int
-    level: float = 0
-    knots: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
     """How the columns of X are encoded as the inputs of features. Frozen: part of a model and of its file.
 
-    Each encoding is made of one column, and a column may have several. Its raw value r is, by its kind,
-
-    - "number", "clipped": the number; where the encoding has knots (quantiles, or levels), linear between its scores at these
-    - "level": 1 where the column is that level, or else 0; where the encoding has a knot, at -1, the score of the knot where
-      the column is a level that no training row has
-    - "missing": 1 where the cell is NaN, or else 0
-    - "present": 1 where the cell is not 0, or else 0
-    - "year", "week", "day": the cosine of the time since `level`, in days, as an angle that turns once in that period
-
-    and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u| > reach it is reach (2 - reach / |u|) with the
-    sign of u, so that a few outliers do not dominate distances and linear functions. "clipped" is then u /
-    (1 + (u / 3)^2)^1/2.
+    Each encoding is made of one column, and a column may have several. Its raw value r is what its kind says of the cell, and
+    the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of
+    u, so that a few outliers do not dominate distances and linear functions. See `kinds.py`.
 
     n_columns : int
         The number of columns of X.
@@ -120,6 +88,38 @@ class ColumnStage:
     scores: np.ndarray
     table: Table | None = None
     may_miss: bool = True
+
+    def encoding(self, v: int) -> Encoding:
+        """Return encoding v, with all that the stage says of it."""
+        own = slice(*self.first_knot[v : v + 2])
+        knots = (self.knots[own], self.scores[own]) if own.stop > own.start else None
+        numbers = (float(getattr(self, name)[v]) for name in ("center", "unit", "reach", "fill"))
+        return Encoding(int(self.column[v]), int(self.kind[v]), float(self.level[v]), knots, *numbers)
+
+    def expression(self, v: int) -> Expression:
+        """Return encoding v as an expression of its cell."""
+        encoding, levels, cells = self.encoding(v), self.levels_of(v), [1.0, 0.0, np.nan]
+        if levels is not None:
+            cells = [*range(len(levels)), UNKNOWN, np.nan]
+        elif encoding.of_kind.is_continuous:
+            cells = []
+        X = np.zeros((len(cells), self.n_columns))
+        X[:, encoding.column] = cells
+        encoded = self.take(np.array([v])).transform(X)[:, 0].tolist() if cells else []
+        return encoding.expression(levels, encoded, self.may_miss)
+
+    def levels_of(self, v: int) -> tuple[Any, ...] | None:
+        """Return the levels of the column of encoding v; None where it holds numbers."""
+        return None if self.table is None else self.table.levels[int(self.column[v])]
+
+    @cached_property
+    def kinds(self) -> list[tuple[Kind, np.ndarray]]:
+        """The kinds that occur, each with a mask of its encodings."""
+        return [(KINDS[k], self.kind == k) for k in np.unique(self.kind).tolist()]
+
+    def _of_kinds(self, attribute):
+        """Return what the kind of each encoding has for an attribute."""
+        return np.array([getattr(kind, attribute) for kind in KINDS])[self.kind]
 
     @classmethod
     def from_encodings(
@@ -174,8 +174,8 @@ class ColumnStage:
     @cached_property
     def keeps_zeros(self) -> bool:
         """Whether all encodings of 0 are 0, so that CSR rows stay sparse."""
-        may = np.isin(self.kind, [NUMBER, CLIPPED, PRESENT]).all()
-        return bool(may and ((self.center == 0) & np.isinf(self.reach)).all()) and not len(self.knots)
+        is_centered = bool(((self.center == 0) & np.isinf(self.reach)).all())
+        return is_centered and bool(self._of_kinds("keeps_zero").all()) and not len(self.knots)
 
     @property
     def is_raw(self) -> bool:
@@ -191,12 +191,27 @@ class ColumnStage:
     @cached_property
     def turn(self) -> np.ndarray:
         """By how much the angle of each encoding turns in a day; 0 for encodings that are no cosines."""
-        return np.array([ANGLES.get(kind, 0.0) for kind in self.kind.tolist()])
+        return self._of_kinds("turn")
 
     @cached_property
     def is_continuous(self) -> np.ndarray:
         """A mask of the encodings that are continuous functions of a number: the number itself, in any form, and angles."""
-        return (self.kind <= CLIPPED) | (self.kind >= YEAR)
+        return self._of_kinds("is_continuous")
+
+    @cached_property
+    def is_curved(self) -> np.ndarray:
+        """A mask of the encodings that are curved also within their reach."""
+        return self._of_kinds("is_curved")
+
+    @cached_property
+    def rises(self) -> np.ndarray:
+        """A mask of the encodings that, but for their knots, never fall where their column rises."""
+        return self._of_kinds("rises")
+
+    @cached_property
+    def jumps_at_zero(self) -> np.ndarray:
+        """A mask of the encodings of numbers that differ at 0 alone."""
+        return self._of_kinds("jumps_at_zero")
 
     def take(self, places: np.ndarray) -> ColumnStage:
         """Return the stage of some of the encodings, by their indices."""
@@ -256,10 +271,8 @@ class ColumnStage:
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers of two nothing overflows."""
-        exponent = np.where(self.unit > 0, np.clip(np.frexp(self.unit)[1], -1000, 1000), 0)
-        power = np.ldexp(1.0, -exponent)
-        factor = np.divide(1.0, self.unit * power, out=np.zeros(len(self)), where=self.unit > 0)
-        return power, np.where(factor > 0, self.center * power, 0.0), factor, np.where(factor > 0, self.reach, 1.0)
+        power, center, factor = arithmetic(self.center, self.unit)
+        return power, center, factor, np.where(factor > 0, self.reach, 1.0)
 
     @cached_property
     def _kernel(self):
@@ -292,16 +305,16 @@ class ColumnStage:
     def _transform_sparse(self, X):
         """Encode CSR rows whose zeros stay zeros: the entries of columns that have an encoding of a kind, kind by kind."""
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
-        for kind in np.unique(self.kind):
+        for kind, is_it in self.kinds:
             place = np.full(self.n_columns, -1)
-            some = (self.kind == kind) & (self.unit > 0)
+            some = is_it & (self.unit > 0)
             place[self.column[some]] = np.flatnonzero(some)
             column = place[X.indices]
             there = column >= 0
             x, unit = X.data[there], self.unit[column[there]]
             with np.errstate(over="ignore"):
-                u = (x != 0) / unit if kind == PRESENT else x / unit
-            parts.append((_clip(u) if kind == CLIPPED else u, row[there], column[there]))
+                u = kind.raw(x, self.level[column[there]]) / unit
+            parts.append((kind.drawn_in(u), row[there], column[there]))
         data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((column, row))
         indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
@@ -313,21 +326,20 @@ class ColumnStage:
         power, center, factor, reach, level, fill = (
             from_host(array, xp, device) for array in (*self.arithmetic, self.level, self.fill)
         )
-        kind, column = (from_host(a.astype(np.int64), xp, device) for a in (self.kind, self.column))
+        column, is_continuous = (from_host(a, xp, device) for a in (self.column.astype(np.int64), self.is_continuous))
+        kinds = [(kind, from_host(is_it, xp, device)) for kind, is_it in self.kinds]
         x = xp.astype(xp.take(X, column, axis=1), power.dtype)
         is_missing = xp.isnan(x)
-        is_it = xp.where(kind == MISSING, is_missing, (level <= x) & (x < level + 1))
-        is_it = xp.where(kind == PRESENT, x != 0, is_it)
-        number = self._between_knots(xp.where(is_missing, xp.zeros_like(x), x), xp, device)
-        is_number, turn = (from_host(a, xp, device) for a in (self.is_continuous, self.turn))
-        r = xp.where(is_number, number, xp.astype(is_it, x.dtype))
-        r = xp.where(turn > 0, xp.cos(turn * (number - level)), r)
+        r = self._between_knots(xp.where(is_missing, xp.zeros_like(x), x), xp, device)
+        for kind, is_it in kinds:
+            r = r if kind.is_number else xp.where(is_it, kind.raw(x, level, xp), r)
         with np.errstate(over="ignore", invalid="ignore"):
             u = (r * power - center) * factor
             size = xp.abs(u)
             u = xp.where(size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u)
-            u = xp.where(kind == CLIPPED, _clip(u, xp), u)
-        return xp.astype(xp.where(is_number & is_missing, fill, u), X.dtype)
+            for kind, is_it in kinds:
+                u = u if kind.bends_from is None else xp.where(is_it, kind.drawn_in(u, xp), u)
+        return xp.astype(xp.where(is_continuous & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
         """Return x, (n_rows, n_encodings), interpolated between the scores at the knots where an encoding has knots."""
@@ -345,15 +357,8 @@ class ColumnStage:
 
     def names(self, columns: Sequence[str]) -> list[str]:
         """Return a name for each encoding, from the names of the columns."""
-        names = []
-        for j, kind, level in zip(self.column.tolist(), self.kind.tolist(), self.level.tolist(), strict=True):
-            if KINDS[kind] == "level":
-                names.append(f"{columns[j]}={self.table.levels[j][int(level)]}")
-            elif kind in ANGLES:
-                names.append(f"{columns[j]} ({'sine' if level else 'cosine'} of {KINDS[kind]})")
-            else:
-                names.append(f"{columns[j]} is missing" if KINDS[kind] == "missing" else columns[j])
-        return names
+        each = zip(self.column.tolist(), self.kind.tolist(), self.level.tolist(), strict=True)
+        return [KINDS[kind].label(columns[j], level, self.levels_of(v)) for v, (j, kind, level) in enumerate(each)]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the stage."""
@@ -389,12 +394,9 @@ class ColumnStage:
         require(bool(same.all()), "stage_knots")
         levels = None if self.table is None else self.table.levels
         require(levels is None or len(levels) == self.n_columns, "table")
-        require(not np.diff(first)[self.kind >= YEAR].any(), "stage_knots")
-        require(bool(np.isinf(self.reach[self.kind >= YEAR]).all()), "stage_reach")
-        for v in np.flatnonzero(self.kind == LEVEL):
-            of_column = None if levels is None else levels[self.column[v]]
-            require(of_column is not None and self.level[v] in range(len(of_column)), "stage_level")
-            require(self.knots[slice(*self.first_knot[v : v + 2])].tolist() in ([], [UNKNOWN]), "stage_knots")
+        for kind, is_it in self.kinds:
+            for v in [] if kind.is_number else np.flatnonzero(is_it):
+                kind.check(self.levels_of(v), self.level[v], self.knots[slice(*first[v : v + 2])], self.reach[v])
 
 
 def _pack_knots(pairs):
@@ -405,12 +407,6 @@ def _pack_knots(pairs):
         all_knots.append(knots)
         all_scores.append(scores)
     return np.array(first), np.concatenate(all_knots), np.concatenate(all_scores)
-
-
-def _clip(u, xp=np):
-    """Return u / (1 + (u / CLIP)^2)^1/2, without the overflow of a square."""
-    u = xp.clip(u, -1e100, 1e100)
-    return u / xp.sqrt(1 + (u / CLIP) ** 2)
 
 
 class EncodedMatrix:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..columns.stage import NUMBER, ColumnStage, Encoding
+from ..columns.kinds import NUMBER, Encoding
+from ..columns.stage import ColumnStage
 from ..features import DefaultNames
+from ..features.activations import ACTIVATIONS, ActivationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from .._base.expressions import Expression
     from ..columns.clocks import Clock
     from ..features import FeatureBlock, FeatureSet
     from .expansion import Expansion
@@ -32,6 +35,8 @@ class Term:
 
     position : int
         The index of the feature in the model.
+    kind : type of FeatureBlock
+        The kind of the feature.
     activation, gain, offset
         As in the formula.
     encodings, weights : ndarray of shape (n_encodings,)
@@ -48,6 +53,7 @@ class Term:
     """
 
     position: int
+    kind: type[FeatureBlock]
     activation: str
     gain: float
     offset: float
@@ -61,7 +67,7 @@ class Term:
     @classmethod
     def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
         """Return the term of feature k of a block; column : the column of X from which each encoding is made."""
-        gain, gamma, centers = block.scale, None, None
+        gain, offset, gamma, centers = block.scale, float(block.offset[k]), None, None
         if block.envelope is not None:
             n = len(column)
             encodings, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
@@ -80,25 +86,38 @@ class Term:
                 weights = np.bincount(place, block.weights[k])
             encodings, weights = encodings[weights != 0], weights[weights != 0]
         columns, place = np.unique(column[encodings], return_inverse=True)
-        offset = float(block.offset[k])
-        return cls(position, block.activation, float(gain), offset, encodings, weights, columns, place, gamma, centers)
+        about = type(block), block.activation, float(gain), offset
+        return cls(position, *about, encodings, weights, columns, place, gamma, centers)
+
+    @property
+    def sigma(self) -> ActivationFunction | None:
+        """The activation of a neuron; None of products and bumps."""
+        return ACTIVATIONS.get(self.activation)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the term is a linear function of its encodings."""
+        return self.sigma is not None and self.sigma.is_linear
 
     @cached_property
     def is_product(self) -> bool:
         """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products, bumps and cosines are."""
-        return self.activation in ("cos", "sin", "product", "bump")
+        return self.sigma is None or self.sigma.is_periodic
 
     @property
     def constant(self) -> complex:
         """The constant K of a term that is a product."""
-        if self.activation in ("product", "bump"):
-            return self.gain
-        return self.gain * np.exp(1j * (self.offset - (np.pi / 2 if self.activation == "sin" else 0.0)))
+        return self.gain if self.sigma is None else self.gain * np.exp(1j * (self.offset + self.sigma.phase))
 
     @property
-    def powers(self) -> list[tuple[int, int]]:
-        """The factors of a term of the activation "product": pairs of an encoding and its power."""
-        return [(v, int(p)) for v, p in zip(self.encodings.tolist(), self.weights, strict=True) if p]
+    def inputs(self) -> np.ndarray:
+        """The encodings, as the inputs of its weights."""
+        return self.encodings
+
+    @cached_property
+    def expression(self) -> Expression:
+        """The term without its gain as an expression of encodings."""
+        return self.kind.expression_of_one(self)
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
@@ -107,10 +126,10 @@ class Term:
         The parts of a product are its factors z_j; the parts of any other term are the summands of w'u.
         """
         u, w = U[:, self.encodings].T, self.weights[:, None]
-        if self.activation == "product":  # (u exp(-gamma u^2 / w))^w does not overflow
+        if self.gamma is not None:  # (u exp(-gamma u^2 / w))^w does not overflow
             factors = np.where(w > 0, u * np.exp(-self.gamma * u / np.maximum(w, 1) * u), 1.0) ** w
             return self._by_column(np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u)))
-        if self.activation == "bump":
+        if self.centers is not None:
             return np.exp(-self._by_column(np.add, w * np.abs(u - self.centers[:, None])))
         sums = self._by_column(np.add, w * u)
         return np.exp(1j * sums) if self.is_product else sums
@@ -133,7 +152,7 @@ def terms_of(features: FeatureSet) -> Iterator[Term]:
 def term_sizes(features: FeatureSet, coef: np.ndarray) -> np.ndarray:
     """Return |coef_j| sup_x |phi_j(x)|, shape (n_outputs, n_terms).
 
-    For a term without a bound, linear or with "relu", it is |coef_j gain_j| sum_v |w_v|, the size at encodings of 1.
+    For a term without a bound it is |coef_j gain_j| sum_v |w_v|, the size at encodings of 1.
     """
     largest = np.array(features.largest_value)
     if np.isinf(largest).any():

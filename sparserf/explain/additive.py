@@ -232,7 +232,7 @@ def approximate(model: Expansion, X: np.ndarray, importance: np.ndarray, n_pairs
     seen = sorted({j for term in terms for j in term.columns.tolist()})
     columns = sorted(seen, key=lambda j: -importance[j])[:MOST_INPUTS]
     paired = set(columns[:MOST_PAIRED])
-    together = [sorted(paired.intersection(term.columns.tolist())) for term in terms if term.activation != "identity"]
+    together = [sorted(paired.intersection(term.columns.tolist())) for term in terms if not term.is_linear]
     pairs = {pair for some in together for pair in combinations(some, 2)}
     axes = {j: Axis.from_column(X[:, j], levels[j]) for j in sorted(columns)}
     rows = subsample(X, BACKGROUND, np.random.default_rng(0))

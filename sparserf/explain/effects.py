@@ -191,7 +191,7 @@ def groups_of(model: Expansion) -> dict[Part, list[int]] | None:
     groups = {}
     for term in terms_of(model.features):
         inputs = term.columns.tolist()
-        if term.activation == "identity":
+        if term.is_linear:
             for j in inputs:
                 groups.setdefault((j,), []).append(term.position)
         elif len(inputs) > 2:
@@ -246,7 +246,7 @@ def parts_at_rows(
 
 def _sum_of_terms(model, terms, X, inputs):
     """Return the sum of some terms in rows of numbers; a linear term counts with its summand of the one input of the part."""
-    linear = [term for term in terms if term.activation == "identity" and len(inputs) == 1]
+    linear = [term for term in terms if term.is_linear and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
     total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
     U = encode(model, X) if linear else None

@@ -22,17 +22,16 @@ import numpy as np
 
 from .._base.checks import check_integer, check_rng
 from ..expansion.terms import columns_of_encodings, terms_of
+from ..features.activations import AT_ONCE
 from .evaluate import encode, read_numbers, subsample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .._base.types import DenseOrCSR, MatrixLike, Seed
     from ..expansion import Expansion
     from ..expansion.terms import Term
 
-# The most columns of a term for which all sets of columns are enumerated; and the most numbers that are computed at once.
-MOST_EXACT, AT_ONCE = 10, 2**21
+# The most columns of a term for which all sets of columns are enumerated.
+MOST_EXACT = 10
 # The number of background rows that are drawn if the user gives none.
 BACKGROUND = 200
 
@@ -63,10 +62,10 @@ def shapley_values(
     Returns an array of shape (n_rows, n_columns), or (n_rows, n_columns, n_outputs) for several outputs.
     """
     coef, n, terms = np.atleast_2d(model.coef), X.shape[0], list(terms_of(model.features))
-    groups = _grouped([term for term in terms if term.activation != "identity"], n_permutations, rng)
+    groups = _grouped([term for term in terms if not term.is_linear], n_permutations, rng)
     linear = np.zeros((B.shape[1], len(coef)))  # (n_encodings, n_outputs), the sum of all linear terms
     for term in terms:
-        if term.activation == "identity":
+        if term.is_linear:
             linear[term.encodings] += np.multiply.outer(term.gain * term.weights, coef[:, term.position])
     column, out = columns_of_encodings(model.features), np.zeros((n, model.n_features_in, len(coef)))
     step = max(1, AT_ONCE // max(1, len(B[0]), *(_numbers_a_row(group[0][0]) for group in groups)))
@@ -150,32 +149,8 @@ def worth(term: Term, of_x: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
     """
     if term.is_product:
         return (term.constant * of_rest.mean(axis=1)[:, None] * of_x).real
-    mean = MEANS[term.activation]
+    mean = term.sigma.mean
     return term.gain * np.stack([mean(s, t + term.offset) for s, t in zip(of_x, of_rest, strict=True)])
-
-
-def _mean_sign(s, t):
-    """Return the mean of sign(s + t) over t, for each s."""
-    return 1 - 2 * np.searchsorted(np.sort(t), -s) / len(t)
-
-
-def _mean_relu(s, t):
-    """Return the mean of max(s + t, 0) over t, for each s."""
-    t = np.sort(t)
-    first, above = np.searchsorted(t, -s), np.append(np.cumsum(t[::-1])[::-1], 0.0)
-    return (above[first] + (len(t) - first) * s) / len(t)
-
-
-def _mean_tanh(s, t):
-    """Return the mean of tanh(s + t) over t, for each s."""
-    total = np.zeros(len(s))
-    for some in np.array_split(t, -(-len(t) * len(s) // AT_ONCE)):
-        total += np.tanh(s + some[:, None]).sum(axis=0)
-    return total / len(t)
-
-
-# {activation: function that returns the mean of activation(s + t) over t, for each s}.
-MEANS: dict[str, Callable[..., np.ndarray]] = {"sign": _mean_sign, "relu": _mean_relu, "tanh": _mean_tanh}
 
 
 def sampled_values(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray) -> np.ndarray:

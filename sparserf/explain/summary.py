@@ -12,6 +12,7 @@ from .._base import html as html
 from .._base.checks import check_integer
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
+from ..features.activations import UNBOUNDED
 from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Summary:
 
     def _above_terms(self):
         """Return the line above the largest terms."""
-        has_no_bound = not {"relu", "identity"}.isdisjoint(self.kinds)
+        has_no_bound = not UNBOUNDED.isdisjoint(self.kinds)
         return LARGEST + (", at inputs of one unit" if has_no_bound else "")
 
     def _intercept(self):
@@ -173,12 +174,12 @@ def _title(term, names):
     """Return a term in words: its activation and its columns, at most MOST_NAMED, the ones of the largest weights."""
     weight = np.zeros(len(term.columns))
     np.add.at(weight, term.place, np.abs(term.weights))
-    if term.activation == "product":
+    if term.gamma is not None:
         powers = zip(term.columns.tolist(), weight, strict=True)
         factors = [names[j] + (f"^{power:g}" if power > 1 else "") for j, power in powers if power > 0]
         return "*".join(["gaussian", *factors])
     some = [names[term.columns[k]] for k in np.argsort(-weight, kind="stable")[:MOST_NAMED]]
-    if term.activation == "identity" and len(term.columns) == 1:
+    if term.is_linear and len(term.columns) == 1:
         return some[0]
     more = f" + {len(term.columns) - MOST_NAMED} more" if len(term.columns) > MOST_NAMED else ""
     return f"{term.activation}({', '.join(some)}{more})"

@@ -10,20 +10,23 @@ import re
 from dataclasses import replace
 from string import Template
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from .._base.files import new_file
-from .._core.moments import TURNS
+from ..columns.kinds import arithmetic
 from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
+from .printer import Printer, angle_expression, signed
 from .written import WrittenModel
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from .._base.expressions import Expression
     from ..expansion import Expansion
+    from .written import TermGroup
 
 # The number of terms that are computed side by side. Compilers vectorize loops of this length; loops of length 16 they unroll.
 LANES = 32
@@ -45,18 +48,19 @@ def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = 
     model = written.model
     n_inputs, n_outputs = len(written.stage), len(written.intercept)
     groups = [part for group in written.groups for part in _without_zeros(group)]
-    activations = {group.activation for group in groups}
+    printer = CPrinter(written)
+    see, terms = _encodings(written, printer), "".join(printer.terms(group, b) for b, group in enumerate(groups))
     declarations, functions = _public_functions(model, name)
     source = "".join([
         _comment(written, name),
         _filled(HEAD, n_columns=model.n_features_in, n_inputs=n_inputs, n_outputs=n_outputs, lanes=LANES),
         declarations,
-        _encodings(written),
-        WAVES if activations & {"cos", "sin"} else "",
-        EXPONENTIAL if activations & {"tanh", "bump"} else "",
-        TANHS if "tanh" in activations else "",
-        BUMPS if "bump" in activations else "",
-        *(_terms(group, b) for b, group in enumerate(groups)),
+        see,
+        WAVES if "waves(" in terms else "",
+        EXPONENTIAL if "tanhs(" in terms or "bumps(" in terms else "",
+        TANHS if "tanhs(" in terms else "",
+        BUMPS if "bumps(" in terms else "",
+        terms,
         _outputs(written, len(groups)),
         functions,
     ])  # fmt: skip
@@ -147,47 +151,139 @@ def _string(label):
     return '"' + "".join(chr(c) if 32 <= c < 127 and chr(c) not in '"\\?' else f"\\{c:03o}" for c in label) + '"'
 
 
-def _encodings(written):
-    """Return the C function `see`, which makes the encodings of a row, with its tables."""
-    stage = written.stage
+def _encodings(written, printer):
+    """Return the C function `see`, which makes the encodings of a row, with what it needs."""
+    columns, may_miss = written.columns, written.stage.may_miss
+    is_each = np.array_equal(columns, np.arange(len(columns)))
+    arrays, place = ("", "j") if is_each else (_array("int", "columns", columns), "columns[j]")
     if written.has_raw_inputs:
-        if np.array_equal(stage.column, np.arange(len(stage))):
-            return _filled(SEE_RAW, column="j")
-        return _array("int", "columns", stage.column) + _filled(SEE_RAW, column="columns[j]")
-    power, center, factor, reach = stage.arithmetic
-    numbers = np.stack([stage.level, power, center, factor, reach, stage.fill], axis=1).tolist()
-    kinds, first, size = (kind.upper() for kind in written.kinds), stage.first_knot, np.diff(stage.first_knot)
-    rows = [
-        "{" + ", ".join([str(int(j)), kind, *map(_number, each), str(int(start)), str(int(n))]) + "}"
-        for j, kind, each, start, n in zip(stage.column, kinds, numbers, first, size, strict=False)
-    ]
-    knots, scores = (values if len(values) else np.zeros(1) for values in (stage.knots, stage.scores))
-    arrays = _array("double", "turns", np.array(TURNS)) + _array("double", "knots", knots) + _array("double", "scores", scores)
-    table = "static const view views[N_INPUTS] = {\n    " + ",\n    ".join(rows) + "};\n"
-    or_nan, refused = ("", "isinf(value)") if stage.may_miss else (" or NAN", "!isfinite(value)")
-    return VIEWS + arrays + table + _filled(SEEN, or_nan=or_nan, refused=refused)
+        return arrays + _filled(SEE_RAW, column=place)
+    lines = "\n".join(f"    u[{v}] = {printer(each)};" for v, each in enumerate(written.inputs))
+    helpers = "".join(text for name, text in HELPERS.items() if name in lines)
+    or_nan, refused = ("", f"isinf(x[{place}])") if may_miss else (" or NAN", f"!isfinite(x[{place}])")
+    see = _filled(SEE, or_nan=or_nan, n=len(columns), refused=refused, lines=lines)
+    return helpers + printer.take_tables() + arrays + see
 
 
-def _terms(group, b):
-    """Return the C function that adds up the terms of group b, with its tables."""
-    n_vectors = -(-len(group) // LANES)
-    tables = {"weights": group.weights, "centers": group.centers, "inputs": group.inputs, "coef": group.coef.T}
-    if group.offset.any():
-        tables["offset"] = group.offset
-    arrays = "".join(
-        _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors))
-        for what, values in tables.items()
-        if values is not None
-    )
-    about = f"\n/* {len(group)} terms, {LANES} side by side. */\n"
-    if group.gamma is not None:
-        shared = {"gamma": _number(group.gamma), "root": _number(float(np.sqrt(2 * group.gamma)))}
-        return about + arrays + _filled(PRODUCTS, b=b, n_groups=n_vectors, order=group.inputs.shape[1], **shared)
-    order, place = ("N_INPUTS", "i") if group.inputs is None else (group.inputs.shape[1], f"inputs_{b}[g][i][k]")
-    value = _filled(INPUT if group.centers is None else DISTANCE, b=b, input=place)
-    shift = _filled(SHIFT, b=b) if "offset" in tables else ""
-    activation = shift + STATEMENTS[group.activation]
-    return about + arrays + _filled(NEURONS, b=b, n_groups=n_vectors, order=order, value=value, activation=activation)
+class CPrinter(Printer):
+    """Writes expressions in C: encodings of cells x[j], one by one, and terms of inputs u, LANES of them side by side in z."""
+
+    templates: ClassVar[dict[str, str]] = {
+        "cos": "cos({})", "sin": "sin({})", "tanh": "tanh({})", "exp": "exp({})", "absolute": "fabs({})",
+        "positive": "({0} > 0 ? {0} : 0)", "sign": "({} >= 0 ? 1 : -1)",
+    }  # fmt: skip
+
+    where, is_missing, is_level = "{} ? {} : {}", "isnan({})", "{0} >= {1} && {0} < {2}"
+
+    def __init__(self, written: WrittenModel):
+        super().__init__(None, written)
+        self._tables, self._n_tables, self._group = [], 0, None
+
+    def take_tables(self) -> str:
+        """Return the definitions of the arrays that were written since the last call."""
+        tables, self._tables = "".join(self._tables), []
+        return tables
+
+    def literal(self, value: float) -> str:
+        return _number(float(value))
+
+    # -- encodings
+
+    def cell(self, e: Expression) -> str:
+        return f"x[{e.column}]"
+
+    def _tabulated(self, template, e, **arrays):
+        """Fill in a template of a function of some arrays, which are defined, and of a cell."""
+        self._n_tables += 1
+        self._tables += [_array("double", f"{what}_{self._n_tables}", values) for what, values in arrays.items()]
+        n = len(next(iter(arrays.values())))
+        return _filled(template, v=self._n_tables, n=n, x=self(e.operands[0]))
+
+    def between(self, e: Expression) -> str:
+        return self._tabulated(BETWEEN, e, knots=e.knots, scores=e.scores)
+
+    def angle(self, e: Expression) -> str:
+        return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
+
+    def units(self, e: Expression) -> str:
+        """Return (r power - center) factor: with a power of two nothing overflows."""
+        power, center, factor = map(float, arithmetic(e.center, e.unit))
+        if not factor:
+            return "0"
+        r = self(e.operands[0])
+        if not center and np.isfinite(power * factor) and power * factor:
+            return r if power * factor == 1 else f"{r} * {_number(power * factor)}"
+        r = r if power == 1 else f"{r} * {_number(power)}"
+        return f"({r} {signed(-center, _number(abs(center)))}) * {_number(factor)}"
+
+    def reached(self, e: Expression) -> str:
+        return f"reached({self(e.operands[0])}, {_number(e.reach)})"
+
+    def squeezed(self, e: Expression) -> str:
+        return f"squeezed({self(e.operands[0])})"
+
+    def looked_up(self, e: Expression) -> str:
+        return self._tabulated(OF_LEVEL, e, levels=np.array([e.other, *e.values.values()]))
+
+    # -- terms
+
+    def terms(self, group: TermGroup, b: int) -> str:
+        """Return the C function that adds up the terms of group b, with its tables."""
+        self._group, self._begins = (b, -(-len(group) // LANES)), ""
+        expression = group.expression
+        over = expression.find("over")
+        summand, n_vectors = self(over.operands[0]), self._group[1]
+        steps = "".join(f"        {line}\n" for line in self._steps(expression))
+        self._add_table("coef", group.coef.T)
+        order = "N_INPUTS" if group.inputs is None else group.inputs.shape[1]
+        start, sign = (" = {0};", "+") if over.how == "add" else (";\n        for (int k = 0; k < LANES; k++) z[k] = 1;", "*")
+        about = f"\n/* {len(group)} terms, {LANES} side by side. */\n" + self.take_tables()
+        text = {"begins": self._begins, "start": start, "sign": sign, "summand": summand, "steps": steps}
+        return about + _filled(TERMS, b=b, n_groups=n_vectors, order=order, **text)
+
+    def _steps(self, e):
+        """Return the statements that make z, the sum or product over inputs, the expression e of it."""
+        if e.operation == "over":
+            return []
+        operand, *others = e.operands
+        if e.operation == "exp" and operand.operation == "negative":
+            return [*self._steps(operand.operands[0]), "bumps(z);"]
+        if e.operation in VECTORS:
+            return [*self._steps(operand), VECTORS[e.operation]]
+        if e.operation == "add" and not any(each.find("over") for each in others):
+            parts = [self(each) for each in others if each.operation != "parameter" or each.values.any()]
+            return [*self._steps(operand), *(f"for (int k = 0; k < LANES; k++) z[k] += {part};" for part in parts)]
+        return [f"for (int k = 0; k < LANES; k++) z[k] = {self(e)};"]
+
+    def over(self, e: Expression) -> str:
+        """Return the sum or product over inputs, which z holds."""
+        return "z[k]"
+
+    def _add_table(self, what, values):
+        """Define the array of some numbers of the terms of the group."""
+        b, n_vectors = self._group
+        table = _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors))
+        self._tables += [] if table in self._tables else [table]
+
+    def parameter(self, e: Expression) -> str:
+        """Return the numbers of terms."""
+        b = self._group[0]
+        self._add_table(e.name, e.values)
+        if e.values.ndim == 1:
+            return f"{e.name}_{b}[g][k]"
+        return f"{e.name}_{b}[g][{0 if e.values.shape[1] == 1 else 'i'}][k]"
+
+    def seen(self, e: Expression) -> str:
+        """Return the inputs of terms."""
+        u, b = "u", self._group[0]
+        if e.enveloped is not None:
+            gamma, degree = e.enveloped
+            root, u = float(np.sqrt(2 * gamma)), "factor"
+            self._begins = _filled(FACTORS, gamma=_number(gamma), order=degree, root=_number(root))
+        if e.inputs is None:
+            return f"{u}[i]"
+        self._add_table("inputs", e.inputs)
+        return f"{u}[inputs_{b}[g][i][k]]"
 
 
 def _without_zeros(group):
@@ -318,23 +414,12 @@ OF_PROBABILITIES = r"""
 void ${name}_proba(const double *x, double *p);
 """
 
-# How encodings are made: the formulas of `ColumnStage`, as in `_core/moments.pyx`. The C code calls an encoding a view.
-VIEWS = r"""
-/* What terms see of a row: views of its columns. value is, by kind, the number, or what its scores say between knots; or
- * whether it is that level, is missing, or is not 0; or, of days, the cosine of their angle in a period. The view is
- * u = (value power - center) factor; where reach < |u| it is drawn in to at most twice the reach; "clipped" is then
- * u / sqrt(1 + u^2 / 9). fill is the view of a missing number. */
-enum { NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY };
-typedef struct {
-    int column, kind;
-    double level, power, center, factor, reach, fill;
-    int first_knot, n_knots;
-} view;
-"""
-
-SEEN = r"""
+# What encodings are made by: the formulas of `columns/kinds.py`, by the names of the functions.
+BETWEEN, OF_LEVEL = "between(knots_${v}, scores_${v}, ${n}, ${x})", "of_level(levels_${v}, ${n}, ${x})"
+HELPERS = {
+    "between(": r"""
 /* Linear between two knots, constant beyond the ends. */
-static double between_knots(const double *knot, const double *score, int n, double x) {
+static double between(const double *knot, const double *score, int n, double x) {
     int low = 0, high = n - 1;
     if (x <= knot[low]) return score[low];
     if (x >= knot[high]) return score[high];
@@ -347,36 +432,33 @@ static double between_knots(const double *knot, const double *score, int n, doub
     }
     return score[low] + (x - knot[low]) / (knot[high] - knot[low]) * (score[high] - score[low]);
 }
-
-static double seen(const view *v, double x) {
-    double value = x, size;
-    if (v->kind == MISSING)
-        value = isnan(x);
-    else if (v->kind == LEVEL)
-        value = v->level <= x && x < v->level + 1;
-    else if (v->kind == PRESENT)
-        value = x != 0;
-    else if (isnan(x))
-        return v->fill;
-    else if (v->kind >= YEAR)
-        value = cos(turns[v->kind - YEAR] * (x - v->level));
-    else if (v->n_knots)
-        value = between_knots(knots + v->first_knot, scores + v->first_knot, v->n_knots, x);
-    value = (value * v->power - v->center) * v->factor;
-    size = fabs(value);
-    if (size > v->reach) value = copysign(v->reach * (2 - v->reach / size), value);
-    if (v->kind != CLIPPED) return value;
-    value = fmin(fmax(value, -1e100), 1e100);
-    return value / sqrt(1 + value * value / 9);
+""",
+    "of_level(": r"""
+/* The first value where x is no level, and else that of level x. */
+static double of_level(const double *value, int n, double x) {
+    return x < 0 ? value[0] : x < n - 1 ? value[1 + (int)x] : value[n - 1];
 }
-
-/* The views of a row; 0 where a number is infinite${or_nan}. */
+""",
+    "reached(": r"""
+/* Drawn in, beyond the reach of the training rows, to at most twice that. */
+static double reached(double u, double reach) {
+    double size = fabs(u);
+    return size > reach ? copysign(reach * (2 - reach / size), u) : u;
+}
+""",
+    "squeezed(": r"""
+static double squeezed(double u) {
+    u = fmin(fmax(u, -1e100), 1e100);
+    return u / sqrt(1 + u * u / 9);
+}
+""",
+}
+SEE = r"""
+/* What terms see of a row; 0 where a number is infinite${or_nan}. */
 static int see(const double *x, double *u) {
-    for (int v = 0; v < N_INPUTS; v++) {
-        double value = x[views[v].column];
+    for (int j = 0; j < ${n}; j++)
         if (${refused}) return 0;
-        u[v] = seen(views + v, value);
-    }
+${lines}
     return 1;
 }
 """
@@ -401,38 +483,24 @@ static void add_linear(const double *u, double sum[N_OUTPUTS][LANES]) {
 }
 """
 
-# The sum of the terms of one group, numbered b; what weights multiply, of bumps the distance to the center; offsets.
-NEURONS = r"""
+# The sum of the terms of one group, numbered b; and what the inputs of products are.
+TERMS = r"""
 static void add_terms_${b}(const double *u, double sum[N_OUTPUTS][LANES]) {
-    for (int g = 0; g < ${n_groups}; g++) {
-        double z[LANES] = {0};
+${begins}    for (int g = 0; g < ${n_groups}; g++) {
+        double z[LANES]${start}
         for (int i = 0; i < ${order}; i++)
-            for (int k = 0; k < LANES; k++) z[k] += weights_${b}[g][i][k] * ${value};
-        ${activation}
-        for (int o = 0; o < N_OUTPUTS; o++)
+            for (int k = 0; k < LANES; k++) z[k] ${sign}= ${summand};
+${steps}        for (int o = 0; o < N_OUTPUTS; o++)
             for (int k = 0; k < LANES; k++) sum[o][k] += coef_${b}[g][o][k] * z[k];
     }
 }
 """
 
-INPUT, DISTANCE = "u[${input}]", "fabs(u[${input}] - centers_${b}[g][i][k])"
-SHIFT = "for (int k = 0; k < LANES; k++) z[k] += offset_${b}[g][k];\n        "
-
-PRODUCTS = r"""
-static void add_terms_${b}(const double *u, double sum[N_OUTPUTS][LANES]) {
+FACTORS = """\
     double factor[1 + N_INPUTS], square = 0;
     for (int j = 0; j < N_INPUTS; j++) square += u[j] * ${gamma} * u[j];
     factor[0] = exp(-square / ${order});
     for (int j = 0; j < N_INPUTS; j++) factor[1 + j] = u[j] * (factor[0] * ${root});
-    for (int g = 0; g < ${n_groups}; g++) {
-        double z[LANES];
-        for (int k = 0; k < LANES; k++) z[k] = 1;
-        for (int i = 0; i < ${order}; i++)
-            for (int k = 0; k < LANES; k++) z[k] *= weights_${b}[g][0][k] * factor[inputs_${b}[g][i][k]];
-        for (int o = 0; o < N_OUTPUTS; o++)
-            for (int k = 0; k < LANES; k++) sum[o][k] += coef_${b}[g][o][k] * z[k];
-    }
-}
 """
 
 # All outputs f of a row, and the functions declared above.
@@ -623,20 +691,13 @@ static void bumps(double *z) {
 }
 """
 
-# The statement that applies each activation to z[LANES].
-STATEMENTS = {
-    "cos": "waves(z, 0.5);",
-    "sin": "waves(z, 0);",
-    "tanh": "tanhs(z);",
-    "bump": "bumps(z);",
-    "relu": "for (int k = 0; k < LANES; k++) z[k] = z[k] > 0 ? z[k] : 0;",
-    "sign": "for (int k = 0; k < LANES; k++) z[k] = z[k] >= 0 ? 1 : -1;",
-}
+# The statements that apply functions to z[LANES], all at once.
+VECTORS = {"cos": "waves(z, 0.5);", "sin": "waves(z, 0);", "tanh": "tanhs(z);"}
 
 # Names that a model's function may not have: the words of C, and all names in the templates.
-TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, VIEWS, SEEN, SEE_RAW, LINEAR, NEURONS, PRODUCTS, VALUES,
-             ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, EXPONENTIAL, TANHS, BUMPS,
-             INPUT, DISTANCE, SHIFT, LOWER, UPPER, *STATEMENTS.values())  # fmt: skip
+TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, BETWEEN, OF_LEVEL, *HELPERS.values(), SEE, SEE_RAW,
+             LINEAR, TERMS, FACTORS, VALUES, ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, EXPONENTIAL, TANHS,
+             BUMPS, *VECTORS.values(), "columns weights_ centers_ inputs_ offset_ linear intercept")  # fmt: skip
 RESERVED = frozenset(
     "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
     "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()

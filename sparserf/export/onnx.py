@@ -7,24 +7,26 @@ chooses.
 from __future__ import annotations
 
 import os
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._base.checks import check_choice
+from .._base.expressions import is_matrix, made, over, parameter, sin
 from .._base.files import new_file
 from ..columns.frames import label, numbers_of
-from ..columns.stage import CLIP
+from ..columns.kinds import arithmetic
 from ..columns.table import in_float32
 from ..expansion.base import LARGEST_EXPONENT, rounded_inwards
 from ..losses import PROBABILISTIC
 from .written import WrittenModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Sequence
     from os import PathLike
 
+    from .._base.expressions import Expression
     from ..expansion import Expansion
 
 try:
@@ -34,9 +36,8 @@ except ImportError as error:
 
 # The versions of the operators and of the format: the first in which graphs can compare strings.
 OPSET, IR_VERSION = 19, 9
-# The operators of the activations that are computed in the precision that the user chooses; others are exact or cheap. A cosine
-# is written as a sine of a quarter turn more, since not all runtimes have cosines in double precision.
-ROUNDED = {"cos": "Sin", "sin": "Sin", "tanh": "Tanh", "bump": "Exp"}
+# The operators of the functions that are computed in the precision that the user chooses; others are exact or cheap.
+ROUNDED = {"sin": "Sin", "tanh": "Tanh", "exp": "Exp"}
 
 
 # Constants of at least FEWEST_SPARSE doubles, of which at most one in SPARSE_BELOW is not 0, are written as these alone.
@@ -52,10 +53,10 @@ def to_onnx(
     model, table = written.model, _table_of_inputs(written.model)
     graph = Graph(["X"] if table is None else _input_names(table))
     x = _read_matrix(graph, written, dtype) if table is None else _read_columns(graph, written, table, dtype)
-    u = _encodings(graph, written, x)
+    u = EncodingNodes(graph, written.columns, x)(written.inputs)
     f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
     for group in written.groups:
-        f = graph("Add", f, _sum(graph, group, u, dtype))
+        f = graph("Add", f, graph("MatMul", TermNodes(graph, u, dtype)(group.expression), group.coef.T))
     _add_outputs(graph, model, f, len(written.intercept), dtype)
     exported = graph.model(repr(model))
     if path is not None:
@@ -163,140 +164,193 @@ def _gathered(graph, x, columns, n):
     return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
 
 
-# -- encoding the columns, by the formulas of `ColumnStage`
+class EncodingNodes:
+    """Writes encodings as nodes: those that are made by the same operation at once, side by side.
 
+    columns, x : the columns that are read, and their matrix
+    """
 
-def _encodings(graph, written, x):
-    """Return the encodings u of the columns x, (n_rows, n_inputs)."""
-    r, stage = _before_units(graph, written, x), written.stage
-    if written.has_raw_inputs:
-        return r
-    power, center, factor, reach = stage.arithmetic
-    u = graph("Mul", graph("Sub", graph("Mul", r, power), center), factor)
-    if not stage.is_raw:
+    def __init__(self, graph: Graph, columns: np.ndarray, x: str):
+        self._graph, self._columns, self._x = graph, columns.tolist(), x
+
+    def __call__(self, expressions: Sequence[Expression]) -> str:
+        """Return the matrix of some encodings, (n_rows, n)."""
+        alike: dict[Any, list[int]] = {}
+        for k, e in enumerate(expressions):
+            alike.setdefault(_key(e, k), []).append(k)
+        parts = [getattr(self, key[0])([expressions[k] for k in places]) for key, places in alike.items()]
+        made = parts[0] if len(parts) == 1 else self._graph("Concat", *parts, axis=1)
+        return _gathered(self._graph, made, np.argsort(np.concatenate(list(alike.values()))), len(expressions))
+
+    def _operands(self, es, k=0):
+        return self([e.operands[k] for e in es])
+
+    def cell(self, es: Sequence[Expression]) -> str:
+        return _gathered(self._graph, self._x, [self._columns.index(e.column) for e in es], len(self._columns))
+
+    def between(self, es: Sequence[Expression]) -> str:
+        """Return what is linear between knots.
+
+        That is the first score plus, for each pair of neighbouring knots, the share of the way between them that x has passed
+        times the difference of their scores.
+        """
+        (e,), graph = es, self._graph
+        knots, scores = (e.knots, e.scores) if len(e.knots) > 1 else (e.knots[[0, 0]] + [0, 1], e.scores[[0, 0]])
+        share = graph("Clip", graph("Div", graph("Sub", self._operands(es), knots[:-1]), np.diff(knots)), 0.0, 1.0)
+        return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
+
+    def angle(self, es: Sequence[Expression]) -> str:
+        """Return the cosine of the angle of days: the sine of a quarter of a turn more, less all whole turns."""
+        graph, level, turn = self._graph, _each(es, "level"), _each(es, "turn")
+        turns = graph("Mul", graph("Sub", self._operands(es), level), turn / (2 * np.pi))
+        turns = graph("Add", turns, 0.25)
+        return graph("Sin", graph("Mul", graph("Sub", turns, graph("Floor", turns)), 2 * np.pi))
+
+    def units(self, es: Sequence[Expression]) -> str:
+        power, center, factor = arithmetic(_each(es, "center"), _each(es, "unit"))
+        r, graph = self._operands(es), self._graph
+        if center.any() or np.isinf(power * factor).any():
+            return graph("Mul", graph("Sub", graph("Mul", r, power), center), factor)
+        return r if (power * factor == 1).all() else graph("Mul", r, power * factor)
+
+    def reached(self, es: Sequence[Expression]) -> str:
+        graph, u, reach = self._graph, self._operands(es), _each(es, "reach")
         size = graph("Abs", u)
         end = graph("Mul", graph("Sign", u), graph("Mul", reach, graph("Sub", 2.0, graph("Div", reach, size))))
-        u = graph("Where", graph("Greater", size, reach), end, u)
-    is_clipped = written.kinds == "clipped"
-    if is_clipped.any():
-        part = graph("Div", graph("Clip", u, -1e100, 1e100), CLIP)
-        length = graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0))
-        u = graph("Where", is_clipped, graph("Div", u, length), u)
-    return graph("Where", graph("IsNaN", r), stage.fill, u) if stage.may_miss else u
+        return graph("Where", graph("Greater", size, reach), end, u)
+
+    def squeezed(self, es: Sequence[Expression]) -> str:
+        graph, u = self._graph, self._operands(es)
+        part = graph("Div", graph("Clip", u, -1e100, 1e100), 3.0)
+        return graph("Div", u, graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0)))
+
+    def filled(self, es: Sequence[Expression]) -> str:
+        return self._graph("Where", self._graph("IsNaN", self._operands(es, 1)), _each(es, "fill"), self._operands(es))
+
+    def asked(self, es: Sequence[Expression]) -> str:
+        """Return indicators that ask the same."""
+        x, high, low = self._operands(es), _each(es, "high"), _each(es, "low")
+        if es[0].question == "missing":
+            return self._graph("Where", self._graph("IsNaN", x), high, low)
+        return self._graph("Where", self._graph("Equal", x, 0.0), low, high)
+
+    def table(self, es: Sequence[Expression]) -> str:
+        """Return the number of each level: of one table, or of tables that have one number each and one for the rest."""
+        graph, x = self._graph, self._operands(es)
+        rest, other, fill = (_each(es, name) for name in ("rest", "other", "fill"))
+        if not _has_rest(es[0]):
+            place = graph.cast(graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64)
+            known = graph("Gather", np.array([es[0].other, *es[0].values.values()]), place)
+            return graph("Where", graph("IsNaN", x), fill, known)
+        level, value = (np.array(each, np.float64) for each in zip(*(next(iter(e.values.items())) for e in es), strict=True))
+        is_it = graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1))
+        known = rest if (rest == other).all() else graph("Where", graph("Less", x, 0.0), other, rest)
+        known = graph("Where", is_it, value, known)
+        return known if (rest == fill).all() else graph("Where", graph("IsNaN", x), fill, known)
 
 
-def _before_units(graph, written, x):
-    """Return the raw value r of each encoding: the number, its score, or 1 or 0 for whether a condition holds."""
-    stage, kind, n = written.stage, written.kinds, len(written.columns)
-    place, has_knots = np.searchsorted(written.columns, stage.column), np.diff(stage.first_knot) > 0
-    kind = np.where(np.isin(kind, ["number", "clipped"]) & ~has_knots, "as it is", kind)
-    order, parts = [], []
-    for of_kind, answer in ANSWERS.items():
-        encodings = np.flatnonzero(kind == of_kind)
-        if len(encodings):
-            order.append(encodings)
-            parts.append(answer(graph, stage, encodings, _gathered(graph, x, place[encodings], n)))
-    for v in np.flatnonzero(has_knots & np.isin(kind, ["number", "clipped"])):
-        order.append([v])
-        parts.append(_score(graph, stage, v, graph("Gather", x, place[[v]], axis=1)))
-    r = parts[0] if len(parts) == 1 else graph("Concat", *parts, axis=1)
-    return _gathered(graph, r, np.argsort(np.concatenate(order)), len(stage))
+def _key(e, k):
+    """Return what is equal for encodings that are made at once: those of knots and of whole tables are made one by one."""
+    is_alone = e.operation == "between" or (e.operation == "table" and not _has_rest(e))
+    return e.operation, k if is_alone else e.about.get("question")
 
 
-def _is_level(graph, stage, encodings, x):
-    """Return 1 where x, one column for each encoding, is the level of the encoding, else 0."""
-    level = stage.level[encodings]
-    return graph.cast(graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1)), np.float64)
+def _has_rest(table):
+    """Return whether a table has one number for a level, and one for the rest."""
+    return len(table.values) == 1 < len(table.levels)
 
 
-def _angle(graph, stage, encodings, x):
-    """Return the cosine of the angle of days x in a period: the sine of a quarter of a turn more, less all whole turns."""
-    turns = graph("Mul", graph("Sub", x, stage.level[encodings]), stage.turn[encodings] / (2 * np.pi))
-    turns = graph("Add", turns, 0.25)
-    return graph("Sin", graph("Mul", graph("Sub", turns, graph("Floor", turns)), 2 * np.pi))
-
-
-# {kind: function that returns the raw values r of encodings without knots}.
-ANSWERS: dict[str, Callable[..., str]] = {
-    "as it is": lambda graph, stage, encodings, x: x,
-    "level": _is_level,
-    **dict.fromkeys(("year", "week", "day"), _angle),
-    "missing": lambda graph, stage, encodings, x: graph.cast(graph("IsNaN", x), np.float64),
-    "present": lambda graph, stage, encodings, x: graph.cast(graph("Not", graph("Equal", x, 0.0)), np.float64),
-}
-
-
-def _score(graph, stage, v, x):
-    """Return the raw value r of encoding v, which has knots: the score of a level, or of a number, linear between knots.
-
-    The score of a number is the first score plus, for each pair of neighbouring knots, the share of the way between them that x
-    has passed times the difference of their scores.
-    """
-    some = slice(*stage.first_knot[v : v + 2])
-    knots, scores = stage.knots[some], stage.scores[some]
-    levels = None if stage.table is None else stage.table.levels[stage.column[v]]
-    if levels is not None and np.array_equal(knots, np.arange(-1, len(levels))):  # x is the number of a level, or NaN
-        place = graph.cast(graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64)
-        return graph("Where", graph("IsNaN", x), x, graph("Gather", scores, place))
-    if len(knots) == 1:
-        knots, scores = knots[[0, 0]] + [0, 1], scores[[0, 0]]
-    share = graph("Clip", graph("Div", graph("Sub", x, knots[:-1]), np.diff(knots)), 0.0, 1.0)
-    return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
+def _each(expressions, name):
+    """Return a number of each expression."""
+    return np.array([getattr(e, name) for e in expressions], np.float64)
 
 
 # -- computing f from the encodings, (n_rows, n_outputs), and the outputs of the graph
 
 
-def _sum(graph, group, u, dtype):
-    """Return the sum of the terms of a group times their coefficients."""
-    phi = _products(graph, group, u) if group.gamma is not None else _activated(graph, group, _phases(graph, group, u), dtype)
-    return graph("MatMul", phi, group.coef.T)
+class TermNodes:
+    """Writes the terms of a group as nodes: functions in the precision that the user chose, and all else in double precision.
 
-
-def _phases(graph, group, u):
-    """Return w'u + offset of each term, plus a quarter turn for cosines; of bumps the exponent."""
-    if group.centers is not None:
-        inputs = np.arange(group.weights.shape[1])[None] if group.inputs is None else group.inputs
-        return _over_inputs(graph, "Add", inputs, -group.weights, u, group.centers)
-    offset = group.offset + (np.pi / 2 if group.activation == "cos" else 0.0)
-    if group.inputs is None:
-        return graph("Add", graph("MatMul", u, group.weights.T), offset)
-    return graph("Add", _over_inputs(graph, "Add", group.inputs, group.weights, u), offset)
-
-
-def _over_inputs(graph, operator, inputs, weights, u, centers=None):
-    """Return the sum or product, by the operator, of the inputs of each term times their weights.
-
-    centers : the numbers from which inputs are measured, |u - center| in place of u; None: inputs as they are
+    u : the matrix of the inputs
     """
 
-    rows = graph("Transpose", u)  # of whole rows runtimes gather many times as fast
+    def __init__(self, graph: Graph, u: str, dtype: np.dtype):
+        self._graph, self._u, self._dtype = graph, u, dtype
+        self._k, self._rows = 0, ""
 
-    def weighted(k):
-        x = graph("Gather", rows, inputs[:, k].astype(np.int64), axis=0)
-        x = x if centers is None else graph("Abs", graph("Sub", x, centers[:, k, None]))
-        return graph("Mul", x, weights[:, k, None])
+    def __call__(self, e: Expression) -> str | np.ndarray:
+        """Return an expression: the name of a matrix, or an array of numbers."""
+        if e.operation in ROUNDED:
+            z = self._graph.cast(self(e.operands[0]), self._dtype)
+            return self._graph.cast(self._graph(ROUNDED[e.operation], z), np.float64)
+        return getattr(self, e.operation)(e)
 
-    factors = (weighted(k) for k in range(weights.shape[1]))  # one after the other, so that few are in memory at a time
-    return graph("Transpose", reduce(lambda one, other: graph(operator, one, other), factors))
+    def number(self, e: Expression) -> float:
+        return e.value
 
+    def parameter(self, e: Expression) -> np.ndarray:
+        """Return a number of each term, or of its input k; in a sum over inputs rows are the second axis."""
+        return e.values if e.values.ndim == 1 else e.values[:, min(self._k, e.values.shape[1] - 1), None]
 
-def _activated(graph, group, z, dtype):
-    """Return activation(z), with the functions of `ROUNDED` in the dtype that the user chose."""
-    if group.activation == "relu":
-        return graph("Relu", z)
-    if group.activation == "sign":
-        return graph("Where", graph("GreaterOrEqual", z, 0.0), 1.0, -1.0)
-    return graph.cast(graph(ROUNDED[group.activation], graph.cast(z, dtype)), np.float64)
+    def seen(self, e: Expression) -> str:
+        """Return input k of each term, one line for each term."""
+        inputs = np.array([self._k]) if e.inputs is None else e.inputs[:, self._k].astype(np.int64)
+        return self._graph("Gather", self._rows, inputs, axis=0)
 
+    def add(self, e: Expression) -> str:
+        return reduce(partial(self._graph, "Add"), map(self, e.operands))
 
-def _products(graph, group, u):
-    """Return each term as a product of factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / degree)."""
-    order, n = group.inputs.shape[1], group.inputs.shape[0]
-    square = graph("ReduceSum", graph("Mul", graph("Mul", u, group.gamma / order), u), np.array([1]), keepdims=1)
-    envelope = graph("Exp", graph("Neg", square))
-    factors = graph("Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * group.gamma))), axis=1)
-    return _over_inputs(graph, "Mul", group.inputs, np.broadcast_to(group.weights, (n, order)), factors)
+    def multiply(self, e: Expression) -> str:
+        return reduce(partial(self._graph, "Mul"), map(self, e.operands[::-1]))
+
+    def negative(self, e: Expression) -> str | np.ndarray:
+        """Return a negative: of numbers, or of a sum over inputs times numbers, by the negatives of these."""
+        (of,) = e.operands
+        if of.operation == "parameter":
+            return -self(of)
+        if of.operation == "over" and of.how == "add" and of.operands[0].operation == "multiply":
+            first, *others = of.operands[0].operands
+            if first.operation == "parameter":
+                return self(over("add", made("multiply", parameter(first.name, -first.values), *others)))
+        return self._graph("Neg", self(of))
+
+    def absolute(self, e: Expression) -> str:
+        return self._graph("Abs", self(e.operands[0]))
+
+    def cos(self, e: Expression) -> str:
+        """Return a cosine as the sine of a quarter turn more: not all runtimes have cosines in double precision."""
+        *others, last = e.operands[0].operands if e.operands[0].operation == "add" else e.operands
+        quarter = parameter(last.name, last.values + np.pi / 2) if last.operation == "parameter" else last + np.pi / 2
+        return self(sin(made("add", *others, quarter)))
+
+    def sign(self, e: Expression) -> str:
+        return self._graph("Where", self._graph("GreaterOrEqual", self(e.operands[0]), 0.0), 1.0, -1.0)
+
+    def positive(self, e: Expression) -> str:
+        return self._graph("Relu", self(e.operands[0]))
+
+    def over(self, e: Expression) -> str:
+        """Return the sum or product over the inputs of each term, one after the other: few are then in memory at a time."""
+        graph, (summand,) = self._graph, e.operands
+        seen, weights = summand.find("seen"), summand.find("parameter")
+        if is_matrix(e):
+            return graph("MatMul", self._u, weights.values.T)
+        self._rows = graph("Transpose", self._factors(seen.enveloped))  # of whole rows runtimes gather many times as fast
+        total = None
+        for self._k in range((weights.values if seen.inputs is None else seen.inputs).shape[1]):
+            part = self(summand)
+            total = part if total is None else graph({"add": "Add", "multiply": "Mul"}[e.how], total, part)
+        return graph("Transpose", total)
+
+    def _factors(self, enveloped):
+        """Return the inputs; of (gamma, degree) factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / degree)."""
+        graph, u = self._graph, self._u
+        if enveloped is None:
+            return u
+        gamma, degree = enveloped
+        square = graph("ReduceSum", graph("Mul", graph("Mul", u, gamma / degree), u), np.array([1]), keepdims=1)
+        envelope = graph("Exp", graph("Neg", square))
+        return graph("Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * gamma))), axis=1)
 
 
 def _add_outputs(graph, model, f, n_outputs, dtype):
@@ -357,6 +411,7 @@ class Graph:
     def __init__(self, taken: Iterable[str]):
         """Begin a graph without nodes; taken : the names of its inputs, which nothing else may have."""
         self._nodes, self._constants, self._inputs, self._outputs, self._taken = [], [], [], [], set(taken)
+        self._names: dict[Any, str] = {}  # of constants, which are written once
 
     def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:
         """Add a node and return the name of its result; operands are names, or arrays, which become constants."""
@@ -373,11 +428,18 @@ class Graph:
         return name
 
     def _constant(self, values):
+        """Return the name of a constant, which is added at its first use."""
+        values = np.asarray(values)
+        key = values.dtype, values.shape, str(values.tolist()) if values.dtype == object else values.tobytes()
+        if key not in self._names:
+            self._names[key] = self._added(values)
+        return self._names[key]
+
+    def _added(self, values):
         """Add a constant and return its name; one of doubles that are mostly 0 as these, put in their places.
 
         Runtimes do so once, where they load a graph.
         """
-        values = np.asarray(values)
         places = np.flatnonzero(values) if values.dtype == np.float64 and values.size >= FEWEST_SPARSE else None
         if places is not None and len(places) * SPARSE_BELOW <= values.size < 2**31:
             size = np.array([values.size], np.int64)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import timezone
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..columns.clocks import find_zone
 from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
-from .expressions import angle_expression, float_literal, term_expression, title
+from .printer import Printer, angle_expression
+from .written import title
 
 if TYPE_CHECKING:
+    from .._base.expressions import Expression
     from .written import WrittenModel
 
 # The functions in all sources, and the functions of classifiers with probabilities.
@@ -92,35 +93,25 @@ def predict_proba(X):
 '''
 
 
-# The templates of activations, and of predictions by the link.
-NUMPY_CALLS = {"cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "relu": "np.maximum({}, 0.0)",
-               "sign": "_sign({})", "identity": "({})", "bump": "np.exp({})", "distance": "{} * np.abs({})"}  # fmt: skip
+# The templates of predictions by the link.
 INVERSE_LINKS = {"identity": "{}", "log": f"np.exp(np.minimum({{}}, {LARGEST_EXPONENT['float64']}))"}
 
 
-def python_source(written: WrittenModel, digits: int | None) -> str:
+def source(written: WrittenModel, digits: int | None) -> str:
     """Return the source of a module with `decision_function`, `predict` and, where there are any, `predict_proba`.
 
     Variables are x3, column 3 of X, u5, encoding 5, envelope0, and f.
     """
-    number = partial(float_literal, digits)
-    encodings, envelopes = written.encodings, {gamma: f"envelope{i}" for i, gamma in enumerate(written.envelopes)}
+    printer = PythonPrinter(digits, written)
+    number = printer.literal
     body = [_read(written, j) for j in written.columns.tolist()]
-    if encodings is None:
-        names = {v: f"x{v}" for v in written.used_encodings.tolist()}
-    else:
-        names = {v: f"u{v}" for v in encodings}
-        for v, encoding in encodings.items():
-            x, is_category = f"x{encoding.column}", written.is_category(encoding.column)
-            body += [f"u{v} = {line}" for line in _encode(encoding, x, f"u{v}", number, is_category)]
-    for gamma, seen in written.envelopes.items():
-        squares = " + ".join(f"{names[v]}**2" for v in seen.tolist())
-        body.append(f"{envelopes[gamma]} = np.exp(-{number(gamma)} * ({squares}))")
+    body += [f"u{v} = {printer(encoding)}" for v, encoding in (written.encodings or {}).items()]
+    body += printer.envelopes("np.exp")
     has_several = written.model.coef.ndim > 1
     b, n = [number(value) for value in written.intercept], f"len(x{written.columns[0]})"
     body.append(f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])" if has_several else f"f = np.full({n}, {b[0]})")
     for term, c in zip(written.terms, written.factors.T, strict=True):
-        phi = term_expression(term, names, envelopes, number, NUMPY_CALLS)
+        phi = printer.in_brackets(term.expression)
         c = [number(value) for value in c]
         body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if has_several else f"f += {c[0]} * {phi}")
     helpers = HELPERS + DAYS * bool(written.clocks)
@@ -153,43 +144,39 @@ def _zone(name):
     return f"_zoneinfo.ZoneInfo({name!r})"
 
 
-def _encode(encoding, x, u, number, is_category):
-    """Return the expressions that are assigned to u, one after the other, to make an encoding u of a column x."""
-    if encoding.asks is not None:
-        kind, level = encoding.asks
-        high, low = number(encoding.high), number(encoding.low)
-        if encoding.known is not None:
-            others, other = encoding.known
-            values = f"dict.fromkeys({others!r}, {low}) | {{{level!r}: {high}}}"
-            near = {each: high if k == level else low for k, each in encoding.in_float32.items()}
-            return [f"_cells({x}, {values}, {number(other)}, {number(encoding.fill)}{_near(near)})"]
-        if kind == "level":
-            near = {each: high for k, each in encoding.in_float32.items() if k == level}
-            return [f"_cells({x}, {{{level!r}: {high}}}, {low}, {low}{_near(near)})"]
-        if is_category:
-            return [f"_cells({x}, {{}}, {low}, {high})"]
-        condition = {"missing": f"np.isnan({x})", "present": f"{x} != 0"}[kind]
-        return [f"np.where({condition}, {high}, {low})"]
-    if encoding.table is not None:
-        of_levels, other = encoding.table
-        values = ", ".join(f"{level!r}: {number(value)}" for level, value in of_levels.items())
-        near = {each: number(of_levels[k]) for k, each in encoding.in_float32.items()}
-        return [f"_cells({x}, {{{values}}}, {number(other)}, {number(encoding.fill or 0.0)}{_near(near)})"]
-    r = x
-    if encoding.knots is not None:
-        knots, scores = ([float(value) for value in values] for values in encoding.knots)
-        r = f"np.interp({x}, {knots}, {scores})"
-    if encoding.angle is not None:
-        r = f"np.cos({angle_expression(*encoding.angle[:2], x)})"
-    lines = [f"({r} - {number(encoding.center)}) / {number(encoding.unit)}" if encoding.unit else f"0.0 * {x}"]
-    lines += [f"_reached({u}, {number(encoding.reach)})"] if encoding.reach is not None else []
-    lines += [f"_squeezed({u})"] if encoding.squeezed else []
-    return lines + ([f"np.where(np.isnan({x}), {number(encoding.fill)}, {u})"] if encoding.fill is not None else [])
+class PythonPrinter(Printer):
+    """Writes expressions in NumPy."""
 
+    templates: ClassVar[dict[str, str]] = {
+        "cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "exp": "np.exp({})", "absolute": "np.abs({})",
+        "positive": "np.maximum({}, 0.0)", "sign": "_sign({})",
+    }  # fmt: skip
 
-def _near(values):
-    """Return the last argument of `_cells`, from {number in float32: value as text}; nothing where there is none."""
-    return ", {" + ", ".join(f"{number!r}: {value}" for number, value in values.items()) + "}" if values else ""
+    where, is_missing = "np.where({}, {}, {})", "np.isnan({})"
+
+    def between(self, e: Expression) -> str:
+        return f"np.interp({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
+
+    def angle(self, e: Expression) -> str:
+        return f"np.cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
+
+    def asked(self, e: Expression) -> str:
+        if not self.written.is_category(e.operands[0].column):
+            return super().asked(e)
+        return f"_cells({self(e.operands[0])}, {{}}, {self.literal(e.low)}, {self.literal(e.high)})"
+
+    def table(self, e: Expression) -> str:
+        value = {level: e.values.get(k, e.rest) for k, level in enumerate(e.levels)}
+        listed = {e.levels[k]: number for k, number in e.values.items()}
+        others = [level for level in e.levels if level not in listed]
+        numbers = "{" + ", ".join(f"{level!r}: {self.literal(number)}" for level, number in listed.items()) + "}"
+        if others and e.rest != e.other:
+            numbers = f"dict.fromkeys({others!r}, {self.literal(e.rest)}) | {numbers}"
+        else:
+            value = listed
+        near = ", ".join(f"{each!r}: {self.literal(value[k])}" for k, each in e.in_float32.items() if k in value)
+        cells = f"{self(e.operands[0])}, {numbers}, {self.literal(e.other)}, {self.literal(e.fill)}"
+        return f"_cells({cells}, {{{near}}})" if near else f"_cells({cells})"
 
 
 def _within(model):

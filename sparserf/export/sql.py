@@ -15,25 +15,25 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._base.expressions import cell
 from ..columns.clocks import DATES, DURATIONS
 from ..columns.table import numbers_rounded_to
 from ..expansion.outputs import two_classes
 from ..losses import PROBABILISTIC
-from .expressions import angle_expression, float_literal, joined, signed, term_expression, title
+from .printer import Printer, angle_expression, float_literal, joined, signed
+from .written import title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .._base.expressions import Expression
     from .written import WrittenModel
 
-# The templates of activations, of bumps that of the exponent alone; and of a number in double precision.
-SQL_CALLS = {"cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "relu": "(CASE WHEN {0} <= 0 THEN 0e0 ELSE {0} END)",
-               "sign": "(CASE WHEN {0} >= 0 THEN 1e0 WHEN {0} < 0 THEN -1e0 END)", "identity": "({})", "bump": "({})",
-               "distance": "{} * ABS({})"}  # fmt: skip
+# The template of a number in double precision.
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # The months of a date from its text, since March of the year 0.
 MONTHS = f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)"
@@ -53,7 +53,7 @@ LARGEST, NEAREST, FARTHEST = 1.79e308, 1e-90, 1e100
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 
 
-def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
+def source(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
     The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of X, where it is a time its
@@ -61,7 +61,8 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     in, and u5 for the encoding; s0, ... for |u|^2; e0, ... for envelopes;
     z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs within their limits.
     """
-    number = partial(double_literal, digits)
+    printer = SqlPrinter(digits, written)
+    number = printer.literal
     source = ".".join(_identifiers("table", table.split(".") if isinstance(table, str) else table))
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
@@ -71,24 +72,15 @@ def sql_query(written: WrittenModel, digits: int | None, table: str | Sequence[s
     numbers = {f"x{j}": _days(f"c{j}", f"n{j}", clock) for j, clock in clocks.items()}
     numbers |= {f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST))) for j in columns if j not in clocks}
     steps.append(("numbers", numbers))
-    names = {v: f"x{v}" for v in written.used_encodings.tolist()}
     if encodings is not None:
-        names = {v: f"u{v}" for v in encodings}
-        units = {f"v{v}": _in_units(each, f"x{each.column}", number) for v, each in encodings.items() if each.has_units}
-        steps.append(("units", units))
-        views = {u: _encode(encodings[v], f"x{encodings[v].column}", f"v{v}", number) for v, u in names.items()}
-        steps.append(("views", views))
-    squares = [balanced([f"+ {names[v]} * {names[v]}" for v in seen.tolist()]) for seen in written.envelopes.values()]
+        views = {f"u{v}": printer.view(v, each) for v, each in encodings.items()}
+        steps += [("units", printer.units_made), ("views", views)]
+    squares = [balanced([f"+ {u} * {u}" for u in map(printer.name, seen.tolist())]) for seen in written.envelopes.values()]
     steps.append(("squares", {f"s{i}": f"({square})" for i, square in enumerate(squares)}))
-    envelopes = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
-    steps.append(("envelopes", {e: _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
-                                for i, (gamma, e) in enumerate(envelopes.items())}))  # fmt: skip
-    terms = [term_expression(term, names, envelopes, number, SQL_CALLS, balanced) for term in written.terms]
-    bumps = [k for k, term in enumerate(written.terms) if term.centers is not None]
-    steps.append(("exponents", {f"z{k}": terms[k] for k in bumps}))
-    for k in bumps:
-        terms[k] = _power(f"z{k}", f"z{k} < -{FAR}")
-    steps.append(("terms", {f"t{k}": term for k, term in enumerate(terms)}))
+    steps.append(("envelopes", {f"e{i}": _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
+                                for i, gamma in enumerate(written.envelopes)}))  # fmt: skip
+    terms = {f"t{k}": printer.in_brackets(term.expression) for k, term in enumerate(written.terms)}
+    steps += [("exponents", printer.exponents), ("terms", terms)]
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
     more, answers = _answers(written.model, len(sums))
@@ -174,17 +166,24 @@ def _sizes_that_matter(written):
         sizes = np.abs(term.weights) if term.gamma is None else np.full(len(term.encodings), np.sqrt(term.gamma))
         for v, size in zip(term.encodings.tolist(), sizes.tolist(), strict=True):
             weight[v] = max(size, weight.get(v, 0.0))
-        grows |= set(term.encodings.tolist()) if term.activation in ("identity", "relu") else set()
+        grows |= set(term.encodings.tolist()) if term.sigma is not None and not term.sigma.is_bounded else set()
     sizes = {}
     for v, size in weight.items():
-        encoding = None if written.encodings is None else written.encodings[v]
-        j, unit = (v, 1.0) if encoding is None else (encoding.column, encoding.nearest_unit)
-        is_drawn_in = encoding is not None and (encoding.knots is not None or encoding.reach is not None or encoding.squeezed)
-        unit /= max(size, 1e-200)
+        encoding = cell(v) if written.encodings is None else written.encodings[v]
+        j, unit = encoding.find("cell").column, _nearest_unit(encoding) / max(size, 1e-200)
+        is_drawn_in = any(map(encoding.find, ("between", "reached", "squeezed")))
         near, far = sizes.get(j, (np.inf, 0.0))
         far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
         sizes[j] = min(NEAREST * unit, near), far
     return {j: (near if near < np.inf else 0.0, min(far, LARGEST) or LARGEST) for j, (near, far) in sizes.items()}
+
+
+def _nearest_unit(encoding):
+    """Return the unit in which numbers near 0 are small: the least distance of two knots, or the unit; infinite for levels."""
+    units, knots = encoding.find("units"), encoding.find("between")
+    if units is None or not units.unit:
+        return 1.0 if encoding.operation == "cell" else np.inf
+    return units.unit if knots is None else float(np.diff(knots.knots).min(initial=np.inf))
 
 
 def _days(text, months, clock):
@@ -358,78 +357,126 @@ def _shares(f, largest, is_softmax):
     return steps, [f"CASE WHEN q0 > 0 THEN {each} / q0 ELSE {double_literal(None, 1 / len(f))} END" for each in p]
 
 
-def _in_units(encoding, x, number):
-    """Return the expression of an encoding in its units, before it is drawn in; NULL where x is NULL."""
-    if encoding.angle is not None:
-        return f"(COS({angle_expression(*encoding.angle[:2], x)}) - {number(encoding.center)}) / {number(encoding.unit)}"
-    if encoding.knots is not None:
-        return _between(x, encoding, 0, len(encoding.knots[0]), number)
-    shown = f"({x} - {number(encoding.center)}) / {number(encoding.unit)}"
-    if encoding.reach is None and not encoding.squeezed:
-        return shown
-    low, high = (min(max(encoding.center + side * encoding.unit, -LARGEST), LARGEST) for side in (-FARTHEST, FARTHEST))
-    ends = f"WHEN {x} > {number(high)} THEN {number(FARTHEST)} WHEN {x} < {number(low)} THEN {number(-FARTHEST)}"
-    return f"CASE {ends} ELSE {shown} END"
+class SqlPrinter(Printer):
+    """Writes expressions in SQL. What is used several times is a column of a step of the query.
+
+    units_made : the encodings in their units, before they are drawn in, {column: expression}; NULL where the cell is NULL
+    exponents : the exponents of terms, {column: expression}
+    """
+
+    units_made: dict[str, str]
+    exponents: dict[str, str]
+    templates: ClassVar[dict[str, str]] = {
+        "cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "absolute": "ABS({})",
+        "positive": "(CASE WHEN {0} <= 0 THEN 0e0 ELSE {0} END)",
+        "sign": "(CASE WHEN {0} >= 0 THEN 1e0 WHEN {0} < 0 THEN -1e0 END)",
+    }  # fmt: skip
+
+    def __init__(self, digits: int | None, written: WrittenModel):
+        super().__init__(digits, written)
+        self._names = {gamma: f"e{i}" for i, gamma in enumerate(written.envelopes)}
+        self.units_made, self.exponents, self._made = {}, {}, 0
+
+    def literal(self, value: float) -> str:
+        return double_literal(self.digits, value)
+
+    def summed(self, parts: Sequence[str]) -> str:
+        return balanced(parts)
+
+    def exp(self, e: Expression) -> str:
+        """Return an exponential, 0 where it is small; the exponent becomes a column."""
+        column = f"z{len(self.exponents)}"
+        self.exponents[column] = self(e.operands[0])
+        return _power(column, f"{column} < -{FAR}")
+
+    # -- encodings
+
+    def view(self, v: int, e: Expression) -> str:
+        """Return encoding v, a double; what it is in its units becomes a column."""
+        self._made = v
+        is_double = e.operation in ("asked", "table")
+        return DOUBLE.format(self(e)) if is_double else self(e)
+
+    def filled(self, e: Expression) -> str:
+        u, x = map(self, e.operands)
+        return f"CASE WHEN {x} IS NULL THEN {self.literal(e.fill)} ELSE {u} END"
+
+    def units(self, e: Expression, is_drawn_in: bool = False) -> str:
+        """Return the column of a number in units; one that is drawn in after that is first drawn in to FARTHEST units."""
+        x, r = self(e.find("cell")), e.operands[0]
+        if not e.unit:
+            return f"0e0 * {x}"
+        column = f"v{self._made}"
+        self.units_made[column] = self._in_units(e, r, x, is_drawn_in)
+        return column
+
+    def _in_units(self, e, r, x, is_drawn_in):
+        """Return the expression of a number, or angle, or what is between knots, in units."""
+        if r.operation == "between":
+            return self._between(x, r.knots, (r.scores - e.center) / e.unit, 0, len(r.knots))
+        shown = f"({self(r)} - {self.literal(e.center)}) / {self.literal(e.unit)}"
+        if not is_drawn_in:
+            return shown
+        low, high = (min(max(e.center + side * e.unit, -LARGEST), LARGEST) for side in (-FARTHEST, FARTHEST))
+        far = f"WHEN {x} > {self.literal(high)} THEN {self.literal(FARTHEST)} "
+        far += f"WHEN {x} < {self.literal(low)} THEN {self.literal(-FARTHEST)}"
+        return f"CASE {far} ELSE {shown} END"
+
+    def _between(self, x, knots, values, first, last):
+        """Return what is linear between knots, for x between the knots first - 1 and last, by nested CASEs."""
+        if first < last:
+            middle = (first + last) // 2
+            low, high = self._between(x, knots, values, first, middle), self._between(x, knots, values, middle + 1, last)
+            return f"CASE WHEN {x} < {self.literal(knots[middle])} THEN {low} ELSE {high} END"
+        if first in (0, len(knots)):
+            return self.literal(values[0] if first == 0 else values[-1])
+        slope = (values[first] - values[first - 1]) / (knots[first] - knots[first - 1])
+        at = f"({x} - {self.literal(knots[first - 1])})"
+        return f"({self.literal(values[first - 1])} + {at} * {self.literal(slope)})"
+
+    def angle(self, e: Expression) -> str:
+        return f"COS({angle_expression(e.turn, e.level, self(e.operands[0]))})"
+
+    def reached(self, e: Expression, last: str = "{}") -> str:
+        """Return what is drawn in beyond a reach; last : the template of what becomes of it then."""
+        u = self.units(e.operands[0], is_drawn_in=True)
+        reach, twice, square = (self.literal(value) for value in (e.reach, 2 * e.reach, e.reach**2))
+        above, below = (last.format(f"({sign}{twice} - {square} / {u})") for sign in ("", "-"))
+        return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {last.format(u)} END"
+
+    def squeezed(self, e: Expression) -> str:
+        last, u = "({0} / SQRT(1e0 + {0} * {0} / 9e0))", e.operands[0]
+        return self.reached(u, last) if u.operation == "reached" else last.format(self.units(u, is_drawn_in=True))
+
+    def asked(self, e: Expression) -> str:
+        condition = f"{self(e.operands[0])} {'IS NULL' if e.question == 'missing' else '<> 0'}"
+        return f"CASE WHEN {condition} THEN {self.literal(e.high)} ELSE {self.literal(e.low)} END"
+
+    def table(self, e: Expression) -> str:
+        """Return the number of each level, by a CASE of those that differ from the rest."""
+        x, other = self(e.operands[0]), self.literal(e.other)
+        cases = [f"WHEN {_is_level(e, x, e.levels[k])} THEN {self.literal(value)}" for k, value in e.values.items()]
+        has_rest = len(e.values) < len(e.levels)
+        if not has_rest or not e.rest == e.other == e.fill:
+            cases.insert(0, f"WHEN {x} IS NULL THEN {self.literal(e.fill)}")
+            cases += [f"WHEN {self._is_other(e, x)} THEN {self.literal(e.rest)}"] if has_rest else []
+        return f"CASE {' '.join(cases)} ELSE {other} END"
+
+    def _is_other(self, e, x):
+        """Return the condition that x is a level whose number is not in the table."""
+        others = [level for k, level in enumerate(e.levels) if k not in e.values]
+        exact = [each for each in others if each not in e.in_float32]
+        conditions = [f"{x} IN ({', '.join(map(literal, exact))})"] if exact else []
+        return " OR ".join(conditions + [_is_level(e, x, each) for each in others if each in e.in_float32])
 
 
-def _encode(encoding, x, v, number):
-    """Return an expression that makes an encoding, a double, of a column x; v : the column in the units of the encoding."""
-    if encoding.asks is not None:
-        kind, level = encoding.asks
-        if encoding.known is not None:
-            return DOUBLE.format(_of_level(encoding, x, level, number))
-        condition = f"{x} IS NULL" if kind == "missing" else f"{x} <> 0" if kind == "present" else _is_level(encoding, x, level)
-        return DOUBLE.format(f"CASE WHEN {condition} THEN {number(encoding.high)} ELSE {number(encoding.low)} END")
-    fill = "NULL" if encoding.fill is None else number(encoding.fill)
-    if encoding.table is not None:
-        of_levels, other = encoding.table
-        cases = " ".join(f"WHEN {_is_level(encoding, x, level)} THEN {number(value)}" for level, value in of_levels.items())
-        return DOUBLE.format(f"CASE WHEN {x} IS NULL THEN {number(encoding.fill or 0.0)} {cases} ELSE {number(other)} END")
-    shown = _bent(encoding, v, number) if encoding.has_units else DOUBLE.format("0.0")
-    return shown if encoding.fill is None and encoding.has_units else f"CASE WHEN {x} IS NULL THEN {fill} ELSE {shown} END"
-
-
-def _is_level(encoding, x, level):
+def _is_level(table, x, level):
     """Return the condition that x is a level: equal to it, or rounded to the same number of float32 (`in_float32`)."""
-    single = encoding.in_float32.get(level)
+    single = table.in_float32.get(level)
     if single is None:
         return f"{x} = {literal(level)}"
     low, high = numbers_rounded_to(single)
     return f"{x} BETWEEN {low!r} AND {high!r}"
-
-
-def _of_level(encoding, x, level, number):
-    """Return the expression of whether x is a level, where unknown levels have a value of their own."""
-    others, other = encoding.known
-    exact = [each for each in others if each not in encoding.in_float32]
-    are_others = [f"{x} IN ({', '.join(map(literal, exact))})"] if exact else []
-    are_others += [_is_level(encoding, x, each) for each in others if each in encoding.in_float32]
-    cases = f"WHEN {_is_level(encoding, x, level)} THEN {number(encoding.high)}"
-    cases += f" WHEN {' OR '.join(are_others)} THEN {number(encoding.low)}" if others else ""
-    return f"CASE WHEN {x} IS NULL THEN {number(encoding.fill)} {cases} ELSE {number(other)} END"
-
-
-def _bent(encoding, u, number):
-    """Return the expression of u drawn in beyond its reach, and squeezed, by the formulas of `WrittenEncoding`."""
-    last = "({0} / SQRT(1e0 + {0} * {0} / 9e0))" if encoding.squeezed else "{}"
-    if encoding.reach is None:
-        return last.format(u)
-    reach, twice, square = number(encoding.reach), number(2 * encoding.reach), number(encoding.reach**2)
-    above, below = (last.format(f"({sign}{twice} - {square} / {u})") for sign in ("", "-"))
-    return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {last.format(u)} END"
-
-
-def _between(x, encoding, first, last, number):
-    """Return v for x between the knots first - 1 and last, linear between knots and constant beyond all, by nested CASEs."""
-    knots, v = encoding.knots[0], (encoding.knots[1] - encoding.center) / encoding.unit
-    if first < last:
-        middle = (first + last) // 2
-        low, high = _between(x, encoding, first, middle, number), _between(x, encoding, middle + 1, last, number)
-        return f"CASE WHEN {x} < {number(knots[middle])} THEN {low} ELSE {high} END"
-    if first in (0, len(knots)):
-        return number(v[0] if first == 0 else v[-1])
-    slope = (v[first] - v[first - 1]) / (knots[first] - knots[first - 1])
-    return f"({number(v[first - 1])} + ({x} - {number(knots[first - 1])}) * {number(slope)})"
 
 
 def double_literal(digits: int | None, value: float) -> str:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from .expressions import angle_expression, float_literal, signed, term_expression, title
-from .written import encoded_values, reach_of
+from .printer import Printer, angle_expression
+from .written import title
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._base.expressions import Expression
     from .written import WrittenModel
 
-HELPERS = '''
-from sympy import Abs, Heaviside, Max, Min, Piecewise, Symbol, cos, exp, sign, sin, sqrt, tanh
+HEAD = """
+from sympy import Abs, Add, Heaviside, Max, Min, Piecewise, Symbol, cos, evaluate, exp, sign, sin, sqrt, tanh
 
-
+"""
+# Functions that are written where they are called.
+FUNCTIONS = {
+    "_reached(": '''
 def _reached(u, reach):
     """As it is up to the reach of the training rows, and beyond it less than twice that."""
     return Max(-reach, Min(u, reach)) + sign(u) * reach * (1 - reach / Max(Abs(u), reach))
 
-
+''',
+    "_squeezed(": """
 def _squeezed(u):
     return u / sqrt(1 + (u / 3) ** 2)
 
-
+""",
+    "_between(": '''
 def _between(x, knots, scores):
     """Linear between the scores at knots, and constant beyond them."""
     pieces = [(scores[0], x <= knots[0])]
@@ -32,73 +39,78 @@ def _between(x, knots, scores):
         pieces.append((scores[k - 1] + slope * (x - knots[k - 1]), x <= knots[k]))
     return Piecewise(*pieces, (scores[-1], True))
 
+''',
+    "_of_level(": """
+def _of_level(x, values, other):
+    return Piecewise((other, x < 0), *((value, x < k + 1) for k, value in enumerate(values)), (values[-1], True))
 
+""",
+    "_is(": """
 def _is(condition, high, low):
     return Piecewise((high, condition), (low, True))
 
-'''
-# The templates of activations. SymPy is not asked to simplify, which takes very long where there are knots.
-CALLS = {
-    **{name: f"{name}({{}}, evaluate=False)" for name in ("cos", "sin", "tanh")},
-    "relu": "Max({}, 0, evaluate=False)",
-    "sign": "(2 * Heaviside({}, 1, evaluate=False) - 1)",
-    "identity": "({})",
-    "bump": "exp({}, evaluate=False)",
-    "distance": "{} * Abs({}, evaluate=False)",
+""",
 }
+# The most parts of a sum that are added two by two: the depth of sums that are not simplified is their number.
+MOST_IN_A_ROW = 8
 
 
-def sympy_source(written: WrittenModel, digits: int | None) -> str:
-    """Return source that defines `f`, an expression or a list of one for each output, of symbols named like the columns.
-
-    Variables are x3, the symbol of column 3 of X, u5, encoding 5, and envelope0.
-    """
-    number, model = partial(float_literal, digits), written.model
-    body = [f"# {str(written.names[j])!r} is in {clock.unit}" for j, clock in written.clocks.items()]
-    body += [f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()]
-    if written.encodings is None:
-        names = {v: f"x{v}" for v in written.used_encodings.tolist()}
-    else:
-        names = {v: f"u{v}" for v in written.encodings}
-        for place, v in enumerate(written.made_encodings.tolist()):
-            if v in names:
-                body += [f"u{v} = {line}" for line in _encode(written, place, f"u{v}", number)]
-    envelopes = {gamma: f"envelope{i}" for i, gamma in enumerate(written.envelopes)}
-    for gamma, seen in written.envelopes.items():
-        squares = " + ".join(f"{names[v]}**2" for v in seen.tolist())
-        body.append(f"{envelopes[gamma]} = exp(-{number(gamma)} * ({squares}))")
-    phis = [term_expression(term, names, envelopes, number, CALLS) for term in written.terms]
+def source(written: WrittenModel, digits: int | None) -> str:
+    """Return source that defines `f`, an expression or a list of one for each output, of symbols named like the columns."""
+    printer, model = SympyPrinter(digits, written), written.model
+    number = printer.literal
+    notes = [f"# {str(written.names[j])!r} is in {clock.unit}" for j, clock in written.clocks.items()]
+    levels = {written.names[j]: list(of) for j, of in written.levels.items()}
+    notes += [f"levels = {levels!r}  # a category's symbol is the place of the level, -1 for others"] if levels else []
+    notes += [f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()]
+    body = [f"u{v} = {printer(encoding)}" for v, encoding in (written.encodings or {}).items()]
+    body += printer.envelopes("exp")
+    phis = [printer.in_brackets(term.expression) for term in written.terms]
     sums = []
     for b, c in zip(written.intercept, written.factors, strict=True):
-        parts = [signed(factor, f"{number(abs(factor))} * {phi}") for factor, phi in zip(c, phis, strict=True)]
-        f = "(\n    " + "\n    ".join([number(b), *parts]) + "\n)"
+        parts = [number(b), *(f"{number(factor)} * {phi}" for factor, phi in zip(c, phis, strict=True))]
+        f = "Add(\n    " + ",\n    ".join(parts) + "\n)"
         f = f if model.lower is None else f"Max({f}, {number(model.lower)})"
         sums.append(f if model.upper is None else f"Min({f}, {number(model.upper)})")
     body.append(f"f = {sums[0]}" if model.coef.ndim == 1 else f"f = [{', '.join(sums)}]")
-    levels = {written.names[j]: list(of) for j, of in written.levels.items()}
-    body = [f"levels = {levels!r}  # a category's symbol is the place of the level, -1 for others", *body] if levels else body
-    return "\n".join([f'"""{title(written)}"""', HELPERS, *body]) + "\n"
+    functions = [text for name, text in FUNCTIONS.items() if any(name in line for line in body)]
+    # To simplify takes very long where there are knots.
+    lines = [f'"""{title(written)}"""', HEAD + "".join(functions), *notes, "with evaluate(False):"]
+    return "\n".join([*lines, *("    " + line for line in body)]) + "\n"
 
 
-def _encode(written, place, u, number):
-    """Return the expressions that are assigned to u, one after the other, to make an encoding of a column without gaps."""
-    stage, kind = written.stage, written.kinds[place]
-    x = f"x{stage.column[place]}"
-    if kind in ("level", "missing", "present"):
-        level = int(stage.level[place])
-        if kind == "missing":
-            return [number(encoded_values(stage, place, [0.0])[0])]
-        high, low = encoded_values(stage, place, [level, level - 1] if kind == "level" else [1.0, 0.0])
-        condition = f"({x} >= {level}) & ({x} < {level + 1})" if kind == "level" else f"({x} > 0) | ({x} < 0)"
-        return [f"_is({condition}, {number(high)}, {number(low)})"]
-    some = slice(stage.first_knot[place], stage.first_knot[place + 1])
-    if some.stop > some.start:
-        x = f"_between({x}, {stage.knots[some].tolist()}, {stage.scores[some].tolist()})"
-    turn = float(stage.turn[place])
-    x = f"cos({angle_expression(turn, float(stage.level[place]), x)}, evaluate=False)" if turn else x
-    unit, reach = float(stage.unit[place]), reach_of(stage, place)
-    if not unit:
-        return ["0.0"]
-    lines = [f"({x} - {number(stage.center[place])}) / {number(unit)}"]
-    lines += [f"_reached({u}, {number(reach)})"] if reach is not None else []
-    return lines + ([f"_squeezed({u})"] if kind == "clipped" else [])
+class SympyPrinter(Printer):
+    """Writes expressions in SymPy: of cells that are not missing, where a category is the place of its level."""
+
+    templates: ClassVar[dict[str, str]] = {
+        **{name: f"{name}({{}})" for name in ("cos", "sin", "tanh", "exp")}, "absolute": "Abs({})",
+        "positive": "Max({}, 0)", "sign": "(2 * Heaviside({}, 1) - 1)",
+    }  # fmt: skip
+
+    where, is_there = "_is({}, {}, {})", "({0} > 0) | ({0} < 0)"
+
+    def summed(self, parts: Sequence[str]) -> str:
+        """Return a sum, of many parts in one go."""
+        if len(parts) <= MOST_IN_A_ROW:
+            return super().summed(parts)
+        return f"Add({', '.join(part[2:] if part[0] == '+' else '-' + part[2:] for part in parts)})"
+
+    def between(self, e: Expression) -> str:
+        return f"_between({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
+
+    def angle(self, e: Expression) -> str:
+        return f"cos({angle_expression(e.turn, e.level, self(e.operands[0]))})"
+
+    def filled(self, e: Expression) -> str:
+        """Return what is there."""
+        return self(e.operands[0])
+
+    def asked(self, e: Expression) -> str:
+        return self.literal(e.low) if e.question == "missing" else super().asked(e)
+
+    def table(self, e: Expression) -> str:
+        return self.known_level(e)
+
+    def looked_up(self, e: Expression) -> str:
+        numbers = ", ".join(map(self.literal, e.values.values()))
+        return f"_of_level({self(e.operands[0])}, [{numbers}], {self.literal(e.other)})"

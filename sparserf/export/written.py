@@ -2,30 +2,30 @@
 
     f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
 
-Formulas, Python and SQL are written term by term, C and ONNX in arrays of all terms of one activation: `WrittenModel` has the
-same model in both forms.
+Encodings and terms are expressions (`_base/expressions.py`), which languages print: formulas, Python, SQL and SymPy term by
+term, C, ONNX and JAX in arrays of all terms of one kind. `WrittenModel` has the same model in both forms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._core.moments import KINDS
-from ..columns.stage import ColumnStage
-from ..columns.table import UNKNOWN, in_float32
 from ..expansion.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
 from ..features import DENSE_BELOW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .._base.expressions import Expression
     from ..columns.clocks import Clock
+    from ..columns.stage import ColumnStage
     from ..expansion import Expansion
     from ..features import FeatureBlock, FeatureSet
+    from ..features.activations import ActivationFunction
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +110,12 @@ class WrittenModel:
     # -- term by term, for formulas, Python and SQL
 
     @cached_property
-    def encodings(self) -> dict[int, WrittenEncoding] | None:
-        """{v: how encoding v is made of its column} for `used_encodings`; None if all encodings are the columns as they are."""
+    def encodings(self) -> dict[int, Expression] | None:
+        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the columns as they are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
-        return {v: WrittenEncoding.from_stage(stage, v) for v in self.used_encodings.tolist()}
+        return {v: stage.expression(v) for v in self.used_encodings.tolist()}
 
     @cached_property
     def _sizes(self):
@@ -148,13 +148,13 @@ class WrittenModel:
 
     @cached_property
     def stage(self) -> ColumnStage:
-        """The `ColumnStage` that makes the inputs, with knots at all levels of categories (`ColumnStage.in_knots`)."""
-        return _without_knots_between_levels(stage_of(self.features).take(self.made_encodings).in_knots)
+        """The `ColumnStage` that makes the inputs."""
+        return stage_of(self.features).take(self.made_encodings)
 
     @property
-    def kinds(self) -> np.ndarray:
-        """The kind of each input by its name, as in `ColumnStage`."""
-        return np.array(KINDS)[self.stage.kind]
+    def inputs(self) -> list[Expression]:
+        """The inputs as expressions of cells."""
+        return [self.stage.expression(v) for v in range(len(self.stage))]
 
     @cached_property
     def has_raw_inputs(self) -> bool:
@@ -175,9 +175,9 @@ class WrittenModel:
         n = self.features.n_inputs
         linear = np.zeros((len(self.coef), n))
         for block, coef in self._blocks:
-            if block.activation == "identity" and block.inputs is None:
+            if block.is_linear and block.inputs is None:
                 linear += coef @ block.weights
-            elif block.activation == "identity":
+            elif block.is_linear:
                 inputs = block.inputs.ravel()
                 linear += np.stack([np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef])
         return linear[:, self.made_encodings]
@@ -187,7 +187,7 @@ class WrittenModel:
         """The intercepts plus the offsets of linear terms, (n_outputs,)."""
         constant = np.array(self.model.intercept, np.float64, ndmin=1)
         for block, coef in self._blocks:
-            if block.activation == "identity":
+            if block.is_linear:
                 constant += coef @ block.offset
         return constant
 
@@ -195,7 +195,7 @@ class WrittenModel:
     def groups(self) -> tuple[TermGroup, ...]:
         """The terms that are not linear, one group for each block of the features."""
         encodings, n = self.made_encodings, self.features.n_inputs
-        some = ((block, coef) for block, coef in self._blocks if block.activation != "identity")
+        some = ((block, coef) for block, coef in self._blocks if not block.is_linear)
         return tuple(TermGroup.from_block(block, coef, encodings, n) for block, coef in some)
 
 
@@ -206,12 +206,11 @@ def _largest_first(size):
 
 @dataclass(frozen=True, eq=False)
 class TermGroup:
-    """Terms of one activation: sum_j coef_j phi_j(u) with phi_j = activation(w_j'u + offset_j), or products of `MonomialBlock`.
+    """Terms of one kind and activation: sum_j coef_j phi_j(u), with the attributes of a `FeatureBlock`.
 
-    Of the activation "bump" phi_j is exp(-sum_v w_jv |u_v - c_jv|).
-
-    activation : str
-        The activation of all terms; "product" for products.
+    kind : type of FeatureBlock
+    sigma : ActivationFunction or None
+        The activation of neurons.
     coef : ndarray of shape (n_outputs, n_terms)
         The coefficients, times the scale of the features.
     weights : ndarray of shape (n_terms, n_inputs), or (n_terms, order) where `inputs` is given, or (n_terms, 1) of products
@@ -224,7 +223,8 @@ class TermGroup:
         The centers c of bumps, whose weights are then at least 0; None for other activations.
     """
 
-    activation: str
+    kind: type[FeatureBlock]
+    sigma: ActivationFunction | None
     coef: np.ndarray
     weights: np.ndarray
     offset: np.ndarray
@@ -247,112 +247,18 @@ class TermGroup:
             inputs = np.where(weights != 0, place[inputs], 0)
             if n_inputs <= DENSE_BELOW * block.order and centers is None:
                 weights, inputs = block.dense_weights(inputs, n_inputs), None
-        return cls(block.activation, coef, weights, block.offset, inputs, block.gamma, centers)
+        return cls(type(block), block.sigma, coef, weights, block.offset, inputs, block.gamma, centers)
 
     def __len__(self) -> int:
         return len(self.offset)
 
-
-def _without_knots_between_levels(stage):
-    """Return a stage without the knots of categories that lie between two levels: only training rows have such numbers."""
-    table = stage.table
-    levels = [None] * stage.n_columns if table is None else table.levels
-    is_category = np.array([levels[j] is not None for j in stage.column], bool)
-    of_category = np.repeat(is_category, np.diff(stage.first_knot))
-    kept = ~of_category | (stage.knots == np.floor(stage.knots))
-    first = np.append(0, np.cumsum(kept))[stage.first_knot]
-    return replace(stage, first_knot=first, knots=stage.knots[kept], scores=stage.scores[kept])
-
-
-@dataclass(frozen=True, eq=False)
-class WrittenEncoding:
-    """How one encoding u is made of its column x, in one of three forms.
-
-    - A number: r = x or, if there are knots, linear between the scores at them, or if `angle` is (turn, level, name) the cosine
-      of turn (x - level); u = (r - center) / unit; if `reach` is given
-      and |u| > reach, u becomes sign(u) reach (2 - reach / |u|); if `squeezed`, u then becomes u / (1 + (u / 3)^2)^1/2.
-    - A category of many levels, if `table` is given: ({level: u}, u of all other cells).
-    - An indicator, if `asks` is given: u is `high` where x is the level, is missing, or is not 0, by the kind of the encoding,
-      and else `low`. For a level `known` may hold (the other levels, u of unknown levels); without it u is `low` at both.
-
-    fill : u of a missing x, or None
-    in_float32 : {level: number} of the levels that x also is where it is rounded to that number of float32
-    """
-
-    column: int
-    knots: tuple[np.ndarray, np.ndarray] | None = None
-    center: float = 0.0
-    unit: float = 1.0
-    reach: float | None = None
-    squeezed: bool = False
-    fill: float | None = None
-    asks: tuple[str, Any] | None = None
-    high: float = 1.0
-    low: float = 0.0
-    table: tuple[Any, ...] | None = None
-    known: tuple[Sequence[Any], float] | None = None
-    angle: tuple[float, float, str] | None = None
-    in_float32: dict[Any, float] = field(default_factory=dict)
-
-    @classmethod
-    def from_stage(cls, stage: ColumnStage, v: int) -> Self:
-        """Return how a stage makes encoding v."""
-        kind, j = KINDS[stage.kind[v]], int(stage.column[v])
-        levels = None if stage.table is None else stage.table.levels[j]
-        if kind == "level":
-            k = int(stage.level[v])
-            high, other, missing = encoded_values(stage, v, [k, UNKNOWN, np.nan])
-            others = [level for level in levels if level != levels[k]]
-            low = encoded_values(stage, v, [float(k == 0)])[0] if others else other
-            known = None if low == other == missing else (others, other)
-            asks, near = ("level", levels[k]), in_float32(levels)
-            return cls(j, asks=asks, high=high, low=low, fill=missing, known=known, in_float32=near)
-        if kind in ("missing", "present"):
-            high, low = encoded_values(stage, v, {"missing": (np.nan, 0.0), "present": (1.0, 0.0)}[kind])
-            return cls(j, asks=(kind, None), high=high, low=low)
-        some = slice(stage.first_knot[v], stage.first_knot[v + 1])
-        knots = (stage.knots[some], stage.scores[some]) if some.stop > some.start else None
-        fill = float(stage.fill[v]) if stage.may_miss else None
-        table = None
-        if levels is not None:
-            *of_levels, other = encoded_values(stage, v, [*range(len(levels)), UNKNOWN])
-            table = (dict(zip(levels, of_levels, strict=True)), other)
-        turn, level = float(stage.turn[v]), float(stage.level[v])
-        angle = (turn, level, f"{'sin' if level else 'cos'}{kind}") if turn else None
-        return cls(
-            j, knots, float(stage.center[v]), float(stage.unit[v]), reach_of(stage, v), kind == "clipped", fill, table=table,
-            angle=angle, in_float32=in_float32(levels or ()),
-        )  # fmt: skip
-
     @property
-    def has_units(self) -> bool:
-        """Whether u is made of a number in units."""
-        return self.asks is None and self.table is None and bool(self.unit)
-
-    @property
-    def nearest_unit(self) -> float:
-        """The unit in which numbers near 0 are small: the least distance of two knots, or the unit; infinite for levels."""
-        if not self.has_units:
-            return np.inf
-        return self.unit if self.knots is None else float(np.diff(self.knots[0]).min(initial=np.inf))
-
-    @property
-    def is_column_itself(self) -> bool:
-        """Whether u is x, and 0 where x is missing."""
-        plain = self.knots is self.table is self.asks is self.angle is None and not self.squeezed
-        return plain and (self.center, self.unit, self.reach) == (0.0, 1.0, None) and not self.fill
+    def expression(self) -> Expression:
+        """The terms without their coefficients as an expression of the inputs."""
+        return self.kind.expression(self)
 
 
-def reach_of(stage: ColumnStage, v: int) -> float | None:
-    """Return the reach of an encoding; None where no cell is beyond it."""
-    unit, reach = float(stage.unit[v]), float(stage.reach[v])
-    scores = stage.scores[stage.first_knot[v] : stage.first_knot[v + 1]]
-    bounded = len(scores) > 0 and unit > 0 and np.abs(scores - stage.center[v]).max() <= reach * unit
-    return None if np.isinf(reach) or unit == 0 or bounded else reach
-
-
-def encoded_values(stage: ColumnStage, v: int, cells: Sequence[float]) -> list[float]:
-    """Return encoding v of some cells of its column, as a list."""
-    X = np.zeros((len(cells), stage.n_columns))
-    X[:, stage.column[v]] = cells
-    return stage.take(np.array([v])).transform(X)[:, 0].tolist()
+def title(written: WrittenModel) -> str:
+    """Return a sentence for the top of the code, which describes the model."""
+    left = f", without its {written.n_left_out} smallest terms" if written.n_left_out else ""
+    return f"{written.model!r}{left}, as code."

@@ -5,6 +5,7 @@ named in `dictionary.FeatureMap` and among the public names (`sparserf/__init__.
 returns blocks of an existing kind; the head of `blocks.py` lists what a new kind needs.
 """
 
+from .activations import Activation
 from .bandwidth import Gamma, distances, inverse_deviations
 from .blocks import (
     BLOCK_ARRAYS,
@@ -32,7 +33,7 @@ from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
-from .neurons import Activation, RandomNeurons
+from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
 from .shapes import check_shapes, inputs_that_keep, keeps

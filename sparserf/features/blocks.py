@@ -1,8 +1,9 @@
 """Blocks of features of one kind: neurons, linear functions, monomials, bumps; what a `FeatureSet` is made of.
 
-Features of a new kind need a class here, a branch of `block_from_arrays`, which reads them from the file of a model, and code
-that computes their values: in the kernels (`_core/tile_impl.h`) for rows in memory, in `ArrayBlock` (`rows/device.py`) for rows
-on a device. `expansion/terms.py` and the writers of `export/` need their formula, too.
+Features of a new kind need a class here, with the `expression` that all languages print; a branch of `block_from_arrays`, which
+reads them from the file of a model, and of `Term` (`expansion/terms.py`), their parts by columns; code that computes their
+values, in the kernels (`_core/tile_impl.h`) for rows in memory and in `ArrayBlock` (`rows/device.py`) for rows on a device; and
+an entry in each table of what is asked of kinds: `PARTS` of derivatives, `MEANS` over boxes and `GROUPS` of bounds.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from .._base.expressions import absolute, encoding, envelope, exp, expanded, made, over, parameter, raised, seen
 from .._base.npz import floats, require
-from .._core.features import ACTIVATIONS, PANEL, Panels
+from .._core.features import ACTIVATIONS as KINDS
+from .._core.features import PANEL, Panels
+from .activations import ACTIVATIONS, ActivationFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from .._base.expressions import Expression
+
 # Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros included: that is then faster
 # than gathering the inputs.
 DENSE_BELOW = 25
-# Activations with values in [-1, 1]; and activations of a phase, to which an angle can be added.
-BOUNDED, PERIODIC = ("cos", "sin", "tanh", "sign"), ("cos", "sin")
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
 BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs", "centers", "places")
 # Dense weights of which at most one in SPARSE_BELOW is not 0 are in a file as these alone, with their places, if all weights
@@ -39,7 +43,7 @@ class FeatureBlock:
     Attributes
     ----------
     activation : str
-        One of `_core.features.ACTIVATIONS`.
+        Its name: that of the activation of neurons, or "product" or "bump".
     scale : float
         The factor by which all values of the features are multiplied.
     weights : ndarray of shape (n_features, n_inputs), (n_features, order) or (n_features, 1)
@@ -63,6 +67,8 @@ class FeatureBlock:
     centers: np.ndarray | None = None
 
     # Properties of a kind of features; a class overrides the defaults that do not hold for its kind.
+    # The activation of neurons, of which linear functions are some; None where features are no functions of w'x.
+    sigma: ActivationFunction | None = None
     # Whether |phi_j(x)| has a bound over all x.
     is_bounded = False
     # Whether the features are cosines or sines, which have a phase.
@@ -78,6 +84,21 @@ class FeatureBlock:
     dense_below = DENSE_BELOW
     # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the features are linear functions, but for a constant."""
+        return self.sigma is not None and self.sigma.is_linear
+
+    @property
+    def rises(self) -> bool:
+        """Whether features of positive scale never fall with w'x."""
+        return self.sigma is not None and self.sigma.rises
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether features of positive scale are convex functions."""
+        return self.sigma is not None and self.sigma.is_convex
 
     @property
     def matrix(self) -> np.ndarray:
@@ -189,6 +210,21 @@ class FeatureBlock:
         """Return feature k as text, with the names of its inputs, such as "sin(x0, x4)"."""
         used = [inputs[i] for i in self.inputs_seen(k, len(inputs))]
         return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
+
+    @staticmethod
+    def expression(terms: Any) -> Expression:
+        """Return features, without their scale, as an expression of their inputs, in which languages print them.
+
+        terms : features of this kind, or one (`expansion.terms.Term`, `export.written.TermGroup`), with the attributes of a
+            block; the weights of bumps are at least 0
+        """
+        inputs = parameter("weights", terms.weights) * seen(terms.inputs)
+        return terms.sigma.expression(over("add", inputs) + parameter("offset", terms.offset))
+
+    @classmethod
+    def expression_of_one(cls, term: Any) -> Expression:
+        """Return one feature as an expression without `over`."""
+        return expanded(cls.expression(term))
 
     def is_identity(self, n_inputs: int) -> bool:
         """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or multiply by."""
@@ -314,12 +350,19 @@ class NeuronBlock(FeatureBlock):
     gamma: ClassVar[float | None] = None
 
     @property
+    def sigma(self) -> ActivationFunction:
+        return ACTIVATIONS[self.activation]
+
+    @property
     def is_bounded(self) -> bool:
-        return self.activation in BOUNDED
+        return self.sigma.is_bounded
 
     @property
     def is_periodic(self) -> bool:
-        return self.activation in PERIODIC
+        return self.sigma.is_periodic
+
+    def largest_value(self) -> np.ndarray:
+        return np.full(len(self), abs(self.scale) * self.sigma.largest if self.is_bounded else np.inf)
 
     def turned(self, angle: float | np.ndarray) -> Self:
         return replace(self, offset=self.offset + angle) if self.is_periodic else self
@@ -340,6 +383,7 @@ class LinearBlock(FeatureBlock):
     nonnegative: bool = False
 
     activation = "identity"
+    sigma: ClassVar[ActivationFunction] = ACTIVATIONS[activation]
     gamma: ClassVar[float | None] = None
 
     @cached_property
@@ -433,6 +477,16 @@ class MonomialBlock(FeatureBlock):
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
         return self.sum_at_inputs(coef * self._coefficients, n_inputs)
 
+    @staticmethod
+    def expression(terms: Any) -> Expression:
+        factors = seen(terms.inputs, enveloped=(terms.gamma, terms.inputs.shape[1]))
+        return over("multiply", parameter("weights", terms.weights) * factors)
+
+    @classmethod
+    def expression_of_one(cls, term: Any) -> Expression:
+        powers = zip(term.encodings.tolist(), term.weights.tolist(), strict=True)
+        return made("multiply", envelope(term.gamma), *(raised(encoding(v), int(p)) for v, p in powers if p))
+
     def largest_value(self) -> np.ndarray:  # prod_i |t_i|^v_i exp(-t_i^2 / 2) is at most prod_i (v_i / e)^(v_i / 2)
         inputs = np.sort(self.inputs, axis=1)
         peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
@@ -476,6 +530,11 @@ class BumpBlock(FeatureBlock):
     is_bounded = True
     needs_dense_rows = True
     dense_below = 12  # a distance takes twice the time of a product
+
+    @staticmethod
+    def expression(terms: Any) -> Expression:
+        away = absolute(seen(terms.inputs) - parameter("centers", terms.centers))
+        return exp(-over("add", parameter("weights", terms.weights) * away))
 
     @cached_property
     def offset(self) -> np.ndarray:
@@ -524,7 +583,7 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     require(type(meta) is dict and set(meta) - {"nonnegative"} == set(BLOCK_META), "blocks")
     require(meta.get("nonnegative", True) is True, "nonnegative")
     about = {"nonnegative": True} if "nonnegative" in meta else {}
-    require(type(meta["activation"]) is str and meta["activation"] in ACTIVATIONS, "activation")
+    require(type(meta["activation"]) is str and meta["activation"] in KINDS, "activation")
     require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
     require(offset.ndim == 1 and len(offset) > 0, "offset")
     require(not about or meta["activation"] not in (MonomialBlock.activation, BumpBlock.activation), "nonnegative")

@@ -18,6 +18,7 @@ import numpy as np
 
 from .._base.checks import check_integer, check_rng, is_sparse
 from .._base.random import draw_seed, sample_rows, stream
+from .activations import ACTIVATIONS
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
 from .blocks import NeuronBlock
 from .feature_set import FeatureSet
@@ -103,11 +104,15 @@ class BaseDistribution(ABC):
 
     activation: ClassVar[str]
     scale: ClassVar[float]
-    is_periodic: ClassVar[bool]
     # Whether neurons of the `shapes` keep something of those that they follow.
     keeps_middles: ClassVar[bool] = False
     shapes: ClassVar[tuple[Shape, ...]]
     is_finite = False
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether the features are cosines."""
+        return ACTIVATIONS[self.activation].is_periodic
 
     @classmethod
     @abstractmethod
@@ -284,7 +289,6 @@ class RandomCosines(BaseDistribution):
 
     activation: ClassVar[str] = "cos"
     scale: ClassVar[float] = float(np.sqrt(2))
-    is_periodic: ClassVar[bool] = True
     keeps_middles: ClassVar[bool] = True
     # Half are tanh, which told most on the tables that were measured.
     shapes: ClassVar[tuple[Shape, ...]] = Shape("tanh", 1.0), Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0)
@@ -342,7 +346,6 @@ class RandomSteps(BaseDistribution):
 
     activation: ClassVar[str] = "sign"
     scale: ClassVar[float] = 1.0
-    is_periodic: ClassVar[bool] = False
     shapes: ClassVar[tuple[Shape, ...]] = (Shape("sign", 1.0),)
 
     @classmethod

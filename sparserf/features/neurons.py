@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from .._base.checks import check_choice, check_integer, check_rng, check_scale
+from .activations import ACTIVATIONS, Activation
 from .blocks import NeuronBlock
 from .feature_set import FeatureSet
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from .._base.types import Seed
     from ..rows import Rows
 
-Activation: TypeAlias = Literal["sin", "cos", "tanh", "relu", "sign"]
-ACTIVATIONS = ("sin", "cos", "tanh", "relu", "sign")
 WEIGHTS = ("normal", "uniform", "cauchy")
 
 
@@ -66,7 +65,7 @@ class RandomNeurons:
     is_finite = False
 
     def __post_init__(self) -> None:
-        check_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("activation", self.activation, get_args(Activation))
         check_choice("weights", self.weights, WEIGHTS)
         check_scale("scale", self.scale)
         if self.order is not None:
@@ -91,7 +90,7 @@ class RandomNeurons:
         rng = check_rng(rng)
         w = self._law(rng, (n_components, self.order or n_features))
         inputs = None if self.order is None else _subsets(rng, n_components, self.order, n_features)
-        if self.activation in ("sin", "cos") and self.weights != "uniform":
+        if ACTIVATIONS[self.activation].is_periodic and self.weights != "uniform":
             offset = rng.uniform(0.0, 2 * np.pi, n_components)
         else:
             offset = self._law(rng, n_components)

@@ -2,8 +2,8 @@
 
 A model must rise in x_i where the sign s_i is 1, and fall where it is -1. It does if every feature that sees x_i, times a
 coefficient of at least 0, does: neurons scale activation(w'x + b), and linear functions, with s_i scale w_i >= 0 and an
-activation that never falls, `RISING`. What other weights they have does not matter. Likewise a model is convex in x_i if every
-feature that sees it is: a relu of positive scale, or a linear function; and concave with a relu of negative scale. Features
+activation that never falls. What other weights they have does not matter. Likewise a model is convex in x_i if every feature
+that sees it is: a convex activation of positive scale, or a linear function; and concave with one of negative scale. Features
 that see no input that is bound may be anything.
 
 Draws are first weights w, in the direction in which the feature is to rise. `within` sets weights to zero until the inputs of
@@ -19,6 +19,7 @@ import numpy as np
 
 from .._base.checks import is_sparse
 from .._base.random import sample_rows
+from .activations import ACTIVATIONS, CONVEX, RISING
 from .blocks import BumpBlock, FeatureBlock, LinearBlock, MonomialBlock, NeuronBlock
 from .feature_set import FeatureSet
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from ..columns.constraints import InputConstraints
     from ..rows import Rows
 
-# The activations that never fall.
-RISING = ("tanh", "sign", "relu", "identity")
 # The rows through which neurons are drawn: at most MOST_ROWS, of at most MOST_NUMBERS numbers, but at least FEWEST_ROWS.
 MOST_ROWS, FEWEST_ROWS, MOST_NUMBERS = 100, 16, 2**22
 
@@ -65,14 +64,14 @@ def _keeps(block: FeatureBlock, constraints: InputConstraints) -> np.ndarray:
     if isinstance(block, MonomialBlock):  # its envelope sees all inputs
         is_free = not (constraints.is_bound | constraints.is_barred).any() and constraints.groups is None
         return np.full(len(block), is_free)
-    at, seen, is_linear = block.inputs_of_weights, block.weights != 0, block.activation == "identity"
+    at, seen = block.inputs_of_weights, block.weights != 0
     kept = ~(seen & constraints.is_barred[at]).any(axis=1)
-    if not is_linear:  # a linear function is a sum of functions of one input
+    if not block.is_linear:  # a linear function is a sum of functions of one input
         kept &= _may_meet(seen, constraints, at)
     is_positive, direction = block.nonnegative, np.sign(block.scale)
-    rises = is_positive & (block.activation in RISING) & (direction * np.sign(block.weights) == constraints.sign[at])
+    rises = is_positive & block.rises & (direction * np.sign(block.weights) == constraints.sign[at])
     kept &= (rises | ~seen | (constraints.sign[at] == 0)).all(axis=1)
-    bends = is_linear | (is_positive & (block.activation == "relu") & (constraints.curvature[at] == direction))
+    bends = block.is_linear | (is_positive & block.is_convex & (constraints.curvature[at] == direction))
     return kept & (bends | ~seen | (constraints.curvature[at] == 0)).all(axis=1)
 
 
@@ -126,13 +125,13 @@ def neurons(
 ) -> list[tuple[NeuronBlock, np.ndarray]]:  # fmt: skip
     """Return neurons that keep the constraints, of weights in which `within` has left what they may see: (block, places).
 
-    Weights get the signs that their inputs must have. A w that sees an input in which f must be convex or concave becomes a
-    relu.
+    Weights get the signs that their inputs must have. A w that sees an input in which f must be convex or concave gets
+    the activation `CONVEX`.
 
     shape : the number among `shapes` that each w is to have
     offsets : returns the offset of each w of the right signs
-    spreads : returns the standard deviation of w'x of each w, by which the w of a relu are divided, so that their penalty does
-        not depend on their size; None: they stay as they are
+    spreads : returns the standard deviation of w'x of each w, by which the w of an activation without a bound are divided, so
+        that their penalty does not depend on their size; None: they stay as they are
     """
     at = np.arange(weights.shape[1])[None] if inputs is None else inputs
     weights = np.where(constraints.sign[at] != 0, constraints.sign[at] * np.abs(weights), weights)
@@ -140,11 +139,11 @@ def neurons(
     bent, found = np.sign(curvature.sum(axis=1)), []
     kinds = [(each, (bent == 0) & (shape == k)) for k, each in enumerate(shapes)]
     size = abs(shapes[0].scale)
-    kinds += [(Shape("relu", sign * size), bent == sign) for sign in (1, -1)]
-    is_relu = np.any([is_it for each, is_it in kinds if each.activation == "relu"], axis=0)
-    if spreads is not None and is_relu.any():
+    kinds += [(Shape(CONVEX, sign * size), bent == sign) for sign in (1, -1)]
+    is_large = np.any([is_it for each, is_it in kinds if not ACTIVATIONS[each.activation].is_bounded], axis=0)
+    if spreads is not None and is_large.any():
         spread = spreads(weights)
-        weights = np.divide(weights, spread[:, None], out=weights, where=(is_relu & (spread > 0))[:, None])
+        weights = np.divide(weights, spread[:, None], out=weights, where=(is_large & (spread > 0))[:, None])
     offset = offsets(weights)
     for (activation, scale), is_it in kinds:
         some = np.flatnonzero(is_it)
@@ -192,8 +191,8 @@ def constrained(
     """Return features like these draws of a map, as many and in their order, that keep the constraints.
 
     Of features that rise with no input, cosines and sines, half lose their weights at inputs that are bound, and the other half
-    are tanh neurons of the same weights. Bumps lose them all. Features that rise with w'x, and linear functions, get the right
-    signs. Monomials, whose envelope sees all inputs, raise a ValueError.
+    are neurons of the same weights with the activation `RISING`. Bumps lose them all. Features that rise with w'x, and linear
+    functions, get the right signs. Monomials, whose envelope sees all inputs, raise a ValueError.
 
     through : rows of all inputs, (n, n_inputs): each neuron has w'x + b = 0 between a random two of them
     """
@@ -230,11 +229,11 @@ def _constrained_block(block, constraints, through, rng):
     """Return neurons or bumps that keep the constraints: (block, places)."""
     at, is_bound = block.inputs_of_weights, constraints.is_bound
     weights, n = within(block.weights, constraints, rng, block.inputs), len(block)
-    rises, is_bump = block.activation in RISING, isinstance(block, BumpBlock)
-    if is_bump or (is_bound.any() and not (rises or is_bound.all())):
+    is_bump = isinstance(block, BumpBlock)
+    if is_bump or (is_bound.any() and not (block.rises or is_bound.all())):
         is_free = np.full(n, is_bump) | (np.arange(n) % 2 == 0)
         weights = np.where(is_free[:, None] & is_bound[at], 0.0, weights)
-    if block.activation in ("tanh", "sign") and (constraints.curvature != 0).any():
+    if block.rises and not block.is_convex and (constraints.curvature != 0).any():
         is_flat = np.arange(n) % 2 == 0
         weights = np.where(is_flat[:, None] & (constraints.curvature[at] != 0), 0.0, weights)
     seen = ((weights != 0) & is_bound[at]).any(axis=1)
@@ -244,9 +243,9 @@ def _constrained_block(block, constraints, through, rng):
         parts.append((replace(block.take(free), weights=weights[free]), free))
     if len(bound):
         scale = abs(block.scale)
-        shapes = [Shape(block.activation if rises else "tanh", scale)]
-        if block.activation == "relu":
-            shapes.append(Shape("relu", -scale))
+        shapes = [Shape(block.activation if block.rises else RISING, scale)]
+        if block.is_convex:
+            shapes.append(Shape(block.activation, -scale))
         inputs = None if block.inputs is None else block.inputs[bound]
 
         def values(w, some):  # of (n, ., n_inputs) rows, some for each w
@@ -261,6 +260,6 @@ def _constrained_block(block, constraints, through, rng):
             return seen.std(axis=1)
 
         shape = rng.integers(0, len(shapes), len(bound))
-        shaped = neurons(weights[bound], shape, shapes, constraints, offsets, None if rises else spreads, inputs)
+        shaped = neurons(weights[bound], shape, shapes, constraints, offsets, None if block.rises else spreads, inputs)
         parts += [(part, bound[some]) for part, some in shaped]
     return parts

@@ -125,7 +125,7 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
     column, single, constant = columns_of_encodings(model.features), [], float(model.intercept)
     for term in terms_of(model.features):
         coef = float(model.coef[term.position])
-        if term.activation == "identity":
+        if term.is_linear:
             single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):

@@ -8,7 +8,8 @@ Of a neuron c sigma(w'u + b), t = w'u + b lies in an interval [l, h]. There sigm
 slope of the chord from l to h, and d the largest value of sigma(t) - a (t - m): at an end, or where sigma' = a. The gap is of
 second order in the width h - l, whether sigma is convex, concave or neither (H. Zhang et al., Efficient Neural Network
 Robustness Certification with General Activation Functions, 2018). All functions work on many boxes at once, and all terms are
-written with positive coefficients: -cos(t) = cos(t + pi), -tanh(t) = tanh(-t).
+written with positive coefficients: -cos(t) = cos(t + pi), -tanh(t) = tanh(-t); -relu(t) has lines of its own. The lines are the
+activation's, in `features/activations.py`.
 
 Signs are bounded with both values, -1 and 1, where t may be 0; their derivative is infinite there.
 """
@@ -16,24 +17,22 @@ Signs are bounded with both values, -1 and 1, where t may be 0; their derivative
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..features import FeatureSet, NeuronBlock
+from ..features import BumpBlock, FeatureBlock, FeatureSet, MonomialBlock, NeuronBlock
+from ..features.activations import COSINE, EPS, NEAR, ActivationFunction, cosine_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..expansion.terms import Term
 
-EPS = float(np.finfo(np.float64).eps)
 # The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.
 IN_CACHE = 8_192
 # The number of values of terms that are made at a time.
 IN_MEMORY = 2**20
-# The rounding of a comparison of numbers of size 1.
-NEAR = 1e-12
 
 
 class Relaxation(NamedTuple):
@@ -61,6 +60,15 @@ class Group(ABC):
 
     work: int
     has_steps: bool = False
+
+    @staticmethod
+    @abstractmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return (what the terms of a group share, what a term has of its own), as the class takes them.
+
+        c, w : the coefficient, and the weights of all inputs
+        inputs : the input of each of the term's encodings
+        """
 
     @abstractmethod
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -95,17 +103,20 @@ class Group(ABC):
 
 
 class Neurons(Group):
-    """Terms sum_k c_k sigma(w_k'u + b_k) of one activation sigma, with c_k > 0."""
+    """Terms sum_k sign c_k sigma(w_k'u + b_k) of one activation sigma, c_k > 0 and the sign 1 or -1; waves are cosines."""
 
-    def __init__(self, activation: str, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray, largest: np.ndarray):
+    def __init__(
+        self, sigma: ActivationFunction, sign: int, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray,
+        largest: np.ndarray,
+    ):  # fmt: skip
         """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t is bounded."""
-        self._activation, self._coef, self._weights, self._offset = activation, coef, weights, offset
-        self.work, self.has_steps = len(coef), activation == "sign"
+        self._sigma, self._sign, self._coef, self._weights, self._offset = sigma, sign, coef, weights, offset
+        self.work, self.has_steps = len(coef), sigma.has_steps
         self._absolute = np.abs(weights)
         self._up, self._down = coef[:, None] * np.maximum(weights, 0), coef[:, None] * np.minimum(weights, 0)
         # Of t, which has a multiple of pi in its offset.
         self._rounding = EPS * (weights.shape[1] + 8) * (self._absolute @ largest + np.abs(offset) + 4)
-        if activation == "cos":
+        if sigma.is_periodic:
             self._waves, self._radii = _sines_and_cosines(weights, offset), _sines_and_cosines(self._absolute, self._rounding)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -120,26 +131,38 @@ class Neurons(Group):
             low[jumps @ (self._down < 0) > 0] = -np.inf
         return Relaxation(line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute))
 
+    @staticmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        sigma, b = term.sigma, term.offset
+        if sigma.is_periodic:
+            sigma, b = COSINE, b + sigma.phase
+        if c >= 0:
+            return (sigma, 1), (c, w, b)
+        if sigma.is_periodic:
+            return (sigma, 1), (-c, w, b + np.pi)
+        return ((sigma, 1), (-c, -w, -b)) if sigma.is_odd else ((sigma, -1), (-c, w, b))
+
     def _line_over(self, mid, rad):
         """Return lines above the activations on boxes, and the radii of their intervals, (n, n_terms)."""
         r = rad @ self._absolute.T + self._rounding
-        if self._activation != "cos":
-            return LINES[self._activation](mid @ self._weights.T + self._offset, r), r
+        if not self._sigma.is_periodic:
+            line = self._sigma.line if self._sign > 0 else self._sigma.line_of_negative
+            return line(mid @ self._weights.T + self._offset, r), r
         return cosine_line(*(each.transform(x) for x, pair in ((mid, self._waves), (rad, self._radii)) for each in pair), r), r
 
     def values(self, U: np.ndarray) -> np.ndarray:
         return self._transform(U) @ self._coef
 
     def gradients(self, U: np.ndarray) -> np.ndarray:
-        if self._activation == "cos":
+        if self._sigma.is_periodic:
             return (-self._waves[0].transform(U) * self._coef) @ self._weights
-        return (DERIVATIVES[self._activation](U @ self._weights.T + self._offset) * self._coef) @ self._weights
+        return (self._sign * self._sigma.first(U @ self._weights.T + self._offset) * self._coef) @ self._weights
 
     def _transform(self, U):
         """Return the terms without their coefficients at points, (n, n_terms)."""
-        if self._activation == "cos":
+        if self._sigma.is_periodic:
             return self._waves[1].transform(U)
-        return VALUES[self._activation](U @ self._weights.T + self._offset)
+        return self._sign * self._sigma.value(U @ self._weights.T + self._offset)
 
     def size(self, largest: np.ndarray) -> float:
         return float(self._coef @ (1 + self._absolute @ largest + np.abs(self._offset)))
@@ -148,10 +171,8 @@ class Neurons(Group):
         return self._coef @ self._absolute
 
     def rises(self, inputs: np.ndarray) -> bool:
-        weights = self._weights[:, inputs]
-        if self._activation == "cos":
-            return not weights.any()
-        return bool((weights <= 0).all() if self._activation == "-relu" else (weights >= 0).all())
+        weights = self._sign * self._weights[:, inputs]
+        return bool((weights >= 0).all()) if self._sigma.rises else not weights.any()
 
     def coupling(self, inputs: np.ndarray) -> np.ndarray:
         return (self._coef * self._absolute[:, inputs].sum(axis=1)) @ self._absolute
@@ -162,93 +183,6 @@ def _sines_and_cosines(weights, offset):
     return [FeatureSet([NeuronBlock(kind, 1.0, weights.copy(), offset.copy())], weights.shape[1]) for kind in ("sin", "cos")]
 
 
-class Line(NamedTuple):
-    """A line above an activation on intervals [m - r, m + r], sigma(t) <= top + slope (t - m), and bounds of sigma'.
-
-    value : sigma(m)
-    jumps : where sigma may jump up in the interval; None: nowhere
-    """
-
-    slope: np.ndarray
-    top: np.ndarray
-    value: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    jumps: np.ndarray | None = None
-
-
-def cosine_line(sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above cos: tangents at the middle where they are, or else of the slope of the chord."""
-    swing, ends, across, along = sin_m * sin_r, cos_m * cos_r, cos_m * sin_r, sin_m * cos_r
-    is_wide = r >= np.pi
-    high, low = np.abs(across) - along, -np.abs(across) - along  # the derivative at both ends
-    np.copyto(high, 1.0, where=is_wide | (-sin_m >= cos_r - NEAR))
-    np.copyto(low, -1.0, where=is_wide | (sin_m >= cos_r - NEAR))
-    is_tangent = cos_m - ends >= np.abs(swing - sin_m * r) + NEAR
-    slope, top = swing / -r, ends
-    np.copyto(slope, 0.0, where=is_wide)
-    np.copyto(slope, -sin_m, where=is_tangent)
-    np.copyto(top, cos_m, where=is_tangent)
-    # Where cos is concave and has that slope, at t with sin t = -slope; s is t - m.
-    cos_t = np.sqrt(1 - slope * slope)
-    cos_s = cos_t * cos_m - slope * sin_m
-    mixed = np.flatnonzero(~is_tangent & ~is_wide & (cos_s >= cos_r - NEAR))
-    a, c = slope.take(mixed), cos_t.take(mixed)
-    crest = c - a * np.arctan2(-a * cos_m.take(mixed) - c * sin_m.take(mixed), cos_s.take(mixed))
-    top.put(mixed, np.maximum(top.take(mixed), crest))
-    np.copyto(top, 1.0, where=is_wide)
-    return Line(slope, top, cos_m, low, high)
-
-
-def tanh_line(m: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above tanh."""
-    left, right = np.tanh(m - r), np.tanh(m + r)
-    slope = np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
-    # Where the derivative is the slope, and tanh is concave.
-    tanh_t = np.minimum(np.sqrt(1 - slope), 1 - EPS)
-    t = np.arctanh(tanh_t)
-    crest = np.where((m - r <= t) & (t <= m + r), tanh_t - slope * (t - m), -np.inf)
-    top = np.maximum(np.maximum(left + slope * r, right - slope * r), crest)
-    squares = left * left, right * right
-    high = np.where((m - r <= 0) & (m + r >= 0), 1.0, 1 - np.minimum(*squares))
-    return Line(slope, top, np.tanh(m), 1 - np.maximum(*squares), high)
-
-
-def relu_line(m: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above relu."""
-    left, right = np.maximum(m - r, 0), np.maximum(m + r, 0)
-    slope = np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
-    top = np.maximum(left + slope * r, right - slope * r)
-    return Line(slope, top, np.maximum(m, 0), (m - r >= 0).astype(np.float64), (m + r > 0).astype(np.float64))
-
-
-def minus_relu_line(m: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above -relu."""
-    left, right = np.maximum(m - r, 0), np.maximum(m + r, 0)
-    slope = -np.clip((right - left) / np.maximum(2 * r, 1e-300), 0.0, 1.0)
-    top = np.maximum(slope * r - left, -slope * r - right)
-    top = np.where((m - r < 0) & (m + r > 0), np.maximum(top, slope * m), top)
-    return Line(slope, top, -np.maximum(m, 0), -(m + r > 0).astype(np.float64), -(m - r >= 0).astype(np.float64))
-
-
-def sign_line(m: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above the sign, which may be 1 or -1 at 0: constants, or from (l, -1) to (0, 1) where -l > h."""
-    jumps = np.abs(m) <= r
-    value = np.where(m >= 0, 1.0, -1.0)
-    is_steep = jumps & (m < 0)
-    slope = np.where(is_steep, 2 / np.maximum(r - m, 1e-300), 0.0)
-    top = np.where(is_steep, 1 + slope * m, np.where(jumps, 1.0, value))
-    nothing = np.zeros_like(m)
-    return Line(slope, top, value, nothing, nothing, jumps)
-
-
-LINES = {"tanh": tanh_line, "relu": relu_line, "-relu": minus_relu_line, "sign": sign_line}
-VALUES = {"tanh": np.tanh, "relu": lambda t: np.maximum(t, 0), "-relu": lambda t: -np.maximum(t, 0),
-          "sign": lambda t: np.where(t >= 0, 1.0, -1.0)}  # fmt: skip
-DERIVATIVES = {"tanh": lambda t: 1 - np.tanh(t) ** 2, "relu": lambda t: (t > 0) * 1.0,
-               "-relu": lambda t: (t > 0) * -1.0, "sign": np.zeros_like}  # fmt: skip
-
-
 class Bumps(Group):
     """Terms sum_k c_k exp(-q_k), q_k = sum_v w_kv |u_v - c_kv|, with coefficients of either sign.
 
@@ -256,9 +190,15 @@ class Bumps(Group):
     the same slope through its kink.
     """
 
-    def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray):
+    def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray, largest: np.ndarray):
         self._coef, self._weights, self._centers = coef, weights, centers
         self.work = 2 * weights.size
+
+    @staticmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        centers = np.zeros(len(w))
+        centers[inputs] = term.centers
+        return (), (c, w, centers)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs, c = *mid.shape, self._coef
@@ -324,9 +264,13 @@ class Bumps(Group):
 class Products(Group):
     """Terms sum_k c_k prod_v u_v^p_kv exp(-gamma_k u_v^2): products of factors, bounded by the products of their intervals."""
 
-    def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray):
+    def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray, largest: np.ndarray):
         self._coef, self._powers, self._gamma = coef, powers, gamma
         self.work = 2 * powers.size
+
+    @staticmethod
+    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return (), (c, w, term.gamma)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         n, n_inputs = mid.shape
@@ -385,6 +329,10 @@ class Products(Group):
         return np.full(self._powers.shape[1], np.abs(self._coef).sum())
 
 
+# {kind of features: the class of the groups of their terms}; linear functions are summed without.
+GROUPS: dict[type[FeatureBlock], type[Group]] = {NeuronBlock: Neurons, BumpBlock: Bumps, MonomialBlock: Products}
+
+
 class TermSum:
     """A sum of terms, linear'u + groups, which is what is bounded. Linear terms have no offset."""
 
@@ -396,25 +344,20 @@ class TermSum:
         """
         n = len(largest)
         self.linear, self.n_terms = np.zeros(n), len(terms)
-        by_kind: dict[str, list[tuple]] = {}
+        by_kind: dict[tuple, list[tuple]] = {}
         for term, coef in terms:
-            c, w, center = coef * term.gain, np.zeros(n), np.zeros(n)
-            w[place[term.encodings]] = term.weights
-            if term.activation == "identity":
+            c, w, inputs = coef * term.gain, np.zeros(n), place[term.encodings]
+            w[inputs] = term.weights
+            if term.is_linear:
                 self.linear += c * w
-            elif term.activation == "product":
-                by_kind.setdefault("product", []).append((c, w, term.gamma))
-            elif term.activation == "bump":
-                center[place[term.encodings]] = term.centers
-                by_kind.setdefault("bump", []).append((c, w, center))
             else:
-                kind, *neuron = _with_positive_coefficient(term.activation, c, w, term.offset)
-                by_kind.setdefault(kind, []).append(neuron)
+                group = GROUPS[term.kind]
+                shared, own = group.entry(term, c, w, inputs)
+                by_kind.setdefault((group, *shared), []).append(own)
         self.groups: list[Group] = []
-        for kind, of_kind in by_kind.items():
-            arrays = [np.array(each, np.float64) for each in zip(*of_kind, strict=True)]
-            group = {"product": Products, "bump": Bumps}.get(kind)
-            self.groups.append(Neurons(kind, *arrays, largest) if group is None else group(*arrays))
+        for (group, *shared), of_group in by_kind.items():
+            arrays = [np.array(each, np.float64) for each in zip(*of_group, strict=True)]
+            self.groups.append(group(*shared, *arrays, largest))
         size = np.abs(self.linear) @ largest + sum(group.size(largest) for group in self.groups)
         self.work: int = n + sum(group.work for group in self.groups)
         self.has_steps: bool = any(group.has_steps for group in self.groups)
@@ -457,14 +400,3 @@ class TermSum:
     def gradients(self, U: np.ndarray) -> np.ndarray:
         """Return the derivatives of the sum at points."""
         return self.linear + sum((group.gradients(U) for group in self.groups), np.zeros_like(U))
-
-
-def _with_positive_coefficient(activation, c, w, b):
-    """Return a neuron c sigma(w'u + b) as (activation, c, w, b) with c >= 0 and no sine."""
-    if activation == "sin":
-        activation, b = "cos", b - np.pi / 2
-    if c >= 0:
-        return activation, c, w, b
-    if activation == "cos":
-        return activation, -c, w, b + np.pi
-    return ("-relu", -c, w, b) if activation == "relu" else (activation, -c, -w, -b)

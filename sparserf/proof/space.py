@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..columns.stage import CLIP, CLIPPED, PRESENT
 from ..expansion.terms import column_clocks, column_levels, column_names, columns_of_encodings, stage_of
 from .relaxations import EPS
 
@@ -93,7 +92,7 @@ class Space:
                 states = box.levels[j] if levels[j] is not None else np.array([box.low[j]])
                 self._add_table(j, inputs, states, low, high)
                 continue
-            is_there = stage.kind[seen[inputs]] == PRESENT
+            is_there = stage.jumps_at_zero[seen[inputs]]
             numbers = inputs[stage.is_continuous[seen[inputs]]]
             constant = np.setdiff1d(inputs, numbers)
             if is_there.any() and ends[0] <= 0 <= ends[1]:
@@ -138,7 +137,7 @@ class Space:
     def _add_number(self, j, inputs, ends, low, high):
         """Add the coordinate of a column of numbers."""
         turns = bool(self.stage.turn[inputs].any())
-        knots = [self._crests(v, ends) if self.stage.turn[v] else self.knots(v)[0] for v in inputs]
+        knots = [self.stage.encoding(v).turns(*ends, MOST_QUARTERS) for v in inputs]
         places = np.unique(np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)]))
         if len(inputs) == 1 and not turns and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all()):
             u = self._encode(j, places)[:, inputs[0]]
@@ -158,18 +157,9 @@ class Space:
         some = slice(*self.stage.first_knot[v : v + 2])
         return self.stage.knots[some], self.stage.scores[some]
 
-    def _crests(self, v, ends):
-        """Return where an angle has turned by quarters; none where there are too many."""
-        level, quarter = self.stage.level[v], np.pi / 2 / self.stage.turn[v]
-        first, last = np.ceil((ends[0] - level) / quarter), np.floor((ends[1] - level) / quarter)
-        return level + quarter * np.arange(first, last + 1) if last - first < MOST_QUARTERS else np.zeros(0)
-
     def _bound_inputs(self):
-        """Bound the size of all inputs, and the rounding of encodings: a few roundings of (r - center) / unit.
-
-        The cosine of an angle is rounded as the angle is.
-        """
-        n, stage = len(self.encodings), self.stage
+        """Bound the size of all inputs, and the rounding of encodings."""
+        n = len(self.encodings)
         self.rounding, self.largest = np.zeros(n), np.zeros(n)
         for a in range(len(self.columns)):
             inputs = self._inputs_of[a]
@@ -177,12 +167,8 @@ class Space:
         number = [v for v in range(n) if self.axis[v] not in self.tables]
         for v in number:
             j = self.columns[self.axis[v]]
-            scores = self.knots(v)[1]
-            raw = np.abs(scores).max() if len(scores) else max(abs(self._box.low[j]), abs(self._box.high[j]))
-            if stage.turn[v]:
-                raw = 1 + stage.turn[v] * (raw + abs(stage.level[v]))
-            if stage.unit[v] > 0:
-                self.rounding[v] = 16 * EPS * (raw + abs(stage.center[v])) / stage.unit[v]
+            largest = max(abs(self._box.low[j]), abs(self._box.high[j]))
+            self.rounding[v] = self.stage.encoding(v).rounding(largest)
         if number:
             ends = self.geometry(self.low[None], self.high[None])
             self.largest[number] = (np.abs(ends.mid) + ends.rad)[0, number]
@@ -341,34 +327,9 @@ class Curve:
         return self._stage.transform(x[:, None])
 
     def _slopes(self):
-        """Bound du/dz on each cell: the slope between knots times a derivative that falls with the distance from the center.
-
-        The derivative of the cosine of an angle is a sine, of which the least and the largest on a cell are known.
-        """
-        stage, dx = self._space.stage, np.diff(self.x) / np.diff(self.z)
-        flat, steep = [], []
-        for v in self._inputs:
-            knots, scores = self._space.knots(v)
-            r = np.interp(self.x, knots, scores) if len(knots) else self.x
-            raw = np.diff(r) / np.diff(self.x)
-            unit, reach, turn = stage.unit[v], stage.reach[v], stage.turn[v]
-            if turn:
-                least, most = _sines(turn * (self.x[:-1] - stage.level[v]), turn * (self.x[1:] - stage.level[v]))
-                flat.append(-most * turn * dx / unit)
-                steep.append(-least * turn * dx / unit)
-                continue
-            if unit == 0:
-                flat.append(np.zeros(len(dx)))
-                steep.append(np.zeros(len(dx)))
-                continue
-            t = (r - stage.center[v]) / unit
-            far = np.maximum(np.abs(t[:-1]), np.abs(t[1:]))
-            near = np.where(t[:-1] * t[1:] <= 0, 0.0, np.minimum(np.abs(t[:-1]), np.abs(t[1:])))
-            clips = stage.kind[v] == CLIPPED
-            slopes = [raw * dx / unit * _bend(size, reach, clips) for size in (far, near)]
-            least, most = np.minimum(*slopes), np.maximum(*slopes)
-            flat.append(least - 1e-9 * np.abs(least))
-            steep.append(most + 1e-9 * np.abs(most))
+        """Bound du/dz on each cell."""
+        dx = np.diff(self.x) / np.diff(self.z)
+        flat, steep = zip(*(self._space.stage.encoding(v).slopes(self.x, dx) for v in self._inputs), strict=True)
         self._ends = _ranges(np.stack([*(-each for each in flat), *steep], axis=1), np.maximum)
 
     def at(self, z: np.ndarray) -> np.ndarray:
@@ -387,25 +348,6 @@ class Curve:
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
         chord = (right - left) / 2
         return (left + right) / 2, chord, bow, flat, steep, np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow)
-
-
-def _sines(first, last):
-    """Return the least and the largest sine of angles between first and last, a little outwards for rounding."""
-    ends = np.sin(first), np.sin(last)
-    slack = 1e-9 + 8 * EPS * (np.abs(first) + np.abs(last))
-    has_most, has_least = (np.floor((last + slack - at) / (2 * np.pi)) >= np.ceil((first - slack - at) / (2 * np.pi))
-                           for at in (np.pi / 2, -np.pi / 2))  # fmt: skip
-    least, most = np.minimum(*ends) - slack, np.maximum(*ends) + slack
-    return np.where(has_least, -1.0, np.maximum(least, -1.0)), np.where(has_most, 1.0, np.minimum(most, 1.0))
-
-
-def _bend(size, reach, clips):
-    """Return the derivative of an encoding by (r - center) / unit, where that is of some size."""
-    ratio = np.minimum(reach / np.maximum(size, 1e-300), 1.0)
-    if not clips:
-        return ratio**2
-    compressed = np.where(ratio < 1, reach * (2 - ratio), size)
-    return ratio**2 * (1 + (np.minimum(compressed, 1e100) / CLIP) ** 2) ** -1.5
 
 
 def _ranges(cells, take):

@@ -301,7 +301,7 @@ class ArrayBlock(Block):
         if block.centers is not None:
             return self._bumps(block, weights, offset, inputs, X)
         z = (X if inputs is None else self.xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
-        return self._activation(block.activation, z) * float(block.scale)
+        return block.sigma.value(z, self.xp) * float(block.scale)
 
     def _products(self, block, weights, inputs, X):
         """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x)."""
@@ -320,21 +320,6 @@ class ArrayBlock(Block):
         for k, column in enumerate(inputs):
             distance = distance + xp.abs(xp.take(X, column, axis=1) - centers[k, :][None, :]) * weights[k, :][None, :]
         return xp.exp(-distance) * float(block.scale)
-
-    def _activation(self, name, z):
-        """Apply an activation as the kernels do: a phase that is no number counts as 0, and the sign of 0 is 1."""
-        xp = self.xp
-        if name == "identity":
-            return z
-        if name == "relu":
-            return xp.where(z > 0, z, xp.zeros_like(z))
-        if name == "sign":
-            return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
-        if name == "tanh":
-            return xp.where(xp.isnan(z), xp.zeros_like(z), xp.tanh(z))
-        finite = xp.isfinite(z)
-        value = getattr(xp, name)(xp.where(finite, z, xp.zeros_like(z)))
-        return xp.where(finite, value, xp.zeros_like(z))
 
     def _put(self, values, dtype=None):
         """Copy an ndarray to the device, in its dtype or in another; return an array that is there already as it is."""

@@ -12,8 +12,14 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from .._base.types import DenseOrCSR
+    from .._base.types import Array, DenseOrCSR
     from .._core.features import Panels
+
+
+class ActivationLike(Protocol):
+    """An activation, as blocks of rows see it; `features/activations.py` says what each member is."""
+
+    def value(self, z: Array, xp: Any) -> Array: ...
 
 
 class FeatureBlockLike(Protocol):
@@ -21,6 +27,8 @@ class FeatureBlockLike(Protocol):
 
     @property
     def activation(self) -> str: ...
+    @property
+    def sigma(self) -> ActivationLike | None: ...
     @property
     def scale(self) -> float: ...
     @property

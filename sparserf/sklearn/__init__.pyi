@@ -29,14 +29,14 @@ from ..columns.targets import (
 from ..expansion.fit_info import (
     Callback,
 )
+from ..features.activations import (
+    Activation,
+)
 from ..features.bandwidth import (
     Gamma,
 )
 from ..features.dictionary import (
     Features,
-)
-from ..features.neurons import (
-    Activation,
 )
 from ..features.projections import (
     ProjectionName,

@@ -8,8 +8,10 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.calculus import derivatives
-from sparserf.columns.stage import CLIPPED, DAY, NUMBER, WEEK, ColumnStage, Encoding
+from sparserf.columns.kinds import CLIPPED, DAY, NUMBER, WEEK, Encoding
+from sparserf.columns.stage import ColumnStage
 from sparserf.features import BumpBlock, MonomialBlock, NeuronBlock
+from sparserf.features.activations import ACTIVATIONS
 
 from ..conftest import SIZES
 from ..fitted_models import FITS, X
@@ -68,14 +70,14 @@ def drawn_blocks(rng, d, m):
     blocks = [MonomialBlock(0.7, np.ones((m, 1)), rng.integers(0, d + 1, (m, order)).astype(np.int32), 0.1) for order in (1, 3)]
     for where in (None, inputs):
         shape = (m, d if where is None else 3)
-        for activation in ("cos", "sin", "tanh", "relu", "sign", "identity"):
+        for activation in ACTIVATIONS:
             weights = rng.standard_normal(shape)
             blocks.append(NeuronBlock(activation, 1.3, weights, rng.standard_normal(m), where))
         blocks.append(BumpBlock(0.8, rng.standard_normal(shape), rng.standard_normal(shape), where))
     return blocks
 
 
-@pytest.mark.parametrize("kind", range(16))
+@pytest.mark.parametrize("kind", range(4 + 2 * len(ACTIVATIONS)))
 def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     """Several encodings of a column have mixed derivatives, too."""
     stage = stage_of_everything()

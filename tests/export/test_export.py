@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from string import Template
+from typing import get_args
 
 import mpmath
 import numpy as np
@@ -19,8 +20,10 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf._core.moments import KINDS
 from sparserf.columns.stage import ColumnStage
+from sparserf.columns.table import Table
 from sparserf.export import c
 from sparserf.export.written import WrittenModel
+from sparserf.features import Activation
 
 from ..fitted_models import bumps
 
@@ -58,7 +61,7 @@ NEURONS = {
     f"{activation} {order or 'dense'} {scale}": lambda a=activation, q=order, s=scale: expansion(
         srf.RandomNeurons(a, order=q), scale=s
     )
-    for activation in ("cos", "sin", "tanh", "relu", "sign")
+    for activation in get_args(Activation)
     for order, scale in ((None, None), (2, "robust"))
 }
 EXPANSIONS = NEURONS | {
@@ -545,7 +548,7 @@ def test_missing_numbers(tmp_path):
         assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "views", "weights_0", "centers_1"])
+@pytest.mark.parametrize("name", ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"])
 def test_names_of_functions(name):
     with pytest.raises(ValueError, match="name must"):
         fitted("mfga", REGRESSIONS["mfga"]).to_c(name=name)
@@ -580,21 +583,23 @@ def test_only_what_is_seen_is_read():
 def test_views_of_every_kind(tmp_path):
     """There are views of each kind with knots and without, far out and clipped, with a unit of 0, and beyond all knots."""
     kind = [0, 1, 0, 1, 2, 3, 4, 0, 0, 0]
-    column, n = [0, 0, 1, 1, 2, 0, 2, 3, 3, 2], len(kind)
+    column, n = [0, 0, 1, 1, 4, 0, 2, 3, 3, 2], len(kind)
     sizes = [0, 0, 3, 2, 0, 0, 0, 1, 0, 0]
     knots, scores = np.array([-1.0, 0, 2, -1, 1, 0]), np.array([0.0, 5, 1, -2, 2, 7])
     stage = ColumnStage(
-        4, np.array(column), np.array(kind), np.array([0, 0, 0, 0, 1.0, 0, 0, 0, 0, 0]),
+        5, np.array(column), np.array(kind), np.array([0, 0, 0, 0, 1.0, 0, 0, 0, 0, 0]),
         center=np.array([1e3, 0.5, 0, 1, 0.5, 0, 0.1, 1, 0, 0]), unit=np.array([2.0, 0.1, 1, 3, 0.5, 1, 1, 2, 0, 1e-300]),
         reach=np.array([3.0, 2, np.inf, 1, np.inf, np.inf, 2, np.inf, 1, 5]), half_range=np.ones(n),
         fill=np.arange(n) / 10, first_knot=np.append(0, np.cumsum(sizes)), knots=knots, scores=scores,
+        table=Table(None, (None,) * 4 + ((5.0, 6.0, 7.0),)),
     )  # fmt: skip
     some, y = RNG.standard_normal((50, n)), RNG.standard_normal(50)
     model = srf.mfga(some, y, features=srf.Linear(), n_nonzero_coefs=n, rng=0, scale=None)
     model = replace(model, features=model.features.staged(stage))
-    rows = np.stack([RNG.normal(0, 1e3, 300), RNG.normal(0, 2, 300), RNG.integers(-1, 3, 300) * 1.0, RNG.normal(0, 1, 300)], 1)
+    rows = np.stack([RNG.normal(0, 1e3, 300), RNG.normal(0, 2, 300), RNG.integers(-1, 3, 300) * 1.0, RNG.normal(0, 1, 300),
+                     RNG.choice([5.0, 6.0, 7.0, 9.0], 300)], axis=1)  # fmt: skip
     rows[RNG.random(rows.shape) < 0.1] = np.nan
     expected = model.predict(rows)
     assert np.allclose(asked(model, {"X": rows}, dtype="float64")["variable"].ravel(), expected, rtol=1e-12)
     if COMPILER:
-        assert np.allclose(of_rows(compiled(model, tmp_path), rows, 1)[:, 0], expected, rtol=1e-12)
+        assert np.allclose(of_rows(compiled(model, tmp_path), stage.table.read(rows), 1)[:, 0], expected, rtol=1e-12)

@@ -195,10 +195,11 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     stage, n = model.features.stage, 0
     shown = encode(model, X)
     for v, view in WrittenModel.from_model(model).encodings.items():
-        label = f"clip(x{view.column})" if view.squeezed else f"z(x{view.column})"
-        if view.knots is None:
+        column = view.find("cell").column
+        label = f"clip(x{column})" if view.find("squeezed") else f"z(x{column})"
+        if not view.find("between"):
             said = next(line for line in text.splitlines() if line.strip().startswith(label + " = ")).split(" = ")[1]
-            u = eval(said, names | {f"x{view.column}": X[:, view.column]})
+            u = eval(said, names | {f"x{column}": X[:, column]})
             # The reach is printed to three digits.
             np.testing.assert_allclose(u, shown[:, v], rtol=6e-3, err_msg=label)
             n += 1

@@ -4,12 +4,13 @@ import ctypes
 import shutil
 import subprocess
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.features import BumpBlock, NeuronBlock
+from sparserf.features import Activation, BumpBlock, NeuronBlock
 
 RNG = np.random.default_rng(0)
 D, N = 100, 200
@@ -19,7 +20,7 @@ WEIGHTS = np.where(THERE, RNG.standard_normal((N, D)), 0.0)
 BLOCKS = {
     **{
         name: lambda name=name: NeuronBlock(name, 1.0, WEIGHTS, RNG.standard_normal(N))
-        for name in ("cos", "tanh", "relu", "sign")
+        for name in get_args(Activation)
     },
     "bumps": lambda: BumpBlock(1.0, WEIGHTS, np.where(THERE, RNG.standard_normal((N, D)), 0.0)),
     "bumps with centers everywhere": lambda: BumpBlock(1.0, WEIGHTS, RNG.standard_normal((N, D))),

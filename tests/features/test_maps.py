@@ -8,6 +8,7 @@ import dataclasses
 import pickle
 from itertools import combinations
 from math import comb
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from scipy.special import gamma as gamma_function
 from scipy.stats import chi2, kstest
 
 from sparserf import Fourier, Linear, Perceptron, RandomNeurons, Taylor
+from sparserf.features import Activation
 from sparserf.rows import as_rows
 
 from ..conftest import KERNELS, as_within_a_call, each_dtype, peak_below, phi_oracle
@@ -24,7 +26,7 @@ from .sets import each_layout, gamma_of, raises, same, sparse_rows
 
 NEURONS = [
     RandomNeurons(activation, order, weights, 0.7)
-    for activation in ("sin", "cos", "tanh", "relu", "sign")
+    for activation in get_args(Activation)
     for order, weights in ((None, "normal"), (2, "uniform"), (3, "cauchy"))
 ]
 PERCEPTRONS = [Perceptron(2.0), Perceptron(2.0, np.arange(4.0))]

@@ -19,7 +19,7 @@ import pytest
 import sparserf as srf
 from sparserf import _core
 from sparserf.baselines import kernel_machines
-from sparserf.features import dictionary, fourier, neurons, projections
+from sparserf.features import dictionary, fourier, projections
 from sparserf.losses import JOINTLY, SELECTING, JointLoss, SelectingLoss
 from sparserf.validation.cross_validation import MEASURES, Measure
 
@@ -54,7 +54,6 @@ def test_every_public_signature_is_annotated(thing):
     [
         (fourier.Kernel, fourier.KERNELS),
         (kernel_machines.MachineKernel, kernel_machines.KERNELS),
-        (neurons.Activation, neurons.ACTIVATIONS),
         (projections.ProjectionName, projections.PROJECTIONS),
         (SelectingLoss, SELECTING),
         (JointLoss, JOINTLY),

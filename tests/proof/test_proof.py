@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparserf as srf
-from sparserf.columns.stage import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, ColumnStage, Encoding
+from sparserf.columns.kinds import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, Encoding
+from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
-from sparserf.features import BumpBlock, LinearBlock, NeuronBlock
-from sparserf.proof import relaxations
+from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
+from sparserf.features.activations import cosine_line
 from sparserf.proof.bounds import parts_of
 
-ACTIVATIONS = ("cos", "sin", "tanh", "relu", "sign")
+ACTIVATIONS = tuple(name for name, sigma in activations.ACTIVATIONS.items() if not sigma.is_linear)
 LEVELS = ("a", "b", "c", "d")
 INFO = srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
 seeds = st.integers(0, 10**6)
@@ -144,14 +145,19 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
                 assert (slopes >= relaxed.low - 1e-9).all() and (slopes <= relaxed.high + 1e-9).all()
 
 
-@pytest.mark.parametrize("activation", ["cos", "tanh", "relu", "-relu", "sign"])
-def test_lines_lie_above_activations(activation):
+@pytest.mark.parametrize(("activation", "sign"), [("cos", 1), ("tanh", 1), ("relu", 1), ("relu", -1), ("sign", 1)])
+def test_lines_lie_above_activations(activation, sign):
     rng = np.random.default_rng(0)
     m, r = rng.normal(0, 3, 20_000), 5 * rng.random(20_000) ** 3 + 1e-9
     if activation == "cos":
-        line, function = relaxations.cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r), np.cos
+        line, function = cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r), np.cos
     else:
-        line, function = relaxations.LINES[activation](m, r), relaxations.VALUES[activation]
+        sigma = activations.ACTIVATIONS[activation]
+        line = (sigma.line if sign > 0 else sigma.line_of_negative)(m, r)
+
+        def function(t):
+            return sign * sigma.value(t)
+
     gap = np.full(len(m), np.inf)
     for s in np.linspace(-1, 1, 201):
         gap = np.minimum(gap, line.top + line.slope * s * r - function(m + s * r))
