@@ -108,7 +108,10 @@ def is_monotone(
         tried = next(s for s, pair in pairs.items() if pair is None)
         if has_jump:
             return Monotonicity("open", name, tried, open_share=1.0)
-        return _prove(one, part, axes[0], tried, name, pairs.get(-tried))
+        found = _prove(one, part, axes[0], tried, name, pairs.get(-tried))
+        if sign is None and found.status == "refuted" and found.sign is not None:  # f does not rise: it may fall
+            return _prove(one, part, axes[0], -tried, name, found.pairs[0])
+        return found
 
 
 def _prove(model, part, a, sign, name, other):
