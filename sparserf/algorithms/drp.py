@@ -9,15 +9,15 @@ projections of the inputs precondition conjugate gradients that would be slow wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._base.checks import check_alphas, check_callable, check_choice, check_flag, check_integer, check_real, check_rng
+from .._base.checks import check_alphas, check_choice, check_flag, check_integer, check_real
 from .._base.progress import parts, shows_progress
-from .._base.threads import check_workers, single_threaded_blas
+from .._base.threads import single_threaded_blas
 from ..features import PROJECTIONS, Linear, make_projection
 from ..linear import (
     AdaptiveSteps,
@@ -36,8 +36,9 @@ from ..linear import (
 from ..losses import LOSSES
 from ..model import warn_unconverged
 from ..solvers.multinomial import MultinomialProblem
+from .arguments import FitOptions
 from .fallback import with_fallbacks
-from .task import ColumnSetting, Task, model_of, partial_fits_on_error, with_ranges
+from .task import Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,13 +220,8 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-4
     ((5000,), True)
     """
-    options = DRPOptions.from_arguments(
-        y=y, alphas=[check_real("alpha", alpha, 0, strict=True)], n_projections=n_projections, n_iter=n_iter,
-        accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
-        tol=tol, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return _fit_path(X, options)[0]
+    alphas = [check_real("alpha", alpha, 0, strict=True)]
+    return _fit_path(X, y, alphas, DRPOptions.of_call(locals()))[0]
 
 
 @shows_progress
@@ -283,73 +279,51 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    options = DRPOptions.from_arguments(
-        y=y, alphas=check_alphas(alphas).tolist(), n_projections=n_projections, n_iter=n_iter,
-        accelerate=accelerate, projection=projection, missing=missing, categorical=categorical, loss=loss,
-        fit_intercept=fit_intercept, sample_weight=sample_weight, class_weight=class_weight, offset=offset, groups=groups,
-        tol=tol, rng=rng, workers=workers, callback=callback,
-    )  # fmt: skip
-    return _fit_path(X, options)
+    return _fit_path(X, y, check_alphas(alphas).tolist(), DRPOptions.of_call(locals()))
 
 
-@dataclass(frozen=True)
-class DRPOptions:
-    """The arguments of `drp` or `drp_path` but X, checked; what needs X for its check is checked by `linear_fit`.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DRPOptions(FitOptions):
+    """The arguments of `drp` and `drp_path` beyond X, y and the penalties, checked.
 
-    alphas holds the penalties, descending; an accelerated fit draws its projections, and samples rows, with rng.
+    An accelerated fit draws its projections and directions, and samples rows, with rng.
     """
 
-    y: ArrayLike
-    alphas: Sequence[float]
+    features: Linear = field(default_factory=Linear)
     n_projections: int | None = None
-    n_iter: int = MOST_ITERATIONS
+    n_iter: int | None = None
     accelerate: bool = True
-    projection: ProjectionName = "sparse_sign"
-    missing: Missing = "raise"
-    categorical: Categorical = None
-    loss: LinearLossLike = "squared"
-    fit_intercept: bool = True
-    sample_weight: ArrayLike | None = None
-    class_weight: ClassWeight = None
-    offset: ArrayLike | None = None
-    groups: ArrayLike | None = None
+    projection: Literal["auto"] | ProjectionName = "auto"
     tol: float = 1e-4
-    rng: np.random.Generator | None = None
-    workers: int = 1
-    callback: Callback = None
 
-    @classmethod
-    def from_arguments(
-        cls, *, n_projections: int | None, n_iter: int | None, accelerate: bool, projection: str, tol: float, rng: Seed,
-        workers: int, callback: Callback, **others: Any,
-    ) -> Self:  # fmt: skip
-        """Check the arguments that do not depend on X. others : the arguments that do, and alphas, taken as they are."""
-        tol = check_real("tol", tol, 0, strict=True)
-        n_iter = MOST_ITERATIONS if n_iter is None else check_integer("n_iter", n_iter, 1)
-        m = None if n_projections is None else check_integer("n_projections", n_projections, 1)
-        accelerate = check_flag("accelerate", accelerate)
-        kind = check_choice("projection", projection, ("auto", *PROJECTIONS))
-        kind = kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian"
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        m = None if self.n_projections is None else check_integer("n_projections", self.n_projections, 1)
+        accelerate = check_flag("accelerate", self.accelerate)
+        kind = check_choice("projection", self.projection, ("auto", *PROJECTIONS))
         if not accelerate and m is None:
             raise ValueError("n_projections must be given where accelerate=False, got None: some 20 times the rank of X")
-        return cls(
-            n_projections=m, n_iter=n_iter, accelerate=accelerate, projection=kind, tol=tol, rng=check_rng(rng),
-            workers=check_workers(workers), callback=check_callable("callback", callback), **others,
-        )  # fmt: skip
+        self._set_checked(
+            n_projections=m,
+            n_iter=MOST_ITERATIONS if self.n_iter is None else check_integer("n_iter", self.n_iter, 1),
+            accelerate=accelerate,
+            projection=kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian",
+            tol=check_real("tol", self.tol, 0, strict=True),
+        )
 
 
-def _fit_path(X, options):
+def _fit_path(X, y, alphas, options):
     """Return a model of each penalty, each fit started from the one before; a warning names the line that called the caller."""
     models, complaints = [], []
     with single_threaded_blas():
-        fit, task = linear_fit(X, options)
+        fit, task = linear_fit(X, y, alphas, options)
         if not options.accelerate:
             R = make_projection(options.projection, fit.inputs.n_features, options.n_projections, options.rng)
             projected = ProjectedProblem(fit, R)
         else:
             steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
         with fit.inputs.rows, partial_fits_on_error([fit], task):
-            for alpha in parts(options.alphas, is_open=True):
+            for alpha in parts(alphas, is_open=True):
                 with np.errstate(over="ignore", invalid="ignore"):
                     fit.progress.restart()
                     fit.begin(alpha, options.tol)
@@ -368,24 +342,24 @@ def _fit_path(X, options):
     return models
 
 
-def linear_fit(X: MatrixLike, options: DRPOptions) -> tuple[LinearFit | MultinomialLinearFit, Task]:
-    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task; all arguments are checked."""
-    columns = ColumnSetting(missing=options.missing, categorical=options.categorical)
-    task = Task.from_arguments(
-        X, options.y, features=Linear(), loss=options.loss, sample_weight=options.sample_weight,
-        class_weight=options.class_weight, offset=options.offset, groups=options.groups, workers=options.workers,
-        rng=options.rng, columns=columns, several_outputs="together", losses=LOSSES,
-    )  # fmt: skip
+def linear_fit(
+    X: MatrixLike, y: ArrayLike, alphas: Sequence[float], options: DRPOptions
+) -> tuple[LinearFit | MultinomialLinearFit, Task]:
+    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task.
+
+    alphas : the penalties that the fit will turn to
+    """
+    task = Task.from_options(X, y, options, losses=LOSSES, several_outputs="together")
     smoothness = task.loss_of(np.vstack(task.targets)).smoothness
     if np.isinf(smoothness) and not task.loss.is_self_concordant:
         raise ValueError(f"loss must have a finite smoothness, with which drp bounds the effect of rounding, got {task.loss!r}")
-    fit_intercept = check_flag("fit_intercept", options.fit_intercept)
+    fit_intercept = options.fit_intercept
     task = task.centered(fit_intercept)
     if task.is_joint and not options.accelerate:
         raise ValueError("accelerate must be True for loss='multinomial' and more than two classes, got False")
     targets = np.vstack(task.targets)
     problem, progress = task.problem(LinearProblem, targets, 1.0, fit_intercept), task.progress(options.callback, targets)
-    inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, options.alphas)
+    inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
     if task.is_joint:
         problems = [task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets]
         joint = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, fit_intercept)

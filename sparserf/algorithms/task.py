@@ -46,7 +46,7 @@ from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
 from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
-from .arguments import PLAIN_ROWS, ColumnSetting, FitOptions, RowSetting
+from .arguments import PLAIN_ROWS, FitOptions, RowSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -177,15 +177,6 @@ class Task:
         if task.stage is None and not task.raw.in_memory:
             task = replace(task, raw=task.raw.without_missing())  # nothing has looked for a NaN in rows outside memory
         return task
-
-    @classmethod
-    def from_arguments(
-        cls, X: MatrixLike, y: ArrayLike, *, features: Any, columns: ColumnSetting, rng: np.random.Generator | None,
-        losses: Collection[str], several_outputs: Literal["together", "apart"], **rows: Any,
-    ) -> Task:  # fmt: skip
-        """Return the task of `from_options`, from options by their names; rows : those of a `RowSetting`."""
-        options = FitOptions(features=features, columns=columns, rows=RowSetting(**rows), rng=rng)
-        return cls.from_options(X, y, options, losses=losses, several_outputs=several_outputs)
 
     @classmethod
     def from_arrays(

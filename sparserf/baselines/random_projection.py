@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_integer, check_real, check_rng
-from .._base.threads import check_workers, single_threaded_blas
+from .._base.checks import check_choice, check_integer, check_real
+from .._base.threads import single_threaded_blas
 from ..algorithms.drp import DRPOptions, linear_fit
 from ..algorithms.task import model_of, with_ranges
 from ..features import PROJECTIONS, make_projection
@@ -74,17 +74,13 @@ def random_projection(
     True
     """
     alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
-    kind, workers, rng = check_choice("projection", projection, PROJECTIONS), check_workers(workers), check_rng(rng)
-    options = DRPOptions(
-        y=y, alphas=[alpha], n_projections=m, projection=kind, loss=loss, fit_intercept=fit_intercept,
-        sample_weight=sample_weight, class_weight=class_weight, workers=workers,
-    )  # fmt: skip
+    kind, options = check_choice("projection", projection, PROJECTIONS), DRPOptions.of_call(locals())
     with single_threaded_blas():
-        fit, task = linear_fit(X, options)
+        fit, task = linear_fit(X, y, [alpha], options)
         if task.is_joint:
             raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
         with fit.inputs.rows:
-            projected = ProjectedProblem(fit, make_projection(kind, fit.inputs.n_features, m, rng))
+            projected = ProjectedProblem(fit, make_projection(kind, fit.inputs.n_features, m, options.rng))
             fit.begin(alpha, np.inf)
             projected.expand(projected.solve())
     return with_ranges(model_of([fit], task), task)
