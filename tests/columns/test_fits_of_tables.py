@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf._core.moments import KINDS
 
-from ..conftest import r2
+from ..conftest import convergence_ignored, r2
 
 N = 900
 RNG = np.random.default_rng(0)
@@ -117,7 +117,8 @@ def test_columns_in_which_one_cell_is_missing(fit, scale, center, monkeypatch):
     rare = X - np.median(X, axis=0) + center
     rare[17, 1] = np.nan
     y = np.sin(X[:, 0]) + X[:, 1]
-    model = fit(rare, y, **({} if fit is FITS["drp"] else {"scale": scale}), sample_weight=np.arange(N) != 18)
+    with convergence_ignored():  # y is met exactly, so that the penalty that is chosen may be near zero
+        model = fit(rare, y, **({} if fit is FITS["drp"] else {"scale": scale}), sample_weight=np.arange(N) != 18)
     stage = model.features.stage
     assert not (stage.kind == KINDS.index("missing")).any() and not stage.is_identity
     assert np.isfinite(model.predict(rare)).all() and r2(model, rare[18:], y[18:]) > 0.5
