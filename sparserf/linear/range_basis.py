@@ -246,7 +246,8 @@ class RangeSteps:
     """`PreconditionedSteps` by conjugate gradients in w, preconditioned by a basis of the range of the rows."""
 
     def __init__(self, basis: RangeBasis):
-        self._basis, self._is_quicker, self._decided, self._has_begun = basis, {}, {}, set()
+        self._basis, self._has_begun = basis, set()
+        self._is_quicker: dict[tuple[float, int], bool] = {}  # by the penalty and the size of the basis
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
         """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes r in fit.n_projections.
@@ -286,12 +287,12 @@ class RangeSteps:
     def is_quicker(self, fit: LinearFit) -> bool:
         """Return whether the basis is the quickest way at the fit's penalty; it grows for that where this pays."""
         alpha, basis = fit.problem.alpha, self._basis
-        if self._decided.get(alpha) != basis.n_drawn[-1]:  # not yet, or of a smaller basis
-            self._is_quicker[alpha] = self._grow_while_it_pays(fit)
-            self._decided[alpha] = basis.n_drawn[-1]
-            if self._is_quicker[alpha]:
+        if (alpha, basis.n_drawn[-1]) not in self._is_quicker:
+            is_quicker = self._grow_while_it_pays(fit)
+            self._is_quicker[alpha, basis.n_drawn[-1]] = is_quicker
+            if is_quicker:
                 basis.project_rows()
-        return self._is_quicker[alpha]
+        return self._is_quicker[alpha, basis.n_drawn[-1]]
 
     def _grow_while_it_pays(self, fit):
         """Draw blocks while a larger basis is expected to be the quickest way; return whether the basis is that in the end."""
