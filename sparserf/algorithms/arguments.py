@@ -1,7 +1,9 @@
-"""The arguments of a call, each read once: those of the columns of X, those of its rows, and those of a fit to both.
+"""The arguments of a call, each read once: those of the columns of X, those of its rows, and those
+of a fit to both.
 
-A public function hands over its `locals()`, out of which each class here takes its own arguments by name, and checks them:
-`HarfeOptions.of_call(locals())`. What comes after gets these objects, and passes them on as they are.
+A public function hands over its `locals()`, out of which each class here takes its own arguments by
+name, and checks them: `HarfeOptions.of_call(locals())`. What comes after gets these objects, and
+passes them on as they are.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Arguments:
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
-        """Take the arguments out of all those of a call; what the function does not have keeps its default."""
+        """Take the arguments out of all those of a call; what the function does not have keeps its
+        default."""
         return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
 
     def _set_checked(self, **checked: Any) -> None:
@@ -44,10 +47,13 @@ class Arguments:
 class ColumnSetting(Arguments):
     """How a fit encodes the columns of X, and what the model may be in them.
 
-    scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
+    scale : "robust" for robust units; "auto" for robust units where features are a name or None;
+        None for columns as they are
     missing : "learn" where dense X may have NaN, or "raise"
-    categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
-    monotone, convex, interactions : the constraints, which `read_constraints` checks once the columns are known
+    categorical : which columns are categories, as the user says; None where a data frame has them
+        marked, or none are
+    monotone, convex, interactions : the constraints, which `read_constraints` checks once the
+        columns are known
     """
 
     scale: Units = None
@@ -65,10 +71,12 @@ class ColumnSetting(Arguments):
 
 @dataclass(frozen=True, eq=False)
 class RowSetting(Arguments):
-    """The loss of the rows, what each counts, and which belong together; `Task.from_arrays` checks them against X and y.
+    """The loss of the rows, what each counts, and which belong together; `Task.from_arrays` checks
+    them against X and y.
 
     loss : the name of a loss, or a `Loss`
-    sample_weight, class_weight : the weights of the rows, and of the classes; None: all are the same
+    sample_weight, class_weight : the weights of the rows, and of the classes; None: all are the
+        same
     offset : what is added to f in the loss of each row, or of each row and output; None: nothing
     groups : the group of each row; None: each is its own
     workers : the number of threads that go over the rows
@@ -125,5 +133,6 @@ class FitOptions(Arguments):
 
     @property
     def is_auto(self) -> bool:
-        """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga` by `sparse_rf` first."""
+        """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga`
+        by `sparse_rf` first."""
         return isinstance(self.features, str) and self.features == "auto"

@@ -1,4 +1,5 @@
-"""What `harfe` and `mfga` fit; with features="auto" their dictionary is first found, as the terms of `sparse_rf`."""
+"""What `harfe` and `mfga` fit; with features="auto" their dictionary is first found, as the terms
+of `sparse_rf`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 Options = TypeVar("Options", bound="FitOptions")
 
 
-def read_task(X: MatrixLike, y: ArrayLike, options: FitOptions, several_outputs: Literal["together", "apart"]) -> Task:
+def read_task(
+    X: MatrixLike, y: ArrayLike, options: FitOptions, several_outputs: Literal["together", "apart"]
+) -> Task:
     """Return the `Task` of `harfe` or `mfga`, with centered targets.
 
     several_outputs : whether real targets of several outputs are one target or one each
@@ -30,9 +33,15 @@ def read_task(X: MatrixLike, y: ArrayLike, options: FitOptions, several_outputs:
 
 
 def with_found_features(X: MatrixLike, y: ArrayLike, options: Options) -> Options:
-    """Return the options with the terms that `sparse_rf` finds as features, which know their columns."""
+    """Return the options with the terms that `sparse_rf` finds as features, which know their
+    columns."""
     columns, rows = vars(options.columns), vars(options.rows)
     found = sparse_rf(X, y, **columns, **rows, fit_intercept=options.fit_intercept, rng=options.rng)
     if len(found.features) == 0:
-        raise ValueError("features='auto' has found no term that predicts y better than a constant: give other features")
-    return replace(options, features=found.features, columns=replace(options.columns, categorical=None))
+        raise ValueError(
+            "features='auto' has found no term that predicts y better than a constant: give other "
+            "features"
+        )
+    return replace(
+        options, features=found.features, columns=replace(options.columns, categorical=None)
+    )

@@ -2,9 +2,10 @@
 
     df/dx_j = sum_v df/du_v u_v',   d2f/dx_j^2 = sum_vw d2f/(du_v du_w) u_v' u_w' + sum_v df/du_v u_v''
 
-with u_v, u_w the encodings of column j. The derivatives by encodings are sums over the features of products, such as coef_k
-w_kv sigma'(w_k'u + b_k): a matrix product of the values sigma', which the kernels compute as they compute those of features,
-with a matrix that does not depend on the rows. Everything is computed for a part of the rows at a time.
+with u_v, u_w the encodings of column j. The derivatives by encodings are sums over the features of
+products, such as coef_k w_kv sigma'(w_k'u + b_k): a matrix product of the values sigma', which the
+kernels compute as they compute those of features, with a matrix that does not depend on the rows.
+Everything is computed for a part of the rows at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..rows import Block
 
-# Numbers in the features, and in the derivatives, of a part of the rows; and the fewest rows of a part.
+# Numbers in the features, and in the derivatives, of a part of the rows; and the fewest rows of a
+# part.
 PART_NUMBERS, FEWEST_ROWS = 2**18, 64
 # Most numbers in a matrix that is multiplied as a dense one, zeros included.
 MOST_DENSE = 2**16
@@ -55,7 +57,8 @@ def _map_derivatives(model, X, workers, output, second):
 
 
 class Derivatives:
-    """The derivatives of a model at a block of rows: a function of the block, whose matrices are made once.
+    """The derivatives of a model at a block of rows: a function of the block, whose matrices are
+    made once.
 
     second : whether second derivatives are computed, or first ones.
     """
@@ -72,13 +75,19 @@ class Derivatives:
         self._pair_layers = _layers(column[self._pairs[0]], model.n_features_in) if second else None
         coef = np.atleast_2d(model.coef)
         self._shape = len(coef), len(seen)
-        self._parts = [kind_of_part(block)(block, c, seen, self._pairs, features.n_inputs)
-                       for block, c in features.by_block(features.to_blocks(coef)) if len(seen)]  # fmt: skip
-        widest = max([1, features.n_inputs, len(coef) * model.n_features_in, *map(len, features.blocks)])
+        self._parts = [
+            kind_of_part(block)(block, c, seen, self._pairs, features.n_inputs)
+            for block, c in features.by_block(features.to_blocks(coef))
+            if len(seen)
+        ]
+        widest = max(
+            [1, features.n_inputs, len(coef) * model.n_features_in, *map(len, features.blocks)]
+        )
         self._size = max(FEWEST_ROWS, PART_NUMBERS // widest // FEWEST_ROWS * FEWEST_ROWS)
 
     def __call__(self, block: Block) -> Array:
-        """Return the derivatives at a block of rows, (n_rows, n_columns) or (n_rows, n_outputs, n_columns)."""
+        """Return the derivatives at a block of rows, (n_rows, n_columns) or (n_rows, n_outputs,
+        n_columns)."""
         return block.map_parts(self._of_rows, self._stage, self._size)
 
     def _of_rows(self, X, block):
@@ -94,7 +103,9 @@ class Derivatives:
             answer = answer + _by_column(by_encoding, self._layers, put)
         if self._second:
             one, other = self._pairs
-            by_pair = self._sum("second", block, put, n_rows, len(one)) * put(np.where(one == other, 1.0, 2.0))
+            by_pair = self._sum("second", block, put, n_rows, len(one)) * put(
+                np.where(one == other, 1.0, 2.0)
+            )
             if slope is not None:
                 one, other = (xp.take(slope, put(place), axis=1) for place in (one, other))
                 by_pair = by_pair * (one * other)[:, None, :]
@@ -119,7 +130,8 @@ class Derivatives:
         return xp.permute_dims((f < low) | (f > high), (1, 0))[:, :, None]
 
 
-# ---------------------------------------------------------------- the derivatives of features of one kind, by encodings
+# ---------------------------------------------------------------- the derivatives of features of
+# one kind, by encodings
 
 
 class Part:
@@ -131,13 +143,24 @@ class Part:
     """
 
     def __init__(
-        self, block: FeatureBlock, coef: np.ndarray, seen: np.ndarray, pairs: tuple[np.ndarray, np.ndarray] | None,
+        self,
+        block: FeatureBlock,
+        coef: np.ndarray,
+        seen: np.ndarray,
+        pairs: tuple[np.ndarray, np.ndarray] | None,
         n_inputs: int,
-    ):  # fmt: skip
-        self._block, self._coef, self._seen, self._pairs, self._n_inputs = block, block.scale * coef, seen, pairs, n_inputs
+    ):
+        self._block, self._coef, self._seen, self._pairs, self._n_inputs = (
+            block,
+            block.scale * coef,
+            seen,
+            pairs,
+            n_inputs,
+        )
 
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        """Return the first derivatives by the encodings `seen` at rows, (n_rows, n_outputs, n_seen); 1 row if all are equal.
+        """Return the first derivatives by the encodings `seen` at rows, (n_rows, n_outputs,
+        n_seen); 1 row if all are equal.
 
         block : the encodings of the rows
         put : a function that brings an array to the namespace of the rows
@@ -145,7 +168,8 @@ class Part:
         raise NotImplementedError
 
     def second(self, block: Block, put: Callable[[Any], Any]) -> Array:
-        """Return the second derivatives by `pairs` of encodings at rows, (n_rows, n_outputs, n_pairs)."""
+        """Return the second derivatives by `pairs` of encodings at rows, (n_rows, n_outputs,
+        n_pairs)."""
         raise NotImplementedError
 
     def _set(self, **changes):
@@ -166,20 +190,26 @@ class Part:
         if is_sparse(matrix) and not isinstance(values, np.ndarray):
             matrix = matrix.toarray()
         product = values @ (matrix if is_sparse(matrix) else put(matrix))
-        return namespace(product).reshape(product, (product.shape[0], len(self._coef), product.shape[1] // len(self._coef)))
+        return namespace(product).reshape(
+            product, (product.shape[0], len(self._coef), product.shape[1] // len(self._coef))
+        )
 
     def _select(self, feature, column, values, width):
-        """Return the matrix (n_features, n_outputs width) with coef values of some features in some columns."""
+        """Return the matrix (n_features, n_outputs width) with coef values of some features in some
+        columns."""
         from scipy.sparse import csr_array
 
         k = np.arange(len(self._coef))[:, None]
         entries = self._coef[:, feature] * values
         place = np.broadcast_to(feature, entries.shape).ravel(), (k * width + column).ravel()
-        return _thinned(csr_array((entries.ravel(), place), shape=(self._coef.shape[1], len(k) * width)))
+        return _thinned(
+            csr_array((entries.ravel(), place), shape=(self._coef.shape[1], len(k) * width))
+        )
 
 
 class NeuronPart(Part):
-    """The derivatives of c sigma(w'u + b): c w_v sigma'(w'u + b), and c w_v w_w sigma''(w'u + b)."""
+    """The derivatives of c sigma(w'u + b): c w_v sigma'(w'u + b), and c w_v w_w sigma''(w'u +
+    b)."""
 
     @cached_property
     def _weights(self):
@@ -192,7 +222,9 @@ class NeuronPart(Part):
 
         row = np.repeat(np.arange(len(block)), block.order)
         shape = len(block), self._n_inputs
-        return csr_array((block.weights.ravel(), (row, block.inputs.ravel())), shape=shape)[:, self._seen]
+        return csr_array((block.weights.ravel(), (row, block.inputs.ravel())), shape=shape)[
+            :, self._seen
+        ]
 
     @cached_property
     def _by_first(self):
@@ -212,10 +244,13 @@ class NeuronPart(Part):
         return self._features_of(self._block.sigma.bend)
 
     def _features_of(self, derivative):
-        """Return the features of whose values a derivative of sigma is a function; None where it is constant."""
+        """Return the features of whose values a derivative of sigma is a function; None where it is
+        constant."""
         if not isinstance(derivative, Derivative):
             return None
-        return self._set(activation=derivative.activation, offset=self._block.offset + derivative.shift)
+        return self._set(
+            activation=derivative.activation, offset=self._block.offset + derivative.shift
+        )
 
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
         slope = self._block.sigma.slope
@@ -230,21 +265,27 @@ class NeuronPart(Part):
         return self._sums(self._derivatives(bend, self._bends, block, put), self._by_second, put)
 
     def _derivatives(self, derivative, features, block, put):
-        """Return a derivative of sigma at w'u + b, (n_rows, n_features); 1 row if it is constant."""
+        """Return a derivative of sigma at w'u + b, (n_rows, n_features); 1 row if it is
+        constant."""
         if features is None:
             return put(np.full((1, len(self._block)), derivative))
         return derivative.function(self._values(features, block, put))
 
 
 class BumpPart(Part):
-    """The derivatives of c exp(-sum_v w_v |u_v - c_v|): -c w_v s_v phi, and c w_v w_w s_v s_w phi; s_v = 1 at the center."""
+    """The derivatives of c exp(-sum_v w_v |u_v - c_v|): -c w_v s_v phi, and c w_v w_w s_v s_w phi;
+    s_v = 1 at the center."""
 
     @cached_property
     def _by_input(self):
-        """(place in `seen` or -1, input, weight, center) of each bump, for one input of each bump at a time."""
+        """(place in `seen` or -1, input, weight, center) of each bump, for one input of each bump
+        at a time."""
         block, place = self._block, _places(self._seen, self._n_inputs)
         inputs = np.broadcast_to(block.inputs_of_weights, block.weights.shape)
-        return [(place[i], i, np.abs(w), c) for i, w, c in zip(inputs.T, block.weights.T, block.centers.T, strict=True)]
+        return [
+            (place[i], i, np.abs(w), c)
+            for i, w, c in zip(inputs.T, block.weights.T, block.centers.T, strict=True)
+        ]
 
     @cached_property
     def _first_steps(self):
@@ -256,25 +297,31 @@ class BumpPart(Part):
 
     @cached_property
     def _second_steps(self):
-        """The (inputs, matrix, its place) of which second derivatives are the sum; no inputs where signs are equal."""
+        """The (inputs, matrix, its place) of which second derivatives are the sum; no inputs where
+        signs are equal."""
         steps, number = [], _numbers(self._pairs)
         for i, (left, _, weights, _) in enumerate(self._by_input):
             for j, (right, _, other_weights, _) in enumerate(self._by_input):
                 signs = () if i == j else (i, j)
-                steps += self._step(signs, number(left, right), weights * other_weights, len(self._pairs[0]))
+                steps += self._step(
+                    signs, number(left, right), weights * other_weights, len(self._pairs[0])
+                )
         return steps
 
     def _step(self, positions, place, values, width):
         """Return [(positions, matrix, place)], or [] where no bump has a part.
 
-        The bumps, times the signs of their inputs at some positions, times the matrix are summands of the derivatives: of all
-        of them where place is None, and else, where the bumps have the same inputs, of that at this place.
+        The bumps, times the signs of their inputs at some positions, times the matrix are summands
+        of the derivatives: of all of them where place is None, and else, where the bumps have the
+        same inputs, of that at this place.
         """
         some = np.flatnonzero((place >= 0) & (values != 0))
         if not len(some):
             return []
         if self._block.inputs is None:
-            return [(positions, self._select(some, np.zeros_like(some), values[some], 1), int(place[0]))]
+            return [
+                (positions, self._select(some, np.zeros_like(some), values[some], 1), int(place[0]))
+            ]
         return [(positions, self._select(some, place[some], values[some], width), None)]
 
     def first(self, block: Block, put: Callable[[Any], Any]) -> Array:
@@ -291,7 +338,9 @@ class BumpPart(Part):
         for positions, matrix, place in steps:
             signed = phi
             for i in positions:
-                signed = xp.where(self._is_below(U, i, put), minus if signed is phi else -signed, signed)
+                signed = xp.where(
+                    self._is_below(U, i, put), minus if signed is phi else -signed, signed
+                )
             sums = self._sums(signed, matrix, put)
             if place is None:
                 total = total + sums
@@ -306,16 +355,22 @@ class BumpPart(Part):
         """Return where the i-th input of a bump is below its center."""
         _, inputs, _, centers = self._by_input[i]
         xp = namespace(U)
-        u = U[:, int(inputs[0])][:, None] if self._block.inputs is None else xp.take(U, put(inputs.astype(np.int64)), axis=1)
+        u = (
+            U[:, int(inputs[0])][:, None]
+            if self._block.inputs is None
+            else xp.take(U, put(inputs.astype(np.int64)), axis=1)
+        )
         return u < xp.astype(put(centers.copy()), U.dtype)[None, :]
 
 
 class MonomialPart(Part):
-    """The derivatives of c exp(-gamma |u|^2) prod_l w (2 gamma)^1/2 u_l, one factor, or pair of factors, left out at a time."""
+    """The derivatives of c exp(-gamma |u|^2) prod_l w (2 gamma)^1/2 u_l, one factor, or pair of
+    factors, left out at a time."""
 
     @cached_property
     def _places(self):
-        """The place in `seen` of each factor of each feature, -1 for the factor 1: (order, n_features)."""
+        """The place in `seen` of each factor of each feature, -1 for the factor 1: (order,
+        n_features)."""
         place = np.append(-1, _places(self._seen, self._n_inputs))
         return place[self._block.inputs].T
 
@@ -324,7 +379,8 @@ class MonomialPart(Part):
         return self._block.weights[:, 0] ** self._block.order
 
     def _products(self, U, left_out, put, xp):
-        """Return the products of the factors that are not left out, each with its share of the envelope."""
+        """Return the products of the factors that are not left out, each with its share of the
+        envelope."""
         gamma, order = self._block.envelope
         share = xp.exp(-gamma / order * xp.sum(U * U, axis=1))[:, None]
         factors = xp.concat([xp.ones_like(share), float(np.sqrt(2 * gamma)) * U], axis=1) * share
@@ -342,17 +398,24 @@ class MonomialPart(Part):
 
     @cached_property
     def _first_steps(self):
-        """The (factor that is left out, matrix) of which the first derivatives of the products are the sum."""
+        """The (factor that is left out, matrix) of which the first derivatives of the products are
+        the sum."""
         steps, root = [], np.sqrt(2 * self._block.gamma)
         for i, place in enumerate(self._places):
             some = np.flatnonzero(place >= 0)
             if len(some):
-                steps.append(((i,), self._select(some, place[some], root * self._factor[some], len(self._seen))))
+                steps.append(
+                    (
+                        (i,),
+                        self._select(some, place[some], root * self._factor[some], len(self._seen)),
+                    )
+                )
         return steps
 
     @cached_property
     def _second_steps(self):
-        """The (pair of factors that are left out, matrix) of which the second derivatives of the products are the sum."""
+        """The (pair of factors that are left out, matrix) of which the second derivatives of the
+        products are the sum."""
         steps, number = [], _numbers(self._pairs)
         for i, j in permutations(range(self._block.order), 2):
             pair = number(self._places[i], self._places[j])
@@ -385,7 +448,8 @@ class MonomialPart(Part):
         return answer + envelope * self._sum(self._whole, 1, U, put, xp)
 
     def _at(self, block, put):
-        """Return (the encodings, those of them that are `seen`, (n_rows, 1, n_seen), the namespace), in float64."""
+        """Return (the encodings, those of them that are `seen`, (n_rows, 1, n_seen), the
+        namespace), in float64."""
         U = put(block.dense())
         xp = namespace(U)
         U = xp.astype(U, put(np.zeros(1)).dtype, copy=False)
@@ -399,8 +463,11 @@ def kind_of_part(block: FeatureBlock) -> type[Part]:
 
 # {kind of features: the class of their derivatives}.
 PARTS: dict[type[FeatureBlock], type[Part]] = {
-    NeuronBlock: NeuronPart, LinearBlock: NeuronPart, MonomialBlock: MonomialPart, BumpBlock: BumpPart,
-}  # fmt: skip
+    NeuronBlock: NeuronPart,
+    LinearBlock: NeuronPart,
+    MonomialBlock: MonomialPart,
+    BumpBlock: BumpPart,
+}
 
 
 # ---------------------------------------------------------------- arrays
@@ -418,18 +485,26 @@ def _pairs_of_one_column(column):
     by_column = {}
     for place, j in enumerate(column.tolist()):
         by_column.setdefault(j, []).append(place)
-    pairs = [(a, b) for places in by_column.values() for k, a in enumerate(places) for b in places[k:]]
+    pairs = [
+        (a, b) for places in by_column.values() for k, a in enumerate(places) for b in places[k:]
+    ]
     return tuple(np.array(pairs, np.int64).reshape(-1, 2).T.copy())
 
 
 def _numbers(pairs):
-    """Return a function that looks up pairs of places, elementwise: their indices in `pairs`, -1 where they are none."""
-    index = {pair: p for p, pair in enumerate(zip(*(places.tolist() for places in pairs), strict=True))}
-    return lambda left, right: np.array([index.get(pair, -1) for pair in zip(left.tolist(), right.tolist(), strict=True)])
+    """Return a function that looks up pairs of places, elementwise: their indices in `pairs`, -1
+    where they are none."""
+    index = {
+        pair: p for p, pair in enumerate(zip(*(places.tolist() for places in pairs), strict=True))
+    }
+    return lambda left, right: np.array(
+        [index.get(pair, -1) for pair in zip(left.tolist(), right.tolist(), strict=True)]
+    )
 
 
 def _layers(column, n_columns):
-    """Return arrays (n_columns,) of places of `column`, each place in one of them, in the entry of its column; -1 elsewhere."""
+    """Return arrays (n_columns,) of places of `column`, each place in one of them, in the entry of
+    its column; -1 elsewhere."""
     order = np.argsort(column, kind="stable")
     first = np.searchsorted(column[order], column[order])
     turn = np.arange(len(order)) - first
@@ -447,12 +522,15 @@ def _by_column(values, layers, put):
         if np.array_equal(layer, np.arange(width)):
             total = total + values
         else:
-            total = total + xp.take(values, put(np.maximum(layer, 0)), axis=2) * put(1.0 * (layer >= 0))
+            total = total + xp.take(values, put(np.maximum(layer, 0)), axis=2) * put(
+                1.0 * (layer >= 0)
+            )
     return total
 
 
 def _times_coef(weights, coef):
-    """Return the matrix (n_features, n_outputs n_weights) of coef_kj weights_jv, sparse if the weights are."""
+    """Return the matrix (n_features, n_outputs n_weights) of coef_kj weights_jv, sparse if the
+    weights are."""
     if is_sparse(weights):
         from scipy.sparse import csr_array, hstack
 

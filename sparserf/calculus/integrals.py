@@ -1,16 +1,20 @@
 """The mean and the integral of a model over a box of its columns.
 
-The mean of a sum is the sum of the means of its terms, over columns that are independent: numbers uniform in their interval,
-categories with equal weights of their levels. Each column is cut where one of its encodings has a knot or begins to curve. On a
-*piece* its encodings are affine in the column, so that it is uniform on a line; where they are curved, the nodes of a Gauss-
-Legendre rule stand for a piece. So
+The mean of a sum is the sum of the means of its terms, over columns that are independent: numbers
+uniform in their interval, categories with equal weights of their levels. Each column is cut where
+one of its encodings has a knot or begins to curve. On a *piece* its encodings are affine in the
+column, so that it is uniform on a line; where they are curved, the nodes of a Gauss- Legendre rule
+stand for a piece. So
 
-- a cosine, a bump or a monomial is a product with one factor for each column, and its mean the product of their means: exact
-  for cosines and bumps on lines, sums over Gauss-Legendre nodes for monomials;
-- other activations of w'u have antiderivatives in closed form, tanh of one fold, relu and sign of any number of folds: the mean
-  over a line of each column is a sum of antiderivatives at the corners. Where that is not to be had, or loses digits to
-  cancellation, Gauss-Legendre nodes take the place of the line;
-- terms of so many columns, or pieces, that there are too many corners or nodes are averaged together over Sobol' points.
+- a cosine, a bump or a monomial is a product with one factor for each column, and its mean the
+  product of their means: exact for cosines and bumps on lines, sums over Gauss-Legendre nodes for
+  monomials;
+- other activations of w'u have antiderivatives in closed form, tanh of one fold, relu and sign of
+  any number of folds: the mean over a line of each column is a sum of antiderivatives at the
+  corners. Where that is not to be had, or loses digits to cancellation, Gauss-Legendre nodes take
+  the place of the line;
+- terms of so many columns, or pieces, that there are too many corners or nodes are averaged
+  together over Sobol' points.
 """
 
 from __future__ import annotations
@@ -36,23 +40,31 @@ if TYPE_CHECKING:
     from ..expansion.box import BoxLike
     from ..expansion.terms import Term
 
-# Nodes of a Gauss-Legendre rule, and the largest change of a phase, or of another argument, over an interval with one rule.
+# Nodes of a Gauss-Legendre rule, and the largest change of a phase, or of another argument, over an
+# interval with one rule.
 NODES, MOST_CHANGE = 16, 4.0
-# Most corners and nodes at which a term is evaluated; terms with more are averaged over Sobol' points.
+# Most corners and nodes at which a term is evaluated; terms with more are averaged over Sobol'
+# points.
 MOST_POINTS = 2**21
-# The share of a term's size that corners may lose to rounding; if they lose more, nodes take their place.
+# The share of a term's size that corners may lose to rounding; if they lose more, nodes take their
+# place.
 MOST_LOST = 1e-11
-# Most quarters of a turn over which an angle is integrated piece by piece; terms that see one with more go to Sobol' points.
+# Most quarters of a turn over which an angle is integrated piece by piece; terms that see one with
+# more go to Sobol' points.
 MOST_QUARTERS = 2**14
 # Lines that are shorter than this share of the longest line in a term count as points.
 SHORTEST = 1e-9
-# Sobol' points are drawn in scrambles, each with as many points; the error is this many standard errors of their mean.
+# Sobol' points are drawn in scrambles, each with as many points; the error is this many standard
+# errors of their mean.
 SCRAMBLES, SOBOL_POINTS, STANDARD_ERRORS = 8, 2**13, 3.0
 ROUNDING = float(np.finfo(np.float64).eps)
 
 
-def integral(model: Expansion, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
-    """Return the integral of f over a box, and how far it may be off: see `SparseModel.integral`."""
+def integral(
+    model: Expansion, box: BoxLike | None, output: object
+) -> tuple[float | np.ndarray, float | np.ndarray]:
+    """Return the integral of f over a box, and how far it may be off: see
+    `SparseModel.integral`."""
     whole = read_box(model, box)
     width = whole.high - whole.low
     volume = float(np.prod(width[width > 0]))
@@ -60,7 +72,9 @@ def integral(model: Expansion, box: BoxLike | None, output: object) -> tuple[flo
     return volume * value, volume * error
 
 
-def mean(model: Expansion, box: BoxLike | None, output: object) -> tuple[float | np.ndarray, float | np.ndarray]:
+def mean(
+    model: Expansion, box: BoxLike | None, output: object
+) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Return the mean of f over a box, and how far it may be off: see `SparseModel.mean`."""
     model = model if output is None else of_output(model, output)
     box = read_box(model, box)
@@ -72,7 +86,11 @@ def mean(model: Expansion, box: BoxLike | None, output: object) -> tuple[float |
         coarse, _, _ = _means(model, box, terms, 1)
         coarse[left] = 0.0  # as in fine: fewer points may have been few enough
         value = np.atleast_1d(model.intercept) + coef @ fine
-        error = np.abs(coef @ (fine - coarse)) + np.abs(coef) @ lost + ROUNDING * np.abs(np.atleast_1d(model.intercept))
+        error = (
+            np.abs(coef @ (fine - coarse))
+            + np.abs(coef) @ lost
+            + ROUNDING * np.abs(np.atleast_1d(model.intercept))
+        )
         if len(left):
             more, missing = _by_sobol(model, box, left)
             value, error = value + more, error + missing
@@ -80,7 +98,8 @@ def mean(model: Expansion, box: BoxLike | None, output: object) -> tuple[float |
 
 
 def _means(model, box, terms, finer):
-    """Return (the mean of each feature, what it may lose to rounding, the indices of features that Sobol' points are left to).
+    """Return (the mean of each feature, what it may lose to rounding, the indices of features that
+    Sobol' points are left to).
 
     finer : the factor of the number of nodes of all Gauss-Legendre rules
     """
@@ -90,7 +109,11 @@ def _means(model, box, terms, finer):
         answer = None
         if not any(columns[j] is None for j in term.columns.tolist()):
             parts = [columns[j].part(term) for j in term.columns.tolist()]
-            answer = _mean_of_product(term, parts, finer) if term.is_product else _mean_of_sum(term, parts, finer)
+            answer = (
+                _mean_of_product(term, parts, finer)
+                if term.is_product
+                else _mean_of_sum(term, parts, finer)
+            )
         if answer is None:
             left.append(term.position)
         else:
@@ -103,7 +126,8 @@ def _means(model, box, terms, finer):
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The encodings of one column over its part of a box: a mixture of lines, on each of which they are uniform, and of points.
+    """The encodings of one column over its part of a box: a mixture of lines, on each of which they
+    are uniform, and of points.
 
     encodings : ndarray of shape (n_encodings,), ascending
     weight : ndarray of shape (n_pieces,)
@@ -118,7 +142,8 @@ class Pieces:
     half: np.ndarray
 
     def part(self, term: Term) -> tuple[Pieces, np.ndarray, np.ndarray | None]:
-        """Return (the pieces with the encodings alone that a term sees, their weights in the term, their centers or None)."""
+        """Return (the pieces with the encodings alone that a term sees, their weights in the term,
+        their centers or None)."""
         some = np.isin(term.encodings, self.encodings)
         seen = np.searchsorted(self.encodings, term.encodings[some])
         pieces = Pieces(term.encodings[some], self.weight, self.middle[:, seen], self.half[:, seen])
@@ -126,11 +151,16 @@ class Pieces:
 
 
 def _columns(model, box, terms, finer):
-    """Return {column: its `Pieces`} of all columns that terms see; None for a column of too many."""
+    """Return {column: its `Pieces`} of all columns that terms see; None for a column of too
+    many."""
     stage = stage_of(model.features)
     speed = np.zeros(len(stage))  # the fastest that a term changes with an encoding
     for term in terms:
-        fastest = np.full(len(term.encodings), term.gamma**0.5) if term.gamma is not None else np.abs(term.weights)
+        fastest = (
+            np.full(len(term.encodings), term.gamma**0.5)
+            if term.gamma is not None
+            else np.abs(term.weights)
+        )
         speed[term.encodings] = np.maximum(speed[term.encodings], fastest)
     used = {v for term in terms for v in term.encodings.tolist()}
     by_column = {}
@@ -170,18 +200,22 @@ def _pieces(stage, j, encodings, box, speed, finer):
         weight.append(w * width[k] / (ends[-1] - ends[0]))
         middles.append(U)
         halves.append(np.zeros_like(U))
-    return Pieces(encodings, np.concatenate(weight), np.concatenate(middles), np.concatenate(halves))
+    return Pieces(
+        encodings, np.concatenate(weight), np.concatenate(middles), np.concatenate(halves)
+    )
 
 
 def _cuts(stage, low, high):
-    """Return low, high, and where between them encodings of a column have knots, or begin to be curved, or curve otherwise."""
+    """Return low, high, and where between them encodings of a column have knots, or begin to be
+    curved, or curve otherwise."""
     inside = [stage.encoding(v).cuts(low, high) for v in smooth_encodings(stage).tolist()]
     cuts = np.unique(np.concatenate([np.array([low, high]), *inside]))
     return cuts[(cuts >= low) & (cuts <= high)]
 
 
 def _is_curved(stage, U):
-    """Return which encodings U in the middle of pieces are curved there: beyond the reach, or of a kind that is."""
+    """Return which encodings U in the middle of pieces are curved there: beyond the reach, or of a
+    kind that is."""
     is_smooth = np.isin(np.arange(len(stage)), smooth_encodings(stage))
     return is_smooth & (stage.is_curved | (np.abs(U) > stage.reach))
 
@@ -207,11 +241,14 @@ def _mean_of_wave(term, pieces, weights, centers, finer):
 
 
 def _mean_of_bump(term, pieces, weights, centers, finer):
-    """Return (the mean of exp(-sum_v w_v |u_v - c_v|) over pieces, 0): on a line the exponent is linear between the centers."""
+    """Return (the mean of exp(-sum_v w_v |u_v - c_v|) over pieces, 0): on a line the exponent is
+    linear between the centers."""
     moves = pieces.half != 0
     with np.errstate(divide="ignore", invalid="ignore"):
         place = np.where(moves, np.clip((centers - pieces.middle) / pieces.half, -1, 1), 1.0)
-    place = np.sort(np.concatenate([-np.ones((len(place), 1)), place, np.ones((len(place), 1))], axis=1), axis=1)
+    place = np.sort(
+        np.concatenate([-np.ones((len(place), 1)), place, np.ones((len(place), 1))], axis=1), axis=1
+    )
     away = np.abs(pieces.middle[:, None, :] + place[:, :, None] * pieces.half[:, None, :] - centers)
     exponent = -away @ weights
     low, high = np.sort(np.stack([exponent[:, :-1], exponent[:, 1:]]), axis=0)
@@ -222,26 +259,38 @@ def _mean_of_bump(term, pieces, weights, centers, finer):
 
 
 def _mean_of_monomial(term, pieces, powers, centers, finer):
-    """Return (the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each line, 0)."""
+    """Return (the mean of exp(-gamma sum_v u_v^2) prod_v u_v^p_v over pieces, by nodes on each
+    line, 0)."""
     total, gamma = 0.0, term.gamma
     for weight, middle, half in zip(pieces.weight, pieces.middle, pieces.half, strict=True):
         place, share = (
-            _nodes(-1.0, 1.0, 2 * np.abs(half).sum() * gamma**0.5, finer) if half.any() else (np.zeros(1), np.ones(1))
+            _nodes(-1.0, 1.0, 2 * np.abs(half).sum() * gamma**0.5, finer)
+            if half.any()
+            else (np.zeros(1), np.ones(1))
         )
         u = middle + place[:, None] * half
-        total += weight * (share @ (np.exp(-gamma * (u * u).sum(axis=1)) * np.prod(u**powers, axis=1)))
+        total += weight * (
+            share @ (np.exp(-gamma * (u * u).sum(axis=1)) * np.prod(u**powers, axis=1))
+        )
     return total, 0.0
 
 
-# {kind of features that are products: function of the factor of one column, which also returns a size that rounding goes with}.
+# {kind of features that are products: function of the factor of one column, which also returns a
+# size that rounding goes with}.
 MEANS: dict[type[FeatureBlock], Callable[..., tuple[complex, float]]] = {
-    NeuronBlock: _mean_of_wave, BumpBlock: _mean_of_bump, MonomialBlock: _mean_of_monomial,
-}  # fmt: skip
+    NeuronBlock: _mean_of_wave,
+    BumpBlock: _mean_of_bump,
+    MonomialBlock: _mean_of_monomial,
+}
 
 
 def _mean_of_sum(term, parts, finer):
-    """Return (the mean of an activation of w'u, what it may lose to rounding), or None if it takes too many points."""
-    lines = [(pieces.weight, pieces.middle @ weights, np.abs(pieces.half @ weights)) for pieces, weights, _ in parts]
+    """Return (the mean of an activation of w'u, what it may lose to rounding), or None if it takes
+    too many points."""
+    lines = [
+        (pieces.weight, pieces.middle @ weights, np.abs(pieces.half @ weights))
+        for pieces, weights, _ in parts
+    ]
     if term.sigma.is_linear:
         middle = [float(weight @ middle) for weight, middle, _ in lines]
         size = abs(term.offset) + sum(float(weight @ np.abs(middle)) for weight, middle, _ in lines)
@@ -251,10 +300,14 @@ def _mean_of_sum(term, parts, finer):
     halves = [half.max(initial=0.0) for _, _, half in lines]
     widest = np.argsort(halves, kind="stable")[::-1]
     least = SHORTEST * max(halves, default=0.0)
-    # First the closed form in as many columns as it is to be had, then in fewer: nodes lose less to rounding.
+    # First the closed form in as many columns as it is to be had, then in fewer: nodes lose less to
+    # rounding.
     for n_closed in range(most_closed, fewest_closed - 1, -1):
         closed = widest[:n_closed]
-        atoms = [_corners(*line, least) if j in closed else _points(*line, finer) for j, line in enumerate(lines)]
+        atoms = [
+            _corners(*line, least) if j in closed else _points(*line, finer)
+            for j, line in enumerate(lines)
+        ]
         if np.prod([sum(len(z) for z, _ in groups) for groups in atoms], dtype=float) > MOST_POINTS:
             continue
         value, lost = _sum_of_atoms(term.sigma, term.offset, atoms)
@@ -264,18 +317,23 @@ def _mean_of_sum(term, parts, finer):
 
 
 def _corners(weight, middle, half, least):
-    """Return the atoms (arguments, factors) of a column: its points, and the ends of its lines, for the antiderivative.
+    """Return the atoms (arguments, factors) of a column: its points, and the ends of its lines, for
+    the antiderivative.
 
     least : half the length of lines that count as points
     """
     wide = half > least
     points = middle[~wide], weight[~wide]
     middle, half, factor = middle[wide], half[wide], weight[wide] / (2 * half[wide])
-    return points, (np.concatenate([middle + half, middle - half]), np.concatenate([factor, -factor]))
+    return points, (
+        np.concatenate([middle + half, middle - half]),
+        np.concatenate([factor, -factor]),
+    )
 
 
 def _points(weight, middle, half, finer):
-    """Return the atoms (arguments, factors) of a column: its points, and nodes on its lines; no antiderivative is asked for."""
+    """Return the atoms (arguments, factors) of a column: its points, and nodes on its lines; no
+    antiderivative is asked for."""
     z, factor = [np.zeros(0)], [np.zeros(0)]
     for w, m, h in zip(weight, middle, half, strict=True):
         place, share = _nodes(m - h, m + h, 2 * h, finer) if h > 0 else (np.array([m]), np.ones(1))
@@ -285,9 +343,11 @@ def _points(weight, middle, half, finer):
 
 
 def _sum_of_atoms(sigma, offset, atoms):
-    """Return the sum, over an atom of each column, of the product of factors times an antiderivative at the sum of arguments.
+    """Return the sum, over an atom of each column, of the product of factors times an
+    antiderivative at the sum of arguments.
 
-    The antiderivative has as many folds as atoms are ends of lines. Also return what rounding may change.
+    The antiderivative has as many folds as atoms are ends of lines. Also return what rounding may
+    change.
     """
     total = lost = 0.0
     for choice in product((0, 1), repeat=len(atoms)):
@@ -308,13 +368,15 @@ def _sum_of_atoms(sigma, offset, atoms):
 
 @cache
 def _rule(n):
-    """Return the nodes and weights of the Gauss-Legendre rule of n nodes on [-1, 1]; the weights add up to 1."""
+    """Return the nodes and weights of the Gauss-Legendre rule of n nodes on [-1, 1]; the weights
+    add up to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return nodes, weights / 2
 
 
 def _nodes(low, high, change, finer):
-    """Return nodes and weights, which add up to 1, of rules on equal parts of an interval; change : how far a phase changes."""
+    """Return nodes and weights, which add up to 1, of rules on equal parts of an interval; change :
+    how far a phase changes."""
     n_parts = max(1, int(np.ceil(change / MOST_CHANGE)))
     nodes, weights = _rule(NODES * finer)
     ends = np.linspace(low, high, n_parts + 1)
@@ -328,7 +390,8 @@ def _inside(low, high):
 
 
 def _by_sobol(model, box, positions):
-    """Return the mean of some terms, or of f where positions is None, over Sobol' points in a box, and a bound of its error."""
+    """Return the mean of some terms, or of f where positions is None, over Sobol' points in a box,
+    and a bound of its error."""
     from scipy.stats import qmc
 
     moving = np.flatnonzero(box.high > box.low)
@@ -338,7 +401,9 @@ def _by_sobol(model, box, positions):
         X = np.tile(np.where(np.isnan(box.low), np.nan, box.low), (SOBOL_POINTS, 1))
         for j, levels in box.levels.items():
             X[:, j] = levels[0]
-        U = qmc.Sobol(max(1, len(moving) + len(several)), bits=60, rng=np.random.default_rng(seed)).random(SOBOL_POINTS)
+        U = qmc.Sobol(
+            max(1, len(moving) + len(several)), bits=60, rng=np.random.default_rng(seed)
+        ).random(SOBOL_POINTS)
         X[:, moving] = box.low[moving] + U[:, : len(moving)] * (box.high - box.low)[moving]
         for k, j in enumerate(several):
             X[:, j] = box.levels[j][(U[:, len(moving) + k] * len(box.levels[j])).astype(int)]

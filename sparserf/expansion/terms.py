@@ -1,7 +1,8 @@
 """The terms of a model one by one, and the names and levels of the columns of X.
 
-A feature is a function of *encodings* u_0, u_1, ... of the columns of X, one or more of each column, which the `ColumnStage`
-of the model computes; without a stage the encodings are the columns themselves.
+A feature is a function of *encodings* u_0, u_1, ... of the columns of X, one or more of each
+column, which the `ColumnStage` of the model computes; without a stage the encodings are the columns
+themselves.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 class Term:
     """One feature of a model: gain activation(sum_v w_v u_v + offset), a function of encodings u_v.
 
-    With the activation "product", that of features of `Taylor`, it is gain exp(-gamma sum_v u_v^2) prod_v u_v^w_v; with "bump"
-    it is gain exp(-sum_v w_v |u_v - c_v|).
+    With the activation "product", that of features of `Taylor`, it is gain exp(-gamma sum_v u_v^2)
+    prod_v u_v^w_v; with "bump" it is gain exp(-sum_v w_v |u_v - c_v|).
 
     position : int
         The index of the feature in the model.
@@ -40,8 +41,8 @@ class Term:
     activation, gain, offset
         As in the formula.
     encodings, weights : ndarray of shape (n_encodings,)
-        The indices v of the encodings on which the term depends, ascending, and their weights w_v: of a product the powers, of
-        a bump at least 0.
+        The indices v of the encodings on which the term depends, ascending, and their weights w_v:
+        of a product the powers, of a bump at least 0.
     columns : ndarray of shape (n_columns,)
         The columns of X from which these encodings are made, ascending.
     place : ndarray of shape (n_encodings,)
@@ -66,18 +67,28 @@ class Term:
 
     @classmethod
     def from_block(cls, block: FeatureBlock, k: int, position: int, column: np.ndarray) -> Self:
-        """Return the term of feature k of a block; column : the column of X from which each encoding is made."""
+        """Return the term of feature k of a block; column : the column of X from which each
+        encoding is made."""
         gain, offset, gamma, centers = block.scale, float(block.offset[k]), None, None
         if block.envelope is not None:
             n = len(column)
-            encodings, weights = np.arange(n), np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64)
-            gain *= float(block.weights[k, 0]) ** block.order * (2 * block.gamma) ** (weights.sum() / 2)
+            encodings, weights = (
+                np.arange(n),
+                np.bincount(block.inputs[k], minlength=n + 1)[1:].astype(np.float64),
+            )
+            gain *= float(block.weights[k, 0]) ** block.order * (2 * block.gamma) ** (
+                weights.sum() / 2
+            )
             gamma = block.gamma
         elif block.centers is not None:
             inputs = np.arange(block.order) if block.inputs is None else block.inputs[k]
             used = np.argsort(inputs, kind="stable")
             used = used[block.weights[k, used] != 0]
-            encodings, weights, centers = inputs[used], np.abs(block.weights[k, used]), block.centers[k, used]
+            encodings, weights, centers = (
+                inputs[used],
+                np.abs(block.weights[k, used]),
+                block.centers[k, used],
+            )
         else:
             if block.inputs is None:
                 encodings, weights = np.arange(block.order), block.weights[k]
@@ -101,13 +112,18 @@ class Term:
 
     @cached_property
     def is_product(self) -> bool:
-        """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products, bumps and cosines are."""
+        """Whether the term is Re(K prod_j z_j), where z_j depends on column j alone, as products,
+        bumps and cosines are."""
         return self.sigma is None or self.sigma.is_periodic
 
     @property
     def constant(self) -> complex:
         """The constant K of a term that is a product."""
-        return self.gain if self.sigma is None else self.gain * np.exp(1j * (self.offset + self.sigma.phase))
+        return (
+            self.gain
+            if self.sigma is None
+            else self.gain * np.exp(1j * (self.offset + self.sigma.phase))
+        )
 
     @property
     def inputs(self) -> np.ndarray:
@@ -121,28 +137,34 @@ class Term:
 
     @np.errstate(over="ignore", under="ignore")
     def parts(self, U: np.ndarray) -> np.ndarray:
-        """Return the part of each column of the term, (n_columns, n_rows), in rows of encodings U, (n_rows, n_encodings).
+        """Return the part of each column of the term, (n_columns, n_rows), in rows of encodings U,
+        (n_rows, n_encodings).
 
-        The parts of a product are its factors z_j; the parts of any other term are the summands of w'u.
+        The parts of a product are its factors z_j; the parts of any other term are the summands of
+        w'u.
         """
         u, w = U[:, self.encodings].T, self.weights[:, None]
         if self.gamma is not None:  # (u exp(-gamma u^2 / w))^w does not overflow
             factors = np.where(w > 0, u * np.exp(-self.gamma * u / np.maximum(w, 1) * u), 1.0) ** w
-            return self._by_column(np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u)))
+            return self._by_column(
+                np.multiply, np.where(w > 0, factors, np.exp(-self.gamma * u * u))
+            )
         if self.centers is not None:
             return np.exp(-self._by_column(np.add, w * np.abs(u - self.centers[:, None])))
         sums = self._by_column(np.add, w * u)
         return np.exp(1j * sums) if self.is_product else sums
 
     def _by_column(self, combine, values):
-        """Combine values of the encodings, (n_encodings, n_rows), to one of each column, by np.add or np.multiply."""
+        """Combine values of the encodings, (n_encodings, n_rows), to one of each column, by np.add
+        or np.multiply."""
         combined = np.full((len(self.columns), values.shape[1]), float(combine.identity))
         combine.at(combined, self.place, values)
         return combined
 
 
 def terms_of(features: FeatureSet) -> Iterator[Term]:
-    """Yield the terms of all features, block by block, including features that depend on no column."""
+    """Yield the terms of all features, block by block, including features that depend on no
+    column."""
     column = columns_of_encodings(features)
     for block, positions in features.by_block(features.to_blocks(np.arange(len(features)))):
         for k, position in enumerate(positions.tolist()):
@@ -168,7 +190,8 @@ def columns_of_encodings(features: FeatureSet) -> np.ndarray:
 
 
 def stage_of(features: FeatureSet) -> ColumnStage:
-    """Return the column stage of features; for those that have none, one that makes an encoding of each column as it is."""
+    """Return the column stage of features; for those that have none, one that makes an encoding of
+    each column as it is."""
     if features.stage is not None:
         return features.stage
     n = features.n_inputs
@@ -181,12 +204,16 @@ def column_names(model: Expansion) -> Sequence[str]:
 
 
 def column_clocks(model: Expansion) -> Mapping[int, Clock]:
-    """Return {column: its `Clock`} of the columns of X that are dates, durations or times of day."""
+    """Return {column: its `Clock`} of the columns of X that are dates, durations or times of
+    day."""
     stage = model.features.stage
     return {} if stage is None or stage.table is None else stage.table.clocks
 
 
 def column_levels(model: Expansion) -> Sequence[Sequence[Any] | None]:
-    """Return the levels of each column of X that is a category, and None for each column of numbers."""
+    """Return the levels of each column of X that is a category, and None for each column of
+    numbers."""
     stage = model.features.stage
-    return [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
+    return (
+        [None] * model.n_features_in if stage is None or stage.table is None else stage.table.levels
+    )

@@ -1,9 +1,11 @@
-"""A model in the form in which it is exported: the columns that it reads, how each is encoded, its linear part, other terms.
+"""A model in the form in which it is exported: the columns that it reads, how each is encoded, its
+linear part, other terms.
 
     f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
 
-Encodings and terms are expressions (`_base/expressions.py`), which languages print: formulas, Python, SQL and SymPy term by
-term, C, ONNX and JAX in arrays of all terms of one kind. `WrittenModel` has the same model in both forms.
+Encodings and terms are expressions (`_base/expressions.py`), which languages print: formulas,
+Python, SQL and SymPy term by term, C, ONNX and JAX in arrays of all terms of one kind.
+`WrittenModel` has the same model in both forms.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..expansion.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
+from ..expansion.terms import (
+    Term,
+    column_clocks,
+    column_names,
+    columns_of_encodings,
+    stage_of,
+    term_sizes,
+    terms_of,
+)
 from ..features import DENSE_BELOW
 
 if TYPE_CHECKING:
@@ -49,7 +59,8 @@ class WrittenModel:
 
     @classmethod
     def from_model(cls, model: Expansion, n_terms: int | None = None) -> Self:
-        """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all terms."""
+        """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all
+        terms."""
         model = model.to_give_away
         features, coef = model.features, np.atleast_2d(model.coef)
         if n_terms is None or n_terms >= len(features):
@@ -77,7 +88,8 @@ class WrittenModel:
 
     @cached_property
     def made_encodings(self) -> np.ndarray:
-        """The indices of the encodings that a program makes: `used_encodings`; if there are none the first, to count rows."""
+        """The indices of the encodings that a program makes: `used_encodings`; if there are none
+        the first, to count rows."""
         return self.used_encodings if len(self.used_encodings) else np.zeros(1, np.intp)
 
     @cached_property
@@ -97,13 +109,15 @@ class WrittenModel:
 
     @property
     def levels(self) -> dict[int, Sequence[Any]]:
-        """The levels of the categories that a program reads, {column: levels}, by whose places cells of numbers are read."""
+        """The levels of the categories that a program reads, {column: levels}, by whose places
+        cells of numbers are read."""
         table = None if self.features.stage is None else self.features.stage.table
         return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
 
     @property
     def clocks(self) -> dict[int, Clock]:
-        """The clocks of the columns of times that a program reads, {column: Clock}, whose cells are numbers of days."""
+        """The clocks of the columns of times that a program reads, {column: Clock}, whose cells are
+        numbers of days."""
         clocks = column_clocks(self.model)
         return {j: clocks[j] for j in self.columns.tolist() if j in clocks}
 
@@ -111,7 +125,8 @@ class WrittenModel:
 
     @cached_property
     def encodings(self) -> dict[int, Expression] | None:
-        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the columns as they are."""
+        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the
+        columns as they are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
@@ -130,9 +145,14 @@ class WrittenModel:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """The factors coef times gain of activation(...) in each of `terms`, (n_outputs, n_terms)."""
+        """The factors coef times gain of activation(...) in each of `terms`, (n_outputs,
+        n_terms)."""
         terms, n_outputs = self.terms, len(self.coef)
-        return np.array([self.coef[:, term.position] * term.gain for term in terms]).reshape(len(terms), n_outputs).T
+        return (
+            np.array([self.coef[:, term.position] * term.gain for term in terms])
+            .reshape(len(terms), n_outputs)
+            .T
+        )
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -165,7 +185,8 @@ class WrittenModel:
 
     @cached_property
     def _blocks(self):
-        """The blocks of the features, each with its coefficients times the scale of its features."""
+        """The blocks of the features, each with its coefficients times the scale of its
+        features."""
         coef = self.features.to_blocks(self.coef)
         return [(block, block.scale * c) for block, c in self.features.by_block(coef)]
 
@@ -179,7 +200,9 @@ class WrittenModel:
                 linear += coef @ block.weights
             elif block.is_linear:
                 inputs = block.inputs.ravel()
-                linear += np.stack([np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef])
+                linear += np.stack(
+                    [np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef]
+                )
         return linear[:, self.made_encodings]
 
     @cached_property
@@ -200,20 +223,23 @@ class WrittenModel:
 
 
 def _largest_first(size):
-    """Return the order of terms from the largest in any output to the smallest; size : of shape (n_outputs, n_terms)."""
+    """Return the order of terms from the largest in any output to the smallest; size : of shape
+    (n_outputs, n_terms)."""
     return np.argsort(-size.max(axis=0, initial=0.0), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
 class TermGroup:
-    """Terms of one kind and activation: sum_j coef_j phi_j(u), with the attributes of a `FeatureBlock`.
+    """Terms of one kind and activation: sum_j coef_j phi_j(u), with the attributes of a
+    `FeatureBlock`.
 
     kind : type of FeatureBlock
     sigma : ActivationFunction or None
         The activation of neurons.
     coef : ndarray of shape (n_outputs, n_terms)
         The coefficients, times the scale of the features.
-    weights : ndarray of shape (n_terms, n_inputs), or (n_terms, order) where `inputs` is given, or (n_terms, 1) of products
+    weights : ndarray of shape (n_terms, n_inputs), or (n_terms, order) where `inputs` is given, or
+        (n_terms, 1) of products
     offset : ndarray of shape (n_terms,)
     inputs : None, or ndarray of shape (n_terms, order)
         The input that each weight multiplies, or the factors of a product.
@@ -233,8 +259,11 @@ class TermGroup:
     centers: np.ndarray | None
 
     @classmethod
-    def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
-        """Return the terms of a block, whose inputs are some `encodings` out of n_encodings; if few, with dense weights."""
+    def from_block(
+        cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int
+    ) -> Self:
+        """Return the terms of a block, whose inputs are some `encodings` out of n_encodings; if
+        few, with dense weights."""
         weights, inputs, n_inputs, centers = block.weights, block.inputs, len(encodings), None
         if block.centers is not None:  # those of inputs that do not matter are 0
             weights, centers = np.abs(weights), np.where(weights != 0, block.centers, 0.0)
@@ -247,7 +276,9 @@ class TermGroup:
             inputs = np.where(weights != 0, place[inputs], 0)
             if n_inputs <= DENSE_BELOW * block.order and centers is None:
                 weights, inputs = block.dense_weights(inputs, n_inputs), None
-        return cls(type(block), block.sigma, coef, weights, block.offset, inputs, block.gamma, centers)
+        return cls(
+            type(block), block.sigma, coef, weights, block.offset, inputs, block.gamma, centers
+        )
 
     def __len__(self) -> int:
         return len(self.offset)

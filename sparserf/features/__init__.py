@@ -1,8 +1,10 @@
-"""Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries that algorithms search.
+"""Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries
+that algorithms search.
 
-A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the members of `DrawableMap`; it is
-named in `dictionary.FeatureMap` and among the public names (`sparserf/__init__.py`). Nothing else changes where its `draw`
-returns blocks of an existing kind; the head of `blocks.py` lists what a new kind needs.
+A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the
+members of `DrawableMap`; it is named in `dictionary.FeatureMap` and among the public names
+(`sparserf/__init__.py`). Nothing else changes where its `draw` returns blocks of an existing kind;
+the head of `blocks.py` lists what a new kind needs.
 """
 
 from .activations import Activation
@@ -31,7 +33,13 @@ from .dictionary import (
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
-from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
+from .learning import (
+    BaseDistribution,
+    LearningDictionary,
+    RandomCosines,
+    RandomSteps,
+    make_learning_dictionary,
+)
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron

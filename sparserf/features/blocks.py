@@ -1,9 +1,12 @@
-"""Blocks of features of one kind: neurons, linear functions, monomials, bumps; what a `FeatureSet` is made of.
+"""Blocks of features of one kind: neurons, linear functions, monomials, bumps; what a `FeatureSet`
+is made of.
 
-Features of a new kind need a class here, with the `expression` that all languages print; a branch of `block_from_arrays`, which
-reads them from the file of a model, and of `Term` (`expansion/terms.py`), their parts by columns; code that computes their
-values, in the kernels (`_core/tile_impl.h`) for rows in memory and in `ArrayBlock` (`rows/device.py`) for rows on a device; and
-an entry in each table of what is asked of kinds: `PARTS` of derivatives, `MEANS` over boxes and `GROUPS` of bounds.
+Features of a new kind need a class here, with the `expression` that all languages print; a branch
+of `block_from_arrays`, which reads them from the file of a model, and of `Term`
+(`expansion/terms.py`), their parts by columns; code that computes their values, in the kernels
+(`_core/tile_impl.h`) for rows in memory and in `ArrayBlock` (`rows/device.py`) for rows on a
+device; and an entry in each table of what is asked of kinds: `PARTS` of derivatives, `MEANS` over
+boxes and `GROUPS` of bounds.
 """
 
 from __future__ import annotations
@@ -14,7 +17,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from .._base.expressions import absolute, encoding, envelope, exp, expanded, made, over, parameter, raised, seen
+from .._base.expressions import (
+    absolute,
+    encoding,
+    envelope,
+    exp,
+    expanded,
+    made,
+    over,
+    parameter,
+    raised,
+    seen,
+)
 from .._base.npz import floats, require
 from .._core.features import ACTIVATIONS as KINDS
 from .._core.features import PANEL, Panels
@@ -25,20 +39,26 @@ if TYPE_CHECKING:
 
     from .._base.expressions import Expression
 
-# Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros included: that is then faster
-# than gathering the inputs.
+# Most inputs for each sparse weight at which sparse weights are multiplied as dense ones, zeros
+# included: that is then faster than gathering the inputs.
 DENSE_BELOW = 25
 # What the file of a model holds of a block: numbers and names that its features share, and arrays.
-BLOCK_META, BLOCK_ARRAYS = ("activation", "scale", "gamma"), ("weights", "offset", "inputs", "centers", "places")
-# Dense weights of which at most one in SPARSE_BELOW is not 0 are in a file as these alone, with their places, if all weights
-# are at most MOST_FOR_ONE for each of them and MOST_MORE: what a file makes in memory is in proportion to its size.
+BLOCK_META, BLOCK_ARRAYS = (
+    ("activation", "scale", "gamma"),
+    ("weights", "offset", "inputs", "centers", "places"),
+)
+# Dense weights of which at most one in SPARSE_BELOW is not 0 are in a file as these alone, with
+# their places, if all weights are at most MOST_FOR_ONE for each of them and MOST_MORE: what a file
+# makes in memory is in proportion to its size.
 SPARSE_BELOW, MOST_FOR_ONE, MOST_MORE = 3, 32, 2**16
 
 
 class FeatureBlock:
-    """Features of one kind; every kind is a frozen dataclass: `NeuronBlock`, `LinearBlock`, `MonomialBlock` or `BumpBlock`.
+    """Features of one kind; every kind is a frozen dataclass: `NeuronBlock`, `LinearBlock`,
+    `MonomialBlock` or `BumpBlock`.
 
-    Here `inputs` are what the features are functions of: the columns of X, or what the column stage makes of them.
+    Here `inputs` are what the features are functions of: the columns of X, or what the column stage
+    makes of them.
 
     Attributes
     ----------
@@ -46,12 +66,14 @@ class FeatureBlock:
         Its name: that of the activation of neurons, or "product" or "bump".
     scale : float
         The factor by which all values of the features are multiplied.
-    weights : ndarray of shape (n_features, n_inputs), (n_features, order) or (n_features, 1)
-        The second shape where `inputs` is given; the third for monomials. `order` is the number of inputs of a feature.
+    weights : ndarray of shape (n_features, n_inputs), (n_features, order) or (n_features, 1) The
+        second shape where `inputs` is given; the third for monomials. `order` is the number of
+        inputs of a feature.
     offset : ndarray of shape (n_features,)
         What is added to the weighted sum of the inputs.
     inputs : None, or int32 ndarray of shape (n_features, order)
-        The input that each weight multiplies, or the factors of each monomial; None: weights are dense.
+        The input that each weight multiplies, or the factors of each monomial; None: weights are
+        dense.
     gamma : None or float
         The inverse width of an envelope.
     centers : None or ndarray of the shape of the weights
@@ -66,8 +88,10 @@ class FeatureBlock:
     gamma: float | None
     centers: np.ndarray | None = None
 
-    # Properties of a kind of features; a class overrides the defaults that do not hold for its kind.
-    # The activation of neurons, of which linear functions are some; None where features are no functions of w'x.
+    # Properties of a kind of features; a class overrides the defaults that do not hold for its
+    # kind.
+    # The activation of neurons, of which linear functions are some; None where features are no
+    # functions of w'x.
     sigma: ActivationFunction | None = None
     # Whether |phi_j(x)| has a bound over all x.
     is_bounded = False
@@ -77,12 +101,14 @@ class FeatureBlock:
     nonnegative = False
     # Whether Phi = X W' with W the `matrix`.
     is_matrix = False
-    # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v, 2 for the second moments
-    # X' diag(v) X; 0 where neither does.
+    # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v,
+    # 2 for the second moments X' diag(v) X; 0 where neither does.
     moment_degree = 0
-    # Most inputs for each sparse weight at which sparse weights are taken as dense ones, zeros included.
+    # Most inputs for each sparse weight at which sparse weights are taken as dense ones, zeros
+    # included.
     dense_below = DENSE_BELOW
-    # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x) in place of x.
+    # (gamma, degree) of features that are functions of u = exp(-gamma |x|^2 / degree) (1, sqrt(2
+    # gamma) x) in place of x.
     envelope: tuple[float, int] | None = None
 
     @property
@@ -109,12 +135,14 @@ class FeatureBlock:
         """Return the correlations of kinds with a `moment_degree`: (n_outputs, n_features).
 
         total : sums X'v, or second moments X' diag(v) X laid out as a line, of each output.
-        squared : whether the correlations of the squared features are wanted; the inputs in `total` are then squared.
+        squared : whether the correlations of the squared features are wanted; the inputs in `total`
+            are then squared.
         """
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Return coefficients of the inputs, (n_outputs, n_inputs), with the same sum as coef, where `moment_degree` is 1."""
+        """Return coefficients of the inputs, (n_outputs, n_inputs), with the same sum as coef,
+        where `moment_degree` is 1."""
         raise NotImplementedError(f"{type(self).__name__} has no moments")
 
     def __post_init__(self) -> None:
@@ -136,12 +164,14 @@ class FeatureBlock:
 
     @property
     def order(self) -> int:
-        """The number of inputs of which a feature is a function, or the number of factors (the degree) of a monomial."""
+        """The number of inputs of which a feature is a function, or the number of factors (the
+        degree) of a monomial."""
         return (self.weights if self.inputs is None else self.inputs).shape[1]
 
     @property
     def inputs_of_weights(self) -> np.ndarray:
-        """The input of each weight, (n_features, order), or (1, n_inputs) where weights are dense; of monomials `inputs`."""
+        """The input of each weight, (n_features, order), or (1, n_inputs) where weights are dense;
+        of monomials `inputs`."""
         return np.arange(self.order)[None] if self.inputs is None else self.inputs
 
     @property
@@ -161,10 +191,14 @@ class FeatureBlock:
         if len(blocks) == 1:
             return first
         names = first.arrays
-        return replace(first, **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names})
+        return replace(
+            first,
+            **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names},
+        )
 
     def seeing(self, indices: np.ndarray, n_inputs: int) -> Self:
-        """Return these features as functions of n_inputs inputs, where `indices` says which of them their inputs are."""
+        """Return these features as functions of n_inputs inputs, where `indices` says which of them
+        their inputs are."""
         if self.inputs is not None:
             return replace(self, inputs=indices[self.inputs].astype(np.int32))
         wide = {}
@@ -179,7 +213,8 @@ class FeatureBlock:
         return replace(self, scale=float(factor) * self.scale)
 
     def turned(self, angle: float | np.ndarray) -> Self:
-        """Return these features with an angle, or one for each, added to their phase, where they are cosines or sines."""
+        """Return these features with an angle, or one for each, added to their phase, where they
+        are cosines or sines."""
         return self
 
     def largest_value(self) -> np.ndarray:
@@ -213,10 +248,11 @@ class FeatureBlock:
 
     @staticmethod
     def expression(terms: Any) -> Expression:
-        """Return features, without their scale, as an expression of their inputs, in which languages print them.
+        """Return features, without their scale, as an expression of their inputs, in which
+        languages print them.
 
-        terms : features of this kind, or one (`expansion.terms.Term`, `export.written.TermGroup`), with the attributes of a
-            block; the weights of bumps are at least 0
+        terms : features of this kind, or one (`expansion.terms.Term`, `export.written.TermGroup`),
+            with the attributes of a block; the weights of bumps are at least 0
         """
         inputs = parameter("weights", terms.weights) * seen(terms.inputs)
         return terms.sigma.expression(over("add", inputs) + parameter("offset", terms.offset))
@@ -227,7 +263,8 @@ class FeatureBlock:
         return expanded(cls.expression(term))
 
     def is_identity(self, n_inputs: int) -> bool:
-        """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or multiply by."""
+        """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or
+        multiply by."""
         return False
 
     @cached_property
@@ -236,7 +273,8 @@ class FeatureBlock:
         return len(np.unique(self.inputs[:, 0])) == len(self)
 
     def sum_at_inputs(self, terms: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Sum terms (n_outputs, n_features), whose features have one input each, by input: (n_outputs, n_inputs)."""
+        """Sum terms (n_outputs, n_features), whose features have one input each, by input:
+        (n_outputs, n_inputs)."""
         total = np.zeros((len(terms), n_inputs))
         if self.inputs_differ:
             total[:, self.inputs[:, 0]] = terms
@@ -246,7 +284,8 @@ class FeatureBlock:
 
     @property
     def needs_dense_rows(self) -> bool:
-        """Whether the kernels compute the features from dense rows alone; of CSR rows they then get the `used_inputs`."""
+        """Whether the kernels compute the features from dense rows alone; of CSR rows they then get
+        the `used_inputs`."""
         return self.inputs is not None
 
     @cached_property
@@ -264,25 +303,33 @@ class FeatureBlock:
         return replace(self, weights=self.dense_weights(self.inputs, n_inputs), inputs=None)
 
     def dense_weights(self, inputs: np.ndarray, n_inputs: int) -> np.ndarray:
-        """Return sparse weights as dense ones, (n_features, n_inputs), where `inputs` are their columns."""
+        """Return sparse weights as dense ones, (n_features, n_inputs), where `inputs` are their
+        columns."""
         weights = np.zeros((len(self), n_inputs))
         np.add.at(weights, (np.arange(len(self))[:, None], inputs), self.weights)
         return weights
 
     def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> Panels:
-        """Return the features in the layout of the kernels, as `Panels`, which are made at the first call and kept.
+        """Return the features in the layout of the kernels, as `Panels`, which are made at the
+        first call and kept.
 
         n_inputs : the width of the rows.
         among_used : whether the rows hold the `used_inputs` only.
 
-        Sparse weights are packed as dense ones where few inputs make that the faster way, to the same bits.
+        Sparse weights are packed as dense ones where few inputs make that the faster way, to the
+        same bits.
         """
         key = dtype, n_inputs, among_used
         if key not in self._packed:
             block = self.among_used() if among_used else self
-            if block.inputs is not None and self.envelope is None and n_inputs <= self.dense_below * self.order:
+            if (
+                block.inputs is not None
+                and self.envelope is None
+                and n_inputs <= self.dense_below * self.order
+            ):
                 block = block.dense(n_inputs)
-            # A weight may be too large for float32: its phase is infinite then, as the kernels expect.
+            # A weight may be too large for float32: its phase is infinite then, as the kernels
+            # expect.
             self._packed[key] = block._panels(dtype)
         return self._packed[key]
 
@@ -292,7 +339,9 @@ class FeatureBlock:
         inputs = None if self.inputs is None else _in_panels(self.inputs, np.int32)
         offset = _in_panels(self.offset[:, None], dtype)[:, 0]
         centers = None if centers is None else _in_panels(centers, dtype)
-        return Panels(self.activation, self.scale, _in_panels(weights, dtype), offset, inputs, centers)
+        return Panels(
+            self.activation, self.scale, _in_panels(weights, dtype), offset, inputs, centers
+        )
 
     def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the weights and centers as values of that dtype are computed from them."""
@@ -320,24 +369,33 @@ class FeatureBlock:
         return meta, arrays
 
     def _without_zeros(self):
-        """Return {name: array} of what stands in a file for dense weights, and centers, that are mostly 0; else nothing."""
+        """Return {name: array} of what stands in a file for dense weights, and centers, that are
+        mostly 0; else nothing."""
         if self.inputs is not None:
             return {}
         is_zero = self.weights == 0
         places = np.flatnonzero(~is_zero)
-        if len(places) * SPARSE_BELOW > is_zero.size or not _may_be_sparse(is_zero.size, len(places)):
+        if len(places) * SPARSE_BELOW > is_zero.size or not _may_be_sparse(
+            is_zero.size, len(places)
+        ):
             return {}
         if self.centers is not None and self.centers[is_zero].any():
             return {}
-        some = {name: getattr(self, name).ravel()[places] for name in ("weights", "centers") if getattr(self, name) is not None}
+        some = {
+            name: getattr(self, name).ravel()[places]
+            for name in ("weights", "centers")
+            if getattr(self, name) is not None
+        }
         return some | {"places": places.astype(np.int32)}
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronBlock(FeatureBlock):
-    """Neurons, phi_j(x) = scale * activation(w_j'x + offset_j): weights w are all dense, or, given `inputs`, all sparse.
+    """Neurons, phi_j(x) = scale * activation(w_j'x + offset_j): weights w are all dense, or, given
+    `inputs`, all sparse.
 
-    nonnegative : whether coefficients must be at least 0, as of neurons that rise with an input in which the model must rise
+    nonnegative : whether coefficients must be at least 0, as of neurons that rise with an input in
+        which the model must rise
     """
 
     activation: str
@@ -362,7 +420,9 @@ class NeuronBlock(FeatureBlock):
         return self.sigma.is_periodic
 
     def largest_value(self) -> np.ndarray:
-        return np.full(len(self), abs(self.scale) * self.sigma.largest if self.is_bounded else np.inf)
+        return np.full(
+            len(self), abs(self.scale) * self.sigma.largest if self.is_bounded else np.inf
+        )
 
     def turned(self, angle: float | np.ndarray) -> Self:
         return replace(self, offset=self.offset + angle) if self.is_periodic else self
@@ -370,7 +430,8 @@ class NeuronBlock(FeatureBlock):
 
 @dataclass(frozen=True, eq=False)
 class LinearBlock(FeatureBlock):
-    """Linear functions, phi_j(x) = scale * w_j'x: weights w are all dense, or, given `inputs`, all sparse.
+    """Linear functions, phi_j(x) = scale * w_j'x: weights w are all dense, or, given `inputs`, all
+    sparse.
 
     The inputs themselves are such a block.
 
@@ -409,7 +470,9 @@ class LinearBlock(FeatureBlock):
     def _is_each_input(self):
         if self.is_matrix or self.order > 1:
             return False
-        return np.array_equal(self.inputs[:, 0], np.arange(len(self))) and bool((self._coefficients == 1).all())
+        return np.array_equal(self.inputs[:, 0], np.arange(len(self))) and bool(
+            (self._coefficients == 1).all()
+        )
 
     @cached_property
     def _coefficients(self):
@@ -427,7 +490,11 @@ class LinearBlock(FeatureBlock):
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
         if self.is_matrix:
             return coef @ self.matrix
-        return coef if self.is_identity(n_inputs) else self.sum_at_inputs(coef * self._coefficients, n_inputs)
+        return (
+            coef
+            if self.is_identity(n_inputs)
+            else self.sum_at_inputs(coef * self._coefficients, n_inputs)
+        )
 
     def name(self, k: int, inputs: Sequence[str]) -> str:
         used = self.inputs_seen(k, len(inputs))
@@ -436,11 +503,12 @@ class LinearBlock(FeatureBlock):
 
 @dataclass(frozen=True, eq=False)
 class MonomialBlock(FeatureBlock):
-    """Monomials under a Gaussian envelope: products of entries of u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x).
+    """Monomials under a Gaussian envelope: products of entries of u = exp(-gamma |x|^2 / degree)
+    (1, sqrt(2 gamma) x).
 
-    phi_j(x) = scale * product over l of w_j u[inputs_jl], where the degree, the number of factors, is the attribute `order`.
-    Each factor has its share of the envelope and of the coefficient, so that none overflows; the 1 in u makes monomials of any
-    lower degree.
+    phi_j(x) = scale * product over l of w_j u[inputs_jl], where the degree, the number of factors,
+    is the attribute `order`. Each factor has its share of the envelope and of the coefficient, so
+    that none overflows; the 1 in u makes monomials of any lower degree.
     """
 
     scale: float
@@ -485,15 +553,23 @@ class MonomialBlock(FeatureBlock):
     @classmethod
     def expression_of_one(cls, term: Any) -> Expression:
         powers = zip(term.encodings.tolist(), term.weights.tolist(), strict=True)
-        return made("multiply", envelope(term.gamma), *(raised(encoding(v), int(p)) for v, p in powers if p))
+        return made(
+            "multiply", envelope(term.gamma), *(raised(encoding(v), int(p)) for v, p in powers if p)
+        )
 
-    def largest_value(self) -> np.ndarray:  # prod_i |t_i|^v_i exp(-t_i^2 / 2) is at most prod_i (v_i / e)^(v_i / 2)
+    # prod_i |t_i|^v_i exp(-t_i^2 / 2) is at most prod_i (v_i / e)^(v_i / 2)
+    def largest_value(self) -> np.ndarray:
         inputs = np.sort(self.inputs, axis=1)
-        peak = sum((entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True))
-        return abs(self.scale) * (np.abs(self.weights[:, 0]) * np.exp(peak / self.order)) ** self.order
+        peak = sum(
+            (entry > 0) * _rise(run) for entry, run in zip(inputs.T, runs(inputs), strict=True)
+        )
+        return (
+            abs(self.scale) * (np.abs(self.weights[:, 0]) * np.exp(peak / self.order)) ** self.order
+        )
 
     def count_inputs(self, n_columns: int, column: np.ndarray | None = None) -> np.ndarray:
-        """Return how many features have each column as a factor; that the envelope falls with every input does not count."""
+        """Return how many features have each column as a factor; that the envelope falls with every
+        input does not count."""
         factors = self.inputs - 1 if column is None else np.append(column, -1)[self.inputs - 1]
         return _count_entries(np.where(self.weights != 0, factors, -1), n_columns)
 
@@ -507,17 +583,22 @@ class MonomialBlock(FeatureBlock):
 
     def name(self, k: int, inputs: Sequence[str]) -> str:
         powers = np.bincount(self.inputs[k], minlength=1)
-        factors = [inputs[i - 1] + (f"^{powers[i]}" if powers[i] > 1 else "") for i in np.flatnonzero(powers) if i > 0]
+        factors = [
+            inputs[i - 1] + (f"^{powers[i]}" if powers[i] > 1 else "")
+            for i in np.flatnonzero(powers)
+            if i > 0
+        ]
         return "*".join(["gaussian", *factors])
 
 
 @dataclass(frozen=True, eq=False)
 class BumpBlock(FeatureBlock):
-    """Bumps, phi_j(x) = scale * exp(-sum_l |w_jl (x_l - c_jl)|), with the peak `scale` at the center c_j.
+    """Bumps, phi_j(x) = scale * exp(-sum_l |w_jl (x_l - c_jl)|), with the peak `scale` at the
+    center c_j.
 
-    The Laplacian kernel with a width of its own for each input: a product of one factor for each input. An input of weight 0
-    does not matter. Weights and centers are all dense, or, given `inputs`, all sparse: inputs of one bump with other weights
-    than 0 differ.
+    The Laplacian kernel with a width of its own for each input: a product of one factor for each
+    input. An input of weight 0 does not matter. Weights and centers are all dense, or, given
+    `inputs`, all sparse: inputs of one bump with other weights than 0 differ.
     """
 
     scale: float
@@ -556,12 +637,15 @@ class BumpBlock(FeatureBlock):
         feature, place = np.nonzero(self.weights)
         centers = np.zeros((len(self), n_inputs))
         centers[feature, self.inputs[feature, place]] = self.centers[feature, place]
-        return replace(self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None)
+        return replace(
+            self, weights=self.dense_weights(self.inputs, n_inputs), centers=centers, inputs=None
+        )
 
     def parameters(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
         """Return (abs(weights), centers), of which no distance is 0 times infinity.
 
-        Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center are 0.
+        Weights are finite in that dtype, and where one is 0 there, or subnormal, it and its center
+        are 0.
         """
         weights, limits = np.abs(self.weights), np.finfo(dtype)
         weights = np.where(weights < limits.tiny, 0, np.minimum(weights, limits.max))
@@ -571,10 +655,13 @@ class BumpBlock(FeatureBlock):
 # ---------------------------------------------------------------- from a file
 
 
-def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: int, n_features_in: int) -> FeatureBlock:
+def block_from_arrays(
+    meta: dict[str, Any], arrays: dict[str, np.ndarray], i: int, n_features_in: int
+) -> FeatureBlock:
     """Make block i from the contents of a file, which are not trusted.
 
-    Raises ValueError, or KeyError where an array is missing, if `FeatureBlock.to_arrays` cannot have written this.
+    Raises ValueError, or KeyError where an array is missing, if `FeatureBlock.to_arrays` cannot
+    have written this.
     """
     offset, inputs = floats(arrays, f"offset_{i}"), arrays.get(f"inputs_{i}")
     weights = _with_zeros(arrays, "weights", i, (offset.size, n_features_in))
@@ -586,10 +673,16 @@ def block_from_arrays(meta: dict[str, Any], arrays: dict[str, np.ndarray], i: in
     require(type(meta["activation"]) is str and meta["activation"] in KINDS, "activation")
     require(type(meta["scale"]) is float and np.isfinite(meta["scale"]), "scale")
     require(offset.ndim == 1 and len(offset) > 0, "offset")
-    require(not about or meta["activation"] not in (MonomialBlock.activation, BumpBlock.activation), "nonnegative")
+    require(
+        not about or meta["activation"] not in (MonomialBlock.activation, BumpBlock.activation),
+        "nonnegative",
+    )
     if meta["activation"] == MonomialBlock.activation:
         require(not offset.any(), "offset")
-        require(type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None, "gamma")
+        require(
+            type(meta["gamma"]) is float and 0 < meta["gamma"] <= 1e300 and inputs is not None,
+            "gamma",
+        )
         _require_inputs(inputs, len(offset), n_features_in + 1)  # index 0 is the constant 1 in u
         require(weights.shape == (len(offset), 1), "weights")
         return MonomialBlock(meta["scale"], weights, inputs, meta["gamma"])
@@ -616,7 +709,8 @@ def _may_be_sparse(size, n):
 
 
 def _with_zeros(arrays, name, i, shape):
-    """Return the array of block i of that name; where a file holds the places of its entries, with zeros elsewhere."""
+    """Return the array of block i of that name; where a file holds the places of its entries, with
+    zeros elsewhere."""
     values = floats(arrays, f"{name}_{i}")
     if f"places_{i}" not in arrays:
         return values
@@ -646,7 +740,8 @@ def _are_distinct(inputs, weights):
 
 
 def runs(inputs: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield, column by column of ascending tuples, how often the entry of each tuple has occurred in it so far; 1 for 0."""
+    """Yield, column by column of ascending tuples, how often the entry of each tuple has occurred
+    in it so far; 1 for 0."""
     run = np.ones(len(inputs))
     yield run
     for previous, entry in zip(inputs.T[:-1], inputs.T[1:], strict=True):

@@ -1,15 +1,18 @@
-"""Linear functions above sums of terms, over boxes of their inputs: what branch and bound is made of.
+"""Linear functions above sums of terms, over boxes of their inputs: what branch and bound is made
+of.
 
-Over the box of all u with |u_v - mid_v| <= rad_v, a group of terms with value g(u) has a `Relaxation`
+Over the box of all u with |u_v - mid_v| <= rad_v, a group of terms with value g(u) has a
+`Relaxation`
 
     g(u) <= top + sum_v slope_v (u_v - mid_v),  low_v <= dg / du_v <= high_v.
 
-Of a neuron c sigma(w'u + b), t = w'u + b lies in an interval [l, h]. There sigma(t) <= d + a (t - m) with m the middle, a the
-slope of the chord from l to h, and d the largest value of sigma(t) - a (t - m): at an end, or where sigma' = a. The gap is of
-second order in the width h - l, whether sigma is convex, concave or neither (H. Zhang et al., Efficient Neural Network
-Robustness Certification with General Activation Functions, 2018). All functions work on many boxes at once, and all terms are
-written with positive coefficients: -cos(t) = cos(t + pi), -tanh(t) = tanh(-t); -relu(t) has lines of its own. The lines are the
-activation's, in `features/activations.py`.
+Of a neuron c sigma(w'u + b), t = w'u + b lies in an interval [l, h]. There sigma(t) <= d + a (t -
+m) with m the middle, a the slope of the chord from l to h, and d the largest value of sigma(t) - a
+(t - m): at an end, or where sigma' = a. The gap is of second order in the width h - l, whether
+sigma is convex, concave or neither (H. Zhang et al., Efficient Neural Network Robustness
+Certification with General Activation Functions, 2018). All functions work on many boxes at once,
+and all terms are written with positive coefficients: -cos(t) = cos(t + pi), -tanh(t) = tanh(-t);
+-relu(t) has lines of its own. The lines are the activation's, in `features/activations.py`.
 
 Signs are bounded with both values, -1 and 1, where t may be 0; their derivative is infinite there.
 """
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 
     from ..expansion.terms import Term
 
-# The number of pairs of a box and a term that are computed at a time: arrays of so many numbers stay in cache.
+# The number of pairs of a box and a term that are computed at a time: arrays of so many numbers
+# stay in cache.
 IN_CACHE = 8_192
 # The number of values of terms that are made at a time.
 IN_MEMORY = 2**20
@@ -41,7 +45,8 @@ class Relaxation(NamedTuple):
     top : (n,)
     slope, low, high : (n, n_inputs), as in the formulas of the module
     blame : (n, n_inputs)
-        The gap between terms and their lines, at the middle of the box, shared out to the inputs that it comes from.
+        The gap between terms and their lines, at the middle of the box, shared out to the inputs
+        that it comes from.
     """
 
     top: np.ndarray
@@ -63,8 +68,11 @@ class Group(ABC):
 
     @staticmethod
     @abstractmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return (what the terms of a group share, what a term has of its own), as the class takes them.
+    def entry(
+        term: Term, c: float, w: np.ndarray, inputs: np.ndarray
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return (what the terms of a group share, what a term has of its own), as the class takes
+        them.
 
         c, w : the coefficient, and the weights of all inputs
         inputs : the input of each of the term's encodings
@@ -80,44 +88,70 @@ class Group(ABC):
 
     @abstractmethod
     def gradients(self, U: np.ndarray) -> np.ndarray:
-        """Return the derivatives of the sum at points, (n, n_inputs); at steps and kinks that of one side."""
+        """Return the derivatives of the sum at points, (n, n_inputs); at steps and kinks that of
+        one side."""
 
     @abstractmethod
     def size(self, largest: np.ndarray) -> float:
-        """Return a bound of all sizes that rounding is relative to: sum |c| (sup|phi| + sup of |t| in its parts).
+        """Return a bound of all sizes that rounding is relative to: sum |c| (sup|phi| + sup of |t|
+        in its parts).
 
         largest : the largest |u_v| of each input
         """
 
     @abstractmethod
     def steepness(self) -> np.ndarray:
-        """Return a bound of the sum of the sizes of all terms' derivatives, for each input; 0 where none is needed."""
+        """Return a bound of the sum of the sizes of all terms' derivatives, for each input; 0 where
+        none is needed."""
 
     @abstractmethod
     def rises(self, inputs: np.ndarray) -> bool:
-        """Return whether every term rises with some inputs wherever the others are, by its weights alone."""
+        """Return whether every term rises with some inputs wherever the others are, by its weights
+        alone."""
 
     @abstractmethod
     def coupling(self, inputs: np.ndarray) -> np.ndarray:
-        """Return how much each input can change the derivatives by some inputs, (n_inputs,): an estimate."""
+        """Return how much each input can change the derivatives by some inputs, (n_inputs,): an
+        estimate."""
 
 
 class Neurons(Group):
-    """Terms sum_k sign c_k sigma(w_k'u + b_k) of one activation sigma, c_k > 0 and the sign 1 or -1; waves are cosines."""
+    """Terms sum_k sign c_k sigma(w_k'u + b_k) of one activation sigma, c_k > 0 and the sign 1 or
+    -1; waves are cosines."""
 
     def __init__(
-        self, sigma: ActivationFunction, sign: int, coef: np.ndarray, weights: np.ndarray, offset: np.ndarray,
+        self,
+        sigma: ActivationFunction,
+        sign: int,
+        coef: np.ndarray,
+        weights: np.ndarray,
+        offset: np.ndarray,
         largest: np.ndarray,
-    ):  # fmt: skip
-        """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t is bounded."""
-        self._sigma, self._sign, self._coef, self._weights, self._offset = sigma, sign, coef, weights, offset
+    ):
+        """Take the terms; largest : the largest |u_v| of each input, from which the rounding of t
+        is bounded."""
+        self._sigma, self._sign, self._coef, self._weights, self._offset = (
+            sigma,
+            sign,
+            coef,
+            weights,
+            offset,
+        )
         self.work, self.has_steps = len(coef), sigma.has_steps
         self._absolute = np.abs(weights)
-        self._up, self._down = coef[:, None] * np.maximum(weights, 0), coef[:, None] * np.minimum(weights, 0)
+        self._up, self._down = (
+            coef[:, None] * np.maximum(weights, 0),
+            coef[:, None] * np.minimum(weights, 0),
+        )
         # Of t, which has a multiple of pi in its offset.
-        self._rounding = EPS * (weights.shape[1] + 8) * (self._absolute @ largest + np.abs(offset) + 4)
+        self._rounding = (
+            EPS * (weights.shape[1] + 8) * (self._absolute @ largest + np.abs(offset) + 4)
+        )
         if sigma.is_periodic:
-            self._waves, self._radii = _sines_and_cosines(weights, offset), _sines_and_cosines(self._absolute, self._rounding)
+            self._waves, self._radii = (
+                _sines_and_cosines(weights, offset),
+                _sines_and_cosines(self._absolute, self._rounding),
+            )
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
         line, r = self._line_over(mid, rad)
@@ -129,10 +163,14 @@ class Neurons(Group):
             jumps = line.jumps.astype(np.float64)
             high[jumps @ (self._up > 0) > 0] = np.inf
             low[jumps @ (self._down < 0) > 0] = -np.inf
-        return Relaxation(line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute))
+        return Relaxation(
+            line.top @ self._coef, slope @ self._weights, low, high, rad * (gap @ self._absolute)
+        )
 
     @staticmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def entry(
+        term: Term, c: float, w: np.ndarray, inputs: np.ndarray
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         sigma, b = term.sigma, term.offset
         if sigma.is_periodic:
             sigma, b = COSINE, b + sigma.phase
@@ -143,12 +181,20 @@ class Neurons(Group):
         return ((sigma, 1), (-c, -w, -b)) if sigma.is_odd else ((sigma, -1), (-c, w, b))
 
     def _line_over(self, mid, rad):
-        """Return lines above the activations on boxes, and the radii of their intervals, (n, n_terms)."""
+        """Return lines above the activations on boxes, and the radii of their intervals, (n,
+        n_terms)."""
         r = rad @ self._absolute.T + self._rounding
         if not self._sigma.is_periodic:
             line = self._sigma.line if self._sign > 0 else self._sigma.line_of_negative
             return line(mid @ self._weights.T + self._offset, r), r
-        return cosine_line(*(each.transform(x) for x, pair in ((mid, self._waves), (rad, self._radii)) for each in pair), r), r
+        return cosine_line(
+            *(
+                each.transform(x)
+                for x, pair in ((mid, self._waves), (rad, self._radii))
+                for each in pair
+            ),
+            r,
+        ), r
 
     def values(self, U: np.ndarray) -> np.ndarray:
         return self._transform(U) @ self._coef
@@ -156,7 +202,9 @@ class Neurons(Group):
     def gradients(self, U: np.ndarray) -> np.ndarray:
         if self._sigma.is_periodic:
             return (-self._waves[0].transform(U) * self._coef) @ self._weights
-        return (self._sign * self._sigma.first(U @ self._weights.T + self._offset) * self._coef) @ self._weights
+        return (
+            self._sign * self._sigma.first(U @ self._weights.T + self._offset) * self._coef
+        ) @ self._weights
 
     def _transform(self, U):
         """Return the terms without their coefficients at points, (n, n_terms)."""
@@ -180,22 +228,29 @@ class Neurons(Group):
 
 def _sines_and_cosines(weights, offset):
     """Return the features sin(weights'u + offset), and cos: the kernels compute them fast."""
-    return [FeatureSet([NeuronBlock(kind, 1.0, weights.copy(), offset.copy())], weights.shape[1]) for kind in ("sin", "cos")]
+    return [
+        FeatureSet([NeuronBlock(kind, 1.0, weights.copy(), offset.copy())], weights.shape[1])
+        for kind in ("sin", "cos")
+    ]
 
 
 class Bumps(Group):
     """Terms sum_k c_k exp(-q_k), q_k = sum_v w_kv |u_v - c_kv|, with coefficients of either sign.
 
-    exp(-q) lies below its chord over the range of q, and above its tangent; |u - c| lies below its chord, and above the line of
-    the same slope through its kink.
+    exp(-q) lies below its chord over the range of q, and above its tangent; |u - c| lies below its
+    chord, and above the line of the same slope through its kink.
     """
 
-    def __init__(self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray, largest: np.ndarray):
+    def __init__(
+        self, coef: np.ndarray, weights: np.ndarray, centers: np.ndarray, largest: np.ndarray
+    ):
         self._coef, self._weights, self._centers = coef, weights, centers
         self.work = 2 * weights.size
 
     @staticmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def entry(
+        term: Term, c: float, w: np.ndarray, inputs: np.ndarray
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         centers = np.zeros(len(w))
         centers[inputs] = term.centers
         return (), (c, w, centers)
@@ -216,7 +271,9 @@ class Bumps(Group):
             below += w * np.where(has_kink, np.minimum(lowest, secant * x), lowest)
             parts.append((w * secant, has_kink, x > 0))
         most, least = np.exp(-q_low), np.exp(-q_high)
-        steepness = np.where(q_high > q_low, (most - least) / np.maximum(q_high - q_low, 1e-300), most)
+        steepness = np.where(
+            q_high > q_low, (most - least) / np.maximum(q_high - q_low, 1e-300), most
+        )
         steepness = np.minimum(steepness, most)
         q_mid = (q_low + q_high) / 2
         e_mid = np.exp(-q_mid)
@@ -231,8 +288,12 @@ class Bumps(Group):
             answers.slope[:, v] = -(factor * secant) @ c
             signed = np.where(is_right, -cw, cw)
             ends = signed * most, signed * least
-            answers.high[:, v] = np.where(has_kink, np.abs(cw) * most, np.maximum(*ends)).sum(axis=1)
-            answers.low[:, v] = np.where(has_kink, -np.abs(cw) * most, np.minimum(*ends)).sum(axis=1)
+            answers.high[:, v] = np.where(has_kink, np.abs(cw) * most, np.maximum(*ends)).sum(
+                axis=1
+            )
+            answers.low[:, v] = np.where(has_kink, -np.abs(cw) * most, np.minimum(*ends)).sum(
+                axis=1
+            )
             answers.blame[:, v] = rad[:, v] * ((most - least) @ np.abs(cw))
         return answers
 
@@ -241,15 +302,26 @@ class Bumps(Group):
 
     def gradients(self, U: np.ndarray) -> np.ndarray:
         e = np.exp(-self._distances(U)) * self._coef
-        return np.stack([-(e * np.sign(U[:, v, None] - self._centers[:, v])) @ self._weights[:, v]
-                         for v in range(U.shape[1])], axis=1)  # fmt: skip
+        return np.stack(
+            [
+                -(e * np.sign(U[:, v, None] - self._centers[:, v])) @ self._weights[:, v]
+                for v in range(U.shape[1])
+            ],
+            axis=1,
+        )
 
     def _distances(self, U):
         """Return q of each term at points, (n, n_terms)."""
-        return sum(self._weights[:, v] * np.abs(U[:, v, None] - self._centers[:, v]) for v in range(U.shape[1]))
+        return sum(
+            self._weights[:, v] * np.abs(U[:, v, None] - self._centers[:, v])
+            for v in range(U.shape[1])
+        )
 
     def size(self, largest: np.ndarray) -> float:
-        return float(np.abs(self._coef) @ (1 + (self._weights * (largest + np.abs(self._centers))).sum(axis=1)))
+        return float(
+            np.abs(self._coef)
+            @ (1 + (self._weights * (largest + np.abs(self._centers))).sum(axis=1))
+        )
 
     def steepness(self) -> np.ndarray:
         return np.abs(self._coef) @ self._weights
@@ -262,14 +334,19 @@ class Bumps(Group):
 
 
 class Products(Group):
-    """Terms sum_k c_k prod_v u_v^p_kv exp(-gamma_k u_v^2): products of factors, bounded by the products of their intervals."""
+    """Terms sum_k c_k prod_v u_v^p_kv exp(-gamma_k u_v^2): products of factors, bounded by the
+    products of their intervals."""
 
-    def __init__(self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray, largest: np.ndarray):
+    def __init__(
+        self, coef: np.ndarray, powers: np.ndarray, gamma: np.ndarray, largest: np.ndarray
+    ):
         self._coef, self._powers, self._gamma = coef, powers, gamma
         self.work = 2 * powers.size
 
     @staticmethod
-    def entry(term: Term, c: float, w: np.ndarray, inputs: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def entry(
+        term: Term, c: float, w: np.ndarray, inputs: np.ndarray
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return (), (c, w, term.gamma)
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -285,14 +362,18 @@ class Products(Group):
         return Relaxation(top, np.zeros((n, n_inputs)), -unknown, unknown, blame)
 
     def _factor_range(self, v, mid, rad):
-        """Return the least and the largest u^p exp(-gamma u^2) of each term, (n, n_terms): at an end, at 0 or at a peak."""
+        """Return the least and the largest u^p exp(-gamma u^2) of each term, (n, n_terms): at an
+        end, at 0 or at a peak."""
         p, peak = self._powers[:, v], np.sqrt(self._powers[:, v] / (2 * self._gamma))
         left, right = self._factor(v, mid - rad), self._factor(v, mid + rad)
         low, high = np.minimum(left, right), np.maximum(left, right)
         for place in (-peak, peak, np.zeros_like(peak)):
             at = self._factor(v, place[None])
             is_inside = (np.abs(place - mid) <= rad * (1 + NEAR)) & ((place != 0) | (p != 1))
-            low, high = np.where(is_inside, np.minimum(low, at), low), np.where(is_inside, np.maximum(high, at), high)
+            low, high = (
+                np.where(is_inside, np.minimum(low, at), low),
+                np.where(is_inside, np.maximum(high, at), high),
+            )
         return low, high
 
     def _factor(self, v, u):
@@ -302,22 +383,31 @@ class Products(Group):
         return (np.where(p > 0, u, 1.0) * np.exp(-self._gamma * u / share * u)) ** share
 
     def values(self, U: np.ndarray) -> np.ndarray:
-        return np.prod([self._factor(v, U[:, v, None]) for v in range(U.shape[1])], axis=0) @ self._coef
+        return (
+            np.prod([self._factor(v, U[:, v, None]) for v in range(U.shape[1])], axis=0)
+            @ self._coef
+        )
 
     def gradients(self, U: np.ndarray) -> np.ndarray:
         factors = [self._factor(v, U[:, v, None]) for v in range(U.shape[1])]
         out = np.zeros_like(U)
         for v in range(U.shape[1]):
             u, p = U[:, v, None], self._powers[:, v]
-            power = np.where(p > 0, p * u ** np.maximum(p - 1, 0), 0.0) * np.exp(-self._gamma * u * u)
+            power = np.where(p > 0, p * u ** np.maximum(p - 1, 0), 0.0) * np.exp(
+                -self._gamma * u * u
+            )
             others = np.prod([*factors[:v], *factors[v + 1 :], np.ones_like(factors[v])], axis=0)
             out[:, v] = (others * (power - 2 * self._gamma * u * factors[v])) @ self._coef
         return out
 
     def size(self, largest: np.ndarray) -> float:
-        peaks = (np.maximum(self._powers, 1) / (2 * np.e * self._gamma[:, None])) ** (self._powers / 2)
+        peaks = (np.maximum(self._powers, 1) / (2 * np.e * self._gamma[:, None])) ** (
+            self._powers / 2
+        )
         # gamma u^2 times a factor is at most some (p + 2) times its peak.
-        return float(np.abs(self._coef) @ (peaks.prod(axis=1) * (1 + 2 * (self._powers + 2).sum(axis=1))))
+        return float(
+            np.abs(self._coef) @ (peaks.prod(axis=1) * (1 + 2 * (self._powers + 2).sum(axis=1)))
+        )
 
     def steepness(self) -> np.ndarray:  # derivatives are not bounded
         return np.zeros(self._powers.shape[1])
@@ -330,7 +420,11 @@ class Products(Group):
 
 
 # {kind of features: the class of the groups of their terms}; linear functions are summed without.
-GROUPS: dict[type[FeatureBlock], type[Group]] = {NeuronBlock: Neurons, BumpBlock: Bumps, MonomialBlock: Products}
+GROUPS: dict[type[FeatureBlock], type[Group]] = {
+    NeuronBlock: Neurons,
+    BumpBlock: Bumps,
+    MonomialBlock: Products,
+}
 
 
 class TermSum:
@@ -361,9 +455,12 @@ class TermSum:
         size = np.abs(self.linear) @ largest + sum(group.size(largest) for group in self.groups)
         self.work: int = n + sum(group.work for group in self.groups)
         self.has_steps: bool = any(group.has_steps for group in self.groups)
-        # A bound of the rounding of values and of tops, sums of n_terms + n numbers of functions that are right to a few ulps.
+        # A bound of the rounding of values and of tops, sums of n_terms + n numbers of functions
+        # that are right to a few ulps.
         self.rounding: float = 4 * EPS * (self.n_terms + n + 32) * size
-        steepness = np.abs(self.linear) + sum((group.steepness() for group in self.groups), np.zeros(n))
+        steepness = np.abs(self.linear) + sum(
+            (group.steepness() for group in self.groups), np.zeros(n)
+        )
         self.slope_rounding: np.ndarray = 4 * EPS * (self.n_terms + 32) * steepness
 
     def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
@@ -391,7 +488,9 @@ class TermSum:
 
     def rises(self, inputs: np.ndarray) -> bool:
         """Return whether every term rises with some inputs, by its weights alone."""
-        return bool((self.linear[inputs] >= 0).all()) and all(group.rises(inputs) for group in self.groups)
+        return bool((self.linear[inputs] >= 0).all()) and all(
+            group.rises(inputs) for group in self.groups
+        )
 
     def coupling(self, inputs: np.ndarray) -> np.ndarray:
         """Return how much each input can change the derivatives by some inputs: an estimate."""

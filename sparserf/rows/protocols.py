@@ -1,6 +1,7 @@
 """What rows ask of features and of random projections.
 
-`FeatureSet`, `FeatureBlock` and `Projection` are in `features/`, which is above `rows/`: maps look at rows before they draw.
+`FeatureSet`, `FeatureBlock` and `Projection` are in `features/`, which is above `rows/`: maps look
+at rows before they draw.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 
 
 class ActivationLike(Protocol):
-    """An activation, as blocks of rows see it; `features/activations.py` says what each member is."""
+    """An activation, as blocks of rows see it; `features/activations.py` says what each member
+    is."""
 
     def value(self, z: Array, xp: Any) -> Array: ...
 
 
 class FeatureBlockLike(Protocol):
-    """Features of one kind, as blocks of rows see them; `features/blocks.py` says what each member is."""
+    """Features of one kind, as blocks of rows see them; `features/blocks.py` says what each member
+    is."""
 
     @property
     def activation(self) -> str: ...
@@ -66,7 +69,8 @@ class FeatureBlockLike(Protocol):
 
 
 class FeatureSetLike(Protocol):
-    """Features in blocks, one for each kind, as rows see them; `features/feature_set.py` says what each member is."""
+    """Features in blocks, one for each kind, as rows see them; `features/feature_set.py` says what
+    each member is."""
 
     @property
     def blocks(self) -> Sequence[FeatureBlockLike]: ...
@@ -83,7 +87,8 @@ class FeatureSetLike(Protocol):
 
 
 class ProjectionLike(Protocol):
-    """A random projection, as blocks of rows see it; `features/projections.py` says what each member is."""
+    """A random projection, as blocks of rows see it; `features/projections.py` says what each
+    member is."""
 
     @property
     def n_projections(self) -> int: ...

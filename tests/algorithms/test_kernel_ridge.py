@@ -1,4 +1,5 @@
-"""Kernel ridge, the candidate of the default for what only neighbours tell: its solutions, and when the search takes it."""
+"""Kernel ridge, the candidate of the default for what only neighbours tell: its solutions, and when
+the search takes it."""
 
 from types import SimpleNamespace
 
@@ -42,7 +43,9 @@ def test_bumps_at_rows_are_the_kernel(problem):
     choice = KernelChoice(np.arange(3), WEIGHTS)
     np.testing.assert_allclose(bumps_at(X, choice).transform(X), K, rtol=1e-12)
     some = bumps_at(X, KernelChoice(np.array([0, 2]), WEIGHTS[[0, 2]]))  # others do not matter
-    np.testing.assert_allclose(some.transform(X), kernel(X, weights=WEIGHTS * [1, 0, 1]), rtol=1e-12)
+    np.testing.assert_allclose(
+        some.transform(X), kernel(X, weights=WEIGHTS * [1, 0, 1]), rtol=1e-12
+    )
 
 
 def test_without_an_intercept_it_is_the_kernel_ridge_of_scikit_learn(problem):
@@ -59,7 +62,9 @@ def test_rows_of_next_to_no_weight_hardly_count(problem, loss):
     y, s, others = np.sign(y), s.copy(), np.arange(10, 60)
     s[:10] = 1e-310
     c, b = Factor(K.astype(np.float32), s, 0.3).fit(y, 0 * y, loss, True)
-    of_others, b_of_others = Factor(K[np.ix_(others, others)], s[others], 0.3).fit(y[:, others], 0 * y[:, others], loss, True)
+    of_others, b_of_others = Factor(K[np.ix_(others, others)], s[others], 0.3).fit(
+        y[:, others], 0 * y[:, others], loss, True
+    )
     np.testing.assert_allclose(c[:, :10], 0, atol=1e-20)
     np.testing.assert_allclose(c[:, others], of_others, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(b, b_of_others, rtol=1e-3, atol=1e-3)
@@ -73,7 +78,8 @@ def test_the_solution_is_optimal(problem, rng, loss, kappa):
     a, ridge = 0.3 * rng.standard_normal(y.shape), 0.2
     c, b = Factor(K, s, ridge).fit(y, a, loss, True)
     slope = s * loss.derivative(a + c @ K + b[:, None], y)
-    # K (slope + kappa ridge c) = 0, and the slopes of the intercepts are 0, up to the end of the repetitions
+    # K (slope + kappa ridge c) = 0, and the slopes of the intercepts are 0, up to the end of the
+    # repetitions
     assert np.abs(slope + kappa * ridge * c).max() < (1e-10 if loss.is_quadratic else 0.03)
     assert np.abs(slope.sum(axis=1)).max() < (1e-9 if loss.is_quadratic else 0.3)
 
@@ -83,7 +89,9 @@ def test_a_row_of_weight_two_is_two_rows(problem):
     s = np.where(np.arange(60) < 20, 2.0, 1.0)
     twice = np.concatenate([np.arange(60), np.arange(20)])
     one, b = Factor(K, s, 0.3).fit(y, 0 * y, Squared(), True)
-    two, b_two = Factor(K[np.ix_(twice, twice)], np.ones(80), 0.3).fit(y[:, twice], 0 * y[:, twice], Squared(), True)
+    two, b_two = Factor(K[np.ix_(twice, twice)], np.ones(80), 0.3).fit(
+        y[:, twice], 0 * y[:, twice], Squared(), True
+    )
     np.testing.assert_allclose(b, b_two, atol=1e-9)
     np.testing.assert_allclose(one @ K, two @ kernel(X[twice], X), atol=1e-9)
 
@@ -104,16 +112,22 @@ def test_the_default_takes_bumps_where_neighbours_tell_most(rng, monkeypatch):
     monkeypatch.setattr(_search, "may_have_bumps", lambda *about: False)
     without = srf.sparse_rf(X, y, rng=0)
     assert not is_bump(without).any()
-    error, error_without = (np.mean((each.predict(X_test) - y_test) ** 2) for each in (model, without))
+    error, error_without = (
+        np.mean((each.predict(X_test) - y_test) ** 2) for each in (model, without)
+    )
     assert error < 0.85 * error_without
 
 
 def test_a_line_gets_no_bumps(rng):
     X = rng.standard_normal((300, 4))
-    assert not is_bump(srf.sparse_rf(X, X @ [1.0, -2, 0, 1] + 0.3 * rng.standard_normal(300), rng=0)).any()
+    assert not is_bump(
+        srf.sparse_rf(X, X @ [1.0, -2, 0, 1] + 0.3 * rng.standard_normal(300), rng=0)
+    ).any()
 
 
-@pytest.mark.parametrize("how", [{"max_terms": 500}, {"max_order": 1}, {"loss": "quantile"}, {"effort": 0.3}])
+@pytest.mark.parametrize(
+    "how", [{"max_terms": 500}, {"max_order": 1}, {"loss": "quantile"}, {"effort": 0.3}]
+)
 def test_where_bumps_are_not_tried(rng, how):
     X, y = neighbours(rng, 600)
     assert not is_bump(srf.sparse_rf(X, y, rng=0, **how)).any()

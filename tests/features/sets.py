@@ -27,7 +27,9 @@ def same(a, b):
     pairs = zip(a.blocks, b.blocks, strict=True)
     return all(
         (p.activation, p.scale, p.gamma) == (q.activation, q.scale, q.gamma)
-        and all(np.array_equal(getattr(p, name), getattr(q, name)) for name in ("weights", "offset"))
+        and all(
+            np.array_equal(getattr(p, name), getattr(q, name)) for name in ("weights", "offset")
+        )
         and ((p.centers is None and q.centers is None) or np.array_equal(p.centers, q.centers))
         and ((p.inputs is None and q.inputs is None) or np.array_equal(p.inputs, q.inputs))
         for p, q in pairs
@@ -35,11 +37,16 @@ def same(a, b):
 
 
 def mixed(d=5):
-    """Return a FeatureSet of 90 features (for 5 inputs) in blocks of several kinds; two parts are of one kind."""
+    """Return a FeatureSet of 90 features (for 5 inputs) in blocks of several kinds; two parts are
+    of one kind."""
     parts = [
-        Fourier("gaussian", 0.3).draw(7, d, 1), RandomNeurons("relu", 2).draw(40, d, 2), Linear().draw(None, d),
-        RandomNeurons("sin", 2).draw(3, d, 3), Perceptron(1.0).draw(33, d, 4), RandomNeurons("relu", 2).draw(2, d, 5),
-    ]  # fmt: skip
+        Fourier("gaussian", 0.3).draw(7, d, 1),
+        RandomNeurons("relu", 2).draw(40, d, 2),
+        Linear().draw(None, d),
+        RandomNeurons("sin", 2).draw(3, d, 3),
+        Perceptron(1.0).draw(33, d, 4),
+        RandomNeurons("relu", 2).draw(2, d, 5),
+    ]
     features = FeatureSet((), d)
     for part in parts:
         features = features.concat(part)

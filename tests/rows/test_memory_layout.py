@@ -1,4 +1,5 @@
-"""X in any layout in memory: threads copy blocks of what is not contiguous, and X is never copied whole."""
+"""X in any layout in memory: threads copy blocks of what is not contiguous, and X is never copied
+whole."""
 
 import numpy as np
 import pytest
@@ -44,7 +45,8 @@ def peak(use, X):
 
 @pytest.mark.parametrize("use", USES)
 def test_no_layout_of_x_is_copied_whole(use, monkeypatch):
-    monkeypatch.setattr(core_block, "SLICE_NUMBERS", 2**15)  # X is as many blocks as one of hundreds of megabytes
+    # X is as many blocks as one of hundreds of megabytes
+    monkeypatch.setattr(core_block, "SLICE_NUMBERS", 2**15)
     monkeypatch.setattr(core_block, "COPIED_NUMBERS", 2**15)
     contiguous = peak(USES[use], X)
     for layout, make in LAYOUTS.items():
