@@ -7,12 +7,11 @@ function of their span, (2) in the paper,
     f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
 
 in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments,
-too, replace the constraint
-||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
-the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in
-I. Off the support theta_j is 0, so that the gradient of R in theta_j is the gradient of the mean
-loss. Theorem 3 of the paper bounds R after t rounds. Several features a round are Generalized
-Orthogonal Matching Pursuit.
+too, replace the constraint ||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper
+starts from no feature. Each round it adds to the support I the feature with the largest
+|grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j is
+0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper
+bounds R after t rounds. Several features a round are Generalized Orthogonal Matching Pursuit.
 
 This file has the functions that users call, the loop of Algorithm 1 and the drawing of the
 candidates. A fit of one target, `GreedyFit`, has its gradients and the minimisation over the
@@ -165,7 +164,8 @@ def mfga(
     Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the
     objective falls fastest, and then fits all coefficients again:
 
-    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
+    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i)
+              + \frac\alpha2 \sum_j \theta_j^2
 
     over the coefficients of the features chosen so far and the intercept b, with the loss L as in
     `sparse_rf`, sample weights s_i of mean 1, and p(j) the map that feature j is from.

@@ -73,7 +73,9 @@ class OneClassLinearFit(LinearFit):
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
             self.move_to(self.iterate)
-        else:  # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the intercepts written here
+        else:
+            # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the
+            # intercepts written here
             self.iterate.b, self.certificate = b, None
         self.certify()
 
