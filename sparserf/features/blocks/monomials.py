@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from .pieces import Pieces
     from .stored import StoredBlock
 
+# Numbers of X that are copied at a time where it is not contiguous, to make the inputs.
+COPIED_NUMBERS = 2**19
+
 
 @dataclass(frozen=True, eq=False)
 class MonomialBlock(WeightedBlock):
@@ -101,8 +104,7 @@ class MonomialBlock(WeightedBlock):
         if not is_sparse(X):
             U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
             whole = isinstance(X, np.ndarray) and X.flags.c_contiguous
-            copied = 2**19  # numbers at a time where X is not contiguous
-            size = max(1, X.shape[0] if whole else copied // X.shape[1])
+            size = max(1, X.shape[0] if whole else COPIED_NUMBERS // X.shape[1])
             for start in range(0, X.shape[0], size):
                 rows = slice(start, start + size)
                 enveloped(np.ascontiguousarray(X[rows]), self.gamma, self.order, U[rows])
