@@ -17,7 +17,7 @@ from .bumps import BumpBlock
 from .constrained import within
 from .linear import LinearBlock
 from .monomials import MonomialBlock, runs
-from .neurons import NeuronBlock, Shape, neurons
+from .neurons import NeuronBlock, Shape, shaped_neurons
 from .pieces import Pieces, nodes
 from .stored import StoredBlock
 from .terms import Term
@@ -35,7 +35,7 @@ __all__ = [
     "Shape",
     "Term",
     "block_from_arrays",
-    "neurons",
+    "shaped_neurons",
     "nodes",
     "runs",
     "within",

@@ -57,6 +57,8 @@ class FeatureBlock(ABC):
 
     # The arrays that have a number of each feature for each of its inputs.
     by_input: ClassVar[tuple[str, ...]] = ()
+    # The values that `activation` may have.
+    names: ClassVar[tuple[str, ...]]
     # The arrays that files have of the features.
     stored: ClassVar[tuple[str, ...]]
 

@@ -169,7 +169,7 @@ class Neurons(WeightedBlock):
 
         shape = rng.integers(0, len(shapes), len(bound))
         spreads = None if sigma.rises else spreads
-        return neurons(weights, shape, shapes, constraints, offsets, spreads, inputs)
+        return shaped_neurons(weights, shape, shapes, constraints, offsets, spreads, inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ class Shape(NamedTuple):
     scale: float
 
 
-def neurons(
+def shaped_neurons(
     weights: np.ndarray,
     shape: np.ndarray,
     shapes: Sequence[Shape],
