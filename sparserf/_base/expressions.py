@@ -107,9 +107,9 @@ def encoding(v: int) -> Expression:
     return made("encoding", v=v)
 
 
-def envelope(gamma: float) -> Expression:
-    """Return exp(-gamma |u|^2) of all encodings u."""
-    return made("envelope", gamma=gamma)
+def envelope(gamma: float, encodings: np.ndarray) -> Expression:
+    """Return exp(-gamma |u|^2) of some encodings u."""
+    return made("envelope", gamma=gamma, encodings=encodings)
 
 
 def raised(u: Expression, power: int) -> Expression:

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..features import FeatureBlock
     from ..rows import Rows
 
 # The most terms that may stay: of a larger model the terms that vary most are looked at.
@@ -542,22 +541,15 @@ def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: in
     n_subsets = max(1, MOST_CANDIDATES // max(len(features), 1))
     blocks = []
     for block in features.blocks:
-        column = _columns_seen(features, block)
-        if block.activation in ("identity", "product"):
-            if block.activation == "identity" or block.order <= max_order:
+        if block.is_linear or not block.has_parts:
+            if block.is_linear or block.order <= max_order:
                 blocks.append(block)
-        else:
-            effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
-            subsets = [
-                _subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))
-            ]
-            term = np.repeat(np.arange(len(block)), list(map(len, subsets)))
-            is_seen = [
-                np.isin(column[k], subset)
-                for k, of_term in enumerate(subsets)
-                for subset in of_term
-            ]
-            blocks.append(_with_weights(block.take(term), np.array(is_seen), mean))
+            continue
+        column, effect = _columns_seen(features, block), block.effects(deviation)
+        subsets = [_subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))]
+        term = np.repeat(np.arange(len(block)), list(map(len, subsets)))
+        stays = [np.isin(column[k], subset) for k, each in enumerate(subsets) for subset in each]
+        blocks.append(block.take(term).with_inputs(np.array(stays), mean))
     return FeatureSet(blocks, features.n_inputs, stage=features.stage)
 
 
@@ -572,15 +564,15 @@ def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: f
     mean, deviation = _moments_of_inputs(rows, features, h)
     blocks = []
     for block in features.blocks:
-        if block.activation == "product":
+        if not block.has_parts:
             blocks.append(block)
             continue
-        effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
+        effect = block.effects(deviation)
         ascending = np.argsort(effect, axis=1, kind="stable")
         below = np.cumsum(np.take_along_axis(effect, ascending, axis=1), axis=1)
         stays = np.empty(effect.shape, bool)
         np.put_along_axis(stays, ascending, below > share * below[:, -1:], axis=1)
-        blocks.append(_with_weights(block, stays, mean))
+        blocks.append(block.with_inputs(stays, mean))
     return FeatureSet(blocks, features.n_inputs, features.order, features.stage)
 
 
@@ -592,10 +584,11 @@ def _moments_of_inputs(rows, features, h):
 
 
 def _columns_seen(features, block):
-    """Return the column of X that each weight belongs to, -1 where the weight is zero."""
-    inputs = block.inputs_of_weights
+    """Return the column of X of each input of each feature, -1 where the feature does not depend on
+    it."""
+    inputs = block.own_inputs
     column = inputs if features.stage is None else features.stage.column[inputs]
-    return np.where(block.weights != 0, column, -1) if block.activation != "product" else column
+    return np.where(block.is_used, column, -1)
 
 
 def _subsets(columns, effect, max_order, most):
@@ -607,14 +600,3 @@ def _subsets(columns, effect, max_order, most):
     total = np.bincount(place, effect[columns >= 0])
     largest = np.argsort(-total, kind="stable")[: max_order + MORE_INPUTS]
     return [seen[list(places)] for places in combinations(largest, max_order)][:most]
-
-
-def _with_weights(block: FeatureBlock, stays: np.ndarray, mean: np.ndarray) -> FeatureBlock:
-    """Return the block with the weights that stay, and the inputs of the others at their means."""
-    weights = np.where(stays, block.weights, 0.0)
-    # of a bump the factors that are left out are constants
-    if block.activation in ("identity", "bump"):
-        return replace(block, weights=weights)
-    hidden = np.where(stays, 0.0, block.weights)
-    moved = (hidden * mean[block.inputs_of_weights]).sum(axis=1)
-    return replace(block, weights=weights, offset=(block.offset + moved).astype(block.offset.dtype))

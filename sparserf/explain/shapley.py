@@ -30,7 +30,7 @@ from .evaluate import encode, read_numbers, subsample
 if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike, Seed
     from ..expansion import Expansion
-    from ..expansion.terms import Term
+    from ..features import Term
 
 # The most columns of a term for which all sets of columns are enumerated.
 MOST_EXACT = 10
@@ -160,7 +160,7 @@ def shares(q: int) -> np.ndarray:
 def exact_worth(term: Term, U: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return v of all sets of the term's columns, (2^q, n_rows); the bits of the index of a set say
     which columns it has."""
-    return worth(term, _of_sets(term, term.parts(U)), _of_sets(term, term.parts(B))[::-1])
+    return term.worth(_of_sets(term, term.parts(U)), _of_sets(term, term.parts(B))[::-1])
 
 
 def _of_sets(term, parts):
@@ -171,21 +171,6 @@ def _of_sets(term, parts):
     for part in parts:
         made = np.concatenate([made, combine(made, part)])
     return made
-
-
-def worth(term: Term, of_x: np.ndarray, of_rest: np.ndarray) -> np.ndarray:
-    """Return v of some sets, (n_sets, n_rows).
-
-    of_x : the sum or product of the parts of the columns in each set, in the rows, (n_sets, n_rows)
-    of_rest : the sum or product of the parts of all other columns, in the background rows, (n_sets,
-        n_background_rows)
-    """
-    if term.is_product:
-        return (term.constant * of_rest.mean(axis=1)[:, None] * of_x).real
-    mean = term.sigma.mean
-    return term.gain * np.stack(
-        [mean(s, t + term.offset) for s, t in zip(of_x, of_rest, strict=True)]
-    )
 
 
 def sampled_values(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -201,7 +186,7 @@ def sampled_values(term: Term, orders: np.ndarray, U: np.ndarray, B: np.ndarray)
         along, rest = _along(term, of_x[order]), _along(term, of_b[order[::-1]])[::-1]
         if term.is_product:
             rest = rest.mean(axis=1, keepdims=True) - _along(term, mean[order[::-1]])[::-1]
-        total[order] += np.diff(worth(term, along, rest), axis=0) / len(orders)
+        total[order] += np.diff(term.worth(along, rest), axis=0) / len(orders)
     return total + independent_values(term, of_x, mean[:, 0]) if term.is_product else total
 
 

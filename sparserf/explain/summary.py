@@ -12,7 +12,6 @@ from .._base import html as html
 from .._base.checks import check_integer
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
-from ..features.activations import UNBOUNDED
 from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ class Summary:
     limits : str
         Within which limits the model predicts, in words; "" where there are none. All else is about
         f before them.
+    has_unbounded : bool
+        Whether some terms have no bound: their sizes are those at inputs of one unit.
     """
 
     kind: str
@@ -72,6 +73,7 @@ class Summary:
     importances: Importances | None
     terms: tuple[tuple[str, np.ndarray, float], ...]
     limits: str = ""
+    has_unbounded: bool = False
 
     def __str__(self) -> str:
         lines = [f"SparseModel: {self._what()}", *self._about()]
@@ -145,8 +147,7 @@ class Summary:
 
     def _above_terms(self):
         """Return the line above the largest terms."""
-        has_no_bound = not UNBOUNDED.isdisjoint(self.kinds)
-        return LARGEST + (", at inputs of one unit" if has_no_bound else "")
+        return LARGEST + (", at inputs of one unit" if self.has_unbounded else "")
 
     def _intercept(self):
         """Return the intercepts in words: all of them, or of many outputs the smallest and the
@@ -208,7 +209,10 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
     largest = np.argsort(-size, kind="stable")[:n_terms]
     names = column_names(model)
     # in the order of blocks
-    titles = {term.position: _title(term, names) for term in terms_of(model.features.take(largest))}
+    titles = {
+        term.position: term.title(names, MOST_NAMED)
+        for term in terms_of(model.features.take(largest))
+    }
     coef = np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
@@ -221,7 +225,9 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
         else importances.rows
     )
     inputs = tuple(row for row in rows if row.column in seen)
-    kinds = Counter(block.activation for block in model.features.blocks for _ in range(len(block)))
+    kinds = Counter()
+    for block in model.features.blocks:
+        kinds[block.activation] += len(block)
     b = np.atleast_1d(model.intercept)
     return Summary(
         describe_task(model),
@@ -237,22 +243,5 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
         importances,
         terms,
         describe_limits(model),
+        not all(block.is_bounded for block in model.features.blocks),
     )
-
-
-def _title(term, names):
-    """Return a term in words: its activation and its columns, at most MOST_NAMED, the ones of the
-    largest weights."""
-    weight = np.zeros(len(term.columns))
-    np.add.at(weight, term.place, np.abs(term.weights))
-    if term.gamma is not None:
-        powers = zip(term.columns.tolist(), weight, strict=True)
-        factors = [
-            names[j] + (f"^{power:g}" if power > 1 else "") for j, power in powers if power > 0
-        ]
-        return "*".join(["gaussian", *factors])
-    some = [names[term.columns[k]] for k in np.argsort(-weight, kind="stable")[:MOST_NAMED]]
-    if term.is_linear and len(term.columns) == 1:
-        return some[0]
-    more = f" + {len(term.columns) - MOST_NAMED} more" if len(term.columns) > MOST_NAMED else ""
-    return f"{term.activation}({', '.join(some)}{more})"

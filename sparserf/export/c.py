@@ -9,7 +9,6 @@ each, in vectors, and the functions that users call.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from string import Template
 from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
@@ -21,14 +20,13 @@ from ..columns.kinds import arithmetic
 from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
 from .printer import Printer, angle_expression, signed
-from .written import WrittenModel
+from .written import TermGroup, WrittenModel
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from .._base.expressions import Expression
     from ..expansion import Expansion
-    from .written import TermGroup
 
 # The number of terms that are computed side by side. Compilers vectorize loops of this length;
 # loops of length 16 they unroll.
@@ -289,19 +287,20 @@ class CPrinter(Printer):
 
     def terms(self, group: TermGroup, b: int) -> str:
         """Return the C function that adds up the terms of group b, with its tables."""
-        self._group, self._begins = (b, -(-len(group) // LANES)), ""
+        n_terms, inputs = len(group.block), group.block.inputs
+        self._group, self._begins = (b, -(-n_terms // LANES)), ""
         expression = group.expression
         over = expression.find("over")
         summand, n_vectors = self(over.operands[0]), self._group[1]
         steps = "".join(f"        {line}\n" for line in self._steps(expression))
         self._add_table("coef", group.coef.T)
-        order = "N_INPUTS" if group.inputs is None else group.inputs.shape[1]
+        order = "N_INPUTS" if inputs is None else inputs.shape[1]
         start, sign = (
             (" = {0};", "+")
             if over.how == "add"
             else (";\n        for (int k = 0; k < LANES; k++) z[k] = 1;", "*")
         )
-        about = f"\n/* {len(group)} terms, {LANES} side by side. */\n" + self.take_tables()
+        about = f"\n/* {n_terms} terms, {LANES} side by side. */\n" + self.take_tables()
         text = {
             "begins": self._begins,
             "start": start,
@@ -370,11 +369,12 @@ def _without_zeros(group):
 
     The terms are in the order of the number of their inputs, and a part has terms of about as many.
     """
-    if group.inputs is not None or group.gamma is not None:
+    block = group.block
+    if block.inputs is not None:
         return [group]
-    is_there = group.weights != 0
+    is_there = block.is_used
     count = np.maximum(1, is_there.sum(axis=1))
-    if len(group) < LANES or count.sum() * SPARSE_BELOW > is_there.size:
+    if len(block) < LANES or count.sum() * SPARSE_BELOW > is_there.size:
         return [group]
     order = np.argsort(count, kind="stable")
     # of each vector
@@ -383,21 +383,9 @@ def _without_zeros(group):
     ]
     cuts = LANES * (1 + np.flatnonzero(np.diff(np.ceil(3 * np.log2(largest)))))
     parts = []
-    for some in np.split(order, cuts):
-        n = count[some].max()
-        inputs = np.argsort(~is_there[some], axis=1, kind="stable")[:, :n]
-        weights, centers = (
-            None if each is None else np.take_along_axis(each[some], inputs, axis=1)
-            for each in (group.weights, group.centers)
-        )
-        inputs = np.where(weights != 0, inputs, 0)
-        about = {
-            "weights": weights,
-            "centers": centers,
-            "inputs": inputs,
-            "offset": group.offset[some],
-        }
-        parts.append(replace(group, coef=group.coef[:, some], **about))
+    for terms in np.split(order, cuts):
+        inputs = np.argsort(~is_there[terms], axis=1, kind="stable")[:, : count[terms].max()]
+        parts.append(TermGroup(block.take(terms).gathered(inputs), group.coef[:, terms]))
     return parts
 
 

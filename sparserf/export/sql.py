@@ -225,21 +225,13 @@ def _without_nan(written, j, nearest, farthest):
 def _sizes_that_matter(written):
     """Return {column: (size below which its cells are as good as 0, size beyond which they are as
     good as that size)}."""
-    # the largest weight of each encoding; the encodings with which some term grows without end
+    # the largest speed of a term with each encoding; the encodings with which one has no bound
     weight, grows = {}, set()
     for term in written.terms:
-        sizes = (
-            np.abs(term.weights)
-            if term.gamma is None
-            else np.full(len(term.encodings), np.sqrt(term.gamma))
-        )
-        for v, size in zip(term.encodings.tolist(), sizes.tolist(), strict=True):
+        for v, size in zip(term.encodings.tolist(), term.speeds.tolist(), strict=True):
             weight[v] = max(size, weight.get(v, 0.0))
-        grows |= (
-            set(term.encodings.tolist())
-            if term.sigma is not None and not term.sigma.is_bounded
-            else set()
-        )
+        if not term.is_bounded:
+            grows |= set(term.encodings.tolist())
     sizes = {}
     for v, size in weight.items():
         encoding = cell(v) if written.encodings is None else written.encodings[v]

@@ -361,7 +361,7 @@ ACTIVATIONS: dict[str, ActivationFunction] = {
 }
 # The wave that all waves are, but for their phase.
 COSINE = ACTIVATIONS[Cosine.name]
-# The names of activations without a bound; of what neurons have that must be convex in an input;
-# and of what takes the place of an activation that does not rise, where neurons must.
-UNBOUNDED = frozenset(name for name, each in ACTIVATIONS.items() if not each.is_bounded)
-CONVEX, RISING = Relu.name, Tanh.name
+# The name of the activation of neurons that must be convex in an input.
+CONVEX = Relu.name
+# The name of the activation that takes the place of one that does not rise, where neurons must.
+RISING = Tanh.name

@@ -11,7 +11,7 @@ import numpy as np
 from .._base.checks import check_indices, check_names
 from .._base.floats import methods_as_ieee
 from ..rows import read_rows
-from .blocks import BumpBlock, FeatureBlock
+from .blocks import FeatureBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -236,8 +236,8 @@ class FeatureSet:
 
     @property
     def is_local(self) -> np.ndarray:
-        """A mask of the features that are bumps."""
-        return self._mask(lambda block: isinstance(block, BumpBlock))
+        """A mask of the features that are near 0 but around a center."""
+        return self._mask(lambda block: block.is_local)
 
     @property
     def nonnegative(self) -> np.ndarray:

@@ -21,9 +21,9 @@ from .._base.checks import check_integer, check_rng, is_sparse
 from .._base.random import draw_seed, sample_rows, stream
 from .activations import ACTIVATIONS
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
-from .blocks import NeuronBlock
+from .blocks import NeuronBlock, Shape, shaped_neurons, within
 from .feature_set import FeatureSet
-from .shapes import Shape, in_places, neurons, within
+from .shapes import in_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ class BaseDistribution(ABC):
             keeps = (rng.random(len(bound)) < INHERITED) & (kept.shape >= 0)
             shape = np.where(keeps, kept.shape, shape)
             offsets = partial(self._offsets_like, kept.middle, keeps, rng)
-        shaped = neurons(
+        shaped = shaped_neurons(
             weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads
         )
         blocks = [

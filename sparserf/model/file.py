@@ -26,7 +26,7 @@ from ..columns.stage import ColumnStage
 from ..expansion import Expansion, FitInfo
 from ..expansion.base import CLASSIFIER_LINKS, INVERSE_LINKS
 from ..expansion.ranges import Ranges
-from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
+from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 
 if TYPE_CHECKING:
@@ -117,11 +117,8 @@ def _content(model):
     }
     if model.classes is not None:
         arrays["classes"] = model.classes
-    blocks = []
     for i, block in enumerate(model.features.blocks):
-        meta, values = block.to_arrays(i)
-        blocks.append(meta)
-        arrays |= values
+        arrays |= block.to_arrays(i)
     if model.features.order is not None:
         arrays["order"] = model.features.order.astype(np.int64)
     stage = model.features.stage
@@ -133,6 +130,7 @@ def _content(model):
         arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
     _check_inputs(model.n_features_in, arrays)
     meta = {name: getattr(model, name) for name in OF_MODEL}
+    blocks = [block.meta for block in model.features.blocks]
     return {**meta, "blocks": blocks, "info": info}, arrays
 
 
@@ -195,10 +193,8 @@ def _checked_model(meta, arrays):
         "range_ends",
         *STAGE_ARRAYS,
     }
-    require(
-        set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))},
-        "members",
-    )
+    of_blocks = {f"{name}_{i}" for i, block in enumerate(blocks) for name in block.stored}
+    require(set(arrays) <= known | of_blocks, "members")
     return Expansion(
         coef,
         intercept if outputs else float(intercept),

@@ -13,7 +13,7 @@ from .._base.deadline import check_time_limit, limits_time, share_of_time
 from .._base.threads import single_threaded_blas
 from ..expansion.box import Box, read_box
 from ..expansion.outputs import function_names, of_output
-from ..expansion.terms import Term, columns_of_encodings, terms_of
+from ..expansion.terms import columns_of_encodings, terms_of
 from ..explain.evaluate import decision_values
 from .relaxations import TermSum
 from .search import Search
@@ -22,6 +22,7 @@ from .space import Space
 if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
+    from ..features import Term
 
 # The most cells that are printed of a point.
 MOST_SHOWN = 8
@@ -147,7 +148,7 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
     for term in terms_of(model.features):
         coef = float(model.coef[term.position])
         if term.is_linear:
-            single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
+            single += [(summand, coef) for summand in term.summands(column)]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):
             feature = replace(
@@ -167,19 +168,6 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
     for term, coef in single:
         by_group.setdefault(min(group[int(term.columns[0])]), []).append((term, coef))
     return [Part(model, box, terms, rising) for terms in by_group.values()], constant
-
-
-def _summand(term, k, column):
-    """Return the term of encoding k of a linear term, without its offset."""
-    some, zero = slice(k, k + 1), np.zeros(1, np.intp)
-    return replace(
-        term,
-        encodings=term.encodings[some],
-        weights=term.weights[some],
-        offset=0.0,
-        columns=column[term.encodings[some]],
-        place=zero,
-    )
 
 
 def bounds(

@@ -16,7 +16,8 @@ import numpy as np
 from .._base.deadline import time_left
 
 if TYPE_CHECKING:
-    from .relaxations import Relaxation, TermSum
+    from ..features import Relaxation
+    from .relaxations import TermSum
     from .space import Geometry, Space
 
 # About the number of pairs of a box and a neuron that are looked at together, and the least and the

@@ -27,7 +27,7 @@ from ..expansion.terms import (
     columns_of_encodings,
     stage_of,
 )
-from .relaxations import EPS
+from ..features.activations import EPS
 
 if TYPE_CHECKING:
     from ..expansion import Expansion

@@ -26,7 +26,7 @@ from .._base.checks import is_sparse
 from .._base.csr import csr_arrays
 from .._base.threads import Workers, single_threaded_blas
 from .._core.features import PANEL
-from .._core.moments import by_sign, entry_extremes, enveloped, second_moments
+from .._core.moments import by_sign, entry_extremes, second_moments
 from .._core.rows import RowSlice
 from ..columns.stage import ColumnStage, EncodedMatrix
 from .block import Block, wider_extremes
@@ -75,9 +75,6 @@ PRODUCT_SPEED = 16
 INPUTS_SPEED = 4
 # Most numbers of X in a slice of rows for which a matrix of second moments is summed.
 MOMENTS_SLICE = 2**19
-# Numbers of X that are copied at a time where it is not contiguous, to make the inputs of
-# monomials.
-COPIED_NUMBERS = 2**19
 # Most outputs for which the compiled product with rows in C order is faster than that of BLAS,
 # which copies such rows for more than one output, and converts them to float64 where they are
 # float32 and the outputs are not.
@@ -193,20 +190,24 @@ class CoreBlock(Block):
         moments cost less."""
         for block in features.blocks if self._kept is not None else ():
             fits = (len(self._kept) + 1) * self.X.size <= MOST_KEPT
-            if block.envelope is not None and block.envelope not in self._kept and fits:
-                self._kept[block.envelope] = _make_inputs(block, self.X)
+            if block.inputs_key is not None and block.inputs_key not in self._kept and fits:
+                self._kept[block.inputs_key] = block.made_inputs(self.X)
         return [moments_cost_less(block, self.X, squared) for block in features.blocks]
 
     def _inputs(self, block, rows):
-        """Return the inputs of a block of features for some rows, a slice or indices: kept ones, or
-        made by `_make_inputs`."""
-        kept = self._kept.get(block.envelope) if self._kept else None
+        """Return what a block of features is a function of: these rows, or what it makes of them.
+
+        rows : a slice, or indices
+        """
+        kept = self._kept.get(block.inputs_key) if self._kept else None
         X = self.X if kept is None else kept
         if isinstance(X, EncodedMatrix) or not (
             isinstance(rows, slice) and rows.stop - rows.start == self.n_rows
         ):
             X = _some_rows(X, rows)
-        return _make_inputs(block, X) if kept is None else X
+        if kept is not None:
+            return X
+        return _in_order(X) if block.inputs_key is None else block.made_inputs(X)
 
     def _is_identity(self, features):
         """Return whether Phi is X itself."""
@@ -639,9 +640,9 @@ def moments_cost_less(block: FeatureBlockLike, X: DenseOrCSR, squared: bool = Fa
         return not squared
     if block.is_identity(X.shape[1]):
         return True
-    return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (
-        X.shape[1] + 1
-    ) ** block.order
+    if is_sparse(X) and block.moment_degree == 1:
+        return True
+    return len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.moment_degree
 
 
 def _work(block, X):
@@ -655,31 +656,6 @@ def _work(block, X):
     n_inputs = X.shape[1] + 1
     return width + width * width // PRODUCT_SPEED, max(
         n_inputs, min(64 * n_inputs, MOMENTS_SLICE // n_inputs)
-    )
-
-
-def _make_inputs(block, X):
-    """Return the inputs of the features of a block: X itself, or u = exp(-gamma |x|^2 / degree) (1,
-    sqrt(2 gamma) x)."""
-    if block.envelope is None:
-        return _in_order(X)
-    gamma, order = block.envelope
-    if not is_sparse(X):
-        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        whole = isinstance(X, np.ndarray) and X.flags.c_contiguous
-        size = max(1, X.shape[0] if whole else COPIED_NUMBERS // X.shape[1])
-        for start in range(0, X.shape[0], size):
-            some = slice(start, start + size)
-            enveloped(np.ascontiguousarray(X[some]), gamma, order, U[some])
-        return U
-    # where each row begins
-    row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]
-    data = X.data.astype(np.float64)
-    envelope = np.exp(np.bincount(row, data * gamma * data, X.shape[0]) / -order)
-    data = np.insert((data * (np.sqrt(2 * gamma) * envelope)[row]).astype(X.dtype), first, envelope)
-    indices = np.insert(X.indices + 1, first, 0)
-    return type(X)(
-        (data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1)
     )
 
 
@@ -761,7 +737,7 @@ def _packed(block, X):
     at a time.
     """
     if not is_sparse(X):
-        yield block.packed(X.dtype, X.shape[1]), slice(None), RowSlice(np.ascontiguousarray(X))
+        yield block.packed(X.dtype, X.shape[1]), slice(None), block.rows_for_panels(X)
     elif not block.needs_dense_rows:
         yield block.packed(X.dtype, X.shape[1]), slice(None), RowSlice(*csr_arrays(X))
     else:
@@ -769,4 +745,4 @@ def _packed(block, X):
         panels = block.packed(X.dtype, len(used), among_used=True)
         n_rows = max(FEWEST_ROWS, SLICE_NUMBERS // max(1, len(used)) // FEWEST_ROWS * FEWEST_ROWS)
         for some in slices(X.shape[0], n_rows):
-            yield panels, some, RowSlice(_some_rows(X, some)[:, used].toarray())
+            yield panels, some, block.rows_for_panels(_some_rows(X, some)[:, used].toarray())

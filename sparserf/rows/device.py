@@ -1,8 +1,8 @@
 """Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features,
 products and sums are made there.
 
-Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._values`; one that
-also adds them up, without storing a tile of Phi, in place of `ArrayBlock._correlate`,
+Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._evaluator`; one
+that also adds them up, without storing a tile of Phi, in place of `ArrayBlock._correlate`,
 `correlate_pair` and `apply`. They would be methods of a subclass of `ArrayBlock`, which
 `DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.staged` would
 keep. Otherwise the code is written in the operations of the namespace.
@@ -306,17 +306,14 @@ class ArrayBlock(Block):
     def _tiles(self, block):
         """Yield (slice of the rows, Phi of that slice) of a block of features."""
         n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
-        parameters = self._parameters(block)
+        values = self._evaluator(block)
         for some in slices(self.n_rows, n_rows):
-            yield some, self._values(block, parameters, self._in_dtype_of(block, self.X[some, :]))
+            yield some, values(self.X[some, :])
 
     def _phi(self, features, some):
         """Return Phi of a slice of the rows, in the order of the features."""
         X, xp = self.X[some, :], self.xp
-        parts = [
-            self._values(block, self._parameters(block), self._in_dtype_of(block, X))
-            for block in features.blocks
-        ]
+        parts = [self._evaluator(block)(X) for block in features.blocks]
         if not parts:
             return xp.zeros((X.shape[0], 0), dtype=X.dtype, device=self.device)
         exact = any(part.dtype != X.dtype for part in parts)
@@ -325,70 +322,20 @@ class ArrayBlock(Block):
             if len(parts) == 1
             else xp.concat([self._widen(part) if exact else part for part in parts], axis=1)
         )
-        return (
-            phi
-            if features.order is None
-            else xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
-        )
+        if features.order is None:
+            return phi
+        return xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
 
-    def _in_dtype_of(self, block, X):
-        """Return rows in the dtype in which a block of features is computed."""
-        return X if block.is_bounded else self._widen(X)
-
-    def _parameters(self, block):
-        """Return the parameters of the features, on the device: (matrix of weights, offset or
-        centers, inputs)."""
+    def _evaluator(self, block):
+        """Return a function that computes a block of features of rows, whose parameters are on the
+        device: in the dtype of X where they have a bound, or else in float64."""
         dtype = self.X.dtype if block.is_bounded else self._widest
-        if block.envelope is not None:
-            inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
-            return self._put(block.weights[:, 0], self.X.dtype), None, inputs
-        if block.centers is not None:
-            inputs = block.used_inputs[0][:, None] if block.inputs is None else block.inputs.T
-            block = block.among_used() if block.inputs is None else block
-            weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
-            return weights, centers, [self._put(column.astype(np.int64)) for column in inputs]
-        weights, inputs = block.weights, None
-        if block.inputs is not None:
-            used, place = block.used_inputs
-            weights = block.dense_weights(place, len(used))
-            inputs = None if len(used) == self.n_features_in else self._put(used.astype(np.int64))
-        return self._put(weights.T, dtype), self._put(block.offset, dtype), inputs
 
-    def _values(self, block, parameters, X):
-        """Return Phi of rows X and a block of features."""
-        weights, offset, inputs = parameters
-        if block.envelope is not None:
-            return self._products(block, weights, inputs, X)
-        if block.centers is not None:
-            return self._bumps(block, weights, offset, inputs, X)
-        z = (X if inputs is None else self.xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
-        return block.sigma.value(z, self.xp) * float(block.scale)
+        def put(values):
+            return self._put(values, dtype if values.dtype.kind == "f" else None)
 
-    def _products(self, block, weights, inputs, X):
-        """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / degree)
-        (1, sqrt(2 gamma) x)."""
-        xp, (gamma, order) = self.xp, block.envelope
-        envelope = xp.exp(xp.sum(self._widen(X) ** 2, axis=1) * (-gamma / order))[:, None]
-        ones = xp.ones((X.shape[0], 1), dtype=envelope.dtype, device=self.device)
-        u = xp.concat([ones, self._widen(X) * float(np.sqrt(2 * gamma))], axis=1) * envelope
-        u, phi = xp.astype(u, X.dtype), 1.0
-        for factor in inputs:
-            phi = phi * (xp.take(u, factor, axis=1) * weights[None, :])
-        return phi * float(block.scale)
-
-    def _bumps(self, block, weights, centers, inputs, X):
-        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time."""
-        xp, distance = (
-            self.xp,
-            self.xp.zeros((X.shape[0], len(block)), dtype=X.dtype, device=self.device),
-        )
-        for k, column in enumerate(inputs):
-            distance = (
-                distance
-                + xp.abs(xp.take(X, column, axis=1) - centers[k, :][None, :])
-                * weights[k, :][None, :]
-            )
-        return xp.exp(-distance) * float(block.scale)
+        values = block.evaluator(self.xp, put, self.dtype, self._widen)
+        return values if block.is_bounded else lambda X: values(self._widen(X))
 
     def _put(self, values, dtype=None):
         """Copy an ndarray to the device, in its dtype or in another; return an array that is there

@@ -41,9 +41,7 @@ def test_files_are_small_and_read_back_to_the_same_bits(model, tmp_path):
     again = srf.load(tmp_path / "m.npz")
     assert srf.features.are_same(again.features, model.features)
     assert again.predict(X).tobytes() == model.predict(X).tobytes()
-    has_centers = (
-        model.features.blocks[0].centers is not None and model.features.blocks[0].centers.all()
-    )
+    has_centers = getattr(model.features.blocks[0], "centers", np.zeros(1)).all()
     assert has_centers or (tmp_path / "m.npz").stat().st_size < 0.3 * WEIGHTS.nbytes
 
 
@@ -74,7 +72,7 @@ def test_graphs_are_small(model):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     graph = model.to_onnx(dtype="float64").SerializeToString()
-    if model.features.blocks[0].centers is None:
+    if not hasattr(model.features.blocks[0], "centers"):
         assert len(graph) < 0.3 * WEIGHTS.nbytes
     f = runtime.InferenceSession(graph).run(None, {"X": X})[0][:, 0]
     np.testing.assert_allclose(f, model.predict(X), rtol=1e-12, atol=1e-12)

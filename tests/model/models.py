@@ -106,11 +106,7 @@ def rows(kind):
 def arrays(model):
     """Return all arrays of a model and of its features."""
     every = [model.coef, model.intercept, model.support, model.classes]
-    every += [
-        array
-        for block in model.features.blocks
-        for array in (block.weights, block.offset, block.inputs, block.centers)
-    ]
+    every += [array for block in model.features.blocks for array in block.arrays.values()]
     every += [model.features.order]
     return [array for array in every if isinstance(array, np.ndarray)]
 
