@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_integer, check_real, check_sizes
+from .._base.checks import check_choice, check_integer, check_real, check_sizes, checked
 from .._base.threads import single_threaded_blas
 from ..algorithms.arguments import FitOptions
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
@@ -342,16 +342,8 @@ class RidgeOptions(FitOptions):
 
     n_components: int
     gamma: Gamma
-    alpha: float
-    n_nonzero_coefs: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_checked(alpha=check_real("alpha", self.alpha, 0, strict=True))
-        if self.n_nonzero_coefs is not None:
-            self._set_checked(
-                n_nonzero_coefs=check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1)
-            )
+    alpha: float = checked(check_real, 0, strict=True)
+    n_nonzero_coefs: int | None = checked(check_integer, 1, default=None)
 
 
 def _fit(X, y, options, choose=None):

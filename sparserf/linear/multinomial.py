@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ..features import Solution
     from ..model import FitInfo
     from .certificate import Certificate
-    from .descent import NewtonSteps
     from .fit import Progress
     from .inputs import Inputs
+    from .steps import NewtonSteps
 
 # To which share of its residual the system of a turn is solved; the others' turns change it by
 # more.
