@@ -35,9 +35,9 @@ __all__ = [
     "Shape",
     "Term",
     "block_from_arrays",
-    "shaped_neurons",
     "nodes",
     "runs",
+    "shaped_neurons",
     "within",
 ]
 
