@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._base.checks import check_choice
-from .._base.expressions import is_matrix, made, over, parameter, sin
+from .._base.expressions import is_matrix, made, over, parameter, sin, variable
 from .._base.files import new_file
 from ..columns.frames import label, numbers_of
 from ..columns.kinds import arithmetic
 from ..columns.table import in_float32
-from ..expansion.base import LARGEST_EXPONENT, rounded_inwards
+from ..expansion.base import rounded_inwards
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -362,12 +363,22 @@ class TermNodes:
     def __call__(self, e: Expression) -> str | np.ndarray:
         """Return an expression: the name of a matrix, or an array of numbers."""
         if e.operation in ROUNDED:
-            z = self._graph.cast(self(e.operands[0]), self._dtype)
-            return self._graph.cast(self._graph(ROUNDED[e.operation], z), np.float64)
+            z, operator = self(e.operands[0]), ROUNDED[e.operation]
+            if self._dtype == np.float64:
+                return self._graph(operator, z)
+            z = self._graph(operator, self._graph.cast(z, self._dtype))
+            return self._graph.cast(z, np.float64)
         return getattr(self, e.operation)(e)
 
     def number(self, e: Expression) -> float:
         return e.value
+
+    def variable(self, e: Expression) -> str:
+        return e.name
+
+    def at_most(self, e: Expression) -> str:
+        z = self(e.operands[0])
+        return self._graph("Where", self._graph("Greater", z, e.most), e.most, z)
 
     def parameter(self, e: Expression) -> np.ndarray:
         """Return a number of each term, or of its input k; in a sum over inputs rows are the second
@@ -463,10 +474,8 @@ class TermNodes:
 def _add_outputs(graph, model, f, n_outputs, dtype):
     """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
-        if model.link == "log":
-            most = LARGEST_EXPONENT[dtype.name]
-            f = graph("Exp", graph("Where", graph("Greater", f, most), most, f))
-        mean = graph.cast(f, dtype)
+        prediction = LINKS[model.link].prediction(variable(f), dtype.name)
+        mean = graph.cast(TermNodes(graph, f, np.dtype(np.float64))(prediction), dtype)
         graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
     if n_outputs == 1:
