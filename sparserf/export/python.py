@@ -222,7 +222,10 @@ def _within(model):
 def _predict(model, printer):
     """Return the lines of the function `predict`."""
     if model.classes is None:
-        prediction = printer(LINKS[model.link].prediction(variable("f")))
+        link = LINKS[model.link]
+        if link.is_identity:
+            return ["    return decision_function(X)"]
+        prediction = printer(link.prediction(variable("f")))
         return ["    f = decision_function(X)", f"    return {prediction}"]
     index = "np.argmax(f, axis=1)" if model.coef.ndim > 1 else "(f > 0).astype(int)"
     return [
