@@ -225,13 +225,17 @@ class EncodingNodes:
         alike: dict[Any, list[int]] = {}
         for k, e in enumerate(expressions):
             alike.setdefault(_key(e, k), []).append(k)
-        parts = [
-            getattr(self, key[0])([expressions[k] for k in places]) for key, places in alike.items()
-        ]
+        parts = [self._made([expressions[k] for k in places]) for places in alike.values()]
         made = parts[0] if len(parts) == 1 else self._graph("Concat", *parts, axis=1)
         return _gathered(
             self._graph, made, np.argsort(np.concatenate(list(alike.values()))), len(expressions)
         )
+
+    def _made(self, es):
+        """Return encodings that are made at once: by an operation of cells, or by others, alone."""
+        if hasattr(self, es[0].operation):
+            return getattr(self, es[0].operation)(es)
+        return FunctionNodes(self._graph, self)(es[0])
 
     def _operands(self, es, k=0):
         return self([e.operands[k] for e in es])
@@ -333,6 +337,7 @@ def _key(e, k):
     """Return what is equal for encodings that are made at once: those of knots and of whole tables
     are made one by one."""
     is_alone = e.operation == "between" or (e.operation == "table" and not _has_rest(e))
+    is_alone = is_alone or not hasattr(EncodingNodes, e.operation)
     return e.operation, k if is_alone else e.about.get("question")
 
 
@@ -469,6 +474,18 @@ class TermNodes:
         return graph(
             "Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * gamma))), axis=1
         )
+
+
+class FunctionNodes(TermNodes):
+    """Writes a function of encodings as nodes, in double precision."""
+
+    def __init__(self, graph: Graph, encodings: EncodingNodes):
+        super().__init__(graph, "", np.dtype(np.float64))
+        self._encodings = encodings
+
+    def __call__(self, e: Expression) -> str | np.ndarray:
+        is_encoding = hasattr(self._encodings, e.operation)
+        return self._encodings([e]) if is_encoding else super().__call__(e)
 
 
 def _add_outputs(graph, model, f, n_outputs, dtype):
