@@ -22,6 +22,7 @@ from .._base.checks import (
     checked,
 )
 from ..losses import JOINTLY, check_loss
+from ..losses.links import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,8 +143,7 @@ def check_limits(
 ) -> tuple[float | None, float | None]:
     """Return the limits of f for the limits of predictions that the user gave; None: no limit.
 
-    With the log link a prediction is e^f. The fit does not know of limits: its model clips decision
-    values to them, wherever it predicts.
+    The fit does not know of limits: its model clips decision values to them, wherever it predicts.
     """
     if lower is None and upper is None:
         return None, None
@@ -157,24 +157,8 @@ def check_limits(
         None if value is None else check_real(name, value, -math.inf)
         for name, value in (("lower", lower), ("upper", upper))
     )
-    if loss.link == "log":
-        lower = None if lower is None else check_real("lower", lower, 0)
-        upper = None if upper is None else check_real("upper", upper, 0, strict=True)
-    given = lower, upper
-    if loss.link == "log":
-        lower, upper = _log(lower, 1.0), _log(upper, -1.0)
+    given, link = (lower, upper), LINKS[loss.link]
+    lower, upper = link.limit("lower", lower, 1.0), link.limit("upper", upper, -1.0)
     if lower is not None and upper is not None and lower >= upper:
         raise ValueError(f"lower must be below upper, got lower={given[0]} and upper={given[1]}")
     return lower, upper
-
-
-def _log(limit, inwards):
-    """Return the logarithm of a limit, moved inwards, up for 1 and down for -1; None for 0 or None.
-
-    It moves by 2^-50 of itself, and of 1 at least. No library's logarithm and exponential err by as
-    much, so that e^f is within the limit that the user gave.
-    """
-    if not limit:
-        return None
-    log = math.log(limit)
-    return log + inwards * 2.0**-50 * max(1.0, abs(log))
