@@ -180,7 +180,7 @@ class Task:
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
 
-        X, table = read_columns(X, columns.categorical, stage, is_drawn)
+        X, table = read_columns(X, given, columns.categorical, stage, is_drawn)
         task = cls.from_arrays(
             X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss
         )
@@ -467,10 +467,15 @@ class Task:
 
 
 def read_columns(
-    X: MatrixLike, categorical: Categorical, stage: ColumnStage | None, is_drawn: bool
+    X: MatrixLike,
+    first: MatrixLike,
+    categorical: Categorical,
+    stage: ColumnStage | None,
+    is_drawn: bool,
 ) -> tuple[MatrixLike, Table | None]:
     """Return X, as numbers where it is a table, and the table that reads it, or None.
 
+    first : X, or its first rows where it comes in chunks
     stage : the stage of the features, if they are given and have one
     is_drawn : whether the features are a FeatureSet
     """
@@ -479,14 +484,13 @@ def read_columns(
             what = "features is a FeatureSet" if is_drawn else "start is a model"
             raise ValueError(f"categorical must be None where {what}, which knows its columns")
         return read_table(X, stage, None), stage.table
-    if categorical is None and not is_table(first_rows(X)):
+    if categorical is None and not is_table(first):
         return X, None
     X, table = learn_table(X, categorical)
     if is_drawn and not table.is_numeric:
         raise TypeError(
             "X must hold numbers alone where features is a FeatureSet that sees columns as they "
-            "are, got "
-            "categories or times: give a feature map, or None"
+            "are, got categories or times: give a feature map, or None"
         )
     return X, table
 

@@ -393,13 +393,13 @@ class L1Fit(BaseL1Fit):
         self._max_iter = np.inf if options.max_iter is None else options.max_iter
         self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
-        effort = Effort(np.inf)
+        starts, effort = dictionary.starts, Effort(np.inf)
         if options.max_iter is None:
             share = self.rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
-            effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
+            effort = Effort.for_l1_fit(task.rows, starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
         # violators that are kept in memory: as many as a batch holds
-        self._most_kept = int(np.diff(dictionary.starts).max())
+        self._most_kept = int(np.diff(starts).max())
         # the relative gap that is near enough over the present batch, where that is more than `tol`
         self._batch_tol = 0.0
         # the rows, and the same in single precision once that is used
