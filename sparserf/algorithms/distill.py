@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from .._base.checks import (
     check_real,
     check_rng,
     check_sample_weight,
+    checked,
     is_sparse,
 )
 from .._base.deadline import check_time_limit, time_left
@@ -41,6 +42,7 @@ from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
 from ..model import ConvergenceWarning
+from .arguments import Arguments
 from .sparse_rf import sparse_rf
 from .task import power_of_two
 
@@ -67,6 +69,36 @@ ROUNDING = 1e-4
 LEAST_PROBABILITY = 1e-3
 # The losses that may be given by name.
 FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifier)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DistillOptions(Arguments):
+    """The arguments of `distill` that need neither the teacher nor X, checked."""
+
+    max_terms: int = checked(check_integer, 1)
+    n_made: int | None = checked(check_integer, 0, default=None)
+    loss: Any = checked(lambda _, loss: check_loss(loss, FOR_VALUES))
+    test_size: float = checked(check_real, 0, strict=True)
+    categorical: Categorical
+    max_order: int | None = checked(check_integer, 1, default=None)
+    n_models: int | None = checked(check_integer, 1, default=None)
+    effort: float = checked(check_real, 0, strict=True)
+    rng: Any = checked(lambda _, rng: check_rng(rng))
+    workers: int
+    callback: Callback = checked(check_callable, default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.test_size >= 1:
+            raise ValueError(f"test_size must be below 1, got {self.test_size}")
+
+    def of_fit(self) -> dict[str, Any]:
+        """Return the arguments of the fit, which `sparse_rf` has by the same names."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("n_made", "test_size")
+        }
 
 
 @checks_call
@@ -190,23 +222,10 @@ def distill(
         raise TypeError(
             f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}"
         )
-    max_terms, rng, loss = (
-        check_integer("max_terms", max_terms, 1),
-        check_rng(rng),
-        check_loss(loss, FOR_VALUES),
-    )
-    n_made = None if n_made is None else check_integer("n_made", n_made, 0)
-    test_size = check_real("test_size", test_size, 0, strict=True)
-    if test_size >= 1:
-        raise ValueError(f"test_size must be below 1, got {test_size}")
-    labels = None if classes is None else _check_classes(classes, loss)
-    for name, value in (("max_order", max_order), ("n_models", n_models)):
-        if value is not None:
-            check_integer(name, value, 1)
-    check_real("effort", effort, 0, strict=True)
-    deadline = check_time_limit(time_limit)
+    options = DistillOptions.of_call(locals())
+    rng, deadline = options.rng, check_time_limit(time_limit)
+    labels = None if classes is None else _check_classes(classes, options.loss)
     check_workers(workers)
-    check_callable("callback", callback)
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
         raise TypeError(
             f"X must be a data frame or a dense array in memory, got {type(X).__name__}"
@@ -215,10 +234,12 @@ def distill(
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
     groups = _groups_of_equal_rows(numbers, check_groups(groups, len(numbers)))
-    fitted, apart = _keep_apart(np.flatnonzero(weight), groups, test_size, rng)
+    fitted, apart = _keep_apart(np.flatnonzero(weight), groups, options.test_size, rng)
     with reporting("distill", None, verbose, time_limit) as report:
         # Make rows in the manner of the others, none of them one of the rows kept apart.
-        n_made = max(0, MADE_ROWS - len(fitted)) if n_made is None else n_made
+        n_made = options.n_made
+        if n_made is None:
+            n_made = max(0, MADE_ROWS - len(fitted))
         is_category = np.array([levels is not None for levels in table.levels])
         with single_threaded_blas():
             made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
@@ -242,17 +263,9 @@ def distill(
             model = sparse_rf(
                 rows,
                 targets if labels is None else _log_odds(targets),
-                loss=loss,
-                max_terms=max_terms,
-                categorical=categorical,
-                max_order=max_order,
-                n_models=n_models,
-                effort=effort,
-                time_limit=left,
+                **options.of_fit(),
                 sample_weight=weights,
-                rng=rng,
-                workers=workers,
-                callback=callback,
+                time_limit=left,
             )
         if labels is not None:
             name, link = (

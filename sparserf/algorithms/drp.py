@@ -132,94 +132,46 @@ def drp(
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds how far w is from its optimum. With the losses
-    "quantile", "poisson" and "tweedie" alpha is in a unit that makes w the same in all units of y:
-    see "Penalties and units" on the page on losses. The paper projects the rows once, :math:`\hat X
-    = X R / \sqrt m` with m projections, and the dual variables of the projected problem lead back
-    to w; that is ``accelerate=False``, which needs m some twenty times the effective rank of X. By
-    default this is Newton's method on the problem itself. Where its conjugate gradients would be
-    slow they are preconditioned by a basis of the range of X, if X is of low effective rank at
-    alpha, or by the projected rows.
+    with sample weights s of mean 1, and bounds how far w is from its optimum w*. By default it
+    takes Newton steps, whose conjugate gradients are preconditioned where they would be slow; with
+    ``accelerate=False`` it runs the paper's algorithm.
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. X is never modified, densified or copied
-        whole. Where there is an intercept, adding a constant to a column changes the model by
-        rounding only.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets The target;
-        with a classification loss the labels, any two, or more for one-vs-rest. All outputs share
-        one sketch. With loss="multinomial" the classes are fitted in turns until the bound holds
-        for all coefficients together.
+    X : data frame, array or CSR matrix of shape (n_samples, n_features)
+        As in `sparse_rf`; never copied whole or made dense.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Real targets, which share one basis or sketch, or labels for a classification loss.
     alpha : float
-        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of
-        LogisticRegression. It is multiplied by 1 / the spread of y for "quantile", by the mean of y
-        for "poisson", by a power of it for "tweedie".
-    n_projections : int or None, default None
-        The number m of projections, which must be given with ``accelerate=False``. None chooses
-        what takes the fewest passes over X: nothing, a basis of the range, a sketch with as many
-        projections as the effective dimension asks for, or, where the inputs are few (2,048 or
-        less, dense, and no more than rows), their second moments. "Beyond the paper" on the page on
-        methods says how.
-    n_iter : int or None, default None
-        Iterations at most; None iterates until tol, 100 times at most. An iteration is a step of
-        Newton's method, of which the squared loss needs one or two, or with loss="multinomial" a
-        round of one step for each class. With ``accelerate=False`` it is T of Algorithm 2, and 1 is
-        Algorithm 1. Steps at larger penalties, by which other losses than the squared one come down
-        to alpha, do not count.
+        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1 / (n C) of
+        LogisticRegression. With "quantile", "poisson" and "tweedie" it is in a unit of the loss.
+    n_projections : int, optional
+        The number m of projections; needed with ``accelerate=False``. None: what takes the fewest
+        passes over X.
+    n_iter : int, optional
+        The most iterations: Newton steps, or T of Algorithm 2, where 1 is Algorithm 1. None: 100.
     accelerate : bool, default True
-        True is Newton's method on the problem itself, which a sketch may precondition; False is the
-        iteration of the paper.
-    projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto" The kind of R.
-        "gaussian" has normal entries, as in the paper; "sparse_sign" eight random signs an input;
-        "srht" is a subsampled randomised Hadamard transform, for which m may be up to the next
-        power of two from n_features. "auto" is "sparse_sign", or "gaussian" with
-        ``accelerate=False``.
+        Whether to take Newton steps on the problem itself. False: the iteration of the paper.
+    projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
+        The kind of R: normal entries, eight random signs an input, or a subsampled Hadamard
+        transform. "auto": "sparse_sign", or the paper's "gaussian" with ``accelerate=False``.
     missing : {"learn", "raise"}, default "learn"
-        What to do with NaN in dense X in host memory. "learn" puts the mean of the column in place
-        of a missing number, and adds an input that says where it was missing; "raise" raises a
+        "learn": NaN in dense X is the mean of its column, and a further input says so. "raise": a
         ValueError.
-    categorical : sequence of names, of indices, or a mask; or None, default None As in `sparse_rf`:
-        these columns become inputs of zeros and ones, as columns of strings in a data frame do.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z =
-        1, then 0. A loss of your own must have a finite `smoothness`.
-    fit_intercept : bool, default True
-        Whether to fit an intercept, which is not penalised. The paper has none.
-    sample_weight : array of shape (n_samples,) or None, default None
-        As in `sparse_rf`: nonnegative; they count relative to their mean.
-    class_weight : "balanced", mapping of label to weight, or None, default None
-        As in `sparse_rf`.
-    offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or
-        None, default None What is added to f in the loss of each row, such as the log of the
-        exposures, as in `sparse_rf`.
-    groups : array of shape (n_samples,) or None, default None
-        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own
-        group.
+        As in `sparse_rf`, and "smoothed_hinge"; a loss of your own must have a finite `smoothness`.
     tol : float, default 1e-4
-        The fit stops once the relative error of the coefficients, ``||w - w*|| / ||w*||`` with w*
-        the optimum, is proved to be at most tol. The proof holds for any data, so that the error
-        itself is often a hundredth of that.
-    rng : None, int or numpy.random.Generator, default None
-        Seed of the projections.
-    workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
-    callback : callable or None, default None
-        Called with the `FitInfo` so far after each iteration, and within one that takes long;
-        returning True ends the fit.
-    verbose : bool or None, default None
-        As in `sparse_rf`.
+        Stop where the relative error of the coefficients, ``||w - w*|| / ||w*||``, is proved to be
+        at most tol.
+    categorical, fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback,
+    verbose
+        As in `sparse_rf`. The paper has no intercept.
 
     Returns
     -------
     SparseModel
-        Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``. It is
-        certified: ``||w - w*||`` is at most sqrt(2 gap / alpha) for any dual point, by the strong
-        convexity of the penalty, and less where the losses are curved in all directions; what
-        rounding may add is included, its errors taken as independent. `info.n_passes` is the number
-        of passes over X, `info.n_projections` that of directions of the basis or of projections of
-        the sketch, 0 without one, and `info.n_conjugate` that of steps of conjugate gradients, of
-        one pass each, or two on a sketch.
+        Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``, rounding
+        included; `info.n_passes`, `info.n_projections` and `info.n_conjugate` tell what it took.
 
     Raises
     ------
@@ -230,11 +182,8 @@ def drp(
     Warns
     -----
     ConvergenceWarning
-        The bound is above tol at the end. Either n_iter is too small; or what is left may be
-        rounding, as where alpha is below 1e-12 of the mean ``||x_i||^2`` and there are more than
-        256 inputs, or where columns differ by 1e10 in size and the loss is a hinge, and w is then
-        often nearer than can be told; or the paper's iteration diverges since m is too small, and
-        the best w on its way is returned.
+        The bound is above tol at the end: by n_iter, by rounding, or since the paper's iteration
+        diverges with too few projections.
 
     See Also
     --------
@@ -242,21 +191,14 @@ def drp(
 
     Notes
     -----
-    Time is O(nnz k) for k passes over X, nnz the numbers that X holds: some ten with a basis where
-    r directions are nearly all of X, beside the O(nnz r + d r^2) of drawing them and O(n r^2) a
-    Newton step; O(n m^2 + m^3) a step with a sketch. Memory beyond X is O((n + d) n_outputs), n m
-    for a sketch, (2 n + d) r for a basis, at most twice that of X, d^2 where the d inputs are few,
-    and blocks of some megabytes a worker.
+    Time O(nnz k) for k passes over the nnz numbers of X, and O(nnz r + d r^2) for a basis of r
+    directions, or O(n m^2 + m^3) a step for a sketch. Memory, beyond X: O((n + d) n_outputs), with
+    a basis (2 n + d) r, with a sketch n m. The page "The algorithms" has more on the arguments.
 
     References
     ----------
     L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random
-    Projection, COLT 2013. Algorithms 1 and 2. The basis: N. Halko, P.-G. Martinsson, J. A. Tropp,
-    Finding Structure with Randomness, SIAM Review 53, 2011, Algorithm 4.2; as a preconditioner: Z.
-    Frangella, J. A. Tropp, M. Udell, Randomized Nystroem Preconditioning, SIAM J. Matrix Anal.
-    Appl. 44, 2023. The sketch as one, with m found by doubling: J. Lacotte, M. Pilanci, Effective
-    Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS
-    2020.
+    Projection, COLT 2013. Algorithms 1 and 2.
 
     Examples
     --------
