@@ -56,17 +56,10 @@ if TYPE_CHECKING:
     from ..losses import LossLike
     from ..model import Callback, SparseModel
 
-# By default as many rows are made as make this number with those of X.
-MADE_ROWS = 12_000
 # The teacher is asked for at most this number of rows at once.
 BATCH = 10_000
-# The share of the progress bar that asking the teacher takes; and the least time of the fit, in
-# seconds.
-SHARE_OF_TEACHER, LEAST_SECONDS = 0.2, 1e-3
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
-# Smaller probabilities count as this one.
-LEAST_PROBABILITY = 1e-3
 # The losses that may be given by name.
 FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifier)
 
@@ -215,6 +208,13 @@ def distill(
     >>> len(model.features) <= 50, model.info.fidelity > 0.98
     (True, True)
     """
+    # By default as many rows are made as make this number with those of X.
+    made_rows = 12_000
+    # The share of the progress bar that asking the teacher takes; and the least time of the fit, in
+    # seconds.
+    share_of_teacher = 0.2
+    least_seconds = 1e-3
+
     if not callable(teacher):
         hint = (
             f"{type(teacher).__name__}.predict" if hasattr(teacher, "predict") else "model.predict"
@@ -239,7 +239,7 @@ def distill(
         # Make rows in the manner of the others, none of them one of the rows kept apart.
         n_made = options.n_made
         if n_made is None:
-            n_made = max(0, MADE_ROWS - len(fitted))
+            n_made = max(0, made_rows - len(fitted))
         is_category = np.array([levels is not None for levels in table.levels])
         with single_threaded_blas():
             made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
@@ -248,7 +248,7 @@ def distill(
         rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
 
         # Ask the teacher; the rows kept apart come first, since they are few.
-        with part(SHARE_OF_TEACHER):
+        with part(share_of_teacher):
             values = _ask(teacher, take_cells(X, apart), labels, apart)
             targets = _ask(teacher, rows, labels, fitted)
         if targets.shape[1:] != values.shape[1:]:
@@ -258,7 +258,7 @@ def distill(
             )
 
         # Fit the model to its values.
-        left = None if time_limit is None else max(LEAST_SECONDS, time_left(deadline))
+        left = None if time_limit is None else max(least_seconds, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model = sparse_rf(
                 rows,
@@ -382,7 +382,10 @@ def _check_probabilities(p, labels, index):
 def _log_odds(p):
     """Return the log-odds of two classes, (n_rows,); of more the logarithms, less their mean,
     (n_rows, n_classes)."""
-    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
+    # Smaller probabilities count as this one.
+    least_probability = 1e-3
+
+    logs = np.log(np.maximum(p, least_probability))
     return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
 
 

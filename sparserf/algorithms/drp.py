@@ -63,17 +63,6 @@ if TYPE_CHECKING:
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
 
-# A step of Algorithm 2 of STEP_GROWTH times the shortest so far is divergence, unless it is below
-# STEP_ROUNDING times |w|. A rising objective is no sign of divergence: w comes nearer to w*, and
-# may pass where the objective is higher.
-STEP_GROWTH, STEP_ROUNDING = 10.0, 1e-9
-# The inputs' own second moments take the place of a sketch up to FEW_INPUTS inputs; up to
-# MOST_FEW_INPUTS where at least the share DENSE of the entries of X is not zero.
-FEW_INPUTS, MOST_FEW_INPUTS, DENSE = 256, 2048, 0.25
-# Second moments that take longer than this number of passes over the rows wait until conjugate
-# gradients take as many steps.
-FEW_PASSES = 10
-
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
     """Run Algorithm 2 of the DRP paper (Algorithm 1 with T = 1); return whether the iteration
@@ -82,24 +71,44 @@ def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
     It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w
     that was nearest to w*. Here X_hat = X R / sqrt(m).
     """
-    shortest, nearest, distance = np.inf, fit.iterate, fit.certificate.distance.max()
-    # for t = 1, ..., T
-    for _ in range(T):
-        before = fit.w
+    way = Way(fit)
+    for _ in range(T):  # for t = 1, ..., T
         # z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
-        small = projected.solve()
-        projected.recover(small)  #   a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
-        step, size = np.linalg.norm(fit.w - before), np.linalg.norm(fit.w)
-        diverges = not step <= max(STEP_GROWTH * shortest, STEP_ROUNDING * size)
-        shortest = min(step, shortest)
-        if fit.certificate.distance.max() < distance:
-            nearest, distance = fit.iterate, fit.certificate.distance.max()
-        if diverges:
-            fit.move_to(nearest)
-            fit.certify()
+        z = projected.solve()
+        # a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
+        projected.recover(z)
+
+        diverges = way.diverges()
         if fit.record() or diverges:
             return diverges
     return False
+
+
+class Way:
+    """The way of w in Algorithm 2, which goes back to its best point where the iteration diverges.
+
+    A rising objective is no sign of divergence: w comes nearer to w*, and may pass where the
+    objective is higher.
+    """
+
+    def __init__(self, fit: LinearFit):
+        self._fit, self._w, self._shortest = fit, fit.w, np.inf
+        self._nearest, self._distance = fit.iterate, fit.certificate.distance.max()
+
+    def diverges(self) -> bool:
+        """Return whether the last step of the fit was ten times the shortest so far, and more than
+        rounding; if so, move the fit to its nearest iterate."""
+        fit = self._fit
+        step, size = np.linalg.norm(fit.w - self._w), np.linalg.norm(fit.w)
+        diverges = not step <= max(10.0 * self._shortest, 1e-9 * size)
+        self._w, self._shortest = fit.w, min(step, self._shortest)
+
+        if fit.certificate.distance.max() < self._distance:
+            self._nearest, self._distance = fit.iterate, fit.certificate.distance.max()
+        if diverges:
+            fit.move_to(self._nearest)
+            fit.certify()
+        return diverges
 
 
 @shows_progress
@@ -400,11 +409,19 @@ def linear_fit(
 def _choose_steps(fit, options, n_fits):
     """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or what is
     quickest."""
+    # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
+    # dense.
+    few_inputs, most_few_inputs = 256, 2048
+    least_density = 0.25
+    # Second moments that take longer than this number of passes over the rows wait until conjugate
+    # gradients take as many steps.
+    few_passes = 10
+
     inputs, m = fit.inputs, options.n_projections
-    few = max(FEW_INPUTS, min(MOST_FEW_INPUTS, inputs.rows.row_size / DENSE))
+    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
     if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
         steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
-        if m or steps[0].n_passes <= FEW_PASSES:
+        if m or steps[0].n_passes <= few_passes:
             return steps
         return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
     # all share one

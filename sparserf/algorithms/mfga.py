@@ -74,15 +74,6 @@ if TYPE_CHECKING:
     from ..solvers.problem import Iterate
     from .task import Progress
 
-# The default number of terms.
-N_TERMS = 30
-# Up to this number of inputs the default candidates have products of two inputs.
-MOST_INPUTS = 2000
-# A gradient below this share of the largest gradient at the start is taken for rounding.
-GRADIENT_ROUNDING = 1e-14
-# A feature whose variance is below this share of its mean square is taken for a constant.
-CONSTANT = 1e-13
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MfgaOptions(FitOptions):
@@ -338,6 +329,9 @@ def models_of_rounds(
     X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool
 ) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone."""
+    # The default number of terms.
+    n_terms = 30
+
     is_found = options.is_auto
     if is_found:
         options = with_found_features(X, y, options)
@@ -358,7 +352,7 @@ def models_of_rounds(
     n_nonzero_coefs = options.n_nonzero_coefs
     # a search may have found fewer features than the user wants
     if n_nonzero_coefs is None or is_found:
-        n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
+        n_nonzero_coefs = min(n_nonzero_coefs or n_terms, len(candidates))
     elif n_nonzero_coefs > len(candidates):
         most = f"{len(candidates)}, the number of features"
         raise ValueError(
@@ -394,9 +388,12 @@ def _model(fits, task):
 def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
     """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of
     degree 2, and the inputs."""
+    # Up to this number of inputs the default candidates have products of two inputs.
+    most_inputs = 2000
+
     features, gamma = task.features, options.gamma
     if features is None:
-        degree = 2 if task.rows.n_features_in <= MOST_INPUTS else 1
+        degree = 2 if task.rows.n_features_in <= most_inputs else 1
         features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
     if isinstance(features, FeatureSet) and options.nu is not None:
         raise ValueError("nu must be None where features is a FeatureSet")
@@ -423,10 +420,13 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
 def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """Return the root mean square of each feature, around its mean where there is an intercept;
     infinity for a constant."""
+    # A feature whose variance is below this share of its mean square is taken for a constant.
+    constant = 1e-13
+
     square = rows.correlate_squares(features, weight / rows.n_rows)
     mean = rows.correlate(features, weight / rows.n_rows) if fit_intercept else 0.0
     variance = square - mean * mean
-    return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
+    return np.sqrt(np.where(variance > constant * square, variance, np.inf))
 
 
 def greedy_fits(
@@ -555,6 +555,9 @@ class GreedyFit:
     def enter(self, n_select: int) -> None:
         """Add the n_select features of largest gradient; one that depends on features already in
         gives way to the next."""
+        # A gradient below this share of the largest gradient at the start is taken for rounding.
+        gradient_rounding = 1e-14
+
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
@@ -564,7 +567,7 @@ class GreedyFit:
                 end - len(self),
             )
             # the features whose gradient is above rounding
-            best = best[: top_k(score, GRADIENT_ROUNDING * self._first, best)]
+            best = best[: top_k(score, gradient_rounding * self._first, best)]
             J = best[:n_new]
             self.at_rest = len(J) == 0
             if not self.at_rest:

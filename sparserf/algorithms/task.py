@@ -68,11 +68,6 @@ if TYPE_CHECKING:
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
-# A target whose unit is above this has no centre taken from it: the difference of two such numbers
-# may overflow.
-LARGEST_CENTERED = 2.0**1020
-# The least unit of a target, 2**-1022: the smallest number that is not rounded to fewer digits.
-SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
 
 
 class Fit(Protocol):
@@ -349,6 +344,10 @@ class Task:
         is a bound where the dual point sums to 0: by rounding the sum is not quite 0, and its
         product with the mean of y would enter the gap.
         """
+        # A target whose unit is above this has no centre taken from it: the difference of two such
+        # numbers may overflow.
+        largest_centered = 2.0**1020
+
         if not (fit_intercept and self.loss.is_shift_invariant):
             return self
         targets, centers = [], []
@@ -357,7 +356,7 @@ class Task:
             center = np.zeros(len(outputs))
             for k, y in enumerate(outputs):
                 unit = power_of_two(y)
-                if unit > LARGEST_CENTERED:
+                if unit > largest_centered:
                     continue
                 y = y / unit
                 if self.loss.is_quadratic:
@@ -549,10 +548,12 @@ def power_of_two(y: np.ndarray) -> float:
     """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to
     divide y exactly.
 
-    It is at least SMALLEST_UNIT, so that 1 / unit does not overflow.
+    It is at least 2**-1022, the smallest normal number, so that 1 / unit does not overflow.
     """
+    smallest_unit = float(np.finfo(np.float64).smallest_normal)
+
     largest = float(np.abs(y).max())
-    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), SMALLEST_UNIT) if largest > 0 else 1.0
+    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), smallest_unit) if largest > 0 else 1.0
 
 
 class Progress(FitCallback):

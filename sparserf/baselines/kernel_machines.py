@@ -41,11 +41,6 @@ KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
 BLOCK_ENTRIES = 2**20
-# Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to
-# warn.
-TOLERANCE = 1e-3
-# Arrays as large as the kernel matrix that a fit may hold at once.
-MATRICES = 4
 
 
 @checks_call
@@ -124,10 +119,14 @@ def kernel_ridge(
     >>> bool(np.abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.1)
     True
     """
+    # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason
+    # to warn.
+    tolerance = 1e-3
+
     options = KernelOptions.of_call(locals())
     model, share = _fit(X, y, options)
-    if share > TOLERANCE:
-        _warn(model, alpha, TOLERANCE, "raise alpha")
+    if share > tolerance:
+        _warn(model, alpha, tolerance, "raise alpha")
     return model
 
 
@@ -245,12 +244,15 @@ class KernelOptions(Arguments):
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
+    # Arrays as large as the kernel matrix that a fit may hold at once.
+    matrices = 4
+
     task = Task.from_arrays(X, y, options.rows)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(
             f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix "
-            f"takes {8 * n * n / 2**30:.3g} GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
+            f"takes {8 * n * n / 2**30:.3g} GiB, the fit up to {8 * matrices * n * n / 2**30:.3g} GiB"
         )
     kernel = Kernel.from_rows(options.kernel, options.gamma, rows, task.weight)
     with single_threaded_blas():

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ..losses import SelectingLossLike
     from ..model import FitInfo, SparseModel
 
-# Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
-TOLERANCE = 1e-3
-
 
 @checks_call
 def rks(
@@ -435,9 +432,13 @@ class RidgeFit:
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the ridge problem; it has converged where its gap is no reason to
         warn."""
+        # Largest duality gap of a ridge problem, relative to its objective, that is no reason to
+        # warn.
+        tolerance = 1e-3
+
         info = self._fit.info(certified)
         return replace(
-            info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1]
+            info, n_drawn=self._n_drawn, converged=info.dual_gap <= tolerance * info.objective[-1]
         )
 
     def solution(self) -> Solution:

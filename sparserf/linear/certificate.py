@@ -34,14 +34,8 @@ if TYPE_CHECKING:
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
-# Up to this number of inputs, the Hessian is computed for a tighter bound where nothing but
-# rounding prevents descent.
-FEW_INPUTS = 256
 # A distance of less than this share of what rounding may add to it is taken to be rounding.
 ROUNDING_RATIO = 1e-5
-# Margins that move by no more than a radius keep the least curvature within it; the radii are tried
-# in this order.
-TUBE_RADII = (1e-3, 1e-5, 1e-7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +116,10 @@ def certify(
     evaluation: what is known of the iterate, where it was evaluated for another penalty; no pass
     over the rows is needed then.
     """
+    # Up to this number of inputs, the Hessian is computed for a tighter bound where nothing but
+    # rounding prevents descent.
+    few_inputs = 256
+
     from_u = None
     if evaluation is None:
         evaluation, from_u = _evaluate(inputs, problem, iterate)
@@ -144,7 +142,7 @@ def certify(
         bound = relative_bound(size, distance + rounding)
     with np.errstate(over="ignore"):
         gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
-    if not bound.max() <= tol and inputs.n_features <= FEW_INPUTS and (distance <= rounding).all():
+    if not bound.max() <= tol and inputs.n_features <= few_inputs and (distance <= rounding).all():
         distance, rounding = _nearer(
             distance, rounding, *_distance_by_hessian(inputs, problem, iterate, g, in_g)
         )
@@ -276,9 +274,13 @@ def _distance_by_hessian(inputs, problem, iterate, g, in_g):
 
     g, in_g: the gradient, and the sizes of its errors.
     """
+    # Margins that move by no more than a radius keep the least curvature within it; the radii are
+    # tried in this order.
+    tube_radii = (1e-3, 1e-5, 1e-7)
+
     found = np.full((2, len(g)), np.inf)
     has_bound = problem.loss.is_unimodal or problem.loss.is_self_concordant
-    for tube in TUBE_RADII if has_bound else ():
+    for tube in tube_radii if has_bound else ():
         h = _least_curvature(problem, iterate, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _distance_within(

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
-# The numbers that a pass over the rows counts for, beside the numbers that it reads, until the
-# callback is called again.
-NUMBERS_A_PASS = 2**14
-
 
 class Progress(Protocol):
     """The progress of a fit: its objectives so far, and the user's callback, which may end it.
@@ -235,8 +231,12 @@ class LinearFit(CertifiedFit):
     def is_told_to_stop(self) -> bool:
         """Let the callback end the fit after a pass over the rows within an iteration; return
         whether it has."""
+        # The numbers that a pass over the rows counts for, beside the numbers that it reads, until
+        # the callback is called again.
+        numbers_a_pass = 2**14
+
         n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
-        return self.progress.ask_after_reading(NUMBERS_A_PASS + n_numbers, self.info)
+        return self.progress.ask_after_reading(numbers_a_pass + n_numbers, self.info)
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X and y."""

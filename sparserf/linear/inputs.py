@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from ..rows import Rows
 
 EPS = np.finfo(np.float64).eps
-# Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its inverse
-# overflows.
-MOST_POWERS = 400
-# Rows whose unit has at most this exponent are projected as they are, and scaled after that.
-MODERATE = 20
 
 
 class Inputs:
@@ -85,6 +80,10 @@ class Inputs:
         They are centred where there is an intercept. The unit is the power of two below the root
         mean square length of a row.
         """
+        # Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its
+        # inverse overflows.
+        most_powers = 400
+
         features, n = Linear().draw(None, rows.n_features_in), rows.n_rows
 
         def answer(block, s):
@@ -96,7 +95,7 @@ class Inputs:
         centre = np.zeros(rows.n_features_in) if mean is None else mean
         total = float(_variances(squares, centre, n).sum())
         exponent = np.frexp(np.sqrt(total))[1] if total else 0
-        farthest = np.frexp(np.sqrt([max(alphas), min(alphas)]))[1] + (-MOST_POWERS, MOST_POWERS)
+        farthest = np.frexp(np.sqrt([max(alphas), min(alphas)]))[1] + (-most_powers, most_powers)
         return cls(rows, mean, float(np.ldexp(1.0, int(np.clip(exponent, *farthest)))), squares)
 
     def correlate(self, v: RowVector) -> np.ndarray:
@@ -264,7 +263,11 @@ class ScaledProjection:
     def _project(self, project, X, out):
         """Write the projection of the rows X / unit to out; 1 / unit itself may be no number of the
         dtype."""
-        if abs(self._exponent) <= MODERATE:
+        # Rows whose unit has at most this exponent are projected as they are, and scaled after
+        # that.
+        moderate = 20
+
+        if abs(self._exponent) <= moderate:
             project(X, out)
             np.ldexp(out, self._exponent, out=out)
         elif not is_sparse(X):

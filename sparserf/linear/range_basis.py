@@ -47,14 +47,6 @@ if TYPE_CHECKING:
     from .._base.types import RowVector
     from .inputs import Inputs
 
-# Directions that are drawn at first; after them as many as there are, again and again.
-FIRST_DIRECTIONS = 32
-# A block of at most this share of the cost of a fit is drawn even where it is not expected to pay:
-# spectra may end suddenly.
-WORTH_A_LOOK = 0.05
-# The relative error of the optimum along V, times the tolerance of the fit.
-TOL_ALONG_V = 0.1
-
 
 class RangeBasis:
     """Orthonormal directions V that random combinations of the rows of Z span, and the rows Z V
@@ -330,13 +322,16 @@ class RangeSteps(PreconditionedSteps):
     def _step_along_V(self, fit):
         """Return the step to the optimum among all w + V c, which Newton's method finds in the
         memory of this process."""
+        # The relative error of the optimum along V, times the tolerance of the fit.
+        tol_along_v = 0.1
+
         basis, here = self._basis, fit.iterate
         hat, bring = basis.rows.inputs, basis.rows.bring
         start = Iterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
         small = LinearFit(
             hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start
         )
-        small.begin(fit.problem.alpha, TOL_ALONG_V * fit.tol)
+        small.begin(fit.problem.alpha, tol_along_v * fit.tol)
         newton(small, InputSteps(hat), PROJECTED_STEPS)
         direction = basis.direction(small.w - start.w)
         return Step(
@@ -357,13 +352,19 @@ class RangeSteps(PreconditionedSteps):
     def _grow_while_it_pays(self, fit):
         """Draw blocks while a larger basis is expected to be the quickest way; return whether the
         basis is that in the end."""
+        # Directions that are drawn at first; after them as many as there are, again and again.
+        first_directions = 32
+        # A block of at most this share of the cost of a fit is drawn even where it is not expected
+        # to pay: spectra may end suddenly.
+        worth_a_look = 0.05
+
         basis, costs = self._basis, PassCosts(fit)
         if not basis.tails:
             trace = fit.inputs.n_rows * float(fit.inputs.sizes @ fit.inputs.sizes)
-            at_best = costs.drawing(FIRST_DIRECTIONS) + costs.basis(FIRST_DIRECTIONS, 0.0)
-            if costs.most_directions < FIRST_DIRECTIONS or costs.plain(trace) < at_best:
+            at_best = costs.drawing(first_directions) + costs.basis(first_directions, 0.0)
+            if costs.most_directions < first_directions or costs.plain(trace) < at_best:
                 return False
-            basis.grow(FIRST_DIRECTIONS)
+            basis.grow(first_directions)
         while True:
             r = basis.n_drawn[-1]
             others = min(
@@ -371,7 +372,7 @@ class RangeSteps(PreconditionedSteps):
                 costs.sketch(basis.effective_dimension(costs.level)),
             )
             here, larger = costs.basis(r, basis.largest_left()), costs.larger_bases(basis)
-            may_look = costs.growing(r, 2 * r) <= WORTH_A_LOOK * min(here, others)
+            may_look = costs.growing(r, 2 * r) <= worth_a_look * min(here, others)
             if not larger or (min(larger) >= min(here, others) and not may_look):
                 return here < others
             basis.grow(min(r, costs.most_directions - r))

@@ -39,9 +39,6 @@ FEWEST_PROJECTIONS, GROWTH_FACTOR, PROJECTIONS_A_DIMENSION = 64, 4, 4
 # It stays below MOST_PROJECTIONS, since (m, m) matrices are factored, and below PROJECTIONS_A_ROOT
 # sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes over the rows.
 MOST_PROJECTIONS, PROJECTIONS_A_ROOT = 2048, 20
-# A sketch pays up to this level nu, times alpha: below, it saves more steps than its products with
-# the rows cost.
-HIGHEST_LEVEL = 16
 
 
 class Sketch:
@@ -246,13 +243,17 @@ class SketchSteps(PreconditionedSteps):
     def is_quicker(self, fit: LinearFit) -> bool:
         """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for
         that where it may."""
+        # A sketch pays up to this level nu, times alpha: below, it saves more steps than its
+        # products with the rows cost.
+        highest_level = 16
+
         alpha = fit.problem.alpha
         if alpha not in self._is_quicker:
             h = fit.certificate.evaluation.h
             # among the outputs, row by row
             most_curved = fit.problem.vectors.map(lambda h: namespace(h).max(h, axis=0), h)
             level = self._sketch.grow_for(most_curved, alpha)
-            self._is_quicker[alpha] = level <= HIGHEST_LEVEL * alpha
+            self._is_quicker[alpha] = level <= highest_level * alpha
         return self._is_quicker[alpha]
 
 

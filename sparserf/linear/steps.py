@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 MOST_STEPS, STEPS_A_RANK = 1000, 50
 # A system that takes this number of steps of conjugate gradients is worth a better preconditioner.
 SLOW_STEPS = 20
-# A preconditioner is made anew once the row weights h have changed by more than this share of their
-# sum.
-MOST_CHANGE = 0.2
 # The multiplications of a matrix product, for each number of the rows, that take as long as one
 # pass over the rows.
 PRODUCTS_A_PASS = 50
@@ -221,6 +218,10 @@ class WeightCache:
         Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss
         share one result.
         """
+        # A preconditioner is made anew once the row weights h have changed by more than this share
+        # of their sum.
+        most_change = 0.2
+
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:
 
@@ -229,7 +230,7 @@ class WeightCache:
                 return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
 
             change, size = problem.vectors.sum(change_and_size, h, self._h)
-            is_stale = change > MOST_CHANGE * size
+            is_stale = change > most_change * size
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
         elif is_stale.any():

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
 
-# Features of at least LONG inputs take longer to compute than to read. Their values are kept, as
-# long as these are at most KEPT times as many numbers as X holds.
-LONG, KEPT = 64, 2
-# Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond
-# it all is computed anew.
-MOST_CHANGED = 0.3
-# Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed
-# anew.
-MOST_REPLACED = 0.4
-
 
 class ActiveFeatures:
     """Features and their indices in the dictionary, with the Gram matrix Phi' diag(h) Phi of the
@@ -70,9 +60,14 @@ class ActiveFeatures:
 
         Where values are kept, the kept values are the rows, and the features are their columns.
         """
+        # Features of at least long inputs take longer to compute than to read. Their values are
+        # kept, as long as these are at most kept times as many numbers as X holds.
+        long = 64
+        kept = 2
+
         longest = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
-        if not self._rows.in_memory or longest < LONG or n > KEPT * self._rows.row_size:
+        if not self._rows.in_memory or longest < long or n > kept * self._rows.row_size:
             self._values = self._values[:, :0]
             return self._rows, self.features
         if n > n_kept:
@@ -163,11 +158,15 @@ class ActiveFeatures:
         A callback may end the fit in the middle of a product: what is kept is replaced only once
         the new is complete.
         """
+        # Of the rows that have a weight, the largest share whose change is added to the Gram
+        # matrix; beyond it all is computed anew.
+        most_changed = 0.3
+
         k, vectors = len(self._sums), self._rows.vectors
         if k and h is not self._h:
             change = vectors.along(h, -1.0, self._h)
             n_changed = vectors.count(change)
-            if n_changed > MOST_CHANGED * vectors.count(h):
+            if n_changed > most_changed * vectors.count(h):
                 self._forget()
             elif n_changed:
                 rows, features = self._rows_and_features()
@@ -264,9 +263,13 @@ class Support(ActiveFeatures):
 
     def kernel(self) -> np.ndarray:
         """Return Phi diag(1 / r^2) Phi', of shape (n_rows, n_rows)."""
+        # Of the features in a kernel matrix, the largest share that is replaced; beyond it all is
+        # computed anew.
+        most_replaced = 0.4
+
         new = np.setdiff1d(self.index, self._kernel_of)
         old = np.setdiff1d(self._kernel_of, self.index)
-        if self._kernel is None or len(new) + len(old) > MOST_REPLACED * len(self):
+        if self._kernel is None or len(new) + len(old) > most_replaced * len(self):
             self._kernel = self._kernel_over(self.index)
         else:
             self._kernel = self._kernel + self._kernel_over(new) - self._kernel_over(old)

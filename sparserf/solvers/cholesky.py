@@ -15,12 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 
-# Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
-RIDGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
-# A pivot below this share of its diagonal entry is rounding: the column depends on the columns
-# before it.
-DEPENDENT = 1e-12
-
 
 def _cholesky(A):
     """Return SciPy's (factor, is_lower) of A, which is overwritten; None where A is not positive
@@ -34,13 +28,16 @@ def _cholesky(A):
 
 
 def factor_positive(H: np.ndarray) -> tuple[np.ndarray, bool] | None:
-    """Return the Cholesky factor, as of `scipy.linalg.cho_factor`, of H with the least of RIDGES
+    """Return the Cholesky factor, as of `scipy.linalg.cho_factor`, of H with the least of ridges
     that makes it definite.
 
     H is positive semidefinite up to rounding. None where no ridge makes it definite.
     """
+    # Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
+    ridges = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
+
     diagonal = np.where(H.diagonal() > 0, H.diagonal(), H.diagonal().max(initial=0.0))
-    for ridge in RIDGES:
+    for ridge in ridges:
         damped = H.copy()
         damped.flat[:: len(H) + 1] += ridge * diagonal
         factor = _cholesky(damped.T)  # the transpose lies as LAPACK has it: no copy
@@ -139,12 +136,16 @@ def _factor_independent(S, diagonal, all_of_them):
 
     diagonal : the entries beside which a pivot is rounding
     """
+    # A pivot below this share of its diagonal entry is rounding: the column depends on the columns
+    # before it.
+    dependent = 1e-12
+
     p = len(S)
     C, added = np.zeros((p, p)), np.zeros(p, bool)
     for j in range(p):
         column = S[:, j] - C @ C[j]
         pivot = column[j]
-        if not pivot > DEPENDENT * diagonal[j]:
+        if not pivot > dependent * diagonal[j]:
             if not all_of_them:
                 continue
             pivot, column = max(diagonal[j], 1e-300), np.zeros(p)

@@ -40,15 +40,10 @@ SLOW_NEWTON = 0.05
 # Entries of the largest table of inner products: half a gigabyte, with as many lines that no round
 # has asked for yet.
 LARGEST_TABLE = 2**25
-# Where the objective is below this share of its start, or a pivot of its diagonal entry, inner
-# products are too coarse.
-FINE = 1e-6
 # Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth
 # of its time. Moments of the inputs have no such saving. Which lines: those that rounds among the
 # AMONG features of largest gradients would select.
 LOOKED_AHEAD, AMONG = 16, 192
-# A feature whose values spread around their mean by this share of it is constant, but for rounding.
-CONSTANT = 4 * np.finfo(np.float64).eps
 
 
 class CoefficientsOnRows:
@@ -319,11 +314,15 @@ class CoefficientsOnTable:
 
         likely: features that may be selected next, the most likely first
         """
+        # A feature whose values spread around their mean by this share of it is constant, but for
+        # rounding.
+        constant = 4 * np.finfo(np.float64).eps
+
         k, (j,) = len(self.A), J  # a round is of one feature
         if j not in self._lines:
             self._look_ahead([int(j), *map(int, likely)])
         line, m, spread = self._lines.pop(j)
-        if not spread > CONSTANT * abs(self._means[j]):
+        if not spread > constant * abs(self._means[j]):
             return False
         column = line[np.concatenate([self.A.index, J])]
         column[k] += self._problem.alpha
@@ -400,13 +399,17 @@ class CoefficientsOnTable:
     def refit(self) -> None:
         """Go to the best coefficients w = (C_S + alpha I)^-1 q, at which the objective has fallen
         by half of w'q."""
+        # Where the objective is below this share of its start, or a pivot of its diagonal entry,
+        # inner products are too coarse.
+        fine = 1e-6
+
         q = self._q[:, self.A.index]
         w, start = self._factor.solve(q), self._constant.objective
         b = self._constant.b + w @ self._problem.intercept_response(self._total, self._m)
         objective = start - 0.5 * float((q * w).sum())
         self.iterate, self._g, self._is_refined = replace(self.iterate, w=w, b=b), None, False
         self._on_rows = self._on_rows or not (
-            objective > FINE * start and self._factor.weakest > FINE
+            objective > fine * start and self._factor.weakest > fine
         )
         if self._on_rows:
             objective = self._refined_on_rows()

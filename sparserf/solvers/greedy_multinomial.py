@@ -25,14 +25,9 @@ if TYPE_CHECKING:
     from .active import ActiveFeatures
     from .ridge import RidgeProblem
 
-# Sweeps in a round at most.
-MOST_SWEEPS = 100
 # Sweeps end where the predicted decreases of all classes together are below this share of the
 # objective.
 ENOUGH = 1e-7
-# A class's turn ends where the predicted decrease of a step is below the share SHARE of the first,
-# or after MOST_STEPS steps.
-SHARE, MOST_STEPS = 0.1, 10
 
 
 class OneClassCoefficients(CoefficientsOnRows):
@@ -53,11 +48,16 @@ class OneClassCoefficients(CoefficientsOnRows):
     def take_turn(self) -> float:
         """Take Newton steps until their predicted decrease is small, and return the first predicted
         decrease."""
+        # A class's turn ends where the predicted decrease of a step is below the share share of the
+        # first, or after most_steps steps.
+        share = 0.1
+        most_steps = 10
+
         first, before, is_fresh = None, np.inf, False
-        for _ in range(MOST_STEPS):
+        for _ in range(most_steps):
             d, e, predicted_decrease = self._newton_step()
             if not predicted_decrease > max(
-                NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first
+                NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else share * first
             ):
                 break
             first, is_slow = first or predicted_decrease, predicted_decrease > SLOW_NEWTON * before
@@ -121,11 +121,13 @@ class MultinomialCoefficients:
 
     def refit(self) -> None:
         """Sweep over the classes until the predicted decrease of all together is negligible."""
+        # Sweeps in a round at most.
+        most_sweeps = 100
 
         def move(fit):
             self.predicted_decrease += fit.take_turn()
 
-        for _ in range(MOST_SWEEPS):
+        for _ in range(most_sweeps):
             self.predicted_decrease = 0.0
             self._classes.sweep(move)
             self._take_out_common()

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 # A fall of the objective below this share of it is rounding.
 L1_ROUNDING = 1e-14
-# A step is taken where the objective falls by at least this share of the decrease that the model
-# predicts (Armijo's rule).
-ARMIJO = 1e-4
 # The share of the violation to which a model that is not exact is minimised: TRUST at first, times
 # TRUST after each whole step, divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
@@ -64,11 +61,6 @@ LARGEST_STEP = 1e250
 # The quadratic model is made of a sample of the rows: at first ROWS_A_TERM for each term, then
 # GROWTH times as many.
 ROWS_A_TERM, GROWTH = 8, 2
-# Row weights at the margins of a rejected step may be at most this number of times the largest
-# weight at its start.
-MOST_CURVED = 1e3
-# The curvature of every row where all have none, for a loss whose curvature has no bound.
-CURVATURE_OF_NONE = 1.0
 
 
 class L1Problem(Problem):
@@ -146,6 +138,12 @@ class CurvatureWeights:
     def _everywhere(self, z):
         """Return the row weights of all rows at z, or at the margins of a rejected step where the
         weights there are larger."""
+        # Row weights at the margins of a rejected step may be at most this number of times the
+        # largest weight at its start.
+        most_curved = 1e3
+        # The curvature of every row where all have none, for a loss whose curvature has no bound.
+        curvature_of_none = 1.0
+
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         # every row is well beyond its margin: take the most that there can be
@@ -153,14 +151,14 @@ class CurvatureWeights:
             most = (
                 problem.loss.smoothness
                 if np.isfinite(problem.loss.smoothness)
-                else CURVATURE_OF_NONE
+                else curvature_of_none
             )
             h = vectors.scaled(problem.weight, most / problem.n_rows)
         if self._rejected is None:
             return h
         at_rejected = problem.curvature(self._rejected)
         if not np.isfinite(problem.loss.smoothness):  # there a weight may be of any size
-            most = MOST_CURVED * vectors.largest(h)[0]
+            most = most_curved * vectors.largest(h)[0]
             at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
         return vectors.larger(h, at_rejected)
 
@@ -413,11 +411,15 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
     Where the model is exact the whole step is expected to do, and its f, objective and slopes are
     computed in one pass.
     """
+    # A step is taken where the objective falls by at least this share of the decrease that the
+    # model predicts (Armijo's rule).
+    armijo = 1e-4
+
     if not np.abs(d).max(initial=0.0) < LARGEST_STEP:
         return False, None
 
     def is_lower(objective, t):
-        return objective <= start + ARMIJO * t * predicted_change + 0.1 * L1_ROUNDING * start
+        return objective <= start + armijo * t * predicted_change + 0.1 * L1_ROUNDING * start
 
     f_1 = None  # f at the whole step, where it has been computed
     if problem.loss.is_quadratic:

@@ -26,19 +26,10 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
-# Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
-# point; and after it.
-QUICK_ROUNDS, FEW_ROUNDS, MOST_ROUNDS = 2, 4, 30
-# Multiplications of a matrix product in the time of one of a pass, which waits for memory.
-WAIT = 10
 # Steps of the interior point at most.
 MOST_STEPS = 60
-# Where both parts of x begin beyond its positive and negative part, in units of the size of w.
-START = 0.1
 # Of the way to the boundary, how much a step of the interior point goes.
 SHORT = 0.995
-# A residual that has grown by this factor, and exceeds alpha by it, is rounding.
-RESIDUAL_ROUNDING = 10
 
 
 def minimize(
@@ -54,9 +45,16 @@ def minimize(
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
     the effort is spent.
 
-    enough : a violation that will do where QUICK_ROUNDS rounds do not come to tol
+    enough : a violation that will do where quick_rounds rounds do not come to tol
     nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
+    # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
+    # point; and after it.
+    quick_rounds = 2
+    few_rounds = 4
+    most_rounds = 30
+    # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
+    wait = 10
 
     def alternate(x, tol, rounds):
         """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step
@@ -64,7 +62,7 @@ def minimize(
         x, v = x.copy(), g + H @ (x - w)
         for k in range(rounds):
             check_not_ended()
-            effort.add(WAIT * PASSES * len(x) ** 2)
+            effort.add(wait * PASSES * len(x) ** 2)
             if (
                 descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol
                 or effort.is_spent
@@ -76,12 +74,12 @@ def minimize(
             v = g + H @ (x - w)  # computed anew: updates add up rounding
         return x, largest_violation(x, v, alpha, nonnegative)
 
-    x, violation = alternate(w, tol, QUICK_ROUNDS)
+    x, violation = alternate(w, tol, quick_rounds)
     tol = max(tol, enough)
     if violation > tol and not effort.is_spent:
-        x, violation = alternate(x, tol, FEW_ROUNDS)
+        x, violation = alternate(x, tol, few_rounds)
     if violation > tol and not effort.is_spent:
-        x, _ = alternate(interior_point(H, g, w, alpha, tol, effort, nonnegative), tol, MOST_ROUNDS)
+        x, _ = alternate(interior_point(H, g, w, alpha, tol, effort, nonnegative), tol, most_rounds)
     return x
 
 
@@ -140,6 +138,11 @@ def interior_point(
     alpha. A coefficient that must be at least 0 has no part u_1: that is 0, its slack alpha, and
     neither moves.
     """
+    # Where both parts of x begin beyond its positive and negative part, in units of the size of w.
+    beyond = 0.1
+    # A residual that has grown by this factor, and exceeds alpha by it, is rounding.
+    residual_rounding = 10
+
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
@@ -151,7 +154,7 @@ def interior_point(
     if nonnegative is not None:
         exists[1, nonnegative] = 0.0
     n_parts = exists.sum()
-    u, z = exists * (np.maximum(sign * w, 0.0) + START * start), np.full((2, len(w)), alpha)
+    u, z = exists * (np.maximum(sign * w, 0.0) + beyond * start), np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
     for _ in range(MOST_STEPS):
         check_not_ended()
@@ -173,7 +176,7 @@ def interior_point(
             violation <= tol
             or effort.is_spent
             or step is None
-            or worst > RESIDUAL_ROUNDING * max(alpha, least_residual)
+            or worst > residual_rounding * max(alpha, least_residual)
         ):
             break
         least_residual = min(worst, least_residual)

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is not worth taking.
 NEGLIGIBLE = 1e-12
-# Steps of the golden-section search for the best multiple of a dual point, each of which shrinks
-# the bracket by 0.618.
-SEARCH_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +168,16 @@ class RidgeProblem(Problem):
 
         squares: g_j^2 / r_j^2 of all features, for the slopes g at margins z
         """
+        # Steps of the golden-section search for the best multiple of a dual point, each of which
+        # shrinks the bracket by 0.618.
+        search_steps = 20
+
         largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.derivative(z)
         golden = (5**0.5 - 1) / 2
         low, high, a, b = 0.0, 1.0, 1 - golden, golden
         at_a, at_b = self.dual_value(u, largest, a), self.dual_value(u, largest, b)
         best = self.dual_value(u, largest, 0.0)
-        for _ in range(SEARCH_STEPS):
+        for _ in range(search_steps):
             best = max(best, at_a, at_b)
             if at_a < at_b:
                 low, a, at_a = a, b, at_b

@@ -31,16 +31,8 @@ if TYPE_CHECKING:
 
 # The last moves, with the changes of the gradient, that are kept.
 KEPT = 8
-# A step is taken where the objective falls by at least this share of what the slope promises
-# (Armijo's rule).
-ARMIJO = 1e-4
 # The most steps for one penalty, and the shortest share of one that is tried.
 MOST_STEPS, SHORTEST = 60, 1e-3
-# The time of a step's two products with the values of the features, in multiplications for each
-# value and output.
-PRODUCTS = 5
-# The most values of features that are kept: 128 MB in single precision.
-MOST_KEPT = 2**25
 
 
 class RidgeOfOutputs:
@@ -62,9 +54,12 @@ class RidgeOfOutputs:
         self, rows: Rows, features: FeatureSet, problem: RidgeProblem, w: np.ndarray, b: np.ndarray
     ):
         """Begin at the coefficients w and the intercepts b."""
+        # The most values of features that are kept: 128 MB in single precision.
+        most_kept = 2**25
+
         # the work of making the values of the features, in each step
         self._pass = 2 * work_of_pass(rows, len(features))
-        if rows.in_memory and rows.n_rows * len(features) <= MOST_KEPT:
+        if rows.in_memory and rows.n_rows * len(features) <= most_kept:
             rows, features, self._pass = (
                 rows.on_same_threads(rows.transform(features)),
                 Linear().draw(None, len(features)),
@@ -136,15 +131,23 @@ class RidgeOfOutputs:
         return self._problem.penalised(at.loss, w, self.alpha), w, b, at
 
     def _work_of_step(self) -> float:
+        # The time of a step's two products with the values of the features, in multiplications for
+        # each value and output.
+        products = 5
+
         return self._pass + len(self.b) * self._rows.n_rows * (
-            PRODUCTS * len(self._features) + LOSS / 10
+            products * len(self._features) + LOSS / 10
         )
 
 
 def falls_enough(objective: float, slope: float, there: tuple[float, ...], t: float) -> bool:
-    """Return whether the objective, the first of `there`, has fallen by the share ARMIJO of what
+    """Return whether the objective, the first of `there`, has fallen by the share armijo of what
     the slope of a step says."""
-    return there[0] <= objective + ARMIJO * t * slope
+    # A step is taken where the objective falls by at least this share of what the slope promises
+    # (Armijo's rule).
+    armijo = 1e-4
+
+    return there[0] <= objective + armijo * t * slope
 
 
 def inverse_hessian_times(g: np.ndarray, kept: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

@@ -68,22 +68,13 @@ State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
-# Each of up to this number of targets may take the work of a whole fit; more targets share the work
-# of so many.
-TARGETS_OF_FULL_WORK = 10
-# The descent ends, as it has come down to rounding, after PATIENCE rounds in a row of which none
-# lowers the objective by more than CREEP times the gap, nor the gap itself by a tenth.
-PATIENCE, CREEP = 5, 1e-3
-# `descend_over` looks at the violators alone until their gap is this share of the gap over all
-# draws, and for at most MOST_ROUNDS rounds.
-SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
-# Feature values in a pass over the dictionary from which on a fit begins in single precision, and
-# the relative gap to which it goes there at least.
-WORTH_SINGLE, SINGLE_ROUNDING = 2**22, 1e-5
-# After a round in which no more than FEW violators entered, the next batch is likely to be drawn:
-# its gradients are computed in advance.
-FEW = 5
-
+# The descent ends, as it has come down to rounding, after so many rounds in a row of which none
+# lowers the objective by more than a thousandth of the gap, nor the gap itself by a tenth.
+IDLE_ROUNDS = 5
+# A fit begins in single precision from this number of feature values in a pass over the dictionary.
+WORTH_SINGLE = 2**22
+# The relative gap to which it goes there at least.
+SINGLE_ROUNDING = 1e-5
 
 # The two algorithms
 
@@ -95,11 +86,11 @@ def algorithm_1(fit: BaseL1Fit) -> None:
     work.
     """
     for t in parts(range(fit.dictionary.n_batches)):  # repeat
-        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
-        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
-        if fit.record():  #                             5. t <- t + 1
-            break  #                                  until t = T
+        h = fit.draw(t)  #             1. sample h_1, ..., h_R from p(h)
+        fit.minimise_over(h)  #        2. add them to A; 3. obtain w by solving (9)
+        fit.A.prune()  #               4. A <- A \\ {h : w(h) = 0}
+        if fit.record():  #            5. t <- t + 1
+            break  #                   until t = T
 
 
 def exact_descent(fit: BaseL1Fit) -> None:
@@ -381,6 +372,10 @@ class L1Fit(BaseL1Fit):
         target : the number of this fit among all over the dictionary, from which its random stream
             follows
         """
+        # Each of up to this number of targets may take the work of a whole fit; more targets share
+        # the work of so many.
+        targets_of_full_work = 10
+
         check_not_ended()
         super().__init__(
             dictionary,
@@ -395,7 +390,7 @@ class L1Fit(BaseL1Fit):
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
         starts, effort = dictionary.starts, Effort(np.inf)
         if options.max_iter is None:
-            share = self.rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
+            share = self.rules.work * min(1.0, targets_of_full_work / len(task.targets))
             effort = Effort.for_l1_fit(task.rows, starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
         # violators that are kept in memory: as many as a batch holds
@@ -516,6 +511,11 @@ class L1Fit(BaseL1Fit):
 
         The further rounds end where the gap over the violators is a share of the gap over all.
         """
+        # `descend_over` looks at the violators alone until their gap is this share of the gap over
+        # all draws, and for at most most_rounds rounds.
+        share_of_gap = 0.3
+        most_rounds = 20
+
         is_done = self.improve_over(draws)
         if is_done and self._is_single and not self.stopped:
             self.end_in_double()
@@ -525,9 +525,9 @@ class L1Fit(BaseL1Fit):
             return True
         with self.progress.asked_within(self.info):
             few = draws.violators(self.problem.alpha, self._most_kept)
-            for _ in range(MOST_ROUNDS):
+            for _ in range(most_rounds):
                 violation, gap, _, tolerance = self.look_at(few)
-                tolerance = max(tolerance, SHARE_OF_GAP * self.gap)
+                tolerance = max(tolerance, share_of_gap * self.gap)
                 if (
                     gap <= tolerance
                     or self.stopped
@@ -575,8 +575,8 @@ class L1Fit(BaseL1Fit):
         # The next violators will move the solution anyway.
         steps, share = (1, rules.step_leaves) if len(entering) else (rules.most_steps, 0.0)
         # This round is likely the last over its batch where no draws are looked at again, or few
-        # violators entered.
-        is_last = not again or len(entering) <= FEW
+        # violators entered: then the gradients of the next batch are computed in advance.
+        is_last = not again or len(entering) <= 5
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # Terms that still violate after one step stay, unless the next round would find them again.
@@ -601,18 +601,18 @@ class L1Fit(BaseL1Fit):
         )
 
     def is_idle(self, draws: Draws, objective: float) -> bool:
-        """Return whether PATIENCE rounds in a row over these draws have lowered neither the
+        """Return whether IDLE_ROUNDS rounds in a row over these draws have lowered neither the
         objective nor the gap."""
         if draws is not self._draws:
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
-        fell = objective < self._lowest - CREEP * self.gap or self.gap < 0.9 * self._least_gap
+        fell = objective < self._lowest - 1e-3 * self.gap or self.gap < 0.9 * self._least_gap
         if fell:
             self._lowest, self._least_gap = (
                 min(objective, self._lowest),
                 min(self.gap, self._least_gap),
             )
         self._n_idle = 0 if fell else self._n_idle + 1
-        return self._n_idle >= PATIENCE
+        return self._n_idle >= IDLE_ROUNDS
 
     def polish(self, tol: float, max_rounds: int) -> None:
         """Minimise (9) over A alone, to a relative gap of tol, in at least one step.

@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from ...rows.rows import Question
     from ...solvers.l1 import WorkingSet
 
-# The most numbers in the weights of the batches that are made again for one pass over the rows: 128
-# MB.
-WEIGHTS_A_PASS = 2**24
-
 
 class LazyBatch:
     """Some features of a batch, made when they are needed. What is pickled is the function that
@@ -224,10 +220,14 @@ class Draws:
     def _passes(self, positions):
         """Split the positions into passes over the rows: yield (positions, batches) of each
         pass."""
+        # The most numbers in the weights of the batches that are made again for one pass over the
+        # rows: 128 MB.
+        weights_a_pass = 2**24
+
         positions_of_pass, batches, size = [], [], 0
         for part, batch in self._parts(positions):
             more = len(part) * self._rows.n_features_in
-            if batches and size + more > WEIGHTS_A_PASS:
+            if batches and size + more > weights_a_pass:
                 yield np.concatenate(positions_of_pass), batches
                 positions_of_pass, batches, size = [], [], 0
             positions_of_pass.append(part)

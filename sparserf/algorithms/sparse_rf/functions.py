@@ -47,10 +47,6 @@ if TYPE_CHECKING:
     from ...model import Callback, SparseModel
     from .descent import BaseL1Fit
 
-# Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
-# penalty of a path.
-DRAWS_OF_START = 1_000
-
 
 @shows_progress
 def sparse_rf(
@@ -385,9 +381,13 @@ def _fit_path(
 ) -> list[SparseModel]:
     """Return the models for these penalties, each started from the one before; None: for the
     default penalties."""
+    # Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
+    # penalty of a path.
+    draws_of_start = 1_000
+
     start, deadline = options.start, options.deadline
     dictionary = options.dictionary(
-        task, DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS
+        task, draws_of_start if start is not None and options.is_auto else N_COMPONENTS
     )
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)

@@ -38,8 +38,6 @@ STRONGEST, FALL, MOST_ALPHAS = 10.0, 0.3, 8
 # A fit ends where a step lowers the objective by less than the share TOL of it, and has converged
 # where the gap is at most the share NEAR_ENOUGH, as in searches.
 TOL, NEAR_ENOUGH = 1e-3, 0.5
-# The fit to all rows goes on to these multiples of TOL, one after another, until it has converged.
-SMALLER = np.array([1.0, 0.1, 0.01, 0.001])
 # The next penalty must lower the held-out loss by this share of it; and all together by the share
 # WORTH_SHARING, and by more than a standard error.
 NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
@@ -78,9 +76,13 @@ class SharedFit:
 
     def finish(self, alpha: float, effort: Effort) -> None:
         """Minimise with this penalty, by ever smaller steps where the gap asks for them."""
+        # The fit to all rows goes on to these multiples of TOL, one after another, until it has
+        # converged.
+        smaller = np.array([1.0, 0.1, 0.01, 0.001])
+
         self.progress.restart()
         with self.progress.asked_within(self.info), ends_at(effort.deadline):
-            for tol in TOL * SMALLER:
+            for tol in TOL * smaller:
                 self._ridge.minimise(alpha, tol, effort)
                 if self._is_near or effort.is_spent:
                     break
