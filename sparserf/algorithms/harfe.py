@@ -169,7 +169,8 @@ def harfe(
     Hard-Ridge Random Feature Expansion minimises, over coefficients c of which at most s are not
     zero and the intercept b,
 
-    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i) + \frac\alpha2 \sum_j c_j^2
+    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i)
+              + \frac\alpha2 \sum_j c_j^2
 
     with the loss L as in `sparse_rf`, sample weights s_i of mean 1, and r_j the root mean square of
     feature j (`normalize`). The problem is not convex: the result is a point that no such step

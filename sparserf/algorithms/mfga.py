@@ -6,13 +6,14 @@ function of their span, (2) in the paper,
 
     f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
 
-in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments,
-too, replace the constraint
-||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
-the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in
-I. Off the support theta_j is 0, so that the gradient of R in theta_j is the gradient of the mean
-loss. Theorem 3 of the paper bounds R after t rounds. Several features a round are Generalized
-Orthogonal Matching Pursuit.
+in which few theta_j are not zero. R(theta) is its penalised mean loss; in place of the constraint
+||theta|| <= C of (2) there is a ridge penalty, as in the paper's experiments.
+
+Algorithm 1 of the paper starts from no feature. Each round adds to the support I the feature with
+the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the
+support theta_j is 0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem
+3 of the paper bounds R after t rounds. Several features a round are Generalized Orthogonal Matching
+Pursuit.
 
 This file has the functions that users call, the loop of Algorithm 1 and the drawing of the
 candidates. A fit of one target, `GreedyFit`, has its gradients and the minimisation over the
@@ -101,12 +102,13 @@ class MfgaOptions(FitOptions):
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
     """Run Algorithm 1 of the MFGA paper on all targets, round by round; yield after each round."""
     going = fits
-    for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
+    for _ in parts(range(-(-n_nonzero_coefs // n_select))):  # for t in [M]
         for fit in going:
             # J = argmax_j |grad R(theta)_j|;  I = I + {J}
             fit.enter(min(n_select, n_nonzero_coefs - len(fit)))
             # theta = argmin R over supp(theta) in I
             fit.refit()
+
         going = [fit for fit in going if not fit.record() and len(fit) < n_nonzero_coefs]
         yield
         if not going:
@@ -147,7 +149,8 @@ def mfga(
     Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the
     objective falls fastest, and then fits all coefficients again:
 
-    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
+    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i)
+              + \frac\alpha2 \sum_j \theta_j^2
 
     over the coefficients of the features chosen so far and the intercept b, with the loss L as in
     `sparse_rf`, sample weights s_i of mean 1, and p(j) the map that feature j is from.

@@ -149,7 +149,8 @@ def kernel_svm(
     r"""Fit a support vector machine with the squared hinge, by Newton's method on the rows inside
     the margin.
 
-    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2 + \frac\alpha2 \|f\|_K^2
+    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2
+              + \frac\alpha2 \|f\|_K^2
 
     with sample weights s of mean 1 and y_i = -1 or 1: f = sum_i a_i k(x_i, .), a_i = 0 beyond the
     margin.
@@ -244,15 +245,13 @@ class KernelOptions(Arguments):
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    # Arrays as large as the kernel matrix that a fit may hold at once.
-    matrices = 4
-
     task = Task.from_arrays(X, y, options.rows)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
+        size = 8 * n * n / 2**30
         raise ValueError(
             f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix "
-            f"takes {8 * n * n / 2**30:.3g} GiB, the fit up to {8 * matrices * n * n / 2**30:.3g} GiB"
+            f"takes {size:.3g} GiB, the fit up to {4 * size:.3g} GiB"
         )
     kernel = Kernel.from_rows(options.kernel, options.gamma, rows, task.weight)
     with single_threaded_blas():

@@ -53,7 +53,8 @@ def rks(
 ) -> SparseModel:
     r"""Fit random kitchen sinks: ridge regression on all features that are drawn.
 
-    .. math:: \min_{\theta, b} \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
+    .. math:: \min_{\theta, b} \frac1n \sum_i s_i
+              L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
               + \frac\alpha2 \|\theta\|^2
 
     with L as in `sparse_rf` and sample weights s of mean 1. With the squared loss and for many
@@ -215,8 +216,8 @@ def lkrf(
 
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
 
-    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2 \quad\text{subject to}\quad
-              q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
+    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2
+              \quad\text{subject to}\quad q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
 
     with y as in `eerf`. The features that q chooses enter the problem of `rks`.
 

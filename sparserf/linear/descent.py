@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from .problem import Step
     from .steps import NewtonSteps
 
-# After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than
-# the share NEGLIGIBLE of it, rounding is taken to allow no further descent.
-PATIENCE, NEGLIGIBLE = 4, 1e-10
-# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each
-# PENALTY_FACTOR times the next. The first is about FIRST_PENALTY times the trace of the losses'
-# Hessian; there are no more than MOST_PENALTIES, since what follows is a share of the trace that is
-# rounding.
-FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
+# If the objective falls by less than this share of it, that may be rounding.
+FALL_ROUNDING = 1e-10
+# After this number of steps in a row that neither halve the bound nor lower the objective by more
+# than rounding, it is taken that no step can.
+STALLED_STEPS = 4
+# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones. Each is
+# this multiple of the next.
+PENALTY_FACTOR = 10.0
+# The first is about this multiple of the trace of the losses' Hessian.
+FIRST_PENALTY = 0.01
+# There are no more, since what follows is a share of the trace that is rounding.
+MOST_PENALTIES = 14
 # On the way, the fit goes on to the next penalty at this relative error, or after this number of
 # steps.
 TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20
@@ -97,7 +101,7 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
             return
         bound, fell = (
             float(fit.certificate.bound.max()),
-            lowest is None or objective < lowest - NEGLIGIBLE * abs(lowest),
+            lowest is None or objective < lowest - FALL_ROUNDING * abs(lowest),
         )
         # an infinite bound does not halve
         waited = 0 if bound < 0.5 * least_bound or fell else waited + 1
@@ -105,7 +109,7 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
             min(bound, least_bound),
             objective if lowest is None else min(objective, lowest),
         )
-        if waited == PATIENCE:
+        if waited == STALLED_STEPS:
             return
 
 
@@ -151,7 +155,7 @@ def line_search(fit: LinearFit, step: Step) -> np.ndarray:
     t = np.ones(len(step.b))
     before, start = fit.along(step, 0.0 * t)
     values, slopes = fit.along(step, t)
-    if fit.problem.loss.is_quadratic and (values <= before * (1 + NEGLIGIBLE)).all():
+    if fit.problem.loss.is_quadratic and (values <= before * (1 + FALL_ROUNDING)).all():
         return t
     low, high, slope_low, slope_high = 0.0 * t, t, start, -start
     for _ in range(most_trials):

@@ -17,10 +17,10 @@ from ..solvers.krylov import norms
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
 from .certificate import ErrorBound, relative_bound
 from .descent import (
+    FALL_ROUNDING,
     MOST_PENALTIES,
-    NEGLIGIBLE,
-    PATIENCE,
     PENALTY_FACTOR,
+    STALLED_STEPS,
     STEPS_ON_THE_WAY,
     TOL_ON_THE_WAY,
     line_search,
@@ -73,7 +73,9 @@ class OneClassLinearFit(LinearFit):
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
             self.move_to(self.iterate)
-        else:  # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the intercepts written here
+        else:
+            # In place, as `move_to` does it: sweeps are extrapolated from these iterates, with the
+            # intercepts that are written here.
             self.iterate.b, self.certificate = b, None
         self.certify()
 
@@ -170,10 +172,10 @@ class MultinomialLinearFit(CertifiedFit):
                 self.progress.ask(self.info)
             bound = float(self.certificate.bound.max())
             waited = (
-                0 if bound < 0.5 * least or objective < lowest * (1 - NEGLIGIBLE) else waited + 1
+                0 if bound < 0.5 * least or objective < lowest * (1 - FALL_ROUNDING) else waited + 1
             )
             least, lowest = min(bound, least), min(objective, lowest)
-            if waited == PATIENCE:
+            if waited == STALLED_STEPS:
                 return
 
     def _settle(self):

@@ -22,7 +22,7 @@ from ..features import make_projection
 from ..solvers.cholesky import semidefinite_root
 from ..solvers.krylov import DampedInverse
 from .inputs import HostInputs
-from .steps import MOST_STEPS, PreconditionedSteps, WeightCache, solve_system, step_from_w
+from .steps import MOST_CG_STEPS, PreconditionedSteps, WeightCache, solve_system, step_from_w
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,12 +33,16 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
-# Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there
-# are PROJECTIONS_A_DIMENSION for each effective dimension.
-FEWEST_PROJECTIONS, GROWTH_FACTOR, PROJECTIONS_A_DIMENSION = 64, 4, 4
-# It stays below MOST_PROJECTIONS, since (m, m) matrices are factored, and below PROJECTIONS_A_ROOT
-# sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes over the rows.
-MOST_PROJECTIONS, PROJECTIONS_A_ROOT = 2048, 20
+# Where m is left to the data it starts here, and grows by a factor until there are enough
+# projections for each effective dimension.
+FEWEST_PROJECTIONS = 64
+GROWTH_FACTOR = 4
+PROJECTIONS_A_DIMENSION = 4
+# It stays below this number, since (m, m) matrices are factored,
+MOST_PROJECTIONS = 2048
+# and below this multiple of the root of the numbers a row: n m^2 operations in BLAS then take no
+# longer than some passes over the rows.
+PROJECTIONS_A_ROOT = 20
 
 
 class Sketch:
@@ -209,7 +213,7 @@ class SketchSteps(PreconditionedSteps):
             return (shares > 1) | (residual <= -(shares**2) * slope)
 
         precondition, zero = self._preconditioner(problem, roots), vectors.zeros(len(shares))
-        q, n_steps = solve_system(fit, A, precondition, b, zero, enough, MOST_STEPS, vectors)
+        q, n_steps = solve_system(fit, A, precondition, b, zero, enough, MOST_CG_STEPS, vectors)
         u = vectors.along(u, 1.0, vectors.times(roots.s, q))
         return step_from_w(fit, inputs.correlate(u), u, roots.h, roots.total), n_steps
 

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem
 
-# Steps of conjugate gradients on one system at most; and most of them for each rank that X can
-# have. Without rounding they end after as many as X has rank; where its columns differ by 1e10 in
-# size, after some twenty times as many; more do not help.
-MOST_STEPS, STEPS_A_RANK = 1000, 50
+# Steps of conjugate gradients on one system at most.
+MOST_CG_STEPS = 1000
+# The most of them for each rank that X can have. Without rounding they end after as many as X has
+# rank; where its columns differ by 1e10 in size, after some twenty times as many; more do not help.
+STEPS_A_RANK = 50
 # A system that takes this number of steps of conjugate gradients is worth a better preconditioner.
 SLOW_STEPS = 20
 # The multiplications of a matrix product, for each number of the rows, that take as long as one
@@ -40,10 +41,13 @@ SLOW_STEPS = 20
 PRODUCTS_A_PASS = 50
 # The same for rows that are CSR.
 SPARSE_PRODUCTS_A_PASS = 4
-# From LEAST_INPUTS_TO_SAMPLE inputs on, and if X has SAMPLES_IN_ROWS times as many rows as the
-# sample, second moments are taken of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small
+# Second moments are taken of a sample of the rows from this number of inputs on: within small
 # factors of the moments of all rows, in the time of few passes.
-LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
+LEAST_INPUTS_TO_SAMPLE = 200
+# The rows that the sample has for each input,
+SAMPLED_ROWS_AN_INPUT = 40
+# and how many times as many rows X must have.
+SAMPLES_IN_ROWS = 2
 
 
 class NewtonSteps(ABC):
@@ -171,7 +175,7 @@ def gradient_step(
     fit: LinearFit,
     shares: np.ndarray,
     precondition: Callable[[Direction], Direction],
-    max_steps: int = MOST_STEPS,
+    max_steps: int = MOST_CG_STEPS,
 ) -> tuple[Step, int]:
     """Return a step by conjugate gradients in w, as `NewtonSteps` do: one pass over the rows for
     each step of theirs."""
@@ -193,7 +197,9 @@ def gradient_step(
     ), n_steps
 
 
-def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
+def plain_step(
+    fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_CG_STEPS
+) -> tuple[Step, int]:
     """Return a step without a preconditioner; see `gradient_step`."""
     return gradient_step(fit, shares, lambda r: r, max_steps)
 
@@ -291,7 +297,10 @@ class InputSteps(PreconditionedSteps):
             w, n_steps = precondition(-g), 0  # it is the inverse of H
         else:
             most = shares**2 * np.vecdot(g, precondition(g))
-            max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
+            max_steps, zero = (
+                MOST_CG_STEPS if self._sample is None else SLOW_STEPS,
+                np.zeros_like(g),
+            )
             w, n_steps = solve_system(
                 fit,
                 Hessian(fit).times,

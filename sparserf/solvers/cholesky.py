@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
+RIDGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
+
 
 def _cholesky(A):
     """Return SciPy's (factor, is_lower) of A, which is overwritten; None where A is not positive
@@ -28,16 +31,13 @@ def _cholesky(A):
 
 
 def factor_positive(H: np.ndarray) -> tuple[np.ndarray, bool] | None:
-    """Return the Cholesky factor, as of `scipy.linalg.cho_factor`, of H with the least of ridges
+    """Return the Cholesky factor, as of `scipy.linalg.cho_factor`, of H with the least of RIDGES
     that makes it definite.
 
     H is positive semidefinite up to rounding. None where no ridge makes it definite.
     """
-    # Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
-    ridges = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
-
     diagonal = np.where(H.diagonal() > 0, H.diagonal(), H.diagonal().max(initial=0.0))
-    for ridge in ridges:
+    for ridge in RIDGES:
         damped = H.copy()
         damped.flat[:: len(H) + 1] += ridge * diagonal
         factor = _cholesky(damped.T)  # the transpose lies as LAPACK has it: no copy

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Newton steps in a round at most.
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is the last of a round.
-NEGLIGIBLE = 1e-9
+LAST_DECREASE = 1e-9
 # Where the predicted decrease of a step is not below this share of the one before, the Hessian is
 # computed anew.
 SLOW_NEWTON = 0.05
@@ -41,9 +41,11 @@ SLOW_NEWTON = 0.05
 # has asked for yet.
 LARGEST_TABLE = 2**25
 # Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth
-# of its time. Moments of the inputs have no such saving. Which lines: those that rounds among the
-# AMONG features of largest gradients would select.
-LOOKED_AHEAD, AMONG = 16, 192
+# of its time. Moments of the inputs have no such saving.
+LOOKED_AHEAD = 16
+# They are the lines that rounds among this number of features, of the largest gradients, would
+# select.
+AMONG = 192
 
 
 class CoefficientsOnRows:
@@ -83,7 +85,7 @@ class CoefficientsOnRows:
         self._angles = np.zeros(0)
         self._compute_hessian()
         self._dictionary_slopes = self._slopes = None  # at the iterate, where they are known
-        self._negligible = NEGLIGIBLE**2 * self.iterate.objective
+        self._negligible = LAST_DECREASE**2 * self.iterate.objective
         self.converged, self.predicted_decrease = True, 0.0
 
     def gradients(self) -> np.ndarray:
@@ -158,7 +160,7 @@ class CoefficientsOnRows:
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
             d, e, predicted_decrease = self._newton_step()
-            enough = max(NEGLIGIBLE * self.iterate.objective, self._negligible)
+            enough = max(LAST_DECREASE * self.iterate.objective, self._negligible)
             is_last = self._problem.loss.is_quadratic or not predicted_decrease > enough
             is_slow = predicted_decrease > SLOW_NEWTON * before
             falls = self._advance(d, e, is_last, is_slow)

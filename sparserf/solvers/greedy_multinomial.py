@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .greedy import NEGLIGIBLE, SLOW_NEWTON, CoefficientsOnRows
+from .greedy import LAST_DECREASE, SLOW_NEWTON, CoefficientsOnRows
 from .multinomial import CLASS_VERSUS_REST, BlockDescent, ClassesInTurn, MultinomialProblem
 from .problem import Iterate
 
@@ -57,7 +57,7 @@ class OneClassCoefficients(CoefficientsOnRows):
         for _ in range(most_steps):
             d, e, predicted_decrease = self._newton_step()
             if not predicted_decrease > max(
-                NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else share * first
+                LAST_DECREASE * self.iterate.objective, 0.0 if first is None else share * first
             ):
                 break
             first, is_slow = first or predicted_decrease, predicted_decrease > SLOW_NEWTON * before

@@ -1,4 +1,6 @@
-"""The l1 problem on a working set:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
+"""The l1 problem on a working set:
+
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
 
 The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); where one is 0, it
 can leave only upwards. Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods
@@ -34,33 +36,39 @@ if TYPE_CHECKING:
 
 # A fall of the objective below this share of it is rounding.
 L1_ROUNDING = 1e-14
-# The share of the violation to which a model that is not exact is minimised: TRUST at first, times
-# TRUST after each whole step, divided by it after a step that fell short, and at most MOST_TRUST.
-TRUST, MOST_TRUST = 0.1, 0.5
+# The share of the violation to which a model that is not exact is minimised: this at first, times
+# this after each whole step, and divided by it after a step that fell short.
+TRUST = 0.1
+# It is at most this.
+MOST_TRUST = 0.5
 # Where that takes long, a model that is not exact is minimised to no less than FORCING times the
 # square of the share of the violation that the step before has left (S. C. Eisenstat, H. F. Walker,
 # Choosing the forcing terms in an inexact Newton method, 1996).
 FORCING = 0.9
-# The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the
-# factor by which it changes.
-DAMPING, DAMPED = 1e-14, 100
-# The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of
-# the gap before it, and at least TIMES_ALLOWED times the share of the largest violation that the
-# step was allowed to leave.
-SLOW_GAP, TIMES_ALLOWED = 0.05, 5
+# The least damping of the model, as a share of the largest diagonal entry of its Hessian.
+DAMPING = 1e-14
+# The factor by which the damping changes.
+DAMPING_FACTOR = 100
+# The row weights are computed anew, at the new margins, where a step has left at least this share
+# of the gap before it,
+SLOW_GAP = 0.05
+# and at least so many times the share of the largest violation that the step was allowed to leave.
+TIMES_ALLOWED = 5
 # After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the
 # sample of the rows grows.
 POOR = 0.7
-# A whole step of the best model after which the gap is at least IDLE times that before, and the
-# objective lower by less than CREEP times the gap, is rounding.
-IDLE, CREEP = 0.9, 1e-6
+# A whole step of the best model is rounding where it leaves at least this share of the gap,
+IDLE = 0.9
+# and lowers the objective by less than this share of the gap.
+CREEP = 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
-# The quadratic model is made of a sample of the rows: at first ROWS_A_TERM for each term, then
-# GROWTH times as many.
-ROWS_A_TERM, GROWTH = 8, 2
+# The quadratic model is made of a sample of the rows, at first of so many for each term.
+ROWS_A_TERM = 8
+# The factor by which the sample grows.
+GROWTH = 2
 
 
 class L1Problem(Problem):
@@ -336,7 +344,7 @@ def solve(
         accuracy = accuracy, max(accuracy, A.forcing * violation)
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
-            damping = min(1.0, damping * DAMPED)
+            damping = min(1.0, damping * DAMPING_FACTOR)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         if (not moved and A.weights.is_best) or (
             is_exact and not A.weights.is_rough and k == max_iter - 1
@@ -346,7 +354,11 @@ def solve(
             left = A.largest_violation(problem.alpha) / violation
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
-        damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
+        damping = (
+            max(DAMPING, damping / DAMPING_FACTOR)
+            if rejected is None
+            else min(1.0, damping * DAMPING_FACTOR)
+        )
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
         fell = start - A.objective(problem)
         if (

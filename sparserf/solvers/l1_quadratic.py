@@ -1,4 +1,6 @@
-"""A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
+"""A quadratic with an l1 penalty:
+
+    minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
 model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
 # Steps of the interior point at most.
-MOST_STEPS = 60
+INTERIOR_STEPS = 60
 # Of the way to the boundary, how much a step of the interior point goes.
 SHORT = 0.995
 
@@ -132,11 +134,9 @@ def interior_point(
     """Return x to a violation of at most tol, or as near as rounding or the effort lets.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
-    the optimum u z = 0 and z >=
-    0. A coefficient counts as zero where both its parts, in units of the largest, are smaller than
-       their slacks, in units of
-    alpha. A coefficient that must be at least 0 has no part u_1: that is 0, its slack alpha, and
-    neither moves.
+    the optimum u z = 0 and z is nonnegative. A coefficient counts as zero where both its parts, in
+    units of the largest, are smaller than their slacks, in units of alpha. A coefficient that must
+    be at least 0 has no part u_1: that is 0, its slack alpha, and neither moves.
     """
     # Where both parts of x begin beyond its positive and negative part, in units of the size of w.
     beyond = 0.1
@@ -156,7 +156,7 @@ def interior_point(
     n_parts = exists.sum()
     u, z = exists * (np.maximum(sign * w, 0.0) + beyond * start), np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
-    for _ in range(MOST_STEPS):
+    for _ in range(INTERIOR_STEPS):
         check_not_ended()
         effort.add_factor(len(w))
         x, mean = u[0] - u[1], np.sum(u * z) / n_parts

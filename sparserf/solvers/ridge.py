@@ -1,4 +1,6 @@
-"""The ridge problem on a support:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,  p > 0.
+"""The ridge problem on a support:
+
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,   p > 0.
 
 Newton's method. Each step solves, for the slopes g and g_b of the objective in w and b,
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 # Newton steps at most.
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is not worth taking.
-NEGLIGIBLE = 1e-12
+LEAST_DECREASE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +228,7 @@ def _solve_primal(problem, phi, p, w, b, f, change):
         if model is None:
             model = phi.local_model(problem, None, here.f, here.b, curved=True)
         d, e, predicted_decrease = newton_step(problem, p, here.w, model)
-        enough = NEGLIGIBLE * abs(here.objective)
+        enough = LEAST_DECREASE * abs(here.objective)
         if not predicted_decrease > enough:
             break
         is_last = predicted_decrease**3 <= enough * before**2
@@ -316,7 +318,7 @@ def lower(
     With the squared loss nothing between is lower than the end. is_last: whether an end that is the
     same but for rounding counts as lower.
     """
-    rounding = NEGLIGIBLE * abs(start.objective)
+    rounding = LEAST_DECREASE * abs(start.objective)
     enough = start.objective - rounding
     if end.objective < enough or (is_last and end.objective <= start.objective + rounding):
         return end

@@ -7,8 +7,8 @@ optimization, 1989), on features around their means, so that coefficients and in
 at each other. A step is one pass over the rows, and no Gram matrix is made, of which each output
 would need its own. It comes near to the optimum, as is enough for a penalty that is chosen on
 held-out rows. A loss of all outputs together, the multinomial one, will do as well. Where they are
-no more than MOST_KEPT numbers, the values of the features are kept, since steps are many and each
-asks for all of them twice.
+few, the values of the features stay in memory, since steps are many and each asks for all of them
+twice.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from .effort import Effort
     from .ridge import LocalModel, RidgeProblem
 
-# The last moves, with the changes of the gradient, that are kept.
-KEPT = 8
-# The most steps for one penalty, and the shortest share of one that is tried.
-MOST_STEPS, SHORTEST = 60, 1e-3
+# The last moves, with the changes of the gradient, that are remembered.
+MOVES_REMEMBERED = 8
+# The most steps for one penalty.
+STEPS_A_PENALTY = 60
+# The shortest share of a step that is tried.
+SHORTEST = 1e-3
 
 
 class RidgeOfOutputs:
@@ -83,7 +85,7 @@ class RidgeOfOutputs:
         """
         self.alpha = alpha
         objective, g, kept = self.objective(), self._gradient(), []
-        for k in range(MOST_STEPS):
+        for k in range(STEPS_A_PENALTY):
             check_not_ended()
             effort.add(self._work_of_step())
             d = -inverse_hessian_times(g, kept)
@@ -94,10 +96,10 @@ class RidgeOfOutputs:
                 return k
             before, g_before, (objective, self.w, self.b, self._at) = objective, g, there
             g = self._gradient()
-            kept = [*kept[-KEPT + 1 :], (t * d, g - g_before)]
+            kept = [*kept[-MOVES_REMEMBERED + 1 :], (t * d, g - g_before)]
             if before - objective <= tol * objective or effort.is_spent:
                 return k + 1
-        return MOST_STEPS
+        return STEPS_A_PENALTY
 
     def objective(self) -> float:
         """Return the objective."""

@@ -62,7 +62,9 @@ MOST_BUMPS = 5_000
 # derivatives are computed.
 FEW_ROWS, FEW_DERIVATIVES = 1_000, 200
 # The first ridge. Others are RIDGE_STEP times that, or divided by it, between the two limits.
-FIRST_RIDGE, RIDGE_STEP, LEAST_RIDGE, LARGEST_RIDGE = 0.1, 4.0, 1e-3, 1e3
+FIRST_RIDGE = 0.1
+RIDGE_STEP = 4.0
+LEAST_RIDGE, LARGEST_RIDGE = 1e-3, 1e3
 # The most that is added to K_ii, for a row of next to no weight: it is finite in single precision.
 LARGEST_ON_DIAGONAL = 1e30
 # How often weights are learned at most, and the least weight as a share of the largest.
@@ -71,9 +73,10 @@ MOST_LEARNED, LEAST_WEIGHT = 2, 0.02
 NARROWER = 2.5
 # A kernel and a ridge that were chosen on less than 1 / MORE_ROWS of the rows are tried anew.
 MORE_ROWS = 1.2
-# The most repetitions for a loss that is not quadratic, in a search and at the end. They end once
-# one changes the objective by less than ENOUGH of it.
-REPETITIONS_OF_TRIAL, MOST_REPETITIONS, ENOUGH = 15, 100, 1e-4
+# The most repetitions for a loss that is not quadratic, in a search and at the end.
+REPETITIONS_OF_TRIAL, MOST_REPETITIONS = 15, 100
+# They end once one changes the objective by less than this share of it.
+ENOUGH = 1e-4
 # Reading an input of a bump takes the time of this number of multiplications.
 AN_INPUT = 2
 # The bumps at all rows have converged where the duality gap is at most this share of the objective.
