@@ -208,13 +208,6 @@ def distill(
     >>> len(model.features) <= 50, model.info.fidelity > 0.98
     (True, True)
     """
-    # By default as many rows are made as make this number with those of X.
-    made_rows = 12_000
-    # The share of the progress bar that asking the teacher takes; and the least time of the fit, in
-    # seconds.
-    share_of_teacher = 0.2
-    least_seconds = 1e-3
-
     if not callable(teacher):
         hint = (
             f"{type(teacher).__name__}.predict" if hasattr(teacher, "predict") else "model.predict"
@@ -239,7 +232,7 @@ def distill(
         # Make rows in the manner of the others, none of them one of the rows kept apart.
         n_made = options.n_made
         if n_made is None:
-            n_made = max(0, made_rows - len(fitted))
+            n_made = max(0, 12_000 - len(fitted))  # with those of X
         is_category = np.array([levels is not None for levels in table.levels])
         with single_threaded_blas():
             made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
@@ -248,7 +241,7 @@ def distill(
         rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
 
         # Ask the teacher; the rows kept apart come first, since they are few.
-        with part(share_of_teacher):
+        with part(0.2):  # of the progress bar
             values = _ask(teacher, take_cells(X, apart), labels, apart)
             targets = _ask(teacher, rows, labels, fitted)
         if targets.shape[1:] != values.shape[1:]:
@@ -258,7 +251,7 @@ def distill(
             )
 
         # Fit the model to its values.
-        left = None if time_limit is None else max(least_seconds, time_left(deadline))
+        left = None if time_limit is None else max(1e-3, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model = sparse_rf(
                 rows,
@@ -382,10 +375,7 @@ def _check_probabilities(p, labels, index):
 def _log_odds(p):
     """Return the log-odds of two classes, (n_rows,); of more the logarithms, less their mean,
     (n_rows, n_classes)."""
-    # Smaller probabilities count as this one.
-    least_probability = 1e-3
-
-    logs = np.log(np.maximum(p, least_probability))
+    logs = np.log(np.maximum(p, 1e-3))  # smaller probabilities count as a thousandth
     return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
 
 
@@ -404,12 +394,12 @@ def _check_each(is_right, what, values, index):
 def _explained(values, answers, weight):
     """Return the share of the variance of the values that the answers explain; for constant values
     1 if they agree, else 0."""
-    values, answers = (
-        values.reshape(len(values), -1),
-        np.asarray(answers, np.float64).reshape(len(values), -1),
-    )
-    # no square over- or underflows
-    share, unit = weight / weight.sum(), max(power_of_two(values), power_of_two(answers))
+    answers = np.asarray(answers, np.float64).reshape(len(values), -1)
+    values = values.reshape(len(values), -1)
+    share = weight / weight.sum()
+
+    # in a unit in which no square over- or underflows
+    unit = max(power_of_two(values), power_of_two(answers))
     values, answers = values / unit, answers / unit
     variance = float((share @ (values - share @ values) ** 2).sum())
     change = float((share @ (answers - values) ** 2).sum())

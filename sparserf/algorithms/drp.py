@@ -258,8 +258,7 @@ def drp_path(
         Penalties, > 0; they are used in descending order.
     n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept,
     sample_weight
-        As in `drp`. Where n_projections is None, the basis or sketch grows by what a smaller
-        penalty needs beyond it.
+        As in `drp`. Where n_projections is None, the basis or sketch grows for smaller penalties.
     class_weight, offset, groups, tol, rng, workers, callback, verbose
         As in `drp`.
 
@@ -390,10 +389,8 @@ def linear_fit(
             "accelerate must be True for loss='multinomial' and more than two classes, got False"
         )
     targets = np.vstack(task.targets)
-    problem, progress = (
-        task.problem(LinearProblem, targets, 1.0, fit_intercept),
-        task.progress(options.callback, targets),
-    )
+    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
+    progress = task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
     if task.is_joint:
         problems = [
@@ -407,8 +404,7 @@ def linear_fit(
 
 
 def _choose_steps(fit, options, n_fits):
-    """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or what is
-    quickest."""
+    """Return the `NewtonSteps` of each of n_fits."""
     # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
     # dense.
     few_inputs, most_few_inputs = 256, 2048
@@ -435,23 +431,21 @@ def _choose_steps(fit, options, n_fits):
 
 
 def _complaint(fit, diverges):
-    """Return what is wrong with a fit that has ended, for a warning, or None."""
+    """Return the complaint of a warning about a fit that has ended, or None where it converged."""
     if fit.converged or fit.ended_by_callback:
         return None
     if diverges:
         return (
-            f"the iteration diverges: n_projections={fit.n_projections} is too small; raise "
-            "it, "
+            f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, "
             "or accelerate"
         )
     info, is_rounding = fit.info(), fit.certificate.is_rounding.all()
     why = (
-        "what is left of it may be rounding; raise tol or alpha"
+        "the rest of it may be rounding; raise tol or alpha"
         if is_rounding
         else "raise n_iter, tol or alpha"
     )
     return (
         f"stopped after {info.n_iter} iterations with a bound on the error of "
-        f"{info.error_bound:.2g} of ||w||, above "
-        f"tol={fit.tol:.2g}; {why}"
+        f"{info.error_bound:.2g} of ||w||, above tol={fit.tol:.2g}; {why}"
     )

@@ -195,10 +195,8 @@ def _points(
         there = x[~np.isnan(x)]
         tried = np.quantile(there, quantiles, method="nearest") if len(there) else there
         return places, np.vstack([stage.fill[places], _encode_cells(stage, places, j, tried)])
-    of_levels, is_level = (
-        _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))),
-        stage.kind[places] == LEVEL,
-    )
+    of_levels = _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j])))
+    is_level = stage.kind[places] == LEVEL
     # an encoding by the mean of y is here the mean over all rows
     unknown = _encode_cells(stage, places, j, [UNKNOWN])
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)

@@ -417,10 +417,9 @@ def models_of_sizes(
         if not (model.info.converged or is_ended):
             warn_unconverged(
                 f"n_nonzero_coefs={model.info.n_nonzero}: stopped after "
-                f"max_iter={options.max_iter} iterations, before the "
-                f"support came to rest, above tol={options.tol:.3g} and with a dual gap of "
-                f"{model.info.dual_gap:.3g}; "
-                "raise max_iter or tol",
+                f"max_iter={options.max_iter} iterations, before the support came to rest, above "
+                f"tol={options.tol:.3g} and with a dual gap of {model.info.dual_gap:.3g}; raise "
+                "max_iter or tol",
             )
     return [model for model, _ in models]
 
@@ -428,8 +427,8 @@ def models_of_sizes(
 def draw_dictionary(
     task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed
 ) -> FeatureSet:
-    """Return all N features: random neurons of this activation and order, or what the features of
-    the task describe."""
+    """Return all N features: random neurons of this activation and order, or draws from the
+    features of the task."""
     features = task.features
     if features is None:
         features = RandomNeurons(activation, order=order)

@@ -151,11 +151,9 @@ class L0Fit:
         )
         self._rows, self._dictionary, self._r = task.rows, dictionary, r
         self._support = Support(task.rows, dictionary, r)
-        self._alpha, self._tol, self._backtracking = (
-            options.alpha,
-            options.tol,
-            options.backtracking,
-        )
+        self._alpha = options.alpha
+        self._tol = options.tol
+        self._backtracking = options.backtracking
         self._step_size = self._mu = options.step_size / task.penalty_unit(y)
         self._s, self._row_weights = 0, None
         self.restart()
@@ -210,10 +208,8 @@ class L0Fit:
                     break
                 # A pass over the rows decides. None is made where the predicted objective is too
                 # high for its error to matter.
-                here, error = (
-                    self.iterate,
-                    predicted * self.constant.objective if found.f is None else 0.0,
-                )
+                here = self.iterate
+                error = predicted * self.constant.objective if found.f is None else 0.0
                 if not here.is_feasible or (
                     found.is_feasible and found.objective < here.objective + error
                 ):
@@ -223,10 +219,8 @@ class L0Fit:
             self.at_rest = most_new == 1
             if self.at_rest:
                 return
-            mu, most_new = (
-                mu / 2,
-                max(1, min(most_new, np.setdiff1d(S, self.iterate.index).size) // 2),
-            )
+            mu = mu / 2
+            most_new = max(1, min(most_new, np.setdiff1d(S, self.iterate.index).size) // 2)
         self._mu = mu
         self.go_to(found)
 

@@ -381,8 +381,7 @@ def _model(fits, task):
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their "
-            "coefficients, where a step "
-            "is predicted to lower the objective by "
+            "coefficients, where a step is predicted to lower the objective by "
             f"{max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
         )
     return model
@@ -533,13 +532,11 @@ class GreedyFit:
     ):
         """r : the numbers by which the gradients of candidates are divided before they are
         compared."""
-        self._solver, self._problem, self.progress, self._candidates, self._r = (
-            solver,
-            problem,
-            progress,
-            candidates,
-            r,
-        )
+        self._solver = solver
+        self._problem = problem
+        self.progress = progress
+        self._candidates = candidates
+        self._r = r
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
         # _first : the largest gradient at the start
         self._is_untried, self._first = np.ones(len(candidates), bool), None
@@ -565,10 +562,8 @@ class GreedyFit:
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
             self._first = score.max(initial=0.0) if self._first is None else self._first
-            best, n_new = (
-                np.empty(min(end - len(self) + AMONG, len(score)), np.intp),
-                end - len(self),
-            )
+            best = np.empty(min(end - len(self) + AMONG, len(score)), np.intp)
+            n_new = end - len(self)
             # the features whose gradient is above rounding
             best = best[: top_k(score, gradient_rounding * self._first, best)]
             J = best[:n_new]
@@ -617,7 +612,9 @@ class GreedyFit:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
         self._solver.settle(True)
         A, at = self._solver.A, self._solver.iterate
-        order = np.argsort(A.index[: at.w.shape[1]])  # what has just come in has no coefficient yet
+        order = np.argsort(
+            A.index[: at.w.shape[1]]
+        )  # features that have just entered have no coefficient yet
         w, b = self.progress.in_units_of_y(at.w[:, order], at.b)
         return (
             A.index[order],

@@ -1,4 +1,4 @@
-"""What is to be fitted, read from the user's arguments; the progress of its fits; and the one model
+"""The task of a fit, read from the user's arguments; the progress of its fits; and the one model
 that they become.
 
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless
@@ -76,7 +76,7 @@ class Fit(Protocol):
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the fit.
 
-        certified : whether to compute what takes another pass over the rows, such as a duality gap
+        certified : whether to compute a duality gap that takes another pass over the rows
         """
         ...
 
@@ -210,7 +210,7 @@ class Task:
         several_outputs: Literal["together", "apart"] | None = None,
         may_miss: bool = False,
     ) -> Task:
-        """Check X, y and what is given for their rows, with the columns of X as they are.
+        """Check X, y and the setting of their rows, with the columns of X as they are.
 
         losses : the names of the losses that may be given
         several_outputs : whether a real y may have several outputs, and whether these are one
@@ -223,11 +223,9 @@ class Task:
             ("offset", given.offset),
         ):
             check_same_device(name, values, X)
-        rows, loss, weight = (
-            as_rows(X, given.workers, may_miss=may_miss),
-            check_loss(given.loss, losses),
-            given.sample_weight,
-        )
+        rows = as_rows(X, given.workers, may_miss=may_miss)
+        loss = check_loss(given.loss, losses)
+        weight = given.sample_weight
         if given.class_weight is not None:
             weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, weight)
@@ -247,15 +245,15 @@ class Task:
         if loss.name not in LOSSES and not is_foreign(X):
             check(loss, targets[0])
         targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
-        loss, centers = (
-            loss.of_target(targets[0], weight),
-            [np.zeros(y.shape[:-1]) for y in targets],
-        )
+        loss = loss.of_target(targets[0], weight)
+        centers = [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 
     def _constrained(self, columns, X, table):
-        """Return the task with the constraints of a `ColumnSetting`; X : what the user gave, table
-        : its reader, or None."""
+        """Return the task with the constraints of a `ColumnSetting`.
+
+        X : the argument of the user; table : its reader, or None
+        """
         names, levels = (None, ()) if table is None else (table.names, table.levels)
         names = names_of_frame(X) if names is None and is_frame(X) else names
         given = columns.monotone, columns.convex, columns.interactions
@@ -269,8 +267,7 @@ class Task:
             argument = "monotone" if constraints.sign.any() else "convex"
             raise ValueError(
                 f"{argument} must be None for more than two classes, got "
-                f"{getattr(columns, argument)!r} for "
-                f"{len(self.targets)}"
+                f"{getattr(columns, argument)!r} for {len(self.targets)}"
             )
         return replace(self, constraints=constraints)
 
@@ -284,8 +281,10 @@ class Task:
         )
 
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
-        """Return the task with a `ColumnStage`, or as it is where its columns need none; table :
-        the reader of X, or None."""
+        """Return the task with a `ColumnStage`, or as it is where its columns need none.
+
+        table : the reader of X, or None
+        """
         raw, means = self.raw, None
         if raw.is_sparse:
             if not (is_scaled and has_several_encodings):
@@ -621,7 +620,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     """Return one model of the fits of all targets: the terms of any of them, with a coefficient for
     each target.
 
-    certified : whether `info` has what takes another pass over the rows, such as a duality gap
+    certified : whether to compute a duality gap that takes another pass over the rows
     """
     infos = [fit.info(certified) for fit in fits]
     solutions = [fit.solution() for fit in fits]

@@ -432,7 +432,7 @@ class KernelModel(BaseModel):
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
         offset : array of shape (n_samples,) or None, default None
-            What is added to f, as in `predict`.
+            A number for each row that is added to f, as in `predict`.
 
         Returns
         -------

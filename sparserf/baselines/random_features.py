@@ -2,7 +2,7 @@
 kernel alignment chooses.
 
 `rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for
-each target, with copies of some, and solve one ridge problem on these.
+each target, perhaps with copies, and solve one ridge problem on these.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
-# A distance of less than this share of what rounding may add to it is taken to be rounding.
+# A distance below this share of the rounding that it may have is taken for rounding.
 ROUNDING_RATIO = 1e-5
 
 
@@ -69,7 +69,7 @@ class ErrorBound:
     rounding.
 
     distance, rounding : ndarrays of shape (n_outputs,)
-        The bound as computed, and what rounding may add to it.
+        The bound as computed, and the most that rounding may add to it.
     bound : ndarray of shape (n_outputs,)
         On |w - w*| / |w*|.
     gap : float
@@ -92,7 +92,7 @@ class ErrorBound:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(ErrorBound):
-    """The error bound of an iterate, with what it was computed from.
+    """The error bound of an iterate, with the gradient and row vectors that it was computed from.
 
     evaluation : Evaluation
         The dual point of the iterate and its sums over the rows.
@@ -113,7 +113,7 @@ def certify(
 ) -> Certificate:
     """Return the certificate of an iterate at its best intercepts; tol is of the relative bound.
 
-    evaluation: what is known of the iterate, where it was evaluated for another penalty; no pass
+    evaluation: the evaluation of the iterate, where it was made for another penalty; no pass
     over the rows is needed then.
     """
     # Up to this number of inputs, the Hessian is computed for a tighter bound where nothing but
@@ -245,21 +245,21 @@ def _distance_from_u(inputs, problem, iterate, evaluation, a, z_a, curved, in_z)
         slope, zero = loss.bounded_slope(a * n, y), xp.zeros_like(a)
         is_outside = ~((slope >= low * s) & (slope <= high * s))
         between = xp.where(is_curved, (a - v) / root, zero)
-        beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
+        sizes = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
         return (
             norms(between),
-            norms(beside),
+            norms(sizes),
             norms(a / xp.sqrt(s)),
             norms(xp.astype(is_outside, a.dtype)),
         )
 
     vectors = problem.vectors
-    between, beside, size_a, outside = vectors.sum(
+    between, sizes, size_a, outside = vectors.sum(
         lengths, a, evaluation.v, curved, problem.y, problem.weight, add=np.hypot
     )
     size_a, is_in_domain = np.sqrt(n) * size_a, outside == 0
     first = np.sqrt(loss.dual_growth) * between
-    in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * beside
+    in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * sizes
     rest = norms(alpha * iterate.w + z_a)
     in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(
         iterate.w

@@ -4,7 +4,7 @@ search.
 A step solves H d = -g by conjugate gradients, inexactly: to a share of the residual that falls with
 the distance to the optimum, so that convergence stays superlinear (S. C. Eisenstat, H. F. Walker,
 Choosing the forcing terms in an inexact Newton method, SIAM J. Sci. Comput. 17, 1996, choice 2).
-What makes the steps, `NewtonSteps`, is in `steps.py`, `range_basis.py` and `sketch.py`.
+Steps are made by the `NewtonSteps` of `steps.py`, `range_basis.py` and `sketch.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STALLED_STEPS = 4
 PENALTY_FACTOR = 10.0
 # The first is about this multiple of the trace of the losses' Hessian.
 FIRST_PENALTY = 0.01
-# There are no more, since what follows is a share of the trace that is rounding.
+# There are no more: a smaller share of the trace is rounding.
 MOST_PENALTIES = 14
 # On the way, the fit goes on to the next penalty at this relative error, or after this number of
 # steps.
@@ -99,16 +99,12 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         objective = fit.objective()
         if fit.record(objective):
             return
-        bound, fell = (
-            float(fit.certificate.bound.max()),
-            lowest is None or objective < lowest - FALL_ROUNDING * abs(lowest),
-        )
+        bound = float(fit.certificate.bound.max())
+        fell = lowest is None or objective < lowest - FALL_ROUNDING * abs(lowest)
         # an infinite bound does not halve
         waited = 0 if bound < 0.5 * least_bound or fell else waited + 1
-        least_bound, lowest = (
-            min(bound, least_bound),
-            objective if lowest is None else min(objective, lowest),
-        )
+        least_bound = min(bound, least_bound)
+        lowest = objective if lowest is None else min(objective, lowest)
         if waited == STALLED_STEPS:
             return
 
@@ -117,8 +113,8 @@ def _residual_shares(fit, distance_before, finer):
     """Return to which share the residual of each output has to fall; above 1 where no step is
     needed.
 
-    distance_before: the certificate's distance a step ago, None before the first. finer: what it is
-    multiplied by where the fall of the distance decides it.
+    distance_before : the certificate's distance a step ago, None before the first
+    finer : a factor of shares that follow the fall of the distance
     """
     # The system of the first Newton step is solved to first_share of its residual, and the system
     # of the last step to safety times the residual that the tolerance allows.

@@ -1,4 +1,4 @@
-"""A fit of a linear model: where it stands, how near to the optimum that is, and what it reports.
+"""A fit of a linear model: its iterate, the distance of that to the optimum, and its report.
 
 The problem and its iterates are in `problem.py`, how it is solved in `descent.py`, how near an
 iterate is to the optimum in `certificate.py`.
@@ -133,7 +133,7 @@ class LinearFit(CertifiedFit):
     start : Iterate or None, default None
         Where to start; None for zero coefficients.
     unit : float, default 1.0
-        What a penalty on X is multiplied by in the problem, as y is in units of its own.
+        The factor of a penalty on X in the problem, as y is in units of its own.
 
     Attributes
     ----------
@@ -170,12 +170,10 @@ class LinearFit(CertifiedFit):
         reported.
         """
         known = self.certificate and self.certificate.evaluation
-        self.alpha, self.tol, self.certificate, self._is_on_the_way = (
-            alpha,
-            tol,
-            None,
-            is_on_the_way,
-        )
+        self.alpha = alpha
+        self.tol = tol
+        self.certificate = None
+        self._is_on_the_way = is_on_the_way
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.certify(known)
 

@@ -39,7 +39,7 @@ class Inputs:
     rows : Rows
         X.
     centre : ndarray of shape (n_features,) or None, default None
-        What is taken from each column of X; None for nothing.
+        The number that is subtracted from each column of X; None for nothing.
     unit : float, default 1.0
         A power of two.
     mean_squares : ndarray of shape (n_features,) or None, default None
@@ -59,12 +59,10 @@ class Inputs:
         unit: float = 1.0,
         mean_squares: np.ndarray | None = None,
     ):
-        self.rows, self.unit, self.n_rows, self.n_features = (
-            rows,
-            unit,
-            rows.n_rows,
-            rows.n_features_in,
-        )
+        self.rows = rows
+        self.unit = unit
+        self.n_rows = rows.n_rows
+        self.n_features = rows.n_features_in
         self.features: FeatureSet = Linear().draw(None, self.n_features)
         self.centre: np.ndarray = np.zeros(self.n_features) if centre is None else centre
         self.is_around_means: bool = centre is not None
@@ -246,11 +244,9 @@ class ScaledProjection:
     cost: Callable[[DenseOrCSR], int]
 
     def __init__(self, projection: Projection, unit: float):
-        self._projection, self.n_projections, self.cost = (
-            projection,
-            projection.n_projections,
-            projection.cost,
-        )
+        self._projection = projection
+        self.n_projections = projection.n_projections
+        self.cost = projection.cost
         self._exponent = 1 - np.frexp(unit)[1]
 
     def parts(

@@ -5,7 +5,7 @@ With s = sqrt(h), w = Z'u, u = s q and f = Z Z'u, a Newton step solves (alpha I 
 - v / s, a system of as many unknowns as there are rows. Where there is an intercept all of it is
 orthogonal to s. The preconditioner puts the projected rows X_hat = X R / sqrt(m) in place of Z,
 which Woodbury's identity reduces to an m x m system; so the number m of projections decides how
-fast the gradients converge, and never what they converge to (J. Wang, J. D. Lee, M. Mahdavi, M.
+fast the gradients converge, and never where to (J. Wang, J. D. Lee, M. Mahdavi, M.
 Kolar, N. Srebro, Sketching Meets Random Projection in the Dual, 2016). Where m is left to the data
 it grows with the effective dimension of X at alpha (J. Lacotte, M. Pilanci, Effective Dimension
 Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS 2020).
@@ -78,12 +78,10 @@ class Sketch:
         fit_intercept: bool,
         rng: np.random.Generator | None,
     ):
-        self._inputs, self._projection, self._fit_intercept, self._rng = (
-            inputs,
-            projection,
-            fit_intercept,
-            rng,
-        )
+        self._inputs = inputs
+        self._projection = projection
+        self._fit_intercept = fit_intercept
+        self._rng = rng
         self._most = m or most_projections(inputs.n_features, inputs.rows.row_size)
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
         self._grow_to(m or min(FEWEST_PROJECTIONS, self._most))
@@ -149,7 +147,7 @@ def most_projections(n_features: int, row_size: int) -> int:
 
 
 class Roots:
-    """The roots s of row weights h, and the projection on what is orthogonal to s where there is an
+    """The roots s of row weights h, and the projection orthogonal to s where there is an
     intercept."""
 
     h: RowVector

@@ -89,7 +89,7 @@ def solve_system(
     """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may
     end.
 
-    max_steps is bounded by what the rank of X allows. Returns the solution and the number of steps.
+    max_steps is bounded by the rank of X. Return the solution and the number of steps.
     """
 
     def ends(x, r, rho):
@@ -112,11 +112,9 @@ class Hessian:
     """The Hessian H at the iterate of a fit: products with it, in one pass over the rows each."""
 
     def __init__(self, fit: LinearFit):
-        self._inputs, self._problem, self._evaluation = (
-            fit.inputs,
-            fit.problem,
-            fit.certificate.evaluation,
-        )
+        self._inputs = fit.inputs
+        self._problem = fit.problem
+        self._evaluation = fit.certificate.evaluation
 
     def times(self, p: np.ndarray) -> np.ndarray:
         """Return H p."""
@@ -205,8 +203,8 @@ def plain_step(
 
 
 class WeightCache:
-    """What was computed from the row weights h, one result for each output, kept while alpha stays
-    and h changes little."""
+    """A cache of results that were computed from the row weights h, one for each output; they are
+    good while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
@@ -251,7 +249,7 @@ class InputSteps(PreconditionedSteps):
     """`NewtonSteps` where the inputs are few: H itself is made and inverted, of a sample of the
     rows where they are many.
 
-    Conjugate gradients correct what is not in the sample, and what has changed in h since H was
+    Conjugate gradients correct for the rows beyond the sample, and for changes in h since H was
     made.
 
     Parameters
@@ -262,12 +260,10 @@ class InputSteps(PreconditionedSteps):
     """
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator | None = None):
-        self._inputs, self._cache, self._sample, self._n_sampled = (
-            inputs,
-            WeightCache(),
-            None,
-            inputs.n_rows,
-        )
+        self._inputs = inputs
+        self._cache = WeightCache()
+        self._sample = None
+        self._n_sampled = inputs.n_rows
         n, d = inputs.n_rows, inputs.n_features
         if (
             rng is not None
@@ -297,10 +293,8 @@ class InputSteps(PreconditionedSteps):
             w, n_steps = precondition(-g), 0  # it is the inverse of H
         else:
             most = shares**2 * np.vecdot(g, precondition(g))
-            max_steps, zero = (
-                MOST_CG_STEPS if self._sample is None else SLOW_STEPS,
-                np.zeros_like(g),
-            )
+            max_steps = MOST_CG_STEPS if self._sample is None else SLOW_STEPS
+            zero = np.zeros_like(g)
             w, n_steps = solve_system(
                 fit,
                 Hessian(fit).times,
@@ -311,7 +305,7 @@ class InputSteps(PreconditionedSteps):
                 max_steps,
                 ArrayVectors,
             )
-            if n_steps == max_steps:  # few rows may hold what the others do not
+            if n_steps == max_steps:  # a few rows may differ from all those of the sample
                 self._sample, self._n_sampled = None, self._inputs.n_rows
                 self._cache.forget()
         return step_from_w(fit, w, None, here.h, here.total), n_steps

@@ -2,7 +2,7 @@
 where rounding made them fail.
 
 A Gram matrix Phi' diag(h) Phi of nearly collinear features has eigenvalues that rounding may make
-negative, and then the plain factorisation fails. What rescues it depends on what the factor is for:
+negative, and then the plain factorisation fails. How it is rescued depends on its use:
 
 - `factor_positive`, `solve_positive`: tiny ridges, each a share of its diagonal entry, tried from
   the least on;

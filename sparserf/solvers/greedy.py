@@ -274,7 +274,7 @@ class CoefficientsOnTable:
         most_terms: int,
         r: np.ndarray,
     ):
-        """r : by what the gradients of features are divided before they are compared."""
+        """r : the divisors of the gradients of features before they are compared."""
         self._rows, self._problem, self._everything, self._r = rows, problem, everything, r
         self.A, self._factor = ActiveFeatures(rows), GrowingCholesky()
         self.iterate = self._constant = constant = best_constant(problem, n_outputs)
@@ -358,15 +358,13 @@ class CoefficientsOnTable:
         features, k, alpha = self._everything.take(J), len(self.A), self._problem.alpha
         gram, m = self._rows.moments(features, features, self._h)
         self.gradients()
-        G, g, C = (
-            gram + np.outer(m, self._problem.intercept_response(self._total, m)),
-            self._g[:, J],
-            self._C[:k, J],
-        )
+        G = gram + np.outer(m, self._problem.intercept_response(self._total, m))
+        g = self._g[:, J]
+        C = self._C[:k, J]
         if k:
             G -= C.T @ self._factor.solve(C.T).T
         selected = []
-        # where features depend on each other, what is foreseen is a guess
+        # where features depend on each other, the forecast is a guess
         for _ in range(min(n, len(J))):
             score = np.nan_to_num(np.hypot.reduce(np.abs(g), axis=0) / self._r[J])
             score[selected] = -1.0
@@ -381,7 +379,7 @@ class CoefficientsOnTable:
         Phi_J), in one pass.
 
         Products of large means would cancel, hence the mean is taken off each row. It is known but
-        for rounding; what that adds to the products is taken off them.
+        for rounding; its part of the products is taken off them.
         """
         mean, one, everything = self._means[J], np.eye(len(J)), self._everything
 

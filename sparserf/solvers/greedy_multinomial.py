@@ -79,12 +79,10 @@ class MultinomialCoefficients:
     predicted_decrease: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
-        self._rows, self._problem, self._everything, self._dictionary_slopes = (
-            rows,
-            problem,
-            everything,
-            None,
-        )
+        self._rows = rows
+        self._problem = problem
+        self._everything = everything
+        self._dictionary_slopes = None
         joint = problem.with_penalty(MultinomialProblem, 0.0)
         first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
         nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
@@ -140,10 +138,8 @@ class MultinomialCoefficients:
         """Subtract the mean over the classes from each, which makes the sum of squares least."""
         iterates = [fit.iterate for fit in self._classes.fits]
         vectors, n = self._rows.vectors, len(iterates)
-        w, f = (
-            sum(it.w for it in iterates) / n,
-            vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates)),
-        )
+        w = sum(it.w for it in iterates) / n
+        f = vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
         for fit in self._classes.fits:
             fit.iterate = replace(
                 fit.iterate, w=fit.iterate.w - w, f=vectors.along(fit.iterate.f, -1.0, f)

@@ -116,7 +116,9 @@ class CurvatureWeights:
 
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
-        self._uniform = None  # a random number for each row, which decides what is in the sample
+        self._uniform = (
+            None  # a random number for each row, which decides whether it is in the sample
+        )
         self._is_new = self._is_whole = False
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
 
@@ -435,7 +437,7 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
 
     f_1 = None  # f at the whole step, where it has been computed
     if problem.loss.is_quadratic:
-        b = problem.newton_intercept(A.f, A.b) + d_b  # without what rounding has left in A.b
+        b = problem.newton_intercept(A.f, A.b) + d_b  # without the rounding in A.b
         f_1, loss, g, answers = A.evaluate_step(problem, d, A.f, b, [ask for ask, _ in questions])
         if is_lower(loss + problem.penalty(A.w + d), 1.0):
             A.move(problem, A.w + d, b, f_1, loss)

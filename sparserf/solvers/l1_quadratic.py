@@ -4,7 +4,7 @@
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
 model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the
-support, and a Newton step on it, kept to the orthant of its signs, the values; both are repeated
+support, and a Newton step on it, at_zero to the orthant of its signs, the values; both are repeated
 until the violation is below the tolerance: the largest distance of 0 to the subdifferential in one
 x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point
 comes near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra,
@@ -111,12 +111,12 @@ def newton_step(
         step = new - x_A
         return step @ (v[A] + 0.5 * (H_A @ step)) + alpha * (np.abs(new) - np.abs(x_A)).sum()
 
-    kept = np.where(to_zero <= 1, 0.0, x_A + d)
+    at_zero = np.where(to_zero <= 1, 0.0, x_A + d)
     crossed = (
         x_A + d if nonnegative is None else np.where((to_zero <= 1) & nonnegative[A], 0.0, x_A + d)
     )
     shorter = (np.where(to_zero <= t, 0.0, x_A + t * d) for t in ends)
-    for new in itertools.chain([min(kept, crossed, key=change)], shorter):
+    for new in itertools.chain([min(at_zero, crossed, key=change)], shorter):
         if change(new) < 0:
             x[A] = new
             return
@@ -146,11 +146,9 @@ def interior_point(
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
-    sign, start, exists = (
-        np.array([[1.0], [-1.0]]),
-        np.abs(w).max() or alpha / largest,
-        np.ones((2, len(w))),
-    )
+    sign = np.array([[1.0], [-1.0]])
+    start = np.abs(w).max() or alpha / largest
+    exists = np.ones((2, len(w)))
     if nonnegative is not None:
         exists[1, nonnegative] = 0.0
     n_parts = exists.sum()
@@ -164,11 +162,9 @@ def interior_point(
             v = g + H @ (candidate - w)
             value = 0.5 * (candidate - w) @ (g + v) + alpha * np.abs(candidate).sum()
             if value < least:
-                best, least, violation = (
-                    candidate,
-                    value,
-                    largest_violation(candidate, v, alpha, nonnegative),
-                )
+                best = candidate
+                least = value
+                violation = largest_violation(candidate, v, alpha, nonnegative)
         residual = exists * (alpha + sign * v - z)
         worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual, exists)

@@ -126,7 +126,7 @@ class MultinomialProblem(Problem):
                 seen = self._expand_in_intercepts(f, b + step)
                 if seen[0] < loss:
                     break
-            else:  # what is left may be rounding in the loss, but not in its slope
+            else:  # the loss may not fall by more than rounding, its slope still does
                 return b + newton if np.abs(newton).max() <= near else b
             b, (loss, slope, shares, curvature) = b + step, seen
         return b

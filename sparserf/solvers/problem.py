@@ -58,7 +58,7 @@ class Problem:
     first axis of outputs, whose losses are added up.
 
     vectors : RowVectors
-        What computes on row vectors.
+        The operations on row vectors, where these live.
     loss : Loss
     y : row vector
         The target.

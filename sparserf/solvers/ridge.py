@@ -129,10 +129,8 @@ class RidgeProblem(Problem):
         loss, n = self.loss, self.n_rows  # these, and not the problem itself, travel to the rows
 
         def answer(block, f, y, s):
-            xp, f = (
-                namespace(f),
-                f if change is None else f + check_no_overflow(block.apply(features, change)),
-            )
+            xp = namespace(f)
+            f = f if change is None else f + check_no_overflow(block.apply(features, change))
             z = f + outputs_like(b, f)
             losses = xp.sum(s * loss.value(z, y), axis=-1)
             v = s * loss.derivative(z, y) / n  # the dual point
@@ -326,11 +324,9 @@ def lower(
         return None
 
     def iterate_at(t):
-        w, b, f = (
-            start.w + t * (end.w - start.w),
-            start.b + t * (end.b - start.b),
-            problem.vectors.between(start.f, t, end.f),
-        )
+        w = start.w + t * (end.w - start.w)
+        b = start.b + t * (end.b - start.b)
+        f = problem.vectors.between(start.f, t, end.f)
         return Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
 
     return backtrack(iterate_at, lambda there, t: there.objective < enough, t=0.5)[1]

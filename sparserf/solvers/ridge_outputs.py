@@ -56,17 +56,15 @@ class RidgeOfOutputs:
         self, rows: Rows, features: FeatureSet, problem: RidgeProblem, w: np.ndarray, b: np.ndarray
     ):
         """Begin at the coefficients w and the intercepts b."""
-        # The most values of features that are kept: 128 MB in single precision.
+        # The most values of features that are moves: 128 MB in single precision.
         most_kept = 2**25
 
         # the work of making the values of the features, in each step
         self._pass = 2 * work_of_pass(rows, len(features))
         if rows.in_memory and rows.n_rows * len(features) <= most_kept:
-            rows, features, self._pass = (
-                rows.on_same_threads(rows.transform(features)),
-                Linear().draw(None, len(features)),
-                0,
-            )
+            rows = rows.on_same_threads(rows.transform(features))
+            features = Linear().draw(None, len(features))
+            self._pass = 0
         self._rows, self._features, self._problem = rows, features, problem
         self.w, self.b, self.alpha = w, b, 0.0
         weight = problem.vectors.scaled(problem.weight, 1 / problem.n_rows)
@@ -81,14 +79,14 @@ class RidgeOfOutputs:
         """Minimise with this penalty until a step lowers the objective by less than the share tol;
         return the number of steps.
 
-        effort : what the steps may take
+        effort : the work that the steps may take
         """
         self.alpha = alpha
-        objective, g, kept = self.objective(), self._gradient(), []
+        objective, g, moves = self.objective(), self._gradient(), []
         for k in range(STEPS_A_PENALTY):
             check_not_ended()
             effort.add(self._work_of_step())
-            d = -inverse_hessian_times(g, kept)
+            d = -inverse_hessian_times(g, moves)
             slope = float(np.vdot(g, d))
             is_lower = partial(falls_enough, objective, slope)
             t, there = backtrack(partial(self._moved, d), is_lower, shortest=SHORTEST)
@@ -96,7 +94,7 @@ class RidgeOfOutputs:
                 return k
             before, g_before, (objective, self.w, self.b, self._at) = objective, g, there
             g = self._gradient()
-            kept = [*kept[-MOVES_REMEMBERED + 1 :], (t * d, g - g_before)]
+            moves = [*moves[-MOVES_REMEMBERED + 1 :], (t * d, g - g_before)]
             if before - objective <= tol * objective or effort.is_spent:
                 return k + 1
         return STEPS_A_PENALTY
@@ -152,20 +150,20 @@ def falls_enough(objective: float, slope: float, there: tuple[float, ...], t: fl
     return there[0] <= objective + armijo * t * slope
 
 
-def inverse_hessian_times(g: np.ndarray, kept: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def inverse_hessian_times(g: np.ndarray, moves: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return the product of g with the inverse of a Hessian that has these pairs of moves and
     changes of the gradient.
 
     Without a pair, g in the length of one is returned.
     """
-    if not kept:
+    if not moves:
         return g / max(np.linalg.norm(g), 1e-300)
     q, shares = g.copy(), []
-    for move, change in reversed(kept):
+    for move, change in reversed(moves):
         shares.append(np.vdot(move, q) / np.vdot(move, change))
         q -= shares[-1] * change
-    move, change = kept[-1]
+    move, change = moves[-1]
     q *= np.vdot(move, change) / np.vdot(change, change)
-    for (move, change), share in zip(kept, reversed(shares), strict=True):
+    for (move, change), share in zip(moves, reversed(shares), strict=True):
         q += (share - np.vdot(change, q) / np.vdot(move, change)) * move
     return q

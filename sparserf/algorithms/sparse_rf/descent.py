@@ -122,11 +122,11 @@ class BaseL1Fit(ABC):
     There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the
     multinomial loss together (`MultinomialL1Fit`).
 
-    dictionary : what is drawn from
+    dictionary : the features that are drawn
     rules : how thoroughly a batch is solved
     tol : the duality gap that is near enough, relative to the objective
     progress : the objectives so far, in units of y, and the callback
-    A : the working set, with `prune`, which drops what is zero, and the `index` of its features
+    A : the working set, with `prune`, which drops zeros, and the `index` of its features
     alpha : the penalty
     gap : the duality gap that was last computed; infinite where none has been
     """
@@ -454,10 +454,8 @@ class L1Fit(BaseL1Fit):
     def end_in_double(self) -> None:
         """Go to the precision of the rows, where the fit has not come there."""
         if self._is_single:
-            self._double.n_passes, self._single.n_passes = (
-                self._double.n_passes + self._single.n_passes,
-                0,
-            )
+            self._double.n_passes = self._double.n_passes + self._single.n_passes
+            self._single.n_passes = 0
             self._turn_to(self._double)
 
     @property
@@ -608,10 +606,8 @@ class L1Fit(BaseL1Fit):
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         fell = objective < self._lowest - 1e-3 * self.gap or self.gap < 0.9 * self._least_gap
         if fell:
-            self._lowest, self._least_gap = (
-                min(objective, self._lowest),
-                min(self.gap, self._least_gap),
-            )
+            self._lowest = min(objective, self._lowest)
+            self._least_gap = min(self.gap, self._least_gap)
         self._n_idle = 0 if fell else self._n_idle + 1
         return self._n_idle >= IDLE_ROUNDS
 
@@ -704,8 +700,7 @@ def warn_if_unconverged(info: FitInfo, tol: float) -> None:
     share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
     warn_unconverged(
         f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of "
-        f"{info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
+        f"{info.dual_gap:.3g}, {share:.2g} of the objective, above tol={tol:.2g}; "
         + (
             "raise time_limit (or tol, or alpha)"
             if info.cut

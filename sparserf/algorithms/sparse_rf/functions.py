@@ -199,7 +199,7 @@ def sparse_rf(
     -------
     SparseModel
         `info.dual_gap` bounds the distance of the objective from its optimum: over all D draws if
-        `exact`, else over the last batch and what was kept; for alpha=None over its terms.
+        `exact`, else over the last batch and the working set; for alpha=None over its terms.
         `support` holds their indices in the dictionary.
 
     Raises
@@ -349,7 +349,7 @@ def sparse_rf_path(
 def read_task(
     X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False
 ) -> Task:
-    """Return what is to be fitted, with centered targets.
+    """Return the task of a call, with centered targets.
 
     has_several_encodings : whether features are to see several encodings of the columns (as they
         are, clipped, in ranks)
