@@ -2,12 +2,13 @@
 the tests of its line.
 
     python tests/covered_lines.py   # records which tests run which line
-    python tests/mutants.py [-n N] [--seed K] [--seconds S] [--again: what survived last time] [PART OF A FILE'S NAME ...]
+    python tests/mutants.py [-n N] [--seed K] [--seconds S] [--again] [PART OF A FILE'S NAME ...]
 
 The tests are imported once. Each mutant runs in a process of its own, where its code replaces what
 was imported: nothing is written to sparserf/. A mutant is caught if a test fails or takes a minute,
 and survives if none does among those that run its line, those of the fewest lines first, for S
-seconds. Mutants listed in tests/mutants.toml compute the same as the original.
+seconds. --again runs those that survived last time. Mutants listed in tests/mutants.toml compute
+the same as the original.
 """
 
 import argparse

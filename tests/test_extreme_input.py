@@ -48,7 +48,8 @@ import numpy as np, scipy.sparse as sp, sparserf as srf
 X = {make}(np.random.default_rng(0).uniform(1, 2, (60, 3)))
 {change}
 try:
-    srf.sparse_rf(X, np.arange(60.0), features="gaussian", alpha=0.1, gamma=1.0, n_components=50, rng=0)
+    y, fixed = np.arange(60.0), dict(features="gaussian", alpha=0.1, gamma=1.0, n_components=50)
+    srf.sparse_rf(X, y, **fixed, rng=0)
 except (ValueError, TypeError) as error:
     print(error)
 """

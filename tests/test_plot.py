@@ -496,9 +496,10 @@ def test_bands_are_the_least_and_largest_of_the_models(way, labels):
     """Also where a model has other numbers for the levels, or has never seen one."""
     table, y = of_words()
     y, how = (np.where(y > 0, "p", "n"), {"loss": "logistic"}) if labels else (y, {})
-    fit = lambda X, y, **others: srf.sparse_rf(
-        X, y, alpha=0.01, n_components=200, **WAYS[way], **how, **others
-    )  # noqa: E731
+
+    def fit(X, y, **others):
+        return srf.sparse_rf(X, y, alpha=0.01, n_components=200, **WAYS[way], **how, **others)
+
     found = srf.cross_validate(fit, table, y, {}, cv=4, rng=0)
     without = (table["word"] != "middle").to_numpy()
     models = [*found.models, fit(table[without], y[without], rng=0)]

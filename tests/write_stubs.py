@@ -7,7 +7,6 @@ signatures of functions when they are imported. A test asks whether the stub is 
 import inspect
 import re
 import sys
-import textwrap
 from pathlib import Path
 
 from sparserf import sklearn
@@ -34,12 +33,20 @@ class _Estimator(BaseEstimator):
     @property
     def n_iter_(self) -> int: ...
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self: ...
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray: ...
     def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float: ...
 
 class _Regressor(RegressorMixin, _Estimator): ...
@@ -100,20 +107,13 @@ def written(cls: type) -> str:
     base = "_Regressor" if issubclass(cls, sklearn.Regressor) else "_Classifier"
     attributes = "".join(f"    {name}: {kind}\n" for name, kind in types.items())
     head = f"\nclass {cls.__name__}(_FitMixin, {base}):\n{attributes}"
-    return f"{head}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
+    lines = "".join(f"        {item},\n" for item in given)
+    return f"{head}    def __init__(\n{lines}    ) -> None: ...\n"
 
 
 def default(parameter: inspect.Parameter) -> str:
     """Return the text of a default value."""
     return "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-
-
-def filled(items: list[str], indent: int) -> str:
-    """Return items side by side in lines, none of them broken."""
-    text = ", ".join(item.replace(" ", "~") for item in items) + ","
-    return textwrap.indent(
-        textwrap.fill(text, 128 - indent, break_long_words=False), " " * indent
-    ).replace("~", " ")
 
 
 if __name__ == "__main__":

@@ -120,12 +120,14 @@ def asked_for(name, stored):
 
 def narrowed(sets, table):
     """The sets that a table is about, with the contenders that it is about."""
-    some = lambda named, key: {
-        n: one for n, one in named.items() if any(fnmatch(n, p) for p in table.get(key, "*"))
-    }  # noqa: E731
+
+    def select(named, key):
+        patterns = table.get(key, "*")
+        return {n: one for n, one in named.items() if any(fnmatch(n, p) for p in patterns)}
+
     return {
-        name: one | {"contenders": some(one["contenders"], "contenders")}
-        for name, one in some(sets, "sets").items()
+        name: one | {"contenders": select(one["contenders"], "contenders")}
+        for name, one in select(sets, "sets").items()
     }
 
 

@@ -1,11 +1,14 @@
 """Run experiments, and write their records, tables and pictures: every figure of README and docs
 that is measured.
 
-    python tools/run.py --data DIR                              # all that has no record yet: many hours
+    python tools/run.py --data DIR                              # all without a record: many hours
     python tools/run.py --data DIR --only auto mixed            # some experiments
-    python tools/run.py --only benchmarks --sets 'correlate*'   # some of their sets; some --contenders of these
-    python tools/run.py --report                                # pages and pictures again, of the records that there are
-    python tools/run.py --quick                                 # does everything run? Few rows, one seed, a temporary folder
+    python tools/run.py --only benchmarks --sets 'correlate*'   # some of their sets
+    python tools/run.py --report                                # pages and pictures, from records
+    python tools/run.py --quick                                 # does everything run? Few rows
+
+--contenders names some contenders of the sets. --quick runs few rows and one seed, and writes to a
+temporary folder.
 
 An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders,
 and what is told of a result. Each contender runs on each set and seed in a process of its own,

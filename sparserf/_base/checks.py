@@ -7,6 +7,7 @@ Types of arrays and matrices are checked here and in `csr.py`, types of data fra
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from decimal import Decimal
 from numbers import Complex, Integral, Number, Real
@@ -20,7 +21,7 @@ from .csr import canonical_csr
 from .warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from .types import Array, DenseOrCSR
 
@@ -403,3 +404,20 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def checked(
+    check: Callable[..., Any], *limits: Any, default: Any = dataclasses.MISSING, **how: Any
+) -> Any:
+    """Declare a field of a dataclass that `check_fields` replaces by check(name, value, *limits,
+    **how); None stays where it is the default."""
+    return dataclasses.field(default=default, metadata={"check": (check, limits, how)})
+
+
+def check_fields(arguments: Any) -> None:
+    """Replace the `checked` fields of a dataclass, which may be frozen, by their checked values."""
+    for each in dataclasses.fields(arguments):
+        value = getattr(arguments, each.name)
+        if "check" in each.metadata and not (value is None and each.default is None):
+            check, limits, how = each.metadata["check"]
+            object.__setattr__(arguments, each.name, check(each.name, value, *limits, **how))

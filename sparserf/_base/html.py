@@ -37,7 +37,8 @@ def bar(share: float, start: float = 0.0) -> str:
     """Return a bar whose length is this share, in [0, 1], of the longest; up to `start` it is
     fainter."""
     return "".join(
-        f'<span style="display:inline-block;width:{LONGEST_BAR * size:.2f}em;height:.7em;background:{BAR};{look}"></span>'
+        f'<span style="display:inline-block;width:{LONGEST_BAR * size:.2f}em;height:.7em;'
+        f'background:{BAR};{look}"></span>'
         for size, look in ((start, "opacity:.4;"), (share - start, ""))
         if size > 0
     )
@@ -48,8 +49,14 @@ def progress(share: float, words: str) -> str:
     track = (
         f"position:absolute;width:{LONGEST_BAR}em;height:100%;background:{TRACK};border-radius:2px;"
     )
-    whole = f"display:inline-block;position:relative;width:{LONGEST_BAR}em;height:.7em;margin-right:.8em;"
-    filled = f"position:absolute;width:{100 * share:.1f}%;height:100%;background:{BAR};border-radius:2px;"
+    whole = (
+        f"display:inline-block;position:relative;width:{LONGEST_BAR}em;height:.7em;"
+        "margin-right:.8em;"
+    )
+    filled = (
+        f"position:absolute;width:{100 * share:.1f}%;height:100%;background:{BAR};"
+        "border-radius:2px;"
+    )
     return page(
         f'<span style="{whole}"><span style="{track}"></span><span '
         f'style="{filled}"></span></span>{escape(words)}'

@@ -7,7 +7,12 @@ TURNS: tuple[float, ...]
 
 class Views:
     def __init__(
-        self, column: np.ndarray, kind: np.ndarray, first_knot: np.ndarray, level: np.ndarray, arithmetic: np.ndarray,
+        self,
+        column: np.ndarray,
+        kind: np.ndarray,
+        first_knot: np.ndarray,
+        level: np.ndarray,
+        arithmetic: np.ndarray,
         knots: np.ndarray,
     ) -> None: ...  # fmt: skip
     def show(self, X: np.ndarray, out: np.ndarray) -> None: ...

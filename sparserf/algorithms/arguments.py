@@ -8,11 +8,21 @@ passes them on as they are.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from .._base.checks import check_callable, check_choice, check_flag, check_rng
-from .limits import check_limits
+from .._base.checks import (
+    check_callable,
+    check_choice,
+    check_fields,
+    check_flag,
+    check_real,
+    check_rng,
+    checked,
+)
+from ..losses import JOINTLY, check_loss
+from ..losses.links import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,10 +47,8 @@ class Arguments:
         default."""
         return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
 
-    def _set_checked(self, **checked: Any) -> None:
-        """Replace fields that the user gave by their checked values."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,17 +64,12 @@ class ColumnSetting(Arguments):
         columns are known
     """
 
-    scale: Units = None
-    missing: Missing = "raise"
+    scale: Units = checked(check_choice, ("auto", "robust"), default=None)
+    missing: Missing = checked(check_choice, ("learn", "raise"), default="raise")
     categorical: Categorical = None
     monotone: Signs = None
     convex: Signs = None
     interactions: Interactions = None
-
-    def __post_init__(self) -> None:
-        check_choice("missing", self.missing, ("learn", "raise"))
-        if self.scale is not None:
-            check_choice("scale", self.scale, ("auto", "robust"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +113,9 @@ class FitOptions(Arguments):
     columns: ColumnSetting = RAW_COLUMNS
     rows: RowSetting = PLAIN_ROWS
     limits: tuple[float | None, float | None] = (None, None)
-    fit_intercept: bool = True
+    fit_intercept: bool = checked(check_flag, default=True)
     rng: Any = None
-    callback: Callback = None
+    callback: Callback = checked(check_callable, default=None)
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
@@ -125,14 +128,37 @@ class FitOptions(Arguments):
         return super().of_call({**call, **parts})
 
     def __post_init__(self) -> None:
-        self._set_checked(
-            fit_intercept=check_flag("fit_intercept", self.fit_intercept),
-            rng=check_rng(self.rng),
-            callback=check_callable("callback", self.callback),
-        )
+        super().__post_init__()
+        object.__setattr__(self, "rng", check_rng(self.rng))
 
     @property
     def is_auto(self) -> bool:
         """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga`
         by `sparse_rf` first."""
         return isinstance(self.features, str) and self.features == "auto"
+
+
+def check_limits(
+    lower: float | None, upper: float | None, loss: LossLike
+) -> tuple[float | None, float | None]:
+    """Return the limits of f for the limits of predictions that the user gave; None: no limit.
+
+    The fit does not know of limits: its model clips decision values to them, wherever it predicts.
+    """
+    if lower is None and upper is None:
+        return None, None
+    loss = check_loss(loss, JOINTLY)
+    for name, value in (("lower", lower), ("upper", upper)):
+        if value is not None and loss.is_classifier:
+            raise ValueError(
+                f"{name} must be None for loss={loss.name!r}, which predicts classes, got {value!r}"
+            )
+    lower, upper = (
+        None if value is None else check_real(name, value, -math.inf)
+        for name, value in (("lower", lower), ("upper", upper))
+    )
+    given, link = (lower, upper), LINKS[loss.link]
+    lower, upper = link.limit("lower", lower, 1.0), link.limit("upper", upper, -1.0)
+    if lower is not None and upper is not None and lower >= upper:
+        raise ValueError(f"lower must be below upper, got lower={given[0]} and upper={given[1]}")
+    return lower, upper

@@ -1,14 +1,11 @@
-"""What `harfe` and `mfga` fit; with features="auto" their dictionary is first found, as the terms
-of `sparse_rf`."""
+"""Features that `harfe` and `mfga` take from a fit of `sparse_rf`, where features="auto"."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ..losses import JOINTLY
 from .sparse_rf import sparse_rf
-from .task import Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,19 +14,6 @@ if TYPE_CHECKING:
     from .arguments import FitOptions
 
 Options = TypeVar("Options", bound="FitOptions")
-
-
-def read_task(
-    X: MatrixLike, y: ArrayLike, options: FitOptions, several_outputs: Literal["together", "apart"]
-) -> Task:
-    """Return the `Task` of `harfe` or `mfga`, with centered targets.
-
-    several_outputs : whether real targets of several outputs are one target or one each
-    """
-    if options.is_auto:
-        options = with_found_features(X, y, options)
-    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs=several_outputs)
-    return task.centered(options.fit_intercept)
 
 
 def with_found_features(X: MatrixLike, y: ArrayLike, options: Options) -> Options:

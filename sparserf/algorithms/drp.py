@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._base.checks import check_alphas, check_choice, check_flag, check_integer, check_real
+from .._base.checks import (
+    check_alphas,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    checked,
+)
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import PROJECTIONS, Linear, make_projection
@@ -56,8 +63,6 @@ if TYPE_CHECKING:
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
 
-# The most iterations where n_iter is None, so that the tolerance decides.
-MOST_ITERATIONS = 100
 # A step of Algorithm 2 of STEP_GROWTH times the shortest so far is divergence, unless it is below
 # STEP_ROUNDING times |w|. A rising objective is no sign of divergence: w comes nearer to w*, and
 # may pass where the objective is higher.
@@ -351,35 +356,33 @@ class DRPOptions(FitOptions):
     """
 
     features: Linear = field(default_factory=Linear)
-    n_projections: int | None = None
-    n_iter: int | None = None
-    accelerate: bool = True
-    projection: Literal["auto"] | ProjectionName = "auto"
-    tol: float = 1e-4
+    n_projections: int | None = checked(check_integer, 1, default=None)
+    n_iter: int | None = checked(check_integer, 1, default=None)
+    accelerate: bool = checked(check_flag, default=True)
+    projection: Literal["auto"] | ProjectionName = checked(
+        check_choice, ("auto", *PROJECTIONS), default="auto"
+    )
+    tol: float = checked(check_real, 0, strict=True, default=1e-4)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        m = (
-            None
-            if self.n_projections is None
-            else check_integer("n_projections", self.n_projections, 1)
-        )
-        accelerate = check_flag("accelerate", self.accelerate)
-        kind = check_choice("projection", self.projection, ("auto", *PROJECTIONS))
-        if not accelerate and m is None:
+        if not self.accelerate and self.n_projections is None:
             raise ValueError(
                 "n_projections must be given where accelerate=False, got None: some 20 times the "
                 "rank of X"
             )
-        self._set_checked(
-            n_projections=m,
-            n_iter=MOST_ITERATIONS
-            if self.n_iter is None
-            else check_integer("n_iter", self.n_iter, 1),
-            accelerate=accelerate,
-            projection=kind if kind != "auto" else "sparse_sign" if accelerate else "gaussian",
-            tol=check_real("tol", self.tol, 0, strict=True),
-        )
+
+    @property
+    def most_iterations(self) -> int:
+        """The most iterations; so many that the tolerance decides where the user gives none."""
+        return 100 if self.n_iter is None else self.n_iter
+
+    @property
+    def kind(self) -> ProjectionName:
+        """The kind of projection."""
+        if self.projection != "auto":
+            return self.projection
+        return "sparse_sign" if self.accelerate else "gaussian"
 
 
 def _fit_path(X, y, alphas, options):
@@ -390,7 +393,7 @@ def _fit_path(X, y, alphas, options):
         fit, task = linear_fit(X, y, alphas, options)
         if not options.accelerate:
             R = make_projection(
-                options.projection, fit.inputs.n_features, options.n_projections, options.rng
+                options.kind, fit.inputs.n_features, options.n_projections, options.rng
             )
             projected = ProjectedProblem(fit, R)
         else:
@@ -402,11 +405,11 @@ def _fit_path(X, y, alphas, options):
                     fit.begin(alpha, options.tol)
                     diverges = False
                     if not options.accelerate:
-                        diverges = algorithm_2(fit, projected, options.n_iter)
+                        diverges = algorithm_2(fit, projected, options.most_iterations)
                     elif task.is_joint:
-                        fit.descend(steps, options.n_iter)
+                        fit.descend(steps, options.most_iterations)
                     else:
-                        descend(fit, steps[0], options.n_iter)
+                        descend(fit, steps[0], options.most_iterations)
                     models.append(with_ranges(with_fallbacks(model_of([fit], task), task), task))
                     complaints.append(_complaint(fit, diverges))
     for model, complaint in zip(models, complaints, strict=True):
@@ -463,9 +466,7 @@ def _choose_steps(fit, options, n_fits):
             return steps
         return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
     # all share one
-    sketch = cache(
-        lambda: Sketch(inputs, m, options.projection, fit.problem.fit_intercept, options.rng)
-    )
+    sketch = cache(lambda: Sketch(inputs, m, options.kind, fit.problem.fit_intercept, options.rng))
     if m:
         return [SketchSteps(sketch()) for _ in range(n_fits)]
     basis = RangeBasis(inputs, fit.problem.fit_intercept, options.rng)

@@ -8,7 +8,9 @@ column, one value for each of its encodings, replaces cells of both kinds. It is
 where the centre loses too much on rows whose cells of that column are hidden, the best of the
 points
 
-    centre,   centre + t (level - centre) for t in STEPS and each level of a category,   QUANTILES of a number.
+    centre,
+    centre + t (level - centre) for t in STEPS and each level of a category,
+    QUANTILES of a number.
 
 From fit to predict: `Task.from_options` fits a `ColumnStage`, whose `fill` is the encodings of a
 NaN, at first the centre of the column. After the fit `with_fallbacks` replaces `fill`, and the

@@ -36,11 +36,12 @@ from .._base.checks import check_integer, check_sizes
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, check_any_sign, draw_all
+from ..losses import JOINTLY
 from ..model import warn_unconverged
-from .auto_features import read_task
+from .auto_features import with_found_features
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
-from .task import Fit, model_of, partial_fits_on_error, with_ranges
+from .task import Fit, Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from ..losses import LossLike
     from ..model import Callback, SparseModel
     from .harfe_fit import SupportIterate
-    from .task import Progress, Task
+    from .task import Progress
 
 # Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm
 # 1 adds the last part.
@@ -168,7 +169,8 @@ def harfe(
     Hard-Ridge Random Feature Expansion minimises, over coefficients c of which at most s are not
     zero and the intercept b,
 
-    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i) + \frac\alpha2 \sum_j c_j^2
+    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i)
+              + \frac\alpha2 \sum_j c_j^2
 
     with the loss L as in `sparse_rf`, sample weights s_i of mean 1, and r_j the root mean square of
     feature j (`normalize`). The problem is not convex: the result is a point that no such step
@@ -371,7 +373,11 @@ def models_of_sizes(
     n_models: int = 1,
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    task = read_task(X, y, options, several_outputs="apart")
+    is_found = options.is_auto
+    if is_found:
+        options = with_found_features(X, y, options)
+    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="apart")
+    task = task.centered(options.fit_intercept)
     dictionary = draw_dictionary(
         task, options.n_components, options.activation, options.order, options.rng
     )
@@ -384,7 +390,7 @@ def models_of_sizes(
         ).tolist()
     else:  # a search may have found fewer features than the user wants
         sizes = check_sizes(
-            "n_nonzero_coefs", n_nonzero_coefs, np.inf if options.is_auto else len(dictionary)
+            "n_nonzero_coefs", n_nonzero_coefs, np.inf if is_found else len(dictionary)
         )
         sizes = sorted({min(size, len(dictionary)) for size in sizes})
 

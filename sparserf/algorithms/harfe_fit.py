@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace
-from .._base.checks import check_choice, check_flag, check_integer, check_real
+from .._base.checks import check_choice, check_flag, check_integer, check_real, checked
 from .._core.threshold import hard_threshold
 from ..solvers import ridge
 from ..solvers.active import Support
@@ -58,27 +58,16 @@ class HarfeOptions(FitOptions):
     n_components: int = 10_000
     order: int | None = None
     activation: Activation = "sin"
-    alpha: float
-    selection: Literal["magnitude", "positive"] = "magnitude"
-    normalize: bool = True
-    step_size: float = 0.1
-    backtracking: bool = True
-    start: Literal["greedy", "zero"] = "greedy"
-    max_iter: int = 50
-    tol: float = 5e-3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_checked(
-            alpha=check_real("alpha", self.alpha, 0, strict=True),
-            selection=check_choice("selection", self.selection, ("magnitude", "positive")),
-            normalize=check_flag("normalize", self.normalize),
-            step_size=check_real("step_size", self.step_size, 0, strict=True),
-            backtracking=check_flag("backtracking", self.backtracking),
-            start=check_choice("start", self.start, ("greedy", "zero")),
-            max_iter=check_integer("max_iter", self.max_iter, 1),
-            tol=check_real("tol", self.tol, 0),
-        )
+    alpha: float = checked(check_real, 0, strict=True)
+    selection: Literal["magnitude", "positive"] = checked(
+        check_choice, ("magnitude", "positive"), default="magnitude"
+    )
+    normalize: bool = checked(check_flag, default=True)
+    step_size: float = checked(check_real, 0, strict=True, default=0.1)
+    backtracking: bool = checked(check_flag, default=True)
+    start: Literal["greedy", "zero"] = checked(check_choice, ("greedy", "zero"), default="greedy")
+    max_iter: int = checked(check_integer, 1, default=50)
+    tol: float = checked(check_real, 0, default=5e-3)
 
 
 @dataclass(eq=False)

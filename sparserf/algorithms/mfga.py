@@ -7,12 +7,11 @@ function of their span, (2) in the paper,
     f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
 
 in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments,
-too, replace the constraint
-||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
-the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in
-I. Off the support theta_j is 0, so that the gradient of R in theta_j is the gradient of the mean
-loss. Theorem 3 of the paper bounds R after t rounds. Several features a round are Generalized
-Orthogonal Matching Pursuit.
+too, replace the constraint ||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper
+starts from no feature. Each round it adds to the support I the feature with the largest
+|grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j is
+0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper
+bounds R after t rounds. Several features a round are Generalized Orthogonal Matching Pursuit.
 
 This file has the functions that users call, the loop of Algorithm 1 and the drawing of the
 candidates. A fit of one target, `GreedyFit`, has its gradients and the minimisation over the
@@ -40,19 +39,20 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from .._base.checks import check_flag, check_integer, check_real, check_vector
+from .._base.checks import check_flag, check_integer, check_real, check_vector, checked
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all
+from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
-from .auto_features import read_task
+from .auto_features import with_found_features
 from .fallback import with_fallbacks
-from .task import model_of, partial_fits_on_error, with_ranges
+from .task import Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from ..rows import Rows
     from ..solvers.active import ActiveFeatures
     from ..solvers.problem import Iterate
-    from .task import Progress, Task
+    from .task import Progress
 
 # The default number of terms.
 N_TERMS = 30
@@ -88,27 +88,17 @@ class MfgaOptions(FitOptions):
     """The arguments of `mfga` and `mfga_path` beyond X and y, checked."""
 
     n_components: int
-    n_nonzero_coefs: int | None
+    n_nonzero_coefs: int | None = checked(check_integer, 1, default=None)
     nu: ArrayLike | None
     gamma: Gamma
-    alpha: float
-    n_select: int
-    normalize: bool
-    best_phase: bool
-    tol: float | None
+    alpha: float = checked(check_real, 0)
+    n_select: int = checked(check_integer, 1)
+    normalize: bool = checked(check_flag)
+    best_phase: bool = checked(check_flag)
+    tol: float | None = checked(check_real, 0, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_checked(
-            n_nonzero_coefs=None
-            if self.n_nonzero_coefs is None
-            else check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1),
-            alpha=check_real("alpha", self.alpha, 0),
-            n_select=check_integer("n_select", self.n_select, 1),
-            normalize=check_flag("normalize", self.normalize),
-            best_phase=check_flag("best_phase", self.best_phase),
-            tol=None if self.tol is None else check_real("tol", self.tol, 0),
-        )
         if self.normalize and self.best_phase:
             raise ValueError(
                 "normalize must be False where best_phase is True: the norm of a feature changes "
@@ -165,7 +155,8 @@ def mfga(
     Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the
     objective falls fastest, and then fits all coefficients again:
 
-    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
+    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i)
+              + \frac\alpha2 \sum_j \theta_j^2
 
     over the coefficients of the features chosen so far and the intercept b, with the loss L as in
     `sparse_rf`, sample weights s_i of mean 1, and p(j) the map that feature j is from.
@@ -347,7 +338,11 @@ def models_of_rounds(
     X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool
 ) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone."""
-    task = read_task(X, y, options, several_outputs="together")
+    is_found = options.is_auto
+    if is_found:
+        options = with_found_features(X, y, options)
+    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="together")
+    task = task.centered(options.fit_intercept)
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
         raise ValueError(
             f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit "
@@ -362,7 +357,7 @@ def models_of_rounds(
     check_any_sign(candidates, "mfga")
     n_nonzero_coefs = options.n_nonzero_coefs
     # a search may have found fewer features than the user wants
-    if n_nonzero_coefs is None or options.is_auto:
+    if n_nonzero_coefs is None or is_found:
         n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
     elif n_nonzero_coefs > len(candidates):
         most = f"{len(candidates)}, the number of features"

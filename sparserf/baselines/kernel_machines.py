@@ -162,7 +162,8 @@ def kernel_svm(
     r"""Fit a support vector machine with the squared hinge, by Newton's method on the rows inside
     the margin.
 
-    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2 + \frac\alpha2 \|f\|_K^2
+    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2
+              + \frac\alpha2 \|f\|_K^2
 
     with sample weights s of mean 1 and y_i = -1 or 1: f = sum_i a_i k(x_i, .), a_i = 0 beyond the
     margin.

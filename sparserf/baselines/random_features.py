@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_integer, check_real, check_sizes
+from .._base.checks import check_choice, check_integer, check_real, check_sizes, checked
 from .._base.threads import single_threaded_blas
 from ..algorithms.arguments import FitOptions
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
@@ -56,7 +56,8 @@ def rks(
 ) -> SparseModel:
     r"""Fit random kitchen sinks: ridge regression on all features that are drawn.
 
-    .. math:: \min_{\theta, b} \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
+    .. math:: \min_{\theta, b}
+              \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
               + \frac\alpha2 \|\theta\|^2
 
     with L as in `sparse_rf` and sample weights s of mean 1. With the squared loss and for many
@@ -218,7 +219,8 @@ def lkrf(
 
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
 
-    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2 \quad\text{subject to}\quad
+    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2
+              \quad\text{subject to}\quad
               q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
 
     with y as in `eerf`. The features that q chooses enter the problem of `rks`.
@@ -340,16 +342,8 @@ class RidgeOptions(FitOptions):
 
     n_components: int
     gamma: Gamma
-    alpha: float
-    n_nonzero_coefs: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_checked(alpha=check_real("alpha", self.alpha, 0, strict=True))
-        if self.n_nonzero_coefs is not None:
-            self._set_checked(
-                n_nonzero_coefs=check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1)
-            )
+    alpha: float = checked(check_real, 0, strict=True)
+    n_nonzero_coefs: int | None = checked(check_integer, 1, default=None)
 
 
 def _fit(X, y, options, choose=None):

@@ -52,7 +52,8 @@ def srfe(
 ) -> SparseModel:
     r"""Fit a Sparse Random Feature Expansion: basis pursuit denoising on random features.
 
-    .. math:: \min \|c\|_1 \quad\text{subject to}\quad \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y
+    .. math:: \min \|c\|_1 \quad\text{subject to}\quad
+              \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y
 
     with sigma_y the standard deviation of y. The solutions are those of the Lasso, `sparse_rf` with
     exact=True over a dictionary that is drawn once; the penalty whose residual is eta sigma_y is

@@ -1,6 +1,7 @@
 """The first and second derivatives of a model by each column of X.
 
-    df/dx_j = sum_v df/du_v u_v',   d2f/dx_j^2 = sum_vw d2f/(du_v du_w) u_v' u_w' + sum_v df/du_v u_v''
+    df/dx_j     = sum_v df/du_v u_v',
+    d2f/dx_j^2  = sum_vw d2f/(du_v du_w) u_v' u_w' + sum_v df/du_v u_v''
 
 with u_v, u_w the encodings of column j. The derivatives by encodings are sums over the features of
 products, such as coef_k w_kv sigma'(w_k'u + b_k): a matrix product of the values sigma', which the

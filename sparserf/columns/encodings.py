@@ -160,7 +160,9 @@ def fit_stage(
         half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
-    else:  # a missing number is encoded as the centre of its column; days count from there, as the year 1970 says nothing
+    else:
+        # a missing number is encoded as the centre of its column; days count from there, as the
+        # year 1970 says nothing
         fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
         stage = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
 

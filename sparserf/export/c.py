@@ -130,7 +130,10 @@ def _about_columns(model):
             listed = ", ".join(
                 f"{k} {_commented(level)}".replace(" ", TIED) for k, level in enumerate(levels)
             )
-            yield f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: {listed}"
+            yield (
+                f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: "
+                f"{listed}"
+            )
         elif j in table.clocks:
             yield f"x[{j}]{name}, {table.clocks[j].unit}"
         elif name:
@@ -457,7 +460,8 @@ HEAD = r"""
 #error "compile without -ffast-math: NAN and rounding must be those of C99"
 #endif
 
-enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs}, LANES = ${lanes} };
+enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs} };
+enum { LANES = ${lanes} };
 
 /* Added and taken again, it rounds a double to an integer. */
 #define ROUNDER 6755399441055744.0
@@ -479,8 +483,9 @@ void ${name}_rows(const double *X, size_t n_rows, double *out);
 """
 
 OF_CLASSES = r"""
-/* The place of a row's class among ${name}_classes, or -1; the same of n_rows rows that lie one after the other; and the
- * N_OUTPUTS decision values of a row: of two classes it is the second where the value is positive, of more of the largest. */
+/* The place of a row's class among ${name}_classes, or -1; the same of n_rows rows that lie one
+ * after the other; and the N_OUTPUTS decision values of a row: of two classes it is the second
+ * where the value is positive, of more of the largest. */
 enum { N_CLASSES = ${n} };
 extern ${ctype} ${name}_classes[N_CLASSES];
 int ${name}(const double *x);
@@ -589,7 +594,8 @@ FACTORS = """\
 
 # All outputs f of a row, and the functions declared above.
 VALUES = r"""
-/* f of a row, N_OUTPUTS numbers; 0 where a column that it depends on holds what no row may, and f is NAN. */
+/* f of a row, N_OUTPUTS numbers; 0 where a column that it depends on holds what no row may, and f
+ * is NAN. */
 static int values(const double *x, double *f) {
     double u[N_INPUTS], sum[N_OUTPUTS][LANES] = {{0}};
     for (int o = 0; o < N_OUTPUTS; o++) f[o] = NAN;
@@ -690,9 +696,9 @@ void ${name}_proba(const double *x, double *p) {
 # -- the activations: the formulas of `_core/simd.h`, in arithmetic that compilers turn into vectors
 
 WAVES = r"""
-/* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2]; then a polynomial. It errs by
- * some 1e-15 of the larger of itself and 1e-6, for |x| <= FARTHEST; beyond, the C library. A phase that overflows counts as 0,
- * the mean. */
+/* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2];
+ * then a polynomial. It errs by some 1e-15 of the larger of itself and 1e-6, for |x| <= FARTHEST;
+ * beyond, the C library. A phase that overflows counts as 0, the mean. */
 #define FARTHEST (IS_DOUBLE ? 1e6 : -1.0)
 
 static inline double near_wave(double x, double shift) {
@@ -750,8 +756,9 @@ static inline double exp_minus_one(double x, double *two_k) {
 """
 
 TANHS = r"""
-/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x, for |x| <= 20. It errs by
- * some 1e-15 of itself. Arguments are bounded in loops of their own: compilers vectorize these, and not all in one. */
+/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x,
+ * for |x| <= 20. It errs by some 1e-15 of itself. Arguments are bounded in loops of their own:
+ * compilers vectorize these, and not all in one. */
 static inline double near_tanh(double x) {
     double two_k, p = exp_minus_one(2 * fabs(x), &two_k);
     double e = two_k * p + (two_k - 1);
@@ -766,7 +773,8 @@ static void tanhs(double *z) {
 """
 
 BUMPS = r"""
-/* exp(-x) for 0 <= x <= 709, where it is 0: the smallest normal number is exp(-708.4). It errs by some 1e-15 of itself. */
+/* exp(-x) for 0 <= x <= 709, where it is 0: the smallest normal number is exp(-708.4). It errs by
+ * some 1e-15 of itself. */
 static inline double near_bump(double x) {
     double two_k, p = exp_minus_one(-x, &two_k);
     return two_k * p + two_k;

@@ -35,10 +35,11 @@ def _sign(z):
 
 
 def _cells(cells, values, other, missing, in_float32={}):
-    """What each cell of a category stands for; in_float32: the same by numbers that are rounded to float32."""
+    """Return the value of each cell of a category; in_float32: by numbers rounded to float32."""
     def value(cell):
-        is_missing = cell is None or (not isinstance(cell, str) and str(cell) in ("nan", "NaT", "<NA>"))
-        if is_missing or cell in values or not in_float32 or isinstance(cell, str):
+        is_text = isinstance(cell, str)
+        is_missing = cell is None or (not is_text and str(cell) in ("nan", "NaT", "<NA>"))
+        if is_missing or cell in values or not in_float32 or is_text:
             return missing if is_missing else values.get(cell, other)
         with np.errstate(over="ignore"):
             return in_float32.get(float(np.float32(cell)), other)
@@ -51,12 +52,15 @@ import zoneinfo as _zoneinfo
 
 
 def _days(cells, zone=None):
-    """Dates as days since 1970-01-01, by the clock in the zone; durations in days, times of day in days since midnight."""
+    """Return days: dates since 1970-01-01, by the clock in the zone; times since midnight."""
     def stamp(cell):
         if cell is None or cell != cell or str(cell) in ("NaT", "<NA>"):
             return None
         if isinstance(cell, _datetime.time):
-            return _datetime.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+            return _datetime.timedelta(
+                hours=cell.hour, minutes=cell.minute, seconds=cell.second,
+                microseconds=cell.microsecond,
+            )
         if hasattr(cell, "asfreq"):  # a period: its start
             return np.datetime64(cell.asfreq("us", "start").ordinal, "us")
         if isinstance(cell, _datetime.datetime):
@@ -159,7 +163,8 @@ def _zone(name):
     if zone is None:
         raise ValueError(f"language 'python' needs a time zone that Python knows, got {name!r}")
     if isinstance(zone, timezone):
-        return f"_datetime.timezone(_datetime.timedelta(seconds={zone.utcoffset(None).total_seconds()!r}))"
+        seconds = zone.utcoffset(None).total_seconds()
+        return f"_datetime.timezone(_datetime.timedelta(seconds={seconds!r}))"
     return f"_zoneinfo.ZoneInfo({name!r})"
 
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .written import WrittenModel
 
 HEAD = """
-from sympy import Abs, Add, Heaviside, Max, Min, Piecewise, Symbol, cos, evaluate, exp, sign, sin, sqrt, tanh
+from sympy import Abs, Add, Heaviside, Max, Min, Piecewise, Symbol
+from sympy import cos, evaluate, exp, sign, sin, sqrt, tanh
 
 """
 # Functions that are written where they are called.
@@ -42,7 +43,8 @@ def _between(x, knots, scores):
 ''',
     "_of_level(": """
 def _of_level(x, values, other):
-    return Piecewise((other, x < 0), *((value, x < k + 1) for k, value in enumerate(values)), (values[-1], True))
+    pieces = [(value, x < k + 1) for k, value in enumerate(values)]
+    return Piecewise((other, x < 0), *pieces, (values[-1], True))
 
 """,
     "_is(": """

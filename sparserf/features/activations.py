@@ -186,7 +186,8 @@ def cosine_line(
     high, low = np.abs(across) - along, -np.abs(across) - along  # the derivative at both ends
     np.copyto(high, 1.0, where=is_wide | (-sin_m >= cos_r - NEAR))
     np.copyto(low, -1.0, where=is_wide | (sin_m >= cos_r - NEAR))
-    is_tangent = cos_m - ends >= np.abs(swing - sin_m * r) + NEAR
+    # Up to r = pi a tangent that is above cos at both ends is above it in between.
+    is_tangent = ~is_wide & (cos_m - ends >= np.abs(swing - sin_m * r) + NEAR)
     slope, top = swing / -r, ends
     np.copyto(slope, 0.0, where=is_wide)
     np.copyto(slope, -sin_m, where=is_tangent)

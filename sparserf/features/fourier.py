@@ -30,16 +30,16 @@ class Fourier:
 
     The mean of phi(x) phi(z) over the draws of w and b is the kernel k(x, z). With D = x - z:
 
-    ============ ================================================= ==========================================
-    kernel       k(x, z)                                           w
-    ============ ================================================= ==========================================
-    gaussian     exp(-gamma \|D\|_2^2)                             normal, variance 2 gamma
-    laplacian    exp(-gamma \|D\|_1)                               Cauchy, scale gamma
-    cauchy       prod_j 1 / (1 + gamma D_j^2)                      Laplace, scale sqrt(gamma)
-    matern12     exp(-r), r = sqrt(2 gamma) \|D\|_2                normal, divided by the root of a chi-square
-    matern32     (1 + sqrt(3) r) exp(-sqrt(3) r)                   the same, 3 degrees of freedom
-    matern52     (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)       the same, 5 degrees of freedom
-    ============ ================================================= ==========================================
+    =========  ===========================================  =====================================
+    kernel     k(x, z)                                      w
+    =========  ===========================================  =====================================
+    gaussian   exp(-gamma \|D\|_2^2)                        normal, variance 2 gamma
+    laplacian  exp(-gamma \|D\|_1)                          Cauchy, scale gamma
+    cauchy     prod_j 1 / (1 + gamma D_j^2)                 Laplace, scale sqrt(gamma)
+    matern12   exp(-r), r = sqrt(2 gamma) \|D\|_2           normal, over the root of a chi-square
+    matern32   (1 + sqrt(3) r) exp(-sqrt(3) r)              the same, 3 degrees of freedom
+    matern52   (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r)  the same, 5 degrees of freedom
+    =========  ===========================================  =====================================
 
     Parameters
     ----------

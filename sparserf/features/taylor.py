@@ -30,7 +30,8 @@ class Taylor:
     r"""Taylor features of the Gaussian kernel: all monomials of the inputs up to a degree, under a
     Gaussian envelope.
 
-    .. math:: \phi_v(x) = e^{-\gamma \|x\|^2} \prod_i \frac{(\sqrt{2\gamma}\, x_i)^{v_i}}{\sqrt{v_i!}},
+    .. math:: \phi_v(x) = e^{-\gamma \|x\|^2}
+        \prod_i \frac{(\sqrt{2\gamma}\, x_i)^{v_i}}{\sqrt{v_i!}},
         \quad \sum_i v_i \le degree
 
     The inner product of the features of x and z is the Gaussian kernel exp(-gamma \|x - z\|^2), in

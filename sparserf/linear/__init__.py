@@ -7,7 +7,6 @@ its distance to the optimum.
 classes together; and `projected.py` is the projected problem of dual random projection.
 """
 
-from .descent import NewtonSteps as NewtonSteps
 from .descent import descend as descend
 from .fit import LinearFit as LinearFit
 from .inputs import Inputs as Inputs
@@ -20,3 +19,4 @@ from .sketch import Sketch as Sketch
 from .sketch import SketchSteps as SketchSteps
 from .steps import AdaptiveSteps as AdaptiveSteps
 from .steps import InputSteps as InputSteps
+from .steps import NewtonSteps as NewtonSteps

@@ -314,9 +314,9 @@ def _distance_within(tube, inputs, problem, h, g, in_g):
     margins.
 
     Inside, the Hessian is at least H = alpha I + Z' Pi diag(h) Pi Z, and that at least theta D, D
-    the diagonal of H. So theta
-    |D^1/2 dw|^2 <= -g'dw for dw on the way to w*, and |D^1/2 dw| <= |D^-1/2 g| / theta. If that moves no margin out of the
-    tube, w* is inside; else the answer is infinite.
+    the diagonal of H. So theta |D^1/2 dw|^2 <= -g'dw for dw on the way to w*, and
+    |D^1/2 dw| <= |D^-1/2 g| / theta. If that moves no margin out of the tube, w* is inside; else
+    the answer is infinite.
     """
     unknown = np.inf, np.inf
     H, before = inputs.weighted_gram(h, problem.fit_intercept)

@@ -9,7 +9,7 @@ What makes the steps, `NewtonSteps`, is in `steps.py`, `range_basis.py` and `ske
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .steps import plain_step
 if TYPE_CHECKING:
     from .fit import LinearFit
     from .problem import Step
+    from .steps import NewtonSteps
 
 # The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of
 # the last step to SAFETY times the residual that the tolerance allows.
@@ -39,23 +40,6 @@ FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
 TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20
 # Trials of a line search at most.
 MOST_TRIALS = 40
-
-
-class NewtonSteps(Protocol):
-    """A way to make the steps of Newton's method."""
-
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step from fit.iterate, and how many steps of conjugate gradients it took.
-
-        shares, of shape (n_outputs,): to which share of its residual each output's system is to be
-        solved; above 1, not at all.
-        """
-        ...
-
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return whether systems are known to be quick to solve at the fit's penalty, wherever the
-        fit is."""
-        ...
 
 
 def n_larger_penalties(fit: LinearFit) -> int:

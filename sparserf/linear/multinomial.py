@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ..features import Solution
     from ..model import FitInfo
     from .certificate import Certificate
-    from .descent import NewtonSteps
     from .fit import Progress
     from .inputs import Inputs
+    from .steps import NewtonSteps
 
 # To which share of its residual the system of a turn is solved; the others' turns change it by
 # more.
@@ -73,7 +73,9 @@ class OneClassLinearFit(LinearFit):
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
             self.move_to(self.iterate)
-        else:  # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the intercepts written here
+        else:
+            # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the
+            # intercepts written here
             self.iterate.b, self.certificate = b, None
         self.certify()
 

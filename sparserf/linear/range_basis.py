@@ -34,7 +34,14 @@ from .inputs import HostInputs
 from .problem import Iterate, Step
 from .projected import PROJECTED_STEPS, ProgressOfIteration
 from .sketch import MOST_PROJECTIONS, PROJECTIONS_A_DIMENSION, most_projections
-from .steps import PRODUCTS_A_PASS, SPARSE_PRODUCTS_A_PASS, Direction, InputSteps, gradient_step
+from .steps import (
+    PRODUCTS_A_PASS,
+    SPARSE_PRODUCTS_A_PASS,
+    Direction,
+    InputSteps,
+    PreconditionedSteps,
+    gradient_step,
+)
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
@@ -281,8 +288,8 @@ class PassCosts:
         return self._n_systems * self._n * m**2 / (PRODUCTS_A_PASS * self._numbers)
 
 
-class RangeSteps:
-    """`PreconditionedSteps` by conjugate gradients in w, preconditioned by a basis of the range of
+class RangeSteps(PreconditionedSteps):
+    """Steps by conjugate gradients in w, preconditioned by a basis of the range of
     the rows."""
 
     def __init__(self, basis: RangeBasis):

@@ -22,7 +22,7 @@ from ..features import make_projection
 from ..solvers.cholesky import semidefinite_root
 from ..solvers.krylov import DampedInverse
 from .inputs import HostInputs
-from .steps import MOST_STEPS, WeightCache, solve_system, step_from_w
+from .steps import MOST_STEPS, PreconditionedSteps, WeightCache, solve_system, step_from_w
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,8 +177,8 @@ class Roots:
         return self.times(*inputs.apply_and_weigh(inputs.correlate(u), self.h))
 
 
-class SketchSteps:
-    """`NewtonSteps` by conjugate gradients in q, preconditioned by a sketch.
+class SketchSteps(PreconditionedSteps):
+    """Steps by conjugate gradients in q, preconditioned by a sketch.
 
     Rows without curvature are out of the system: their u is -v / alpha.
     """
@@ -242,10 +242,6 @@ class SketchSteps:
             return vectors.scaled(roots.orthogonal_part(z), 1 / levels)
 
         return precondition
-
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return False: see `NewtonSteps`."""
-        return False
 
     def is_quicker(self, fit: LinearFit) -> bool:
         """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for

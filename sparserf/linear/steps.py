@@ -8,9 +8,10 @@ gradients are slow, `range_basis.py` or `sketch.py` preconditions them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +47,32 @@ SPARSE_PRODUCTS_A_PASS = 4
 # sample, second moments are taken of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small
 # factors of the moments of all rows, in the time of few passes.
 LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
+
+
+class NewtonSteps(ABC):
+    """A way to make the steps of Newton's method."""
+
+    @abstractmethod
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step from fit.iterate, and how many steps of conjugate gradients it took.
+
+        shares : for each output, the share of its residual to which its system is solved; above 1,
+            not at all
+        """
+
+    def is_quick_at_once(self, fit: LinearFit) -> bool:
+        """Return whether systems are known to be quick to solve at the fit's penalty, wherever the
+        fit is, so that no larger penalty needs to lead to it."""
+        return False
+
+
+class PreconditionedSteps(NewtonSteps):
+    """`NewtonSteps` that cost more to begin with than plain ones, and need fewer steps of conjugate
+    gradients."""
+
+    @abstractmethod
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return whether these are quicker than plain steps at the fit's penalty."""
 
 
 def solve_system(
@@ -213,7 +240,7 @@ class WeightCache:
         return self._h, self._made
 
 
-class InputSteps:
+class InputSteps(PreconditionedSteps):
     """`NewtonSteps` where the inputs are few: H itself is made and inverted, of a sample of the
     rows where they are many.
 
@@ -300,25 +327,8 @@ class InputSteps:
         penalty."""
         return True
 
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return False: see `NewtonSteps`."""
-        return False
 
-
-class PreconditionedSteps(Protocol):
-    """`NewtonSteps` that cost more to begin with than plain ones, and need fewer steps of conjugate
-    gradients."""
-
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
-        ...
-
-    def is_quicker(self, fit: LinearFit) -> bool:
-        """Return whether these are quicker than plain steps at the fit's penalty."""
-        ...
-
-
-class AdaptiveSteps:
+class AdaptiveSteps(NewtonSteps):
     """`NewtonSteps` by a basis of the range where that is quickest; else plain until one is slow,
     then preconditioned.
 

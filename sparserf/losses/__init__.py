@@ -3,20 +3,20 @@ object.
 
 Your own loss is a class derived from `Loss`; `check` says whether it is right.
 
-====================  ==========================================================  ==========================  ================
-name, class           L(z, y)                                                     y                           `predict`
-====================  ==========================================================  ==========================  ================
-squared               (z - y)^2 / 2                                               real                        z
-huber, `Huber`        the same up to \\|z - y\\| = delta, a line from there         real                        z
-quantile, `Quantile`  pinball loss of a level, smoothed                           real                        z
-poisson, `Poisson`    half the unit deviance at the mean e^z                      >= 0                        e^z
-tweedie, `Tweedie`    the same, of a power between those of Poisson and gamma     >= 0                        e^z
-gamma, `Gamma`        half the unit deviance at the mean e^z                      > 0                         e^z
-squared_hinge         max(0, 1 - y z)^2                                           labels                      labels
-smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels                      labels
-logistic              log(1 + exp(-y z))                                          labels                      labels
-multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels                      labels
-====================  ==========================================================  ==========================  ================
+====================  ==========================================================  ======  =========
+name, class           L(z, y)                                                     y       `predict`
+====================  ==========================================================  ======  =========
+squared               (z - y)^2 / 2                                               real    z
+huber, `Huber`        the same up to \\|z - y\\| = delta, a line from there         real    z
+quantile, `Quantile`  pinball loss of a level, smoothed                           real    z
+poisson, `Poisson`    half the unit deviance at the mean e^z                      >= 0    e^z
+tweedie, `Tweedie`    the same, of a power between those of Poisson and gamma     >= 0    e^z
+gamma, `Gamma`        half the unit deviance at the mean e^z                      > 0     e^z
+squared_hinge         max(0, 1 - y z)^2                                           labels  labels
+smoothed_hinge        1/2 - y z, (1 - y z)^2 / 2, 0 (`drp` alone)                 labels  labels
+logistic              log(1 + exp(-y z))                                          labels  labels
+multinomial           -log(exp(z_y) / sum_k exp(z_k)), all classes together       labels  labels
+====================  ==========================================================  ======  =========
 
 Examples
 --------

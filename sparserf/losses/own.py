@@ -72,8 +72,8 @@ def check(loss: Loss, y: ArrayLike) -> None:
     >>> srf.losses.check(Cubic(), np.arange(5.0))
     Traceback (most recent call last):
     ...
-    ValueError: loss 'cubic': derivative(z, y) has the wrong sign: it is -1.0 at z=1.0, y=0.0, where the value changes by 1.12
-    a unit of z
+    ValueError: loss 'cubic': derivative(z, y) has the wrong sign: it is -1.0 at z=1.0, y=0.0,
+    where the value changes by 1.12 a unit of z
     """
     if not isinstance(loss, Loss):
         raise TypeError(

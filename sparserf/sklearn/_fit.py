@@ -224,7 +224,7 @@ def make_constructor(
     return __init__
 
 
-# ----------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------
 # docstrings
 
 # What is said of parameters that scikit-learn has other words for.
@@ -235,10 +235,12 @@ SKLEARN_PARAMETERS = {
     "on it.",
 }
 LOSS_OF_REGRESSORS = """loss : str or `sparserf.losses.Loss`, default "squared"
-    "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object, such as
-    `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
-LOSS_OF_CLASSIFIERS = """loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default "logistic"
-    The first two have `predict_proba`."""
+    "squared", "huber", "quantile", "poisson", "tweedie" or "gamma". The parameters of an object,
+    such as `losses.Quantile(level=0.9)`, are `loss__level` and so on in `set_params`."""
+LOSS_OF_CLASSIFIERS = (
+    'loss : {{"logistic", "multinomial", {others}}} or `sparserf.losses.Loss`, default '
+    '"logistic"\n    The first two have `predict_proba`.'
+)
 ATTRIBUTES = """
 Attributes
 ----------

@@ -1,4 +1,6 @@
-"""The l1 problem on a working set:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
+"""The l1 problem on a working set.
+
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1
 
 The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); where one is 0, it
 can leave only upwards. Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods

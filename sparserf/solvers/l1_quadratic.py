@@ -1,4 +1,6 @@
-"""A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
+"""A quadratic with an l1 penalty.
+
+    minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
 model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the

@@ -1,4 +1,6 @@
-"""A quadratic in coordinates of which some must be at least 0:  minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j.
+"""A quadratic in coordinates of which some must be at least 0.
+
+    minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j
 
 Block principal pivoting: guess which coordinates are not zero, minimise over these, and exchange
 all that are wrong, which are negative, or zero with a negative slope. Where that does not lessen

@@ -1,4 +1,6 @@
-"""The ridge problem on a support:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,  p > 0.
+"""The ridge problem on a support.
+
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,   p > 0
 
 Newton's method. Each step solves, for the slopes g and g_b of the objective in w and b,
 

@@ -366,8 +366,9 @@ def intervals(
     share `coverage` of new rows, in the mean over draws of the calibration rows, and at most 1 / (n
     + 1) more if no scores tie. CV+ of K folds and n rows holds at least
 
-    .. math:: 1 - 2 \\alpha - \\min\\left(\\frac{2 (1 - 1/K)}{n/K + 1}, \\frac{1 - K/n}{K + 1}\\right), \\quad
-        \\alpha = 1 - coverage,
+    .. math:: 1 - 2 \\alpha
+        - \\min\\left(\\frac{2 (1 - 1/K)}{n/K + 1}, \\frac{1 - K/n}{K + 1}\\right),
+        \\quad \\alpha = 1 - coverage,
 
     and in practice `coverage` and more. Where the models of the folds differ by as much as they
     miss y, as where there is little noise, it holds too many rows. Both shares are of all rows

@@ -8,8 +8,18 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge as SklearnKernelRidge
 
 import sparserf as srf
+from sparserf.algorithms.arguments import RowSetting
+from sparserf.algorithms.sparse_rf import kernel_ridge as _kernel_ridge
 from sparserf.algorithms.sparse_rf import search as _search
-from sparserf.algorithms.sparse_rf.kernel_ridge import Factor, KernelChoice, KernelRidge, bumps_at
+from sparserf.algorithms.sparse_rf.kernel_ridge import (
+    Factor,
+    KernelChoice,
+    KernelFit,
+    KernelRidge,
+    Solved,
+    bumps_at,
+)
+from sparserf.algorithms.task import Task
 from sparserf.features import BumpBlock
 from sparserf.losses import Logistic, Squared
 from sparserf.solvers.effort import Effort
@@ -94,6 +104,43 @@ def test_a_row_of_weight_two_is_two_rows(problem):
     )
     np.testing.assert_allclose(b, b_two, atol=1e-9)
     np.testing.assert_allclose(one @ K, two @ kernel(X[twice], X), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_gap_bounds_the_distance_to_the_optimum(problem, rng, monkeypatch, loss, fit_intercept):
+    X, y, s, K = problem
+    y = np.sign(y[0]) if loss == "logistic" else 3 * y[0]
+    task = Task.from_arrays(X, y, RowSetting(loss, s))
+    a, ridge, n = 0.3 * rng.standard_normal((1, 60)), 0.05, 60
+    loss, unit = task.loss_of(task.targets[0]), task.unit(task.targets[0])
+    target = task.targets[0] / unit
+
+    def fitted(repetitions):
+        c, b = Factor(K, s, ridge).fit(target[None], a, loss, fit_intercept, repetitions)
+        solved = Solved(KernelChoice(np.arange(3), WEIGHTS, ridge), 0, c, b, np.nan)
+        fit = KernelFit.from_solution(task, X, np.arange(n), solved, 0)
+        return c[0], b[0], fit.certified(task, K, a, solved, fit_intercept)
+
+    c, b, fit = fitted(5)
+    monkeypatch.setattr(_kernel_ridge, "ENOUGH", 1e-15)
+    *_, best = fitted(5000)
+    alpha = loss.smoothness * ridge / n
+    objective = s @ loss.value(a[0] + K @ c + b, target) / n + alpha / 2 * c @ K @ c
+    assert fit.info().alpha == pytest.approx(alpha)
+    assert fit.objective == pytest.approx(unit**task.loss.degree * objective)
+    assert fit.objective - fit.dual_gap <= best.objective * (1 + 1e-12)
+    assert best.dual_gap <= 1e-9 * best.objective and best.info().converged
+    assert loss.is_quadratic or fit.dual_gap > 1e-6 * fit.objective
+
+
+def test_a_fit_of_the_search_has_no_gap(problem):
+    X, y, s, K = problem
+    task = Task.from_arrays(X, y[0], RowSetting("squared", s))
+    c, b = Factor(K, s, 0.3).fit(y[:1], 0 * y[:1], Squared(), True)
+    solved = Solved(KernelChoice(np.arange(3), WEIGHTS, 0.3), 0, c, b, 0.7)
+    info = KernelFit.from_solution(task, X, np.arange(60), solved, 0).info()
+    assert info.dual_gap == np.inf and not info.converged
 
 
 def neighbours(rng, n):

@@ -490,8 +490,8 @@ def test_s6_the_gap_bounds_the_distance_to_the_optimum(seed, loss, fit_intercept
 @each_problem
 def test_s6_optimality_conditions(seed, loss, fit_intercept, weighted):
     """S6, KKT with a gap of e: |g_h| <= lambda + sqrt(2 gamma_h e) for every h of the dictionary;
-    on the support
-    |g_h + lambda sign(w_h)| <= max(sqrt(2 gamma_h e), 2 e / |w_h|); sum_n s_n L'_n = 0 with an intercept."""
+    on the support |g_h + lambda sign(w_h)| <= max(sqrt(2 gamma_h e), 2 e / |w_h|);
+    sum_n s_n L'_n = 0 with an intercept."""
     p, atoms, phi, largest = random_problem(seed, loss, fit_intercept, weighted)
     alpha = 0.1 * largest
     model = p.fit(alpha, features=atoms, exact=True)

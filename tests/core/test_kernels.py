@@ -1,13 +1,14 @@
 """The compiled kernels against plain NumPy.
 
-features   correlate, apply and transform at every instruction set, for both types, every activation and every kind of
-           rows and weights, at sizes around the edges of a tile; that no byte around the output is
-           written; the accuracy of cos, sin, tanh and of bumps, also at phases and distances that
-           are huge or overflow
+features   correlate, apply and transform at every instruction set, for both types, every activation
+           and every kind of rows and weights, at sizes around the edges of a tile; that no byte
+           around the output is written; the accuracy of cos, sin, tanh and of bumps, also at phases
+           and distances that are huge or overflow
 rows       X'v, X p and X'diag(h) X p of dense and CSR rows; arrays that they refuse
 search     top_k against sorting, and threshold: hard_threshold against sorting
 checks     are_finite and is_canonical against their definitions, with faults anywhere
-descent    descend and largest_violation against their definitions and scikit-learn, and solvers.l1_quadratic.minimize
+descent    descend and largest_violation against their definitions and scikit-learn, and
+           solvers.l1_quadratic.minimize
 """
 
 import math

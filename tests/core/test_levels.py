@@ -42,7 +42,8 @@ from sparserf._core.rows import LEVELS, RowSlice
 from sparserf.features import NeuronBlock
 rng = np.random.default_rng(0)
 X, p, h = rng.standard_normal((64, 37)), rng.standard_normal((1, 37)), rng.standard_normal((1, 64))
-panels = NeuronBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32)).packed(np.dtype(float), 37)
+block = NeuronBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32))
+panels = block.packed(np.dtype(float), 37)
 for level in (*range(len(LEVELS)), -1):
     phi, f, out = np.empty((64, 32)), np.zeros((1, 64)), np.zeros((1, 37))
     rows = RowSlice(X, level=level)

@@ -221,9 +221,10 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     """The definitions that the formula prints, computed, give the encoded columns."""
     model = models["auto"]
     text = model.formula(digits=17)
-    soft = lambda u, r: np.where(
-        np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r))
-    )  # noqa: E731
+
+    def soft(u, r):
+        return np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))
+
     names = {"soft": soft, "squeeze": lambda u: u / np.sqrt(1 + (u / 3) ** 2)}
     stage, n = model.features.stage, 0
     shown = encode(model, X)

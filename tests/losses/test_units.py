@@ -84,7 +84,9 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
     plain, scaled = (fit(u * y, loss=of_unit(u)) for u in (1.0, unit))
     if "quantile" not in loss:
         assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-3
-    else:  # rounding decides which rows are at a corner, and so which features are drawn: as changes of 1e-15 of y do
+    else:
+        # rounding decides which rows are at a corner, and so which features are drawn, as changes
+        # of 1e-15 of y do
         measure = Quantile({"quantile": 0.5, "quantile, smoothed": 0.2}.get(loss, 0.9), 0.1)
         losses = [
             np.mean(measure.value(f, y)) for f in (plain.predict(X), scaled.predict(X) / unit)

@@ -86,9 +86,13 @@ warnings.simplefilter("ignore")
 from tests.project.test_reliability import FITS, LABELS, X, Y
 for name, fit in FITS.items():
     for seed in range(20):
-        model = fit(X, LABELS, loss="logistic", rng=seed) if seed % 2 and name != "auto" else fit(X, Y, rng=seed)
+        if seed % 2 and name != "auto":
+            model = fit(X, LABELS, loss="logistic", rng=seed)
+        else:
+            model = fit(X, Y, rng=seed)
         f = model.decision_function(X) if model.loss == "logistic" else model.predict(X)
-        print(name, seed, hashlib.sha256(model.coef.tobytes() + f.tobytes()).hexdigest(), len(model.features), f.sum())
+        bits = hashlib.sha256(model.coef.tobytes() + f.tobytes()).hexdigest()
+        print(name, seed, bits, len(model.features), f.sum())
 """
 
 

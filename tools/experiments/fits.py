@@ -177,9 +177,11 @@ def xrfm(data, seed, limits):
     )
     model = xRFM(device=torch.device("cpu"), n_threads=WORKERS, random_state=seed)
     model.fit(Z[fitted], y[fitted], Z[held], y[held])
-    decide = lambda Z: np.ravel(
-        model.predict(Z) if squared else model.predict_proba(Z)[:, 1]
-    ).astype(np.float64)  # noqa: E731
+
+    def decide(Z):
+        answer = model.predict(Z) if squared else model.predict_proba(Z)[:, 1]
+        return np.ravel(answer).astype(np.float64)
+
     line = (
         None if squared else LogisticRegression(C=1e6).fit(decide(Z[held])[:, None], data.y[held])
     )

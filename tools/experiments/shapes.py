@@ -47,9 +47,11 @@ def table(source, seed, monotone, folder="", rows=10_000, **more):
         for name, order in monotone.items()
         if isinstance(order, list)
     }
-    to_codes = lambda X: X.assign(
-        **{name: X[name].map(of).astype(float) for name, of in place.items()}
-    )  # noqa: E731
+
+    def to_codes(X):
+        """Return the table with the place of each level, in its order, instead of the level."""
+        return X.assign(**{name: X[name].map(codes).astype(float) for name, codes in place.items()})
+
     data.signs = [1 if name in place else monotone.get(name, 0) for name in data.X.columns]
     data.coded, data.coded_test, data.to_codes = to_codes(data.X), to_codes(data.X_test), to_codes
     return with_more(data, **more)
@@ -297,18 +299,22 @@ def kept(
         fitted(data, **options | ({"monotone": data.monotone} if constrained else {})),
         through.split(),
     )
-    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    is_sparse = hasattr(data.X, "toarray")
+    X = data.X.toarray() if is_sparse else data.X
     if what[:1] == ["prune"]:
         model = srf.prune(model, data.X, max_terms=int(what[1]))
-    decide = elsewhere(model, through) if what[:1] in (["c"], ["onnx"]) else model.decision_function
-    if hasattr(data.X, "toarray"):
-        dense = decide
-        decide = lambda X: dense(type(data.X)(X))  # noqa: E731
+    is_exported = what[:1] in (["c"], ["onnx"])
+    predict = elsewhere(model, through) if is_exported else model.decision_function
+
+    def decide(X):
+        return predict(type(data.X)(X) if is_sparse else X)
+
     table, orders = Cells(X, data.monotone), np.random.default_rng(0)
     rows, column = table.draw(few(n_pairs), orders), orders.choice(table.bound, few(n_pairs))
-    rise = lambda rows, column, low, high: (
-        decide(table.at(rows, column, high)) - decide(table.at(rows, column, low))
-    )  # noqa: E731
+
+    def rise(rows, column, low, high):
+        return decide(table.at(rows, column, high)) - decide(table.at(rows, column, low))
+
     low, high = table.pair(column, orders)
     change = rise(rows, column, low, high)
     rows, column, low, high = (each[:n_searches] for each in (rows, column, low, high))

@@ -4,13 +4,16 @@ fit that both move.
 Over the features phi_h of a dictionary, with coefficients w, and an intercept b without a penalty,
 both minimise
 
-    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,    z_i = b + sum_h w_h phi_h(x_i),                           (9)
+    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,                      (9)
+        z_i = b + sum_h w_h phi_h(x_i),
 
 with sample weights s of mean 1; alpha is the paper's lambda. Its problem (8) is the same over all
 features that can be drawn. Let v_i = s_i L'(z_i, y_i) / n; this row vector is called the dual
 point. The gradient of the mean loss in w_h is g_h = phi_h' v, and (w, b) is optimal where
 
-    |phi_h' v| <= alpha for every h,    phi_h' v = -alpha sign(w_h) where w_h is not zero,    sum_i v_i = 0.
+    |phi_h' v| <= alpha for every h,
+    phi_h' v = -alpha sign(w_h) where w_h is not zero,
+    sum_i v_i = 0.
 
 Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever
 compares |phi_h' v| with alpha takes a positive phi_h' v for 0 there (`solvers.problem.usable`).

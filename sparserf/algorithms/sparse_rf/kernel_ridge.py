@@ -36,8 +36,11 @@ import numpy as np
 from ..._base.progress import check_not_ended
 from ...features import BumpBlock, FeatureSet
 from ...features.learning import inputs_that_vary
+from ...losses.offset import OffsetLoss
 from ...model import FitInfo
+from ...rows import HostVectors
 from ...solvers.effort import VALUE
+from ...solvers.ridge import RidgeProblem
 from ..task import in_units, model_of
 from .held_out import PathPoint
 
@@ -73,6 +76,8 @@ MORE_ROWS = 1.2
 REPETITIONS_OF_TRIAL, MOST_REPETITIONS, ENOUGH = 15, 100, 1e-4
 # Reading an input of a bump takes the time of this number of multiplications.
 AN_INPUT = 2
+# The bumps at all rows have converged where the duality gap is at most this share of the objective.
+CONVERGED = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,18 +190,13 @@ class KernelRidge:
         ]
         effort.add_factor(len(X))
         K, loss = bumps_at(X, choice).transform(X).astype(np.float64), task.loss_of(task.targets[0])
-        factor, penalty = Factor(K, s, choice.ridge), loss.smoothness * choice.ridge / (2 * len(X))
-        models, solved = [], {}
+        factor, models, solved = Factor(K, s, choice.ridge), [], {}
         for base, a in zip(bases, margins, strict=True):
             if id(base) not in solved:
                 c, b = factor.fit(y, a, loss, self.options.fit_intercept)
-                f = c @ K
-                objective = float((s * loss.value(a + f + b[:, None], y)).sum()) / len(
-                    X
-                ) + penalty * float((c * f).sum())
-                fit = KernelFit.from_solution(
-                    task, X, some, Solved(choice, 0, c, b, objective), points[0].first
-                )
+                found = Solved(choice, 0, c, b, np.nan)
+                fit = KernelFit.from_solution(task, X, some, found, points[0].first)
+                fit = fit.certified(task, K, a, found, self.options.fit_intercept)
                 solved[id(base)] = model_of([fit], task if base is None else added)
             models.append(solved[id(base)])
         return models
@@ -488,14 +488,20 @@ class KernelPoint(PathPoint):
 
 @dataclass(frozen=True, eq=False)
 class KernelFit:
-    """The bumps at some rows, all targets together, as `model_of` needs them."""
+    """The bumps at some rows, all targets together, as `model_of` needs them.
+
+    objective : the objective on these rows; of a fit of the search the held-out loss, all that it
+        computes
+    dual_gap : a bound on the distance of the objective to its optimum; infinite in the search
+    """
 
     features: FeatureSet
     index: np.ndarray
     w: np.ndarray
     b: np.ndarray
-    ridge: float
+    alpha: float
     objective: float
+    dual_gap: float = np.inf
 
     @classmethod
     def from_solution(
@@ -508,27 +514,60 @@ class KernelFit:
         np.add.at(c.T, place.ravel(), solved.c.T)
         order, unit = np.argsort(which), units_of(task)
         which = which[order]
-        w, b = unit[:, None] * c[:, order], unit * solved.b  # `solution` refuses what overflows
-        objective = in_units(solved.loss, float(unit[0]), task.loss.degree)
+
+        alpha = task.loss_of(task.targets[0]).smoothness * solved.choice.ridge / len(X)
         return cls(
-            bumps_at(X[which], solved.choice),
-            first + places[which],
-            w,
-            b,
-            solved.choice.ridge,
-            objective,
+            features=bumps_at(X[which], solved.choice),
+            index=first + places[which],
+            w=unit[:, None] * c[:, order],  # `solution` refuses coefficients that overflow
+            b=unit * solved.b,
+            alpha=float(alpha),
+            objective=in_units(solved.loss, float(unit[0]), task.loss.degree),
         )
 
+    def certified(
+        self, task: Task, K: np.ndarray, a: np.ndarray, solved: Solved, fit_intercept: bool
+    ) -> KernelFit:
+        """Return the fit with its objective and its duality gap, over all rows of the task.
+
+        K : the kernel matrix
+        a : the margins to which the bumps are added, (n_targets, n_rows)
+        """
+        loss, units = OffsetLoss(task.loss_of(task.targets[0])), units_of(task)
+        objective = gap = 0.0
+        for y, a_k, c_k, b, unit in zip(
+            targets_of(task), a, solved.c, solved.b, units, strict=True
+        ):
+            problem = RidgeProblem.from_arrays(
+                HostVectors(len(K)),
+                loss,
+                OffsetLoss.targets(y, a_k),
+                task.weight,
+                self.alpha,
+                fit_intercept,
+            )
+            f = c_k @ K
+            here = problem.mean_loss(f + b) + 0.5 * self.alpha * float(c_k @ f)
+            # The dual point at the best intercept: its entries sum to 0, so that its bound holds
+            # for every intercept.
+            z = f + problem.best_intercept(f, float(b))
+            v = problem.dual_point(z)
+            bound = problem.dual_value(problem.derivative(z), max(0.0, float(v @ K @ v)))
+            objective += in_units(here, unit, task.loss.degree)
+            gap += in_units(max(0.0, here - bound), unit, task.loss.degree)
+        largest = float(np.finfo(np.float64).max)
+        return replace(self, objective=min(objective, largest), dual_gap=min(gap, largest))
+
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the solution."""
+        """Return the `FitInfo` of the solution, which has converged where its gap is small."""
         return FitInfo(
             n_iter=1,
-            converged=True,
+            converged=self.dual_gap <= CONVERGED * self.objective,
             objective=(self.objective,),
-            dual_gap=0.0,
+            dual_gap=self.dual_gap,
             n_drawn=len(self.index),
             n_nonzero=len(self.index),
-            alpha=self.ridge,
+            alpha=self.alpha,
         )
 
     def solution(self) -> Solution:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real
+from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real, checked
 from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
 from ..._base.warnings import warn
@@ -46,13 +46,13 @@ class SparseRFOptions(FitOptions):
     alone.
     """
 
-    tol: float
-    max_iter: int | None = None
-    exact: bool = False
+    tol: float = checked(check_real, 0, strict=True)
+    max_iter: int | None = checked(check_integer, 1, default=None)
+    exact: bool = checked(check_flag, default=False)
     gamma: Any = None
     n_components: int | None = None
     batch_size: int | None = None
-    max_order: int | None = None
+    max_order: int | None = checked(check_integer, 1, default=None)
     start: SparseModel | None = None
     deadline: float = NEVER
 
@@ -74,14 +74,6 @@ class SparseRFOptions(FitOptions):
             raise ValueError(
                 f"max_order needs features='auto', got {self.max_order!r} with other features"
             )
-        self._set_checked(
-            tol=check_real("tol", self.tol, 0, strict=True),
-            max_iter=None if self.max_iter is None else check_integer("max_iter", self.max_iter, 1),
-            exact=check_flag("exact", self.exact),
-            max_order=None
-            if self.max_order is None
-            else check_integer("max_order", self.max_order, 1),
-        )
 
     def dictionary(
         self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines
@@ -146,7 +138,7 @@ class ChoiceOptions(Arguments):
             share = check_real("validation", self.validation, 0, strict=True)
             if share >= 1:
                 raise ValueError(f"validation must be below 1, got {share}")
-            self._set_checked(validation=share)
+            object.__setattr__(self, "validation", share)
 
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are
