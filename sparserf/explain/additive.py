@@ -26,19 +26,26 @@ if TYPE_CHECKING:
 
     from ..expansion import Expansion
 
-# The number of knots of a function of one input; functions of two inputs have one knot in EVERY of
-# these.
-KNOTS, EVERY = 16, 3
-# The number of levels of a category that have values of their own, in functions of one input and of
-# two: the most frequent ones. All other levels share one value.
-LEVELS, LEVELS_OF_TWO = 24, 12
-# The most inputs that have a function, the most important inputs among which pairs are sought, and
-# the most values of all functions together.
-MOST_INPUTS, MOST_PAIRED, MOST_VALUES = 64, 14, 2_000
+# The number of knots of a function of one input.
+KNOTS = 16
+# Functions of two inputs have one knot in EVERY of these.
+EVERY = 3
+# The number of levels of a category that have values of their own in functions of one input: the
+# most frequent ones. All other levels share one value.
+LEVELS = 24
+# The same in functions of two inputs.
+LEVELS_OF_TWO = 12
+# The most inputs that have a function.
+MOST_INPUTS = 64
+# The most important inputs among which pairs are sought.
+MOST_PAIRED = 14
+# The most values of all functions together.
+MOST_VALUES = 2_000
 # The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if RIDGE
-# more rows had the partial dependence as their value, or 0 in functions of two. SMOOTH is the
-# penalty of second differences, for each row.
-RIDGE, SMOOTH = {1: 3.0, 2: 3.0}, 1e-5
+# more rows had the partial dependence as their value, or 0 in functions of two.
+RIDGE = {1: 3.0, 2: 3.0}
+# The penalty of second differences, for each row.
+SMOOTH = 1e-5
 # The least share of the residual of the functions of one input that the function of a pair must
 # explain.
 LEAST = 0.003

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..expansion import Expansion, FitInfo
 
-# The most columns of a term that are named, the most inputs that are listed, and the most outputs
-# whose intercepts are listed.
-MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
+# The most columns of a term that are named.
+MOST_NAMED = 3
+# The most inputs that are listed.
+MOST_LISTED = 20
+# The most outputs whose intercepts are listed.
+MOST_INTERCEPTS = 3
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
-# Most numbers in a part of a Gaussian matrix, and most columns.
-PART, PART_COLUMNS = 2**21, 64
+# Most numbers in a part of a Gaussian matrix.
+PART = 2**21
+# Most columns in a part of it.
+PART_COLUMNS = 64
 # Non-zero entries in a row of a sparse-sign matrix, called zeta below.
 ZETA = 8
 # Multiplications of a matrix product that take as long as one multiplication by an entry of CSR

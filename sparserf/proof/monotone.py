@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
 
-# The lines of the box along which f is looked at for a fall, and the points of each.
-LINES, POINTS = 512, 33
+# The number of lines of the box along which f is looked at for a fall.
+LINES = 512
+# The number of points on each line.
+POINTS = 33
 # The pairs of points that are looked at exactly, those that fall most.
 MOST_PAIRS = 8
 

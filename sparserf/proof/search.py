@@ -20,14 +20,21 @@ if TYPE_CHECKING:
     from .relaxations import TermSum
     from .space import Geometry, Space
 
-# About the number of pairs of a box and a neuron that are looked at together, and the least and the
-# most boxes.
-AT_ONCE, FEWEST, MOST = 300_000, 8, 2_048
+# About the number of pairs of a box and a neuron that are looked at together.
+AT_ONCE = 300_000
+# The fewest and the most boxes that are looked at together.
+FEWEST = 8
+MOST = 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
-# The local search: its starts, its steps, its best points of which all levels of categories are
-# tried, and the share of the box that the first step goes.
-STARTS, STEPS, TRIED, FIRST_STEP = 256, 60, 8, 0.25
+# The starts of the local search.
+STARTS = 256
+# The steps of the local search.
+STEPS = 60
+# The number of its best points for which all levels of categories are tried.
+TRIED = 8
+# The share of the box that its first step goes.
+FIRST_STEP = 0.25
 # A coordinate is not halved where its interval is this share of the numbers at its ends.
 SMALLEST = 1e-13
 # Derivatives that may be infinite count as this number.

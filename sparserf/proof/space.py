@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from ..expansion.box import Box
 
 # A coordinate of a column with several encodings has cells over which each encoding changes by less
-# than this share of its range, if that takes no more than this number of halvings.
-FINE, HALVINGS = 1 / 128, 12
-# The most quarters of a turn of an angle at which such a coordinate is cut, and the most cells that
-# are halved.
-MOST_QUARTERS, MOST_CELLS = 2**13, 2**14
+# than this share of its range.
+FINE = 1 / 128
+# Cells are halved at most so often for that.
+HALVINGS = 12
+# The most quarters of a turn of an angle at which such a coordinate is cut.
+MOST_QUARTERS = 2**13
+# The most cells that are halved.
+MOST_CELLS = 2**14
 
 
 class Geometry(NamedTuple):

@@ -62,9 +62,12 @@ PROJECTED_ROWS = 128
 # Most columns of a Gram matrix that are computed as correlations, one by one, and not as a product
 # of matrices.
 FEW_COLUMNS = 4
-# A Gram matrix of more features than GRAM_PANEL is made panel by panel, for GRAM_ROWS rows at a
-# time, whose features are made in parts of GRAM_PART_ROWS rows.
-GRAM_PANEL, GRAM_ROWS, GRAM_PART_ROWS = 1024, 2048, 128
+# A Gram matrix of more features than this is made panel by panel.
+GRAM_PANEL = 1024
+# Rows for which a panel is made at a time.
+GRAM_ROWS = 2048
+# Rows whose features are made at a time for that.
+GRAM_PART_ROWS = 128
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
 # Rows that are copied at a time for sums over the columns.

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from .protocols import FeatureSetLike, ProjectionLike
 
-# Most numbers in a tile of the feature matrix, 128 MB in float32, and most features in it.
-TILE, TILE_FEATURES = 2**25, 4096
+# Most numbers in a tile of the feature matrix, 128 MB in float32.
+TILE = 2**25
+# Most features in a tile.
+TILE_FEATURES = 4096
 # Number of unit vectors that are projected at a time.
 N_UNIT_VECTORS = 256
 
