@@ -89,10 +89,10 @@ class Axis:
             knots, False, np.unique(np.append(np.arange(0, len(knots), EVERY), len(knots) - 1))
         )
 
-    def hats(self, x: np.ndarray, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+    def hats(self, x: np.ndarray, chosen: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return the basis functions at x, (n, n_knots + 1): hats at some of the knots, and last
         whether x is missing."""
-        knots, is_missing = self.knots[some], np.isnan(x)
+        knots, is_missing = self.knots[chosen], np.isnan(x)
         if self.is_category:
             x = np.where(np.isin(np.floor(x), knots), np.floor(x), -1.0)
         at = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, max(len(knots) - 2, 0))
@@ -294,7 +294,7 @@ def approximate(
     together = [
         sorted(paired.intersection(term.columns.tolist())) for term in terms if not term.is_linear
     ]
-    pairs = {pair for some in together for pair in combinations(some, 2)}
+    pairs = {pair for columns in together for pair in combinations(columns, 2)}
     axes = {j: Axis.from_column(X[:, j], levels[j]) for j in sorted(columns)}
     rows = subsample(X, BACKGROUND, np.random.default_rng(0))
     prior = {

@@ -158,8 +158,8 @@ class Summary:
         if len(self.outputs) == 1:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
-        some = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
-        named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in some]
+        shown = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
+        named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in shown]
         return "intercept " + (
             ", ".join(named)
             if len(self.outputs) <= MOST_INTERCEPTS

@@ -202,10 +202,10 @@ class BaseDistribution(ABC):
         shape = rng.integers(0, len(self.shapes), len(bound))
         offsets = partial(self.middles, rng=rng)
         if origins is not None:
-            kept = origins.take(bound)
-            keeps = (rng.random(len(bound)) < INHERITED) & (kept.shape >= 0)
-            shape = np.where(keeps, kept.shape, shape)
-            offsets = partial(self._offsets_like, kept.middle, keeps, rng)
+            previous = origins.take(bound)
+            keeps = (rng.random(len(bound)) < INHERITED) & (previous.shape >= 0)
+            shape = np.where(keeps, previous.shape, shape)
+            offsets = partial(self._offsets_like, previous.middle, keeps, rng)
         shaped = shaped_neurons(
             weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads
         )
@@ -213,7 +213,7 @@ class BaseDistribution(ABC):
             self._block(weights[free], n_features, rng),
             *(self._over_all(block, n_features) for block, _ in shaped),
         ]
-        return in_places(blocks, [free, *(bound[some] for _, some in shaped)], n_features)
+        return in_places(blocks, [free, *(bound[places] for _, places in shaped)], n_features)
 
     def _offsets_like(self, middle, keeps, rng, weights):
         """Return offsets with which w'x + b is 0 near the given points, or at random where they are

@@ -208,9 +208,9 @@ class Hadamard(Projection):
         scratch = np.empty((min(n, max(1, TRANSFORMED // length)), length), X.dtype)
         signs = self.signs.astype(X.dtype)
         for start in range(0, n, len(scratch) or 1):
-            some = X[start : start + len(scratch)]
-            rows = scratch[: some.shape[0]]
-            np.multiply(some.toarray() if is_sparse(some) else some, signs, out=rows[:, :d])
+            block = X[start : start + len(scratch)]
+            rows = scratch[: block.shape[0]]
+            np.multiply(block.toarray() if is_sparse(block) else block, signs, out=rows[:, :d])
             rows[:, d:] = 0.0
             _core.hadamard(rows)
             out[start : start + len(rows)] = rows[:, self.sample]

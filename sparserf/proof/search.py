@@ -63,8 +63,8 @@ class Bounded(NamedTuple):
     upper: np.ndarray
     blame: np.ndarray
 
-    def take(self, some: np.ndarray) -> Bounded:
-        return Bounded(*(array[some] for array in self))
+    def take(self, places: np.ndarray) -> Bounded:
+        return Bounded(*(array[places] for array in self))
 
     def join(self, other: Bounded) -> Bounded:
         return Bounded(*map(np.concatenate, zip(self, other, strict=True)))
@@ -207,8 +207,8 @@ class Search:
         upper = np.nan_to_num(
             upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf
         )
-        some = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
-        corner = space.tied(corner[some])
+        highest = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
+        corner = space.tied(corner[highest])
         self._keep(corner, self.values(corner))
         low, high = self._cut(low, high, upper, tilt)
         upper = np.minimum(upper, before)
@@ -229,14 +229,14 @@ class Search:
     def _cut(self, low, high, upper, tilt):
         """Cut off the parts of boxes where the linear function is at most the best value."""
         slack = np.maximum(upper - self.best, 0)[:, None] * (1 + 1e-9) + self._total.rounding
-        kept = np.where(
+        share = np.where(
             self._number & (np.abs(tilt) * 2 > slack),
             slack / np.maximum(2 * np.abs(tilt), 1e-300),
             1.0,
         )
-        width = (high - low) * kept
-        return np.where((tilt > 0) & (kept < 1), high - width, low), np.where(
-            (tilt < 0) & (kept < 1), low + width, high
+        width = (high - low) * share
+        return np.where((tilt > 0) & (share < 1), high - width, low), np.where(
+            (tilt < 0) & (share < 1), low + width, high
         )
 
     def _fix(self, low, high, relaxed, shape):

@@ -367,8 +367,8 @@ class FeatureBlock(ABC):
 
         through : rows of all inputs, (n, n_inputs)
         """
-        kept = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
-        stays = kept & ~constraints.is_bound[self.own_inputs]
+        may_see = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
+        stays = may_see & ~constraints.is_bound[self.own_inputs]
         block = self.with_inputs(stays, np.zeros(len(constraints.is_bound)))
         return [(block, np.arange(len(self)))]
 
