@@ -13,7 +13,7 @@ from ..._base.arrays import namespace
 from ..._base.expressions import absolute, exp, expanded, over, parameter, seen
 from ..._base.npz import require
 from .bounds import Group, Relaxation
-from .derivatives import Derivatives, numbers_of, places_in
+from .derivatives import Derivatives, pair_finder, places_in
 from .terms import Term
 from .weighted import WeightedBlock, zero_offset
 
@@ -237,11 +237,11 @@ class BumpDerivatives(Derivatives):
     def _second_steps(self):
         """The (inputs, matrix, its place) of which second derivatives are the sum; no inputs where
         signs are equal."""
-        steps, n_pairs = [], len(self._pairs[0])
+        steps, find, n_pairs = [], pair_finder(self._pairs), len(self._pairs[0])
         for i, (left, _, weights, _) in enumerate(self._by_input):
             for j, (right, _, other_weights, _) in enumerate(self._by_input):
-                signs, pair = () if i == j else (i, j), numbers_of(self._pairs, left, right)
-                steps += self._step(signs, pair, weights * other_weights, n_pairs)
+                signs, place = () if i == j else (i, j), find(left, right)
+                steps += self._step(signs, place, weights * other_weights, n_pairs)
         return steps
 
     def _step(self, positions, place, values, width):

@@ -18,7 +18,7 @@ from ..._core.moments import enveloped
 from ..activations import NEAR
 from .base import count_entries
 from .bounds import Group, Relaxation
-from .derivatives import Derivatives, numbers_of, places_in
+from .derivatives import Derivatives, pair_finder, places_in
 from .pieces import nodes
 from .terms import Term
 from .weighted import WeightedBlock, zero_offset
@@ -348,9 +348,9 @@ class MonomialDerivatives(Derivatives):
     def _second_steps(self):
         """The (pair of factors that are left out, matrix) of which the second derivatives of the
         products are the sum."""
-        steps = []
+        steps, find = [], pair_finder(self._pairs)
         for i, j in permutations(range(self._block.order), 2):
-            pair = numbers_of(self._pairs, self._places[i], self._places[j])
+            pair = find(self._places[i], self._places[j])
             has = np.flatnonzero(pair >= 0)
             if len(has):
                 values = 2 * self._block.gamma * self._factor[has]
