@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # A function of rows, (n_rows, n_inputs), that returns their features, (n_rows, n_features).
 Evaluator: TypeAlias = Callable[["Array"], "Array"]
+# A function that brings an ndarray to a device.
+Put: TypeAlias = Callable[[np.ndarray], "Array"]
 
 
 class FeatureBlock(ABC):
@@ -224,9 +226,7 @@ class FeatureBlock(ABC):
         """The sorted inputs that the features have, and `inputs` as positions among them."""
 
     @abstractmethod
-    def evaluator(
-        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
-    ) -> Evaluator:
+    def evaluator(self, xp: Any, put: Put, dtype: np.dtype, widen: Evaluator) -> Evaluator:
         """Return a function that computes the features in an array namespace.
 
         xp : the namespace
@@ -292,15 +292,11 @@ class FeatureBlock(ABC):
         """
 
     @abstractmethod
-    def derivatives(
-        self,
-        coef: np.ndarray,
-        seen: np.ndarray,
-        pairs: tuple[np.ndarray, np.ndarray] | None,
-        n_inputs: int,
-    ) -> Derivatives:
-        """Return the derivatives of the features, summed with coefficients; arguments as
-        `Derivatives` has them."""
+    def derivatives(self, *about: Any) -> Derivatives:
+        """Return the derivatives of the features, summed with coefficients.
+
+        about : the arguments of `Derivatives` after the block
+        """
 
     @property
     @abstractmethod

@@ -13,19 +13,18 @@ from ..._base.arrays import namespace
 from ..._base.expressions import absolute, exp, expanded, over, parameter, seen
 from ..._base.npz import require
 from .bounds import Group, Relaxation
-from .derivatives import Derivatives, numbers_of, places_in
+from .derivatives import Derivatives, pair_finder, places_in
 from .terms import Term
 from .weighted import WeightedBlock, zero_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..._base.expressions import Expression
     from ..._base.types import Array
-    from .base import Evaluator
+    from .base import Evaluator, Put
     from .derivatives import EncodedRows
     from .pieces import Pieces
     from .stored import StoredBlock
+    from .terms import GroupEntry
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +87,7 @@ class BumpBlock(WeightedBlock):
         weights = np.where(weights < limits.tiny, 0, np.minimum(weights, limits.max))
         return weights, np.where(weights == 0, 0, self.centers)
 
-    def evaluator(
-        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
-    ) -> Evaluator:
+    def evaluator(self, xp: Any, put: Put, dtype: np.dtype, widen: Evaluator) -> Evaluator:
         """Return a function that adds up the distances of one input of each bump at a time."""
         inputs = self.used_inputs[0][:, None] if self.inputs is None else self.inputs.T
         inputs = [put(column.astype(np.int64)) for column in inputs]
@@ -116,14 +113,8 @@ class BumpBlock(WeightedBlock):
         weights, centers = np.abs(self.weights[k, used]), self.centers[k, used]
         return Bump.of_columns(column, position, self.scale, inputs[used], weights, centers)
 
-    def derivatives(
-        self,
-        coef: np.ndarray,
-        seen: np.ndarray,
-        pairs: tuple[np.ndarray, np.ndarray] | None,
-        n_inputs: int,
-    ) -> BumpDerivatives:
-        return BumpDerivatives(self, coef, seen, pairs, n_inputs)
+    def derivatives(self, *about: Any) -> BumpDerivatives:
+        return BumpDerivatives(self, *about)
 
     @property
     def expression(self) -> Expression:
@@ -199,9 +190,7 @@ class Bump(Term):
             mean = np.exp(high) * np.where(gap > 0, -np.expm1(-gap) / gap, 1.0)
         return pieces.weight @ (np.diff(place, axis=1) / 2 * mean).sum(axis=1), 0.0
 
-    def group_entry(
-        self, c: float, w: np.ndarray, inputs: np.ndarray
-    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+    def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
         centers = np.zeros(len(w))
         centers[inputs] = self.centers
         return BumpGroup, (), (c, w, centers)
@@ -237,11 +226,11 @@ class BumpDerivatives(Derivatives):
     def _second_steps(self):
         """The (inputs, matrix, its place) of which second derivatives are the sum; no inputs where
         signs are equal."""
-        steps, n_pairs = [], len(self._pairs[0])
+        steps, find, n_pairs = [], pair_finder(self._pairs), len(self._pairs[0])
         for i, (left, _, weights, _) in enumerate(self._by_input):
             for j, (right, _, other_weights, _) in enumerate(self._by_input):
-                signs, pair = () if i == j else (i, j), numbers_of(self._pairs, left, right)
-                steps += self._step(signs, pair, weights * other_weights, n_pairs)
+                signs, place = () if i == j else (i, j), find(left, right)
+                steps += self._step(signs, place, weights * other_weights, n_pairs)
         return steps
 
     def _step(self, positions, place, values, width):

@@ -12,6 +12,8 @@ from ..._base.arrays import namespace
 from ..._base.checks import is_sparse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..._base.types import Array
     from ...rows.protocols import FeatureBlockLike
 
@@ -89,11 +91,12 @@ def places_in(seen: np.ndarray, n: int) -> np.ndarray:
     return place
 
 
-def numbers_of(pairs: tuple[np.ndarray, np.ndarray], left: Any, right: Any) -> np.ndarray:
-    """Return the index in `pairs` of each pair of places (left, right), -1 where it is none."""
+def pair_finder(pairs: tuple[np.ndarray, np.ndarray]) -> Callable[[Any, Any], np.ndarray]:
+    """Return a function of two arrays of places that looks up their pairs: their indices in
+    `pairs`, -1 where they are none."""
     index = {
         pair: p for p, pair in enumerate(zip(*(places.tolist() for places in pairs), strict=True))
     }
-    return np.array(
+    return lambda left, right: np.array(
         [index.get(pair, -1) for pair in zip(left.tolist(), right.tolist(), strict=True)]
     )

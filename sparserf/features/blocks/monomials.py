@@ -18,21 +18,22 @@ from ..._core.moments import enveloped
 from ..activations import NEAR
 from .base import count_entries
 from .bounds import Group, Relaxation
-from .derivatives import Derivatives, numbers_of, places_in
+from .derivatives import Derivatives, pair_finder, places_in
 from .pieces import nodes
 from .terms import Term
 from .weighted import WeightedBlock, zero_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..._base.expressions import Expression
     from ..._base.types import Array, DenseOrCSR
     from ...columns.constraints import InputConstraints
-    from .base import Evaluator, FeatureBlock
+    from .base import Evaluator, FeatureBlock, Put
     from .derivatives import EncodedRows
     from .pieces import Pieces
     from .stored import StoredBlock
+    from .terms import GroupEntry
 
 # Numbers of X that are copied at a time where it is not contiguous, to make the inputs.
 COPIED_NUMBERS = 2**19
@@ -121,9 +122,7 @@ class MonomialBlock(WeightedBlock):
             shape=(X.shape[0], X.shape[1] + 1),
         )
 
-    def evaluator(
-        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
-    ) -> Evaluator:
+    def evaluator(self, xp: Any, put: Put, dtype: np.dtype, widen: Evaluator) -> Evaluator:
         weights = put(self.weights[:, 0])
         factors = [put(column.astype(np.int64)) for column in self.inputs.T]
 
@@ -166,14 +165,8 @@ class MonomialBlock(WeightedBlock):
         )
         return Monomial.of_columns(column, position, gain, np.arange(n), powers, self.gamma)
 
-    def derivatives(
-        self,
-        coef: np.ndarray,
-        seen: np.ndarray,
-        pairs: tuple[np.ndarray, np.ndarray] | None,
-        n_inputs: int,
-    ) -> MonomialDerivatives:
-        return MonomialDerivatives(self, coef, seen, pairs, n_inputs)
+    def derivatives(self, *about: Any) -> MonomialDerivatives:
+        return MonomialDerivatives(self, *about)
 
     @property
     def expression(self) -> Expression:
@@ -290,9 +283,7 @@ class Monomial(Term):
             total += weight * (share @ values)
         return total, 0.0
 
-    def group_entry(
-        self, c: float, w: np.ndarray, inputs: np.ndarray
-    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+    def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
         return MonomialGroup, (), (c, w, self.gamma)
 
 
@@ -348,9 +339,9 @@ class MonomialDerivatives(Derivatives):
     def _second_steps(self):
         """The (pair of factors that are left out, matrix) of which the second derivatives of the
         products are the sum."""
-        steps = []
+        steps, find = [], pair_finder(self._pairs)
         for i, j in permutations(range(self._block.order), 2):
-            pair = numbers_of(self._pairs, self._places[i], self._places[j])
+            pair = find(self._places[i], self._places[j])
             has = np.flatnonzero(pair >= 0)
             if len(has):
                 values = 2 * self._block.gamma * self._factor[has]

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from ..._base.types import Array
     from ...columns.constraints import InputConstraints
     from ..activations import ActivationFunction
-    from .base import Evaluator, FeatureBlock
+    from .base import Evaluator, FeatureBlock, Put
     from .derivatives import EncodedRows
     from .pieces import Pieces
     from .stored import StoredBlock
+    from .terms import GroupEntry
 
 
 class Neurons(WeightedBlock):
@@ -54,9 +55,7 @@ class Neurons(WeightedBlock):
             len(self), abs(self.scale) * self.sigma.largest if self.is_bounded else np.inf
         )
 
-    def evaluator(
-        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
-    ) -> Evaluator:
+    def evaluator(self, xp: Any, put: Put, dtype: np.dtype, widen: Evaluator) -> Evaluator:
         weights, inputs = self.weights, None
         if self.inputs is not None:
             used, place = self.used_inputs
@@ -80,14 +79,8 @@ class Neurons(WeightedBlock):
         own = self.sigma, float(self.offset[k])
         return Neuron.of_columns(column, position, self.scale, encodings, weights, *own)
 
-    def derivatives(
-        self,
-        coef: np.ndarray,
-        seen: np.ndarray,
-        pairs: tuple[np.ndarray, np.ndarray] | None,
-        n_inputs: int,
-    ) -> NeuronDerivatives:
-        return NeuronDerivatives(self, coef, seen, pairs, n_inputs)
+    def derivatives(self, *about: Any) -> NeuronDerivatives:
+        return NeuronDerivatives(self, *about)
 
     @property
     def expression(self) -> Expression:
@@ -421,9 +414,7 @@ class Neuron(Term):
 
     # ---------------------------------------------------------------- bounds
 
-    def group_entry(
-        self, c: float, w: np.ndarray, inputs: np.ndarray
-    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+    def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
         """Return the entry of a term written with a positive coefficient: -cos(t) = cos(t + pi),
         -tanh(t) = tanh(-t); others get a sign."""
         sigma, b = self.sigma, self.offset

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from .bounds import Group
     from .pieces import Pieces
+
+# The class that bounds terms like one, what the terms of a group share, what it has of its own.
+GroupEntry: TypeAlias = "tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +165,7 @@ class Term(ABC):
     # ---------------------------------------------------------------- bounds
 
     @abstractmethod
-    def group_entry(
-        self, c: float, w: np.ndarray, inputs: np.ndarray
-    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+    def group_entry(self, c: float, w: np.ndarray, inputs: np.ndarray) -> GroupEntry:
         """Return the class that bounds terms like this one, with what the terms of a group share,
         and what this one has of its own, as the class takes them. Not asked of linear terms.
 
