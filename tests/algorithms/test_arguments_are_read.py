@@ -64,7 +64,7 @@ def test_checked_fields_hold_what_their_checks_return():
     assert ColumnSetting(scale=None).scale is None  # the default, which is not checked
     for wrong in ({"alpha": 0}, {"alpha": 1, "start": "there"}, {"alpha": 1, "callback": 3}):
         name = list(wrong)[-1]
-        with pytest.raises((ValueError, TypeError), match=rf"^{name} must be"):
+        with pytest.raises((ValueError, TypeError), match=name):
             HarfeOptions(**wrong)
     with pytest.raises(TypeError, match="^max_iter must be"):
         HarfeOptions(alpha=1, max_iter=None)  # None is not its default
