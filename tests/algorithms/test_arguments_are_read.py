@@ -6,6 +6,7 @@ from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sparserf as srf
@@ -54,6 +55,19 @@ def test_every_argument_is_read(function):
 def test_what_a_penalty_leaves_without_meaning_is_what_the_user_left_out():
     parameters = signature(srf.sparse_rf).parameters
     assert all(field.default == parameters[field.name].default for field in fields(ChoiceOptions))
+
+
+def test_checked_fields_hold_what_their_checks_return():
+    options = HarfeOptions(alpha=1, max_iter=np.int32(7))
+    assert type(options.alpha) is float and type(options.max_iter) is int
+    assert isinstance(options.rng, np.random.Generator) and options.callback is None
+    assert ColumnSetting(scale=None).scale is None  # the default, which is not checked
+    for wrong in ({"alpha": 0}, {"alpha": 1, "start": "there"}, {"alpha": 1, "callback": 3}):
+        name = list(wrong)[-1]
+        with pytest.raises((ValueError, TypeError), match=name):
+            HarfeOptions(**wrong)
+    with pytest.raises(TypeError, match="^max_iter must be"):
+        HarfeOptions(alpha=1, max_iter=None)  # None is not its default
 
 
 def test_internal_lists_of_parameters_are_short():

@@ -131,7 +131,7 @@ def test_the_gap_bounds_the_distance_to_the_optimum(problem, rng, monkeypatch, l
     assert fit.objective == pytest.approx(unit**task.loss.degree * objective)
     assert fit.objective - fit.dual_gap <= best.objective * (1 + 1e-12)
     assert best.dual_gap <= 1e-9 * best.objective and best.info().converged
-    assert loss.is_quadratic or fit.dual_gap > 1e-6 * fit.objective
+    assert not loss.is_classifier or fit.dual_gap > 1e-6 * fit.objective  # it stopped before
 
 
 def test_a_fit_of_the_search_has_no_gap(problem):
@@ -196,7 +196,8 @@ def test_without_time_at_the_end_bumps_are_those_of_the_search(rng, monkeypatch)
     whole = srf.sparse_rf(X, y, rng=0)
     late, models = Effort(np.inf, deadline=0.0), KernelRidge.models
     monkeypatch.setattr(KernelRidge, "models", lambda self, *about: models(self, *about[:-1], late))
-    model = srf.sparse_rf(X, y, rng=0)
+    with pytest.warns(srf.ConvergenceWarning, match="gap of inf"):  # nobody has computed it
+        model = srf.sparse_rf(X, y, rng=0)
     assert is_bump(model).any() and late.cuts_in_time == {"fits to all rows": 1}
     change = np.mean((model.predict(X) - whole.predict(X)) ** 2)
     assert 0 < change < 0.1 * np.var(y)

@@ -89,7 +89,7 @@ def algorithm_1(fit: BaseL1Fit) -> None:
     for t in parts(range(fit.dictionary.n_batches)):  # repeat
         h = fit.draw(t)  #             1. sample h_1, ..., h_R from p(h)
         fit.minimise_over(h)  #        2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #               4. A <- A \\ {h : w(h) = 0}
+        fit.A.prune()  #               4. A <- A \ {h : w(h) = 0}
         if fit.record():  #            5. t <- t + 1
             break  #                   until t = T
 

@@ -79,8 +79,9 @@ REPETITIONS_OF_TRIAL, MOST_REPETITIONS = 15, 100
 ENOUGH = 1e-4
 # Reading an input of a bump takes the time of this number of multiplications.
 AN_INPUT = 2
-# The bumps at all rows have converged where the duality gap is at most this share of the objective.
-CONVERGED = 1e-2
+# The bumps at all rows have converged where the duality gap is at most this share of the objective,
+# as the other fits of a search (`BatchRules.search_tol`).
+CONVERGED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -559,7 +560,9 @@ class KernelFit:
             objective += in_units(here, unit, task.loss.degree)
             gap += in_units(max(0.0, here - bound), unit, task.loss.degree)
         largest = float(np.finfo(np.float64).max)
-        return replace(self, objective=min(objective, largest), dual_gap=min(gap, largest))
+        return replace(
+            self, objective=float(min(objective, largest)), dual_gap=float(min(gap, largest))
+        )
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the solution, which has converged where its gap is small."""
