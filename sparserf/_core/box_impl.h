@@ -178,16 +178,25 @@ TARGET_EXTERN void NAME(apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t 
     memcpy(out + n_rows / 64 * 64, last, (n_rows % 64) * sizeof(double));
 }
 
-#define SPREAD(NUMBER)                                                                                  \
-    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {                                                \
-        int n = (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64);                                     \
-        uint64_t word = words[w];                                                                       \
-        const double *from = v ? v + 64 * w : 0;                                                        \
-        NUMBER *to = out + 64 * w;                                                                      \
-        if (from)                                                                                       \
-            for (int i = 0; i < n; i++) to[i] = (word >> i) & 1 ? (NUMBER)from[i] : 0;                  \
-        else                                                                                            \
-            for (int i = 0; i < n; i++) to[i] = (NUMBER)(int32_t)((word >> i) & 1);                     \
+/* v, or 1, in the box and 0 elsewhere, for the 64 rows of a word, of which n are there. */
+TARGET void NAME(spread_word)(uint64_t word, const double *v, int n, double *out) {
+    double last[64];
+    VEC one = (VEC){0} + 1.0;
+    if (v && n < 64) v = memcpy(last, v, n * sizeof(double));
+    UNROLL for (int j = 0; j < 64 / VL; j++)
+        *(VEC *)(out + j * VL) = ADD_WHERE((VEC){0}, (unsigned)(word >> (j * VL)) & LANE_BITS, v ? *(const VEC *)(v + j * VL) : one);
+}
+
+#define SPREAD(NUMBER)                                                              \
+    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {                            \
+        int n = (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64);                 \
+        double of_rows[64];                                                         \
+        NUMBER *to = out + 64 * w;                                                  \
+        NAME(spread_word)(words[w], v ? v + 64 * w : NULL, n, of_rows);             \
+        if (n == 64)                                                                \
+            for (int i = 0; i < 64; i++) to[i] = (NUMBER)of_rows[i];                \
+        else                                                                        \
+            for (int i = 0; i < n; i++) to[i] = (NUMBER)of_rows[i];                 \
     }
 
 TARGET_EXTERN void NAME(spread_single)(const uint64_t *words, ptrdiff_t n_rows, const double *v, float *out) { SPREAD(float) }
@@ -198,9 +207,9 @@ TARGET_EXTERN void NAME(spread_double)(const uint64_t *words, ptrdiff_t n_rows, 
 
 TARGET_EXTERN void NAME(bin)(const double *x, const double *edges, int n_edges, uint8_t *codes) {
     int64_t place[64] = {0};
-    for (int64_t half = (n_edges + 1) / 2; half; half /= 2)
-        for (int i = 0; i < 64; i++) place[i] += edges[place[i] + half - 1] < x[i] ? half : 0;
-    for (int i = 0; i < 64; i++) codes[i] = x[i] == x[i] ? (uint8_t)place[i] : BOX_MISSING;
+    for (int64_t half = (n_edges + 1) / 2; half; half /= 2) /* no branch: which way a search goes cannot be foretold */
+        for (int i = 0; i < 64; i++) place[i] += half & -(int64_t)(edges[place[i] + half - 1] < x[i]);
+    for (int i = 0; i < 64; i++) codes[i] = (uint8_t)(place[i] | -(int64_t)(x[i] != x[i]));
 }
 
 /* Gains of the splits after each of n slots, where the left side has the prefix sums (g, c) and `more`, in arrays that are padded

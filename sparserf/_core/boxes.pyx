@@ -444,7 +444,7 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None, const
     cdef uint64_t limit = limit_of(share)
     cdef const box_kernels *kernels = kernels_of(level)
     cdef uint64_t[BLOCK_WORDS] seen
-    cdef uint64_t[BLOCK_WORDS] used
+    cdef uint64_t *used
     cdef uint64_t[BLOCK_WORDS] words
     cdef uint32_t *rows
     cdef double *pairs
@@ -464,11 +464,14 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None, const
         return
     rows = <uint32_t *>malloc(BOX_BLOCK * sizeof(uint32_t))
     pairs = <double *>malloc(2 * BOX_BLOCK * sizeof(double))
-    if rows == NULL or pairs == NULL:
+    used = <uint64_t *>malloc(words_of(n_rows) * sizeof(uint64_t))
+    if rows == NULL or pairs == NULL or used == NULL:
         free(rows)
         free(pairs)
+        free(used)
         raise MemoryError
     with nogil:
+        kernels.in_use(&gradient[0], &curvature[0], n_rows, used)
         end = start
         while end < stop:  # tree by tree, whose sums stay in the cache
             start, t = end, tree[end]
@@ -478,9 +481,8 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None, const
                 block = BOX_BLOCK * i
                 n = min(<ptrdiff_t>BOX_BLOCK, n_rows - block)
                 kernels.draw(seeds[t], limit, first_row + <uint64_t>block, n, &seen[0])
-                kernels.in_use(&gradient[block], &curvature[block], n, &used[0])
                 for j in range(words_of(n)):
-                    seen[j] &= used[j]
+                    seen[j] &= used[BLOCK_WORDS * i + j]
                 for r in range(start, end):
                     boxes.inside(kernels, r, &bins[0, block], bins.strides[0], n, &words[0])
                     for j in range(words_of(n)):
@@ -492,6 +494,7 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None, const
                         box_histogram(&bins[column, block], rows, pairs, n_listed, <int>size, &sums[at[r] + first[t, j], 0])
         free(rows)
         free(pairs)
+        free(used)
 
 
 cdef int check_trees(ptrdiff_t n_columns, const int32_t[::1] tree, ptrdiff_t n_boxes, const int32_t[:, ::1] columns,
