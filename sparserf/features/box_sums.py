@@ -56,7 +56,9 @@ def evaluate(boxes: Boxes, rows: np.ndarray, workers: Workers) -> np.ndarray:
     """Return the bits of all rows, bins or numbers, in each box: uint64 (n_boxes, n_words)."""
     n = _n_rows(boxes, rows)
     bits = np.empty((len(boxes), n_words(n)), np.uint64)
-    for _ in workers.map(lambda some: _evaluate(boxes, rows, some, bits[:, _words(some)]), _slices(n, ROWS)):
+    for _ in workers.map(
+        lambda some: _evaluate(boxes, rows, some, bits[:, _words(some)]), _slices(n, ROWS)
+    ):
         pass
     return bits
 
@@ -65,12 +67,17 @@ def correlate(boxes: Boxes, rows: np.ndarray, v: np.ndarray, workers: Workers) -
     """Return the sum of v (n_outputs, n_rows) over the rows in each box: (n_outputs, n_boxes). No bits are kept."""
 
     def part(some):
-        bits, out = np.empty((len(boxes), n_words(some.stop - some.start)), np.uint64), np.zeros((len(v), len(boxes)))
+        bits, out = (
+            np.empty((len(boxes), n_words(some.stop - some.start)), np.uint64),
+            np.zeros((len(v), len(boxes))),
+        )
         _evaluate(boxes, rows, some, bits)
         core.correlate(bits, v[:, some], out)
         return out
 
-    return sum(workers.map(part, _slices(_n_rows(boxes, rows), ROWS)), np.zeros((len(v), len(boxes))))
+    return sum(
+        workers.map(part, _slices(_n_rows(boxes, rows), ROWS)), np.zeros((len(v), len(boxes)))
+    )
 
 
 def apply(boxes: Boxes, rows: np.ndarray, coef: np.ndarray, workers: Workers) -> np.ndarray:
@@ -155,4 +162,6 @@ def gram(
         return weighted @ plain.T
 
     with single_threaded_blas():
-        return sum(workers.map(product, _slices(n_rows, GRAM_ROWS)), np.zeros((len(left), len(right))))
+        return sum(
+            workers.map(product, _slices(n_rows, GRAM_ROWS)), np.zeros((len(left), len(right)))
+        )

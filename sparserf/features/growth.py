@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._core.boxes import HIGHEST, MISSING, BinBoxes, best_splits, bin_columns, histograms, keep_histograms
+from .._core.boxes import (
+    HIGHEST,
+    MISSING,
+    BinBoxes,
+    best_splits,
+    bin_columns,
+    histograms,
+    keep_histograms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +86,9 @@ class Bins:
         if isinstance(X, np.ndarray):
             return cls([column_edges(x, n_bins) for x in X.T])
         columns = X.tocsc()
-        return cls([column_edges(columns[:, [j]].toarray()[:, 0], n_bins) for j in range(X.shape[1])])
+        return cls(
+            [column_edges(columns[:, [j]].toarray()[:, 0], n_bins) for j in range(X.shape[1])]
+        )
 
     @property
     def n_bins(self) -> np.ndarray:
@@ -110,7 +120,9 @@ class Bins:
             padded[start : start + len(edges)] = edges
         return padded, first
 
-    def thresholds(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def thresholds(
+        self, boxes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return columns, low, high, missing of conditions low < x <= high, as `NumberBoxes` takes them."""
         edges, first = self._padded()
         edges = np.concatenate([edges, [np.inf]])
@@ -145,7 +157,12 @@ class Pass(NamedTuple):
     n_sums: int
 
     def answer(
-        self, bins: np.ndarray, gradient: np.ndarray, curvature: np.ndarray, first_row: int, workers: Workers
+        self,
+        bins: np.ndarray,
+        gradient: np.ndarray,
+        curvature: np.ndarray,
+        first_row: int,
+        workers: Workers,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the sums (n_sums, 2) of some rows, and the number of rows of each node: add them up over all rows.
 
@@ -157,8 +174,20 @@ class Pass(NamedTuple):
 
         def part(bounds):
             histograms(
-                tests, bins, gradient, curvature, self.tree, self.seeds, self.share, first_row, self.columns,
-                self.first, self.at, sums, counts, *bounds,
+                tests,
+                bins,
+                gradient,
+                curvature,
+                self.tree,
+                self.seeds,
+                self.share,
+                first_row,
+                self.columns,
+                self.first,
+                self.at,
+                sums,
+                counts,
+                *bounds,
             )
 
         work = len(gradient) * self.share * self.columns.shape[1]
@@ -178,7 +207,9 @@ def to_grid(values: np.ndarray, largest: float, n_rows: int) -> np.ndarray:
     """Round values, of which none is larger, to multiples of a power of two, so coarse that all sums of n_rows are exact."""
     if not largest > 0:
         return np.zeros_like(values, np.float64)
-    unit = 2.0 ** (np.frexp(largest)[1] + np.frexp(float(max(1, n_rows)))[1] - np.frexp(EXACT)[1] + 1)
+    unit = 2.0 ** (
+        np.frexp(largest)[1] + np.frexp(float(max(1, n_rows)))[1] - np.frexp(EXACT)[1] + 1
+    )
     return np.rint(values / unit) * unit
 
 
@@ -192,6 +223,7 @@ class Trees:
     n_trees : how many trees grow
     most_leaves : each has 2 to so many leaves
     row_share, column_share : the shares of all rows and columns that each tree sees
+    node_share : the share of the columns of its tree, as far as it may be split on them, that each node sees
     max_conditions : the most columns on which a box depends
     min_samples : fewest rows of a node, in proportion to curvature
     ridge : what is added to the curvature of each side
@@ -200,7 +232,8 @@ class Trees:
     n_trees: int = 30
     most_leaves: int = 30
     row_share: float = 0.7
-    column_share: float = 0.7
+    column_share: float = 1.0
+    node_share: float = 0.7
     max_conditions: int = 6
     min_samples: float = 5.0
     ridge: float = 1.0
@@ -210,9 +243,11 @@ class Trees:
             value = getattr(self, name)
             if isinstance(value, bool) or value != int(value) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        for name in ("row_share", "column_share"):
+        for name in ("row_share", "column_share", "node_share"):
             if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}"
+                )
         if not self.min_samples > 0:
             raise ValueError(f"min_samples must be positive, got {self.min_samples!r}")
         if not self.ridge >= 0:
@@ -231,15 +266,15 @@ class Limits:
     groups: np.ndarray | None = None
     monotone: np.ndarray | None = None
 
-    def may_split(self, boxes: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
-        """Return which of the columns (n_boxes, n) each box may be split on; None: on all."""
+    def may_split(self, boxes: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return a mask of which of the columns (n_boxes, n) each box may be split on."""
         used = boxes[:, :, 0]
         seen = (columns[:, :, None] == used[:, None, :]).any(axis=2)
         allowed = seen | ~(used >= 0).all(axis=1)[:, None]
         if self.groups is not None:
             fits = (self.groups[:, used] | (used < 0)).all(axis=2).T  # (n_boxes, n_groups)
             allowed &= (fits[:, :, None] & self.groups[:, columns].transpose(1, 0, 2)).any(axis=1)
-        return None if allowed.all() else allowed.astype(np.uint8)
+        return allowed
 
     def sense(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the sign that the coefficient of each box must have, 0: any; and which boxes keep the limits."""
@@ -277,6 +312,7 @@ def grow_boxes(
     grown = []
     while len(nodes.tree):
         allowed = limits.may_split(nodes.boxes, forest.columns[nodes.tree])
+        allowed = _some_columns(allowed, trees.node_share, rng)
         found, place = forest.best_splits(nodes, allowed, workers)
         split = forest.within_budget(nodes.tree, found[:, 0])
         parents, found, place = nodes.take(split), found[split], place[split]
@@ -293,19 +329,37 @@ def grow_boxes(
         asked = forest.place(parents.tree, children[pair, left_is_larger.astype(int)])
         small = _Nodes(parents.tree, asked.boxes, parents.at.copy(), parents.count.copy())
         forest.keep(asked, *_answered(ask, asked), parents.at, small)
-        large = _Nodes(parents.tree, children[pair, 1 - left_is_larger], parents.at, parents.count - small.count)
-        nodes = _Nodes.pairs(small, large, kept[pair, left_is_larger.astype(int)], kept[pair, 1 - left_is_larger])
+        large = _Nodes(
+            parents.tree,
+            children[pair, 1 - left_is_larger],
+            parents.at,
+            parents.count - small.count,
+        )
+        nodes = _Nodes.pairs(
+            small, large, kept[pair, left_is_larger.astype(int)], kept[pair, 1 - left_is_larger]
+        )
     boxes = np.concatenate([np.empty((0, trees.max_conditions, 4), np.int32), *grown])
     last = np.where(boxes[:, :, 0] < 0, len(n_bins), boxes[:, :, 0])
     boxes = np.take_along_axis(boxes, np.argsort(last, axis=1, kind="stable")[:, :, None], axis=1)
     return np.unique(boxes, axis=0)
 
 
+def _some_columns(allowed, share, rng):
+    """Return a mask of a random share of the allowed columns of each node, rounded up."""
+    if share == 1:
+        return allowed.astype(np.uint8)
+    draws = np.where(allowed, rng.random(allowed.shape, np.float32), np.float32(2))
+    rank = draws.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    return (rank < np.ceil(share * allowed.sum(axis=1, keepdims=True))).astype(np.uint8)
+
+
 def _answered(ask, asked):
     """Return the sums and counts of a pass, checked."""
     sums, counts = ask(asked)
     if sums.shape != (asked.n_sums, 2) or counts.shape != asked.tree.shape:
-        raise ValueError(f"ask must return sums {(asked.n_sums, 2)} and counts {asked.tree.shape}, got {sums.shape} and {counts.shape}")
+        raise ValueError(
+            f"ask must return sums {(asked.n_sums, 2)} and counts {asked.tree.shape}, got {sums.shape} and {counts.shape}"
+        )
     return np.ascontiguousarray(sums), np.ascontiguousarray(counts, np.int64)
 
 
@@ -322,7 +376,9 @@ class _Nodes(NamedTuple):
         n = len(forest.budget)
         boxes = np.zeros((n, forest.trees.max_conditions, 4), np.int32)
         boxes[:, :, 0] = -1
-        return cls(np.arange(n, dtype=np.int32), boxes, np.zeros(n, np.int64), np.zeros(n, np.int64))
+        return cls(
+            np.arange(n, dtype=np.int32), boxes, np.zeros(n, np.int64), np.zeros(n, np.int64)
+        )
 
     @classmethod
     def pairs(cls, small, large, keeps_small, keeps_large):
@@ -344,7 +400,9 @@ class _Forest:
         self.trees, self.n_columns = trees, d
         self.budget, self.n_leaves = rng.integers(2, trees.most_leaves + 1, n), np.ones(n, np.int64)
         self.seeds = rng.integers(0, 2**64, n, np.uint64)
-        self.columns = np.array([np.sort(rng.permutation(d)[:n_columns]) for _ in range(n)], np.int32).reshape(n, n_columns)
+        self.columns = np.array(
+            [np.sort(rng.permutation(d)[:n_columns]) for _ in range(n)], np.int32
+        ).reshape(n, n_columns)
         self.first = np.zeros((n, n_columns + 1), np.int64)
         np.cumsum(n_bins[self.columns] + 1, axis=1, out=self.first[:, 1:])
         # A histogram takes the place of that of its parent, or a new one: as many as the tree has leaves.
@@ -398,12 +456,20 @@ def _children(boxes, place, n_bins):
     is_there = boxes[:, :, 0] == column[:, None]
     is_old = is_there.any(axis=1)
     at = np.where(is_old, is_there.argmax(axis=1), (boxes[:, :, 0] < 0).argmax(axis=1))
-    low, high = (np.where(is_old, boxes[here, at, k], unbounded) for k, unbounded in ((1, 0), (2, HIGHEST)))
+    low, high = (
+        np.where(is_old, boxes[here, at, k], unbounded) for k, unbounded in ((1, 0), (2, HIGHEST))
+    )
     only_missing = last == n_bins[column] - 1  # all bins are on the left
     children = np.repeat(boxes[:, None], 2, axis=1)
     left = np.stack([column, low, np.where(only_missing, high, last), missing_left == 1], axis=1)
     right = np.stack(
-        [column, np.where(only_missing, 1, last + 1), np.where(only_missing, 0, high), missing_left == 0], axis=1
+        [
+            column,
+            np.where(only_missing, 1, last + 1),
+            np.where(only_missing, 0, high),
+            missing_left == 0,
+        ],
+        axis=1,
     )
     children[here, 0, at], children[here, 1, at] = left, right
     return children
