@@ -224,6 +224,8 @@ class Trees:
     most_leaves : each has 2 to so many leaves
     row_share, column_share : the shares of all rows and columns that each tree sees
     node_share : the share of the columns of its tree, as far as it may be split on them, that each node sees
+    pace : the share of the leaves that it still may get that a tree gets at a level, rounded up; the
+        splits of lower gain wait. 1 takes the fewest passes; less finds small boxes where they gain.
     max_conditions : the most columns on which a box depends
     min_samples : fewest rows of a node, in proportion to curvature
     ridge : what is added to the curvature of each side
@@ -234,6 +236,7 @@ class Trees:
     row_share: float = 0.7
     column_share: float = 1.0
     node_share: float = 0.7
+    pace: float = 0.5
     max_conditions: int = 6
     min_samples: float = 5.0
     ridge: float = 1.0
@@ -243,7 +246,7 @@ class Trees:
             value = getattr(self, name)
             if isinstance(value, bool) or value != int(value) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        for name in ("row_share", "column_share", "node_share"):
+        for name in ("row_share", "column_share", "node_share", "pace"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(
                     f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}"
@@ -309,35 +312,30 @@ def grow_boxes(
     nodes = _Nodes.roots(forest)
     asked = forest.place(nodes.tree, nodes.boxes)
     forest.keep(asked, *_answered(ask, asked), np.full(len(nodes.tree), -1), nodes)
-    grown = []
-    while len(nodes.tree):
+    grown, waiting = [], None
+    while True:
         allowed = limits.may_split(nodes.boxes, forest.columns[nodes.tree])
         allowed = _some_columns(allowed, trees.node_share, rng)
-        found, place = forest.best_splits(nodes, allowed, workers)
-        split = forest.within_budget(nodes.tree, found[:, 0])
-        parents, found, place = nodes.take(split), found[split], place[split]
-        children = _children(parents.boxes, place, n_bins)
+        waiting = _Splits.joined(waiting, forest.best_splits(nodes, allowed, workers))
+        chosen = forest.chosen(waiting)
+        split, waiting = waiting.take(chosen), waiting.take(~chosen)
+        children = _children(split.nodes.boxes, split.place, n_bins)
         kept = limits.sense(children.reshape(-1, *children.shape[2:]))[1].reshape(-1, 2)
         grown.append(children[kept])
-        goes_on = forest.n_leaves[parents.tree] < forest.budget[parents.tree]
-        parents, children, kept = parents.take(goes_on), children[goes_on], kept[goes_on]
-        if not len(parents.tree):
+        goes_on = forest.n_leaves[split.nodes.tree] < forest.budget[split.nodes.tree]
+        if not goes_on.any():
             break
+        split, children, kept = split.take(goes_on), children[goes_on], kept[goes_on]
         # The smaller half, by curvature, is summed.
-        left_is_larger = found[goes_on, 2] > found[goes_on, 4] - found[goes_on, 2]
-        pair = np.arange(len(left_is_larger))
-        asked = forest.place(parents.tree, children[pair, left_is_larger.astype(int)])
+        parents, pair = split.nodes, np.arange(len(children))
+        side = (split.found[:, 2] > split.found[:, 4] - split.found[:, 2]).astype(int)
+        asked = forest.place(parents.tree, children[pair, side])
         small = _Nodes(parents.tree, asked.boxes, parents.at.copy(), parents.count.copy())
         forest.keep(asked, *_answered(ask, asked), parents.at, small)
         large = _Nodes(
-            parents.tree,
-            children[pair, 1 - left_is_larger],
-            parents.at,
-            parents.count - small.count,
+            parents.tree, children[pair, 1 - side], parents.at, parents.count - small.count
         )
-        nodes = _Nodes.pairs(
-            small, large, kept[pair, left_is_larger.astype(int)], kept[pair, 1 - left_is_larger]
-        )
+        nodes = _Nodes.pairs(small, large, kept[pair, side], kept[pair, 1 - side])
     boxes = np.concatenate([np.empty((0, trees.max_conditions, 4), np.int32), *grown])
     last = np.where(boxes[:, :, 0] < 0, len(n_bins), boxes[:, :, 0])
     boxes = np.take_along_axis(boxes, np.argsort(last, axis=1, kind="stable")[:, :, None], axis=1)
@@ -391,6 +389,30 @@ class _Nodes(NamedTuple):
         return _Nodes(*(values[which] for values in self))
 
 
+class _Splits(NamedTuple):
+    """The best splits of nodes, as `best_splits` finds them, tree by tree."""
+
+    nodes: _Nodes
+    found: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def joined(cls, first, second):
+        """Return the splits of both, tree by tree."""
+        if first is None:
+            return second
+        nodes = _Nodes(*(np.concatenate(both) for both in zip(first.nodes, second.nodes, strict=True)))
+        both = cls(
+            nodes,
+            np.concatenate([first.found, second.found]),
+            np.concatenate([first.place, second.place]),
+        )
+        return both.take(np.argsort(nodes.tree, kind="stable"))
+
+    def take(self, which):
+        return _Splits(self.nodes.take(which), self.found[which], self.place[which])
+
+
 class _Forest:
     """Trees that grow: what each sees, how many leaves it has, and the histograms of its nodes."""
 
@@ -428,25 +450,43 @@ class _Forest:
         keep_histograms(sums, asked.at, size, nodes.at, np.asarray(parent, np.int64), self.kept)
 
     def best_splits(self, nodes, allowed, workers):
-        """Return what `best_splits` finds for each node."""
+        """Return the best split of each node, where it has one."""
         found, place = np.empty((len(nodes.tree), 5)), np.empty((len(nodes.tree), 3), np.int32)
 
         def part(bounds):
-            best_splits(self.kept, nodes.at, nodes.count, nodes.tree, self.columns, self.first, allowed, self.trees.ridge,
-                        self.trees.min_samples, found, place, *bounds)  # fmt: skip
+            best_splits(
+                self.kept,
+                nodes.at,
+                nodes.count,
+                nodes.tree,
+                self.columns,
+                self.first,
+                allowed,
+                self.trees.ridge,
+                self.trees.min_samples,
+                found,
+                place,
+                *bounds,
+            )
 
         for _ in workers.map(part, _parts(len(nodes.tree), self.first[0, -1])):
             pass
-        return found, place
+        return _Splits(nodes, found, place).take(found[:, 0] > 0)
 
-    def within_budget(self, tree, gain):
-        """Return the nodes that are split, ascending: those of largest gain for which their tree has leaves left."""
+    def chosen(self, splits):
+        """Choose splits of largest gain, for a share of the leaves that each tree may still get.
+
+        Return a mask. A tree whose splits are as many as its leaves may be gets no more.
+        """
+        tree, gain = splits.nodes.tree, splits.found[:, 0]
         order = np.lexsort((-gain, tree))
         starts = np.flatnonzero(np.diff(tree[order], prepend=-1))
         rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        chosen = order[(gain[order] > 0) & (rank < (self.budget - self.n_leaves)[tree[order]])]
+        most = np.ceil(self.trees.pace * (self.budget - self.n_leaves))
+        chosen = np.zeros(len(tree), bool)
+        chosen[order[rank < most[tree[order]]]] = True
         np.add.at(self.n_leaves, tree[chosen], 1)
-        return np.sort(chosen)
+        return chosen
 
 
 def _children(boxes, place, n_bins):

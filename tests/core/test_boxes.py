@@ -437,16 +437,13 @@ def plain_growth(bins, gradient, curvature, n_bins, trees, rng):
     columns = np.arange(d, dtype=np.int32)
     first = np.concatenate([[0], np.cumsum(n_bins + 1)])
     for t in range(trees.n_trees):
-        fresh, leaves = [()], 1
-        while fresh and leaves < budget[t]:
-            found = []
+        fresh, waiting, leaves = [()], [], 1
+        while leaves < budget[t]:
             for conditions in fresh:
-                box = np.array(
-                    [*conditions, *[(-1, 0, 0, 0)] * (trees.max_conditions - len(conditions))],
-                    np.int32,
-                )
-                asked = Pass(box[None], np.zeros(1, np.int32), seeds[[t]], trees.row_share, columns[None], first[None],
-                             np.zeros(1, np.int64), int(first[-1]))  # fmt: skip
+                none = [(-1, 0, 0, 0)] * (trees.max_conditions - len(conditions))
+                box = np.array([[*conditions, *none]], np.int32).reshape(1, -1, 4)
+                one = np.zeros(1, np.int32), seeds[[t]], trees.row_share, columns[None], first[None]
+                asked = Pass(box, *one, np.zeros(1, np.int64), int(first[-1]))
                 histogram, count = plain_histogram(asked, 0, bins, gradient, curvature, n_bins)
                 used = {condition[0] for condition in conditions}
                 allowed = [len(used) < trees.max_conditions or j in used for j in range(d)]
@@ -454,18 +451,21 @@ def plain_growth(bins, gradient, curvature, n_bins, trees, rng):
                     histogram, columns, first, count, trees.ridge, trees.min_samples, allowed
                 )
                 if split[0] > 0:
-                    found.append((split, conditions))
-            found.sort(key=lambda pair: -pair[0][0])
-            fresh = []
-            for (_, column, b, side), conditions in found[: budget[t] - leaves]:
+                    waiting.append((split, conditions))
+            if not waiting:
+                break
+            waiting.sort(key=lambda pair: -pair[0][0])
+            n, fresh = int(np.ceil(trees.pace * (budget[t] - leaves))), []
+            for (_, column, b, side), conditions in waiting[:n]:
                 others = [c for c in conditions if c[0] != column]
                 low, high = next((c[1:3] for c in conditions if c[0] == column), (0, HIGHEST))
                 if b == n_bins[column] - 1:
-                    sides = (column, low, high, int(side == 1)), (column, 1, 0, int(side == 0))
+                    sides = (column, low, high, side == 1), (column, 1, 0, side == 0)
                 else:
-                    sides = (column, low, b, int(side == 1)), (column, b + 1, high, int(side == 0))
+                    sides = (column, low, b, side == 1), (column, b + 1, high, side == 0)
                 fresh += [tuple(sorted([*others, tuple(map(int, one))])) for one in sides]
                 leaves += 1
+            waiting = waiting[n:]
             grown |= set(fresh)
     return grown
 
@@ -589,6 +589,7 @@ def test_bins_that_are_too_many(n_bins):
 @pytest.mark.parametrize(
     ("argument", "value"),
     [("n_trees", 0), ("most_leaves", 1), ("max_conditions", 0), ("row_share", 0.0), ("column_share", 1.5), ("node_share", -1),
+        ("pace", 0),
      ("min_samples", 0), ("ridge", -1.0), ("ridge", np.nan)],
 )  # fmt: skip
 def test_trees_that_cannot_be(argument, value):
