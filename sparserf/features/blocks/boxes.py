@@ -1,0 +1,276 @@
+"""Boxes: 1 where each of some inputs lies in an interval, and 0 elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import mul
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from ..._base.expressions import encoding, number, over, parameter, seen, sign
+from ..._base.npz import require
+from .base import FeatureBlock
+from .bounds import Group, Relaxation
+from .derivatives import Derivatives
+from .terms import Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..._base.expressions import Expression
+    from ..._base.types import Array
+    from .base import Evaluator
+    from .derivatives import EncodedRows
+    from .pieces import Pieces
+    from .stored import StoredBlock
+
+# Files hold no infinite numbers: these stand for the ends of intervals that have none.
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxBlock(FeatureBlock):
+    """phi_j(x) = scale where low_jl < x[inputs_jl] <= high_jl for all l, and 0 elsewhere.
+
+    low, high : (n_features, order)
+        Infinite where an interval has no end; an input of which both are is none of the feature's.
+    """
+
+    scale: float
+    inputs: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    activation = "box"
+    names: ClassVar[tuple[str, ...]] = (activation,)
+    by_input = "low", "high"
+    stored = "inputs", "low", "high"
+    is_bounded = True
+
+    @property
+    def is_used(self) -> np.ndarray:
+        return (self.low > -np.inf) | (self.high < np.inf)
+
+    # ---------------------------------------------------------------- values
+
+    @cached_property
+    def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
+        used, position = np.unique(self.inputs, return_inverse=True)
+        return used, position.reshape(self.inputs.shape).astype(np.int32)
+
+    def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> BoxPanels:
+        block = replace(self, inputs=self.used_inputs[1]) if among_used else self
+        return BoxPanels(block, dtype)
+
+    def rows_for_panels(self, X: np.ndarray) -> np.ndarray:
+        return X
+
+    def evaluator(
+        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
+    ) -> Evaluator:
+        low, high = put(self.low), put(self.high)
+        inputs = [put(column.astype(np.int64)) for column in self.inputs.T]
+
+        def values(X):
+            inside = True
+            for k, column in enumerate(inputs):
+                x = xp.take(X, column, axis=1)
+                inside = inside & (x > low[:, k][None, :]) & (x <= high[:, k][None, :])
+            return xp.astype(inside, X.dtype) * float(self.scale)
+
+        return values
+
+    # ---------------------------------------------------------------- in models
+
+    def term(self, k: int, position: int, column: np.ndarray) -> Box:
+        used = self.is_used[k]
+        encodings, place = np.unique(self.inputs[k, used], return_inverse=True)
+        low, high = np.full(len(encodings), -np.inf), np.full(len(encodings), np.inf)
+        np.maximum.at(low, place, self.low[k, used])
+        np.minimum.at(high, place, self.high[k, used])
+        own = np.ones(len(encodings)), low, high
+        return Box.of_columns(column, position, self.scale, encodings, *own)
+
+    def derivatives(
+        self,
+        coef: np.ndarray,
+        seen: np.ndarray,
+        pairs: tuple[np.ndarray, np.ndarray] | None,
+        n_inputs: int,
+    ) -> BoxDerivatives:
+        return BoxDerivatives(self, coef, seen, pairs, n_inputs)
+
+    @property
+    def expression(self) -> Expression:
+        u = seen(self.inputs)
+        inside = _above(parameter("low", self.low), u) * _at_most(u, parameter("high", self.high))
+        return over("multiply", inside)
+
+    def effects(self, deviation: np.ndarray) -> np.ndarray:
+        return np.where(self.is_used, 1.0, 0.0)
+
+    def with_inputs(self, stays: np.ndarray, mean: np.ndarray) -> Self:
+        low, high = np.where(stays, self.low, -np.inf), np.where(stays, self.high, np.inf)
+        return replace(self, low=low, high=high)
+
+    # ---------------------------------------------------------------- files
+
+    def _stored_arrays(self):
+        ends = {name: np.clip(getattr(self, name), -LARGEST, LARGEST) for name in self.by_input}
+        return self.arrays | ends
+
+    @classmethod
+    def from_stored(cls, stored: StoredBlock) -> BoxBlock:
+        low, high = stored.floats("low"), stored.floats("high")
+        inputs = stored.inputs(len(low))
+        require(inputs is not None and low.shape == high.shape == inputs.shape, "low and high")
+        low = np.where(low == -LARGEST, -np.inf, low)
+        high = np.where(high == LARGEST, np.inf, high)
+        return cls(stored.meta["scale"], inputs, low, high)
+
+
+def _above(low, u):
+    """Return 1 where u is above `low`, else 0."""
+    return 0.5 - 0.5 * sign(low - u)
+
+
+def _at_most(u, high):
+    """Return 1 where u is at most `high`, else 0."""
+    return 0.5 + 0.5 * sign(high - u)
+
+
+class BoxPanels:
+    """Boxes as NumPy computes them, some rows at a time: the place of a kernel."""
+
+    def __init__(self, block: BoxBlock, dtype: np.dtype):
+        self._n = len(block)
+        low, high = block.low.astype(dtype), block.high.astype(dtype)
+        self._values = replace(block, low=low, high=high).evaluator(np, np.asarray, dtype, None)
+
+    def _tiles(self, X):
+        size = max(64, 2**18 // max(1, self._n))
+        for start in range(0, len(X), size):
+            rows = slice(start, start + size)
+            yield rows, self._values(X[rows])
+
+    def correlate(
+        self, X: Any, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: Any = None
+    ) -> None:
+        for rows, phi in self._tiles(X):
+            out[:, : self._n] += v[:, rows] @ (phi * phi if squared else phi).astype(np.float64)
+
+    def apply(self, X: Any, coef: np.ndarray, out: np.ndarray) -> None:
+        for rows, phi in self._tiles(X):
+            out[:, rows] += coef @ phi.T.astype(np.float64)
+
+    def transform(self, X: Any, out: np.ndarray) -> None:
+        for rows, phi in self._tiles(X):
+            out[rows] = phi
+
+
+# ---------------------------------------------------------------- one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Term):
+    """gain where low_v < u_v <= high_v for each encoding v, and 0 elsewhere."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    activation = "box"
+
+    @cached_property
+    def expression(self) -> Expression:
+        factors = []
+        for v, low, high in zip(self.encodings.tolist(), self.low, self.high, strict=True):
+            if low > -np.inf:
+                factors.append(_above(number(low), encoding(v)))
+            if high < np.inf:
+                factors.append(_at_most(encoding(v), number(high)))
+        return reduce(mul, factors, number(1.0)) if factors else number(1.0)
+
+    def parts(self, U: np.ndarray) -> np.ndarray:
+        u = U[:, self.encodings].T
+        inside = (u > self.low[:, None]) & (u <= self.high[:, None])
+        return self.by_column(np.multiply, inside.astype(np.float64))
+
+    def mean_factor(self, pieces: Pieces, finer: int) -> tuple[complex, float]:
+        """Return (the share of the pieces on which all encodings are in their intervals, 0)."""
+        pieces, is_here = pieces.seen_by(self.encodings)
+        low, high = self.low[is_here], self.high[is_here]
+        middle, half = pieces.middle, pieces.half
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.sort(np.stack([(low - middle) / half, (high - middle) / half]), axis=0)
+        inside = (middle > low) & (middle <= high)
+        point = np.where(inside, [[[-1.0]], [[1.0]]], [[[1.0]], [[-1.0]]])
+        first, last = np.where(half != 0, np.clip(ends, -1, 1), point)
+        share = np.maximum(last.min(axis=1) - first.max(axis=1), 0) / 2
+        return pieces.weight @ share, 0.0
+
+    def group_entry(
+        self, c: float, w: np.ndarray, inputs: np.ndarray
+    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+        low, high = np.full(len(w), -np.inf), np.full(len(w), np.inf)
+        low[inputs], high[inputs] = self.low, self.high
+        return BoxGroup, (), (c, low, high)
+
+
+class BoxDerivatives(Derivatives):
+    """The derivatives of boxes: 0, also at steps."""
+
+    def first(self, rows: EncodedRows) -> Array:
+        return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
+
+    def second(self, rows: EncodedRows) -> Array:
+        return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
+
+
+class BoxGroup(Group):
+    """Terms c_k where low_kv < u_v <= high_kv for all inputs v, and 0 elsewhere: constants where a
+    box lies inside or outside, and else both of their values."""
+
+    has_steps = True
+
+    def __init__(self, coef: np.ndarray, low: np.ndarray, high: np.ndarray, largest: np.ndarray):
+        self._coef, self._low, self._high = coef, low, high
+        self.work = low.size
+
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        least, most, c = (mid - rad)[:, None], (mid + rad)[:, None], self._coef
+        meets_low = (least <= self._low) & (most > self._low)
+        meets_high = (least <= self._high) & (most > self._high)
+        may = ((most > self._low) & (least <= self._high)).all(axis=2)
+        must = ((least > self._low) & (most <= self._high)).all(axis=2)
+        top = np.maximum(may * c, must * c).sum(axis=1)
+        jumps = (may & ~must)[:, :, None]
+        rises = np.where((c > 0)[:, None], meets_low, meets_high) & jumps
+        falls = np.where((c > 0)[:, None], meets_high, meets_low) & jumps
+        high = np.where(rises.any(axis=1), np.inf, 0.0)
+        low = np.where(falls.any(axis=1), -np.inf, 0.0)
+        blame = rad * (np.abs(c)[:, None] * (jumps & (meets_low | meets_high))).sum(axis=1)
+        return Relaxation(top, np.zeros(mid.shape), low, high, blame)
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        u = U[:, None]
+        return ((u > self._low) & (u <= self._high)).all(axis=2) @ self._coef
+
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        return np.zeros_like(U)
+
+    def size(self, largest: np.ndarray) -> float:
+        return float(np.abs(self._coef).sum())
+
+    def steepness(self) -> np.ndarray:
+        return np.zeros(self._low.shape[1])
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        first = np.where((self._coef > 0)[:, None], np.inf, -self._low[:, inputs])
+        last = np.where((self._coef > 0)[:, None], self._high[:, inputs], np.inf)
+        return bool((np.minimum(first, last) == np.inf).all())
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        has = ((self._low > -np.inf) | (self._high < np.inf)).astype(np.float64)
+        return (np.abs(self._coef) * has[:, inputs].sum(axis=1)) @ has
