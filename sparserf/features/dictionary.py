@@ -21,6 +21,7 @@ from .laplacian import Bumps
 from .linear import Linear
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
+from .rules import RuleDictionary, Rules, make_rule_dictionary
 from .shapes import constrained, rows_through
 from .taylor import Taylor
 
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
 NAMES = *KERNELS, "perceptron"
 # The maps that `features` may be, and all that it may be.
 FeatureMap: TypeAlias = Bumps | Fourier | Linear | Perceptron | RandomNeurons | Taylor
-Features: TypeAlias = (
-    "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
-)
+Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet | Rules"
 
 # Most numbers in the weights of a default batch: 64 MB in float64.
 BATCH_WEIGHTS = 2**23
@@ -195,7 +194,7 @@ def make_dictionary(
     rng: Seed,
     weight: np.ndarray | None = None,
     constraints: InputConstraints | None = None,
-) -> RandomDictionary | FixedDictionary:
+) -> RandomDictionary | FixedDictionary | RuleDictionary:
     """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and
     make its dictionary.
 
@@ -203,7 +202,7 @@ def make_dictionary(
         count alike.
     constraints : what draws may see of their inputs; a FeatureSet has been checked. None: anything.
     """
-    n_features_in = rows.n_features_in
+    n_features_in, given_batch_size = rows.n_features_in, batch_size
     batch_size = (
         default_batch_size(n_features_in)
         if batch_size is None
@@ -220,6 +219,18 @@ def make_dictionary(
             )
         return FixedDictionary(features, batch_size)
     n_components = check_integer("n_components", n_components, 1)
+    if isinstance(features, Rules):
+        if gamma is not None:
+            raise ValueError(f"gamma must be None where features are Rules, got {gamma!r}")
+        return make_rule_dictionary(
+            features,
+            rows,
+            n_components=n_components,
+            batch_size=given_batch_size,
+            rng=check_rng(rng),
+            weight=np.ones(rows.n_rows) if weight is None else weight,
+            constraints=constraints,
+        )
     maps = _maps(features, gamma)
     if all(map_.is_finite for map_ in maps):
         n_components = 0

@@ -401,7 +401,9 @@ class _Splits(NamedTuple):
         """Return the splits of both, tree by tree."""
         if first is None:
             return second
-        nodes = _Nodes(*(np.concatenate(both) for both in zip(first.nodes, second.nodes, strict=True)))
+        nodes = _Nodes(
+            *(np.concatenate(both) for both in zip(first.nodes, second.nodes, strict=True))
+        )
         both = cls(
             nodes,
             np.concatenate([first.found, second.found]),

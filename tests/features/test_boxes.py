@@ -25,7 +25,8 @@ def boxes(n=80, order=3):
     low, high = np.sort(rng.normal(0, 1.5, (2, n, order)), axis=0)
     low[rng.random(low.shape) < 0.6] = -np.inf
     high[rng.random(high.shape) < 0.6] = np.inf
-    return srf.FeatureSet([BoxBlock(1.5, inputs, low, high)], D)
+    height = rng.uniform(0.5, 2, n)
+    return srf.FeatureSet([BoxBlock(1.5, inputs, low, high, height)], D)
 
 
 def oracle(features, X):
@@ -33,7 +34,9 @@ def oracle(features, X):
     phi = np.empty((len(X), len(block)))
     for j in range(len(block)):
         x = X[:, block.inputs[j]]
-        phi[:, j] = block.scale * ((x > block.low[j]) & (x <= block.high[j])).all(axis=1)
+        phi[:, j] = (
+            block.scale * block.height[j] * ((x > block.low[j]) & (x <= block.high[j])).all(axis=1)
+        )
     return phi
 
 
@@ -49,7 +52,7 @@ def test_values_anywhere():
     Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
     assert np.array_equal(features.transform(sp.csr_array(Z)), oracle(features, Z))
     Z = X.astype(np.float32)
-    assert np.array_equal(features.transform(Z), oracle(features, Z))
+    np.testing.assert_allclose(features.transform(Z), oracle(features, Z), rtol=1e-6)
     there = features.transform(strict.asarray(X, device=strict.Device("device1")))
     assert np.array_equal(np.from_dlpack(there.to_device(strict.Device("CPU_DEVICE"))), phi)
 
@@ -168,7 +171,9 @@ def test_proofs():
     assert abs(bounds.largest.upper - f.max()) < 0.3
     assert abs(bounds.least.lower - f.min()) < 0.3
     inputs = np.zeros((1, 1), np.int32)
-    rising = srf.FeatureSet([BoxBlock(1.0, inputs, np.zeros((1, 1)), np.full((1, 1), np.inf))], D)
+    rising = srf.FeatureSet(
+        [BoxBlock(1.0, inputs, np.zeros((1, 1)), np.full((1, 1), np.inf), np.ones(1))], D
+    )
     for sign in (1, -1):
         model = srf.sparse_rf(X, sign * X[:, 0], features=rising, alpha=0.01)
         assert model.is_monotone(0, sign=sign).status == "proved"

@@ -387,7 +387,9 @@ def _fit_path(
     default penalties."""
     start, deadline = options.start, options.deadline
     dictionary = options.dictionary(
-        task, DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS
+        task,
+        DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS,
+        is_one_of_many=alphas is None or len(alphas) > 1,
     )
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)

@@ -14,7 +14,7 @@ from ..._base.checks import as_array, check_choice, check_flag, check_integer, c
 from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
 from ..._base.warnings import warn
-from ...features import NAMES, FeatureSet, RandomCosines, make_dictionary, make_learning_dictionary
+from ...features import NAMES, FeatureSet, RandomCosines, Rules, make_dictionary, make_learning_dictionary
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
 
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from ...features import BaseDistribution
     from ...features.dictionary import Dictionary
     from ..task import Task
+
+
+# Rules that are grown at each of many penalties, and at a single one, whose growth goes on along the
+# gradients of the rules that were found.
+RULES_A_PENALTY, RULES_OF_ONE_PENALTY = 200, 2_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,14 +81,23 @@ class SparseRFOptions(FitOptions):
             )
 
     def dictionary(
-        self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines
+        self,
+        task: Task,
+        default: int,
+        base: type[BaseDistribution] = RandomCosines,
+        *,
+        is_one_of_many: bool = True,
     ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws. One that learns starts from the
-        distribution `base`.
+        Where `n_components` is None it has `default` draws, or what suits rules. One that learns
+        starts from the distribution `base`.
+
+        is_one_of_many : whether the same draws are followed over many penalties
         """
         rows, constraints = task.rows, task.input_constraints
+        if isinstance(self.features, Rules):
+            default = RULES_A_PENALTY if is_one_of_many else RULES_OF_ONE_PENALTY
         n_components = default if self.n_components is None else self.n_components
         sizes = {
             "n_components": n_components,

@@ -25,6 +25,7 @@ from .terms import Term
 
 __all__ = [
     "KINDS",
+    "BoxBlock",
     "BumpBlock",
     "FeatureBlock",
     "Group",

@@ -1,4 +1,4 @@
-"""Boxes: 1 where each of some inputs lies in an interval, and 0 elsewhere."""
+"""Boxes: a number where each of some inputs lies in an interval, and 0 elsewhere."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
+from ..._core.boxes import NumberBoxes, apply, correlate, spread
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
+from .constrained import may_meet
 from .derivatives import Derivatives
 from .terms import Term
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..._base.expressions import Expression
     from ..._base.types import Array
+    from ...columns.constraints import InputConstraints
     from .base import Evaluator
     from .derivatives import EncodedRows
     from .pieces import Pieces
@@ -28,25 +31,31 @@ if TYPE_CHECKING:
 
 # Files hold no infinite numbers: these stand for the ends of intervals that have none.
 LARGEST = float(np.finfo(np.float64).max)
+# Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
+ROWS = 2**13
 
 
 @dataclass(frozen=True, eq=False)
 class BoxBlock(FeatureBlock):
-    """phi_j(x) = scale where low_jl < x[inputs_jl] <= high_jl for all l, and 0 elsewhere.
+    """phi_j(x) = scale height_j where low_jl < x[inputs_jl] <= high_jl for all l, 0 elsewhere.
 
     low, high : (n_features, order)
         Infinite where an interval has no end; an input of which both are is none of the feature's.
+    height : (n_features,)
+    nonnegative : whether coefficients must be at least 0
     """
 
     scale: float
     inputs: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    height: np.ndarray
+    nonnegative: bool = False
 
     activation = "box"
     names: ClassVar[tuple[str, ...]] = (activation,)
     by_input = "low", "high"
-    stored = "inputs", "low", "high"
+    stored = "inputs", "low", "high", "height"
     is_bounded = True
 
     @property
@@ -55,14 +64,24 @@ class BoxBlock(FeatureBlock):
 
     # ---------------------------------------------------------------- values
 
+    def largest_value(self) -> np.ndarray:
+        return np.abs(self.scale * self.height)
+
     @cached_property
     def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
         used, position = np.unique(self.inputs, return_inverse=True)
         return used, position.reshape(self.inputs.shape).astype(np.int32)
 
     def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> BoxPanels:
-        block = replace(self, inputs=self.used_inputs[1]) if among_used else self
-        return BoxPanels(block, dtype)
+        if among_used not in self._panels:
+            block = replace(self, inputs=self.used_inputs[1]) if among_used else self
+            self._panels[among_used] = BoxPanels(block)
+        return self._panels[among_used]
+
+    @cached_property
+    def _panels(self):
+        """The panels that have been made: of all inputs, and of the `used_inputs`."""
+        return {}
 
     def rows_for_panels(self, X: np.ndarray) -> np.ndarray:
         return X
@@ -70,7 +89,7 @@ class BoxBlock(FeatureBlock):
     def evaluator(
         self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
     ) -> Evaluator:
-        low, high = put(self.low), put(self.high)
+        low, high, height = put(self.low), put(self.high), put(self.scale * self.height)
         inputs = [put(column.astype(np.int64)) for column in self.inputs.T]
 
         def values(X):
@@ -78,7 +97,7 @@ class BoxBlock(FeatureBlock):
             for k, column in enumerate(inputs):
                 x = xp.take(X, column, axis=1)
                 inside = inside & (x > low[:, k][None, :]) & (x <= high[:, k][None, :])
-            return xp.astype(inside, X.dtype) * float(self.scale)
+            return xp.astype(inside, X.dtype) * height
 
         return values
 
@@ -91,7 +110,8 @@ class BoxBlock(FeatureBlock):
         np.maximum.at(low, place, self.low[k, used])
         np.minimum.at(high, place, self.high[k, used])
         own = np.ones(len(encodings)), low, high
-        return Box.of_columns(column, position, self.scale, encodings, *own)
+        gain = float(self.scale * self.height[k])
+        return Box.of_columns(column, position, gain, encodings, *own)
 
     def derivatives(
         self,
@@ -106,7 +126,7 @@ class BoxBlock(FeatureBlock):
     def expression(self) -> Expression:
         u = seen(self.inputs)
         inside = _above(parameter("low", self.low), u) * _at_most(u, parameter("high", self.high))
-        return over("multiply", inside)
+        return parameter("height", self.height) * over("multiply", inside)
 
     def effects(self, deviation: np.ndarray) -> np.ndarray:
         return np.where(self.is_used, 1.0, 0.0)
@@ -114,6 +134,14 @@ class BoxBlock(FeatureBlock):
     def with_inputs(self, stays: np.ndarray, mean: np.ndarray) -> Self:
         low, high = np.where(stays, self.low, -np.inf), np.where(stays, self.high, np.inf)
         return replace(self, low=low, high=high)
+
+    def keeps(self, constraints: InputConstraints) -> np.ndarray:
+        at, used = self.own_inputs, self.is_used
+        keeps = ~(used & (constraints.is_barred | (constraints.curvature != 0))[at]).any(axis=1)
+        keeps &= may_meet(used, constraints, at)
+        direction = np.sign(self.scale * self.height)[:, None] * constraints.sign[at]
+        rises = self.nonnegative & np.where(direction > 0, self.high == np.inf, self.low == -np.inf)
+        return keeps & (rises | ~used | (direction == 0)).all(axis=1)
 
     # ---------------------------------------------------------------- files
 
@@ -123,12 +151,13 @@ class BoxBlock(FeatureBlock):
 
     @classmethod
     def from_stored(cls, stored: StoredBlock) -> BoxBlock:
-        low, high = stored.floats("low"), stored.floats("high")
+        low, high, height = (stored.floats(name) for name in ("low", "high", "height"))
         inputs = stored.inputs(len(low))
+        require(height.shape == low.shape[:1], "height")
         require(inputs is not None and low.shape == high.shape == inputs.shape, "low and high")
         low = np.where(low == -LARGEST, -np.inf, low)
         high = np.where(high == LARGEST, np.inf, high)
-        return cls(stored.meta["scale"], inputs, low, high)
+        return cls(stored.meta["scale"], inputs, low, high, height, stored.is_nonnegative)
 
 
 def _above(low, u):
@@ -142,32 +171,41 @@ def _at_most(u, high):
 
 
 class BoxPanels:
-    """Boxes as NumPy computes them, some rows at a time: the place of a kernel."""
+    """Boxes as the kernels compute them: of some rows, which of these are in each box, as bits."""
 
-    def __init__(self, block: BoxBlock, dtype: np.dtype):
-        self._n = len(block)
-        low, high = block.low.astype(dtype), block.high.astype(dtype)
-        self._values = replace(block, low=low, high=high).evaluator(np, np.asarray, dtype, None)
+    def __init__(self, block: BoxBlock):
+        used = block.is_used
+        no_missing = np.zeros(used.shape, np.uint8)
+        inputs = np.where(used, block.inputs, -1).astype(np.int32)
+        self._boxes = NumberBoxes(inputs, block.low, block.high, no_missing)
+        self._height = block.scale * block.height
 
-    def _tiles(self, X):
-        size = max(64, 2**18 // max(1, self._n))
-        for start in range(0, len(X), size):
-            rows = slice(start, start + size)
-            yield rows, self._values(X[rows])
+    def _bits(self, X):
+        """Yield some rows at a time: (slice of the rows, the bits of these rows)."""
+        for start in range(0, len(X), ROWS):
+            rows = slice(start, min(start + ROWS, len(X)))
+            bits = np.empty((len(self._height), -(-(rows.stop - start) // 64)), np.uint64)
+            self._boxes.evaluate(X[rows], bits)
+            yield rows, bits
 
     def correlate(
         self, X: Any, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: Any = None
     ) -> None:
-        for rows, phi in self._tiles(X):
-            out[:, : self._n] += v[:, rows] @ (phi * phi if squared else phi).astype(np.float64)
+        total = np.zeros((len(v), len(self._height)))
+        for rows, bits in self._bits(X):
+            correlate(bits, v[:, rows], total)
+        out[:, : total.shape[1]] += total * (self._height**2 if squared else self._height)
 
     def apply(self, X: Any, coef: np.ndarray, out: np.ndarray) -> None:
-        for rows, phi in self._tiles(X):
-            out[:, rows] += coef @ phi.T.astype(np.float64)
+        heights = np.ascontiguousarray(coef * self._height)
+        for rows, bits in self._bits(X):
+            apply(bits, heights, out[:, rows])
 
     def transform(self, X: Any, out: np.ndarray) -> None:
-        for rows, phi in self._tiles(X):
-            out[rows] = phi
+        for rows, bits in self._bits(X):
+            inside = np.empty((len(bits), rows.stop - rows.start), out.dtype)
+            spread(bits, inside)
+            out[rows] = inside.T * self._height.astype(out.dtype)
 
 
 # ---------------------------------------------------------------- one by one
