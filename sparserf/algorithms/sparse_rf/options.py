@@ -14,7 +14,14 @@ from ..._base.checks import as_array, check_choice, check_flag, check_integer, c
 from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
 from ..._base.warnings import warn
-from ...features import NAMES, FeatureSet, RandomCosines, Rules, make_dictionary, make_learning_dictionary
+from ...features import (
+    NAMES,
+    FeatureSet,
+    RandomCosines,
+    Rules,
+    make_dictionary,
+    make_learning_dictionary,
+)
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
 

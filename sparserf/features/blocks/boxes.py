@@ -12,6 +12,8 @@ import numpy as np
 from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
+from ...columns.encodings import BEYOND_NUMBERS
+from ...columns.table import UNKNOWN
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
 from .constrained import may_meet
@@ -19,11 +21,12 @@ from .derivatives import Derivatives
 from .terms import Term
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from ...columns.constraints import InputConstraints
+    from ...columns.stage import ColumnStage
     from .base import Evaluator
     from .derivatives import EncodedRows
     from .pieces import Pieces
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
 
 # Files hold no infinite numbers: these stand for the ends of intervals that have none.
 LARGEST = float(np.finfo(np.float64).max)
+# Ends of intervals that are farther out lie between numbers and missing cells.
+BEYOND = BEYOND_NUMBERS / 10
+# The most levels of a category that are listed, and the digits of thresholds in titles.
+MOST_LEVELS = 8
+DIGITS = 4
 # Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
 ROWS = 2**13
 
@@ -230,6 +238,17 @@ class Box(Term):
                 factors.append(_at_most(encoding(v), number(high)))
         return reduce(mul, factors, number(1.0)) if factors else number(1.0)
 
+    def condition(self, names: Sequence[str], stage: ColumnStage | None, digits: int) -> str | None:
+        words = []
+        for k, j in enumerate(self.columns.tolist()):
+            own = np.flatnonzero(self.place == k)
+            asked = [(int(self.encodings[i]), self.low[i], self.high[i]) for i in own]
+            words += conditions(names[j], asked, stage, digits)
+        return " and ".join(words)
+
+    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
+        return self.condition(names, stage, DIGITS) or "always"
+
     def parts(self, U: np.ndarray) -> np.ndarray:
         u = U[:, self.encodings].T
         inside = (u > self.low[:, None]) & (u <= self.high[:, None])
@@ -254,6 +273,76 @@ class Box(Term):
         low, high = np.full(len(w), -np.inf), np.full(len(w), np.inf)
         low[inputs], high[inputs] = self.low, self.high
         return BoxGroup, (), (c, low, high)
+
+
+def conditions(
+    name: str,
+    asked: Sequence[tuple[int, float, float]],
+    stage: ColumnStage | None,
+    digits: int,
+) -> list[str]:
+    """Return in words what the intervals (encoding, low, high) ask of one column.
+
+    Missing cells lie beyond all numbers where training rows had some; elsewhere they are not
+    mentioned.
+    """
+    words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
+
+    def number_words(value):
+        return f"{value:.{digits}g}"
+
+    show = number_words
+    for v, above, at_most in asked:
+        encoding = None if stage is None else stage.encoding(v)
+        if encoding is not None and stage.levels_of(v) is not None:
+            words.append(_levels_words(name, encoding, stage.levels_of(v), above, at_most))
+        elif encoding is not None and not encoding.of_kind.is_number:
+            label = stage.take(np.array([v])).names({encoding.column: name})[0]
+            words += _interval_words(label, above, at_most, number_words)
+        else:
+            if encoding is not None and abs(encoding.fill) > BEYOND:
+                has_missing = True
+                takes_missing &= above < encoding.fill <= at_most
+            if encoding is not None and stage.table is not None:
+                clock = stage.table.clocks.get(encoding.column)
+                show = number_words if clock is None else _clock_words(clock)
+            low, high = max(low, above), min(high, at_most)
+    low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
+    if high < -BEYOND or low > BEYOND:
+        return [*words, f"{name} is missing"]
+    of_numbers = _interval_words(name, low, high, show)
+    if has_missing and not of_numbers and not takes_missing:
+        of_numbers = [f"{name} is not missing"]
+    elif has_missing and of_numbers and takes_missing:
+        of_numbers = [f"({of_numbers[0]} or {name} is missing)"]
+    return [*words, *of_numbers]
+
+
+def _clock_words(clock):
+    """Return the function that writes a number of days as the time that it is."""
+    return lambda days: str(clock.cell(float(days)))
+
+
+def _interval_words(name, low, high, show):
+    """Return in words that a number is in an interval: no words where it has no end."""
+    if low > -np.inf and high < np.inf:
+        return [f"{show(low)} < {name} <= {show(high)}"]
+    if low > -np.inf:
+        return [f"{name} > {show(low)}"]
+    return [f"{name} <= {show(high)}"] if high < np.inf else []
+
+
+def _levels_words(name, encoding, levels, low, high):
+    """Return in words which levels of a category have their scores in an interval."""
+    scores = dict(zip(encoding.knots[0].tolist(), encoding.knots[1].tolist(), strict=True))
+    inside = [level for k, level in enumerate(levels) if low < scores[k] <= high]
+    outside = [level for level in levels if level not in inside]
+    takes_new, takes_missing = low < scores[UNKNOWN] <= high, low < encoding.fill <= high
+    listed, joint = (outside, "not in") if takes_new else (inside, "in")
+    listed = [*map(str, listed), *(["missing"] if takes_missing != takes_new else [])]
+    if len(listed) > MOST_LEVELS:
+        listed = [*listed[:MOST_LEVELS], f"... {len(listed) - MOST_LEVELS} more"]
+    return f"{name} {joint} {{{', '.join(listed)}}}"
 
 
 class BoxDerivatives(Derivatives):
