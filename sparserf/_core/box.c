@@ -80,7 +80,26 @@ static inline uint64_t bits_of_bytes(const void *m) { /* each byte that is not 0
 #define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma" WIDE)))
 #define VB 64
 #include "box_impl.h"
+
+/* Processors of this level may count bits in an instruction, which takes a third of the time; the counts are the same. */
+static __attribute__((target("avx512f,avx512vpopcntdq"))) int64_t v4_common_counted(const uint64_t *a, const uint64_t *b,
+                                                                                  ptrdiff_t n_words) {
+    __m512i count = _mm512_setzero_si512();
+    for (ptrdiff_t w = 0; w < n_words; w += 8) {
+        __mmask8 there = n_words - w < 8 ? (__mmask8)((1u << (n_words - w)) - 1) : (__mmask8)0xff;
+        __m512i x = _mm512_and_si512(_mm512_maskz_loadu_epi64(there, a + w), _mm512_maskz_loadu_epi64(there, b + w));
+        count = _mm512_add_epi64(count, _mm512_popcnt_epi64(x));
+    }
+    return (int64_t)_mm512_reduce_add_epi64(count);
+}
 #endif
+
+int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t) {
+#if HAS_X86_LEVELS
+    if (level == LEVEL_V4 && __builtin_cpu_supports("avx512vpopcntdq")) return v4_common_counted;
+#endif
+    return box_select(level)->common;
+}
 
 const box_kernels *box_select(int level) {
 #if HAS_X86_LEVELS

@@ -62,6 +62,8 @@ typedef struct {
 
 /* The kernels of a level of tile.h that this processor has. */
 const box_kernels *box_select(int level);
+/* The fastest `common` of a level on this processor. */
+int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t);
 
 /* Write the positions of the bits of the words, and the pairs of gradient and curvature at these, to lists; return how many. */
 ptrdiff_t box_list(const uint64_t *words, ptrdiff_t n_words, const double *gradient, const double *curvature, uint32_t *rows,

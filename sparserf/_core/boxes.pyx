@@ -17,7 +17,9 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from sparserf._core.rows import LEVEL, LEVELS
+from sparserf._core import rows as rows_module
+
+ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
 
 cdef extern from "box.h" nogil:
     enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
@@ -45,17 +47,22 @@ cdef extern from "box.h" nogil:
         void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
         void (*best_split)(const double *, int, const double *, double, double, int32_t, box_split *) noexcept nogil
     const box_kernels *box_select(int)
+    box_common_kernel box_common(int)
     ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *, double *)
     void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
 
 MISSING = BOX_MISSING
 HIGHEST = BOX_MISSING - 1  # the last bin that there can be: as `high` of a condition, no bound
-cdef int default_level = LEVEL
-cdef int n_levels = len(LEVELS)
+cdef int default_level = rows_module.LEVEL
+cdef int n_levels = len(rows_module.LEVELS)
 
 
 cdef inline const box_kernels *kernels_of(int level) noexcept nogil:
     return box_select(level if 0 <= level < n_levels else default_level)
+
+
+cdef inline box_common_kernel common_of(int level) noexcept nogil:
+    return box_common(level if 0 <= level < n_levels else default_level)
 
 
 cdef inline ptrdiff_t words_of(ptrdiff_t n_rows) noexcept nogil:
@@ -314,7 +321,7 @@ def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not No
     symmetric : whether left and right are the same boxes; only the entries on and below the diagonal are computed
     """
     cdef ptrdiff_t a, b, start, n, end
-    cdef const box_kernels *kernels = kernels_of(level)
+    cdef box_common_kernel number = common_of(level)
     check_words(left, BOX_WORD * right.shape[1])
     check_words(right, BOX_WORD * left.shape[1])
     check_equal("out", "boxes of left", left.shape[0], out.shape[0])
@@ -325,20 +332,20 @@ def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not No
             for a in range(left.shape[0]):
                 end = min(a + 1, right.shape[0]) if symmetric else right.shape[0]
                 for b in range(end):
-                    out[a, b] += kernels.common(&left[a, start], &right[b, start], n)
+                    out[a, b] += number(&left[a, start], &right[b, start], n)
 
 
 def count(const uint64_t[:, :] bits not None, int64_t[:] out not None, int level=-1):
     """Add the number of rows in each box to out."""
     cdef ptrdiff_t r
-    cdef const box_kernels *kernels = kernels_of(level)
+    cdef box_common_kernel number = common_of(level)
     check_words(bits, BOX_WORD * bits.shape[1])
     check_equal("out", "entries", bits.shape[0], out.shape[0])
     if bits.shape[1] == 0:
         return
     with nogil:
         for r in range(bits.shape[0]):
-            out[r] += kernels.common(&bits[r, 0], &bits[r, 0], bits.shape[1])
+            out[r] += number(&bits[r, 0], &bits[r, 0], bits.shape[1])
 
 
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None, double[:, :] out not None, int level=-1):
