@@ -156,13 +156,13 @@ cdef class BinBoxes:
 
     cdef bin_test *tests
     cdef ptrdiff_t *first
-    cdef readonly ptrdiff_t n_boxes, n_columns
+    cdef ptrdiff_t n, n_columns
 
     def __cinit__(self, const int32_t[:, :, :] boxes not None, ptrdiff_t n_columns):
         cdef ptrdiff_t r, k, n = 0
         cdef int32_t low, high, missing
         check_equal("boxes", "numbers a condition", 4, boxes.shape[2])
-        self.n_boxes, self.n_columns = boxes.shape[0], n_columns
+        self.n, self.n_columns = boxes.shape[0], n_columns
         self.tests = <bin_test *>malloc((2
                                          * boxes.shape[0] * boxes.shape[1] + 1) * sizeof(bin_test))
         self.first = <ptrdiff_t *>malloc((boxes.shape[0] + 1) * sizeof(ptrdiff_t))
@@ -205,8 +205,9 @@ cdef class BinBoxes:
         free(self.tests)
         free(self.first)
 
-    def __len__(self):
-        return self.n_boxes
+    def n_boxes(self):
+        """Return the number of boxes."""
+        return self.n
 
     cdef inline void inside(self, const box_kernels *kernels, ptrdiff_t r, const uint8_t *bins,
                             ptrdiff_t step, ptrdiff_t n_rows, uint64_t *words) noexcept nogil:
@@ -224,11 +225,11 @@ cdef class BinBoxes:
         cdef const box_kernels *kernels = kernels_of(level)
         self.check(bins)
         check_words(bits, bins.shape[1])
-        check_equal("bits", "boxes", self.n_boxes, bits.shape[0])
+        check_equal("bits", "boxes", self.n, bits.shape[0])
         if bins.shape[1] == 0:
             return
         with nogil:
-            for r in range(self.n_boxes):
+            for r in range(self.n):
                 self.inside(kernels, r, &bins[0, 0] if bins.shape[0] > 0 else NULL, bins.strides[0],
                             bins.shape[1], &bits[r, 0])
 
@@ -245,7 +246,7 @@ cdef class NumberBoxes:
     cdef number_test *tests
     cdef ptrdiff_t *first
     cdef int32_t *used
-    cdef readonly ptrdiff_t n_boxes
+    cdef ptrdiff_t n
     cdef ptrdiff_t n_used
     cdef int32_t last_column
 
@@ -258,7 +259,7 @@ cdef class NumberBoxes:
             if (m, c) != (columns.shape[0], columns.shape[1]):
                 raise ValueError(f"{name} must have the shape {columns.shape[0], columns.shape[1]} "
                                  f"of columns, got {m, c}")
-        self.n_boxes, self.last_column = columns.shape[0], -1
+        self.n, self.last_column = columns.shape[0], -1
         self.tests = <number_test *>malloc((2 * n_tests + 1) * sizeof(number_test))
         self.first = <ptrdiff_t *>malloc((columns.shape[0] + 1) * sizeof(ptrdiff_t))
         self.used = <int32_t *>malloc((n_tests + 1) * sizeof(int32_t))
@@ -296,8 +297,9 @@ cdef class NumberBoxes:
         free(self.first)
         free(self.used)
 
-    def __len__(self):
-        return self.n_boxes
+    def n_boxes(self):
+        """Return the number of boxes."""
+        return self.n
 
     def evaluate(self, X not None, uint64_t[:, :] bits not None, int level=-1):
         """Write whether rows of X, float32 or float64 of any strides, are in each box to bits."""
@@ -314,7 +316,7 @@ cdef int evaluate_numbers(NumberBoxes self, const floating[:, :] X, uint64_t[:, 
     cdef double *x
     cdef const box_kernels *kernels = kernels_of(level)
     check_words(bits, X.shape[0])
-    check_equal("bits", "boxes", self.n_boxes, bits.shape[0])
+    check_equal("bits", "boxes", self.n, bits.shape[0])
     if self.last_column >= X.shape[1]:
         raise ValueError(f"X must have more than {self.last_column} columns, got {X.shape[1]}")
     x = <double *>malloc((BOX_WORD * self.n_used + 1) * sizeof(double))
@@ -328,7 +330,7 @@ cdef int evaluate_numbers(NumberBoxes self, const floating[:, :] X, uint64_t[:, 
                 for i in range(n):
                     x[BOX_WORD * j + i] = X[BOX_WORD * w + i, self.used[j]]
             rows = ~<uint64_t>0 if n == BOX_WORD else (<uint64_t>1 << n) - 1
-            for r in range(self.n_boxes):
+            for r in range(self.n):
                 bits[r, w] = rows & kernels.inside_numbers(x, self.tests + self.first[r],
                                                            <int>(self.first[r + 1] - self.first[r]))
         free(x)
@@ -503,13 +505,13 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
     boxes.check(bins)
     check_equal("gradient", "rows", n_rows, gradient.shape[0])
     check_equal("curvature", "rows", n_rows, curvature.shape[0])
-    check_equal("at", "boxes", boxes.n_boxes, at.shape[0])
-    check_equal("counts", "boxes", boxes.n_boxes, counts.shape[0])
+    check_equal("at", "boxes", boxes.n, at.shape[0])
+    check_equal("counts", "boxes", boxes.n, counts.shape[0])
     check_equal("sums", "columns", 2, sums.shape[1])
-    check_trees(boxes.n_columns, tree, boxes.n_boxes, columns, first)
+    check_trees(boxes.n_columns, tree, boxes.n, columns, first)
     check_equal("seeds", "entries", columns.shape[0], seeds.shape[0])
-    if not 0 <= start <= stop <= boxes.n_boxes:
-        raise ValueError(f"start and stop must be between 0 and {boxes.n_boxes}, "
+    if not 0 <= start <= stop <= boxes.n:
+        raise ValueError(f"start and stop must be between 0 and {boxes.n}, "
                          f"got {(start, stop)}")
     for r in range(start, stop):
         check_place("sums", at[r], first[tree[r], columns.shape[1]], sums.shape[0])

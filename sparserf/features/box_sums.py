@@ -57,7 +57,7 @@ def _evaluate(boxes, rows, some, bits):
 def evaluate(boxes: Boxes, rows: np.ndarray, workers: Workers) -> np.ndarray:
     """Return the bits of all rows, bins or numbers, in each box: uint64 (n_boxes, n_words)."""
     n = _n_rows(boxes, rows)
-    bits = np.empty((len(boxes), n_words(n)), np.uint64)
+    bits = np.empty((boxes.n_boxes(), n_words(n)), np.uint64)
     for _ in workers.map(
         lambda some: _evaluate(boxes, rows, some, bits[:, _words(some)]), _slices(n, ROWS)
     ):
@@ -73,15 +73,15 @@ def correlate(boxes: Boxes, rows: np.ndarray, v: np.ndarray, workers: Workers) -
 
     def part(some):
         bits, out = (
-            np.empty((len(boxes), n_words(some.stop - some.start)), np.uint64),
-            np.zeros((len(v), len(boxes))),
+            np.empty((boxes.n_boxes(), n_words(some.stop - some.start)), np.uint64),
+            np.zeros((len(v), boxes.n_boxes())),
         )
         _evaluate(boxes, rows, some, bits)
         core.correlate(bits, v[:, some], out)
         return out
 
     return sum(
-        workers.map(part, _slices(_n_rows(boxes, rows), ROWS)), np.zeros((len(v), len(boxes)))
+        workers.map(part, _slices(_n_rows(boxes, rows), ROWS)), np.zeros((len(v), boxes.n_boxes()))
     )
 
 
@@ -91,7 +91,7 @@ def apply(boxes: Boxes, rows: np.ndarray, coef: np.ndarray, workers: Workers) ->
     out = np.zeros((len(coef), n))
 
     def part(some):
-        bits = np.empty((len(boxes), n_words(some.stop - some.start)), np.uint64)
+        bits = np.empty((boxes.n_boxes(), n_words(some.stop - some.start)), np.uint64)
         _evaluate(boxes, rows, some, bits)
         core.apply(bits, coef, out[:, some])
 
