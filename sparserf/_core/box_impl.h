@@ -286,18 +286,17 @@ TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const doubl
     int last = is_missing ? n : n - 1;
     for (int b = last; b < (last + VL - 1) / VL * VL; b++) g[b] = 0, c[b] = -1;
     int at = NAME(best_place)(g, c, last, none, total, ridge, least, &best->gain);
-    int to_left = is_missing ? 0 : -1;
-    if (is_missing) {
-        for (int b = n - 1; b < (n - 1 + VL - 1) / VL * VL; b++) c[b] = -2 - missing[1];
-        int again = NAME(best_place)(g, c, n - 1, missing, total, ridge, least, &best->gain);
-        if (again >= 0) at = again, to_left = 1;
+    if (at >= 0) {
+        best->column = column, best->bin = at, best->missing_left = is_missing ? 0 : -1;
+        best->left_gradient = g[at], best->left_curvature = c[at];
     }
-    if (at < 0) return;
-    best->column = column;
-    best->bin = at;
-    best->missing_left = to_left;
-    best->left_gradient = g[at] + (to_left == 1 ? missing[0] : 0);
-    best->left_curvature = c[at] + (to_left == 1 ? missing[1] : 0);
+    if (!is_missing) return;
+    for (int b = n - 1; b < (n - 1 + VL - 1) / VL * VL; b++) c[b] = -2 - missing[1];
+    at = NAME(best_place)(g, c, n - 1, missing, total, ridge, least, &best->gain);
+    if (at >= 0) {
+        best->column = column, best->bin = at, best->missing_left = 1;
+        best->left_gradient = g[at] + missing[0], best->left_curvature = c[at] + missing[1];
+    }
 }
 
 static const box_kernels NAME(kernels) = {

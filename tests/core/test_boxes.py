@@ -433,6 +433,11 @@ def test_best_splits(rng, n, level):
         if gain > 0:
             assert place[r].tolist() == where
             np.testing.assert_array_equal(found[r, 3:], histogram[: first[1]].sum(axis=0))
+            column, last, missing_left = where
+            j = columns.tolist().index(column)
+            of_column = histogram[first[j] : first[j + 1]]
+            left = of_column[: last + 1].sum(axis=0) + (missing_left == 1) * of_column[-1]
+            np.testing.assert_allclose(found[r, 1:3], left, atol=1e-12)
 
 
 def plain_growth(bins, gradient, curvature, n_bins, trees, rng):
