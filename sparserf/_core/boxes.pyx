@@ -567,8 +567,8 @@ cdef int check_trees(ptrdiff_t n_columns, const int32_t[::1] tree, ptrdiff_t n_b
         for j in range(columns.shape[1]):
             if not 0 <= columns[t, j] < n_columns:
                 raise ValueError(f"columns must be below {n_columns}, got {columns[t, j]}")
-            if first[t, j] < 0 or not 1 <= first[t, j + 1] - first[t, j] <= BOX_SLOTS:
-                raise ValueError(f"first must leave 1 to {BOX_SLOTS} sums to a column, "
+            if first[t, j] < 0 or not 2 <= first[t, j + 1] - first[t, j] <= BOX_SLOTS:
+                raise ValueError(f"first must leave 2 to {BOX_SLOTS} sums to a column, "
                                  f"got {first[t, j + 1] - first[t, j]}")
     return 0
 
