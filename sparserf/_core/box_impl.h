@@ -15,29 +15,35 @@ typedef uint64_t NAME(words) __attribute__((vector_size(VB), aligned(8), may_ali
 #define VEC NAME(vec)
 #define IVEC NAME(ivec)
 #define WORDS NAME(words)
-#define LANE_BITS ((1u << VL) - 1)
+/* The bits of vector j of the rows of a word. */
+#define BITS_AT(word, j) ((unsigned)((word) >> ((j) * VL)) & ((1u << VL) - 1))
 
 /* ---------------------------------------------------------------- which rows */
 
-TARGET uint64_t NAME(word_of_bins)(const uint8_t *bins, ptrdiff_t step, const bin_test *tests, int n_tests) {
+TARGET uint64_t NAME(word_of_bins)(const uint8_t *bins, ptrdiff_t step, const bin_test *tests,
+                                   int n_tests) {
     BYTES in[64 / VB];
     UNROLL for (int j = 0; j < 64 / VB; j++) in[j] = ~(BYTES){0};
     for (int k = 0; k < n_tests; k++) {
         const uint8_t *b = bins + tests[k].column * step;
         BYTES start = (BYTES){0} + tests[k].start, length = (BYTES){0} + tests[k].length;
-        UNROLL for (int j = 0; j < 64 / VB; j++) in[j] &= (BYTES)(*(const BYTES *)(b + j * VB) - start <= length);
+        UNROLL for (int j = 0; j < 64 / VB; j++)
+            in[j] &= (BYTES)(*(const BYTES *)(b + j * VB) - start <= length);
     }
     uint64_t word = 0;
     UNROLL for (int j = 0; j < 64 / VB; j++) word |= (uint64_t)BYTE_BITS(in[j]) << (j * VB % 64);
     return word;
 }
 
-TARGET_EXTERN void NAME(inside_bins)(const uint8_t *bins, ptrdiff_t step, ptrdiff_t n_rows, const bin_test *tests, int n_tests,
+TARGET_EXTERN void NAME(inside_bins)(const uint8_t *bins, ptrdiff_t step, ptrdiff_t n_rows,
+                                     const bin_test *tests, int n_tests,
                                      uint64_t *words) {
     ptrdiff_t n_words = n_rows / 64;
-    for (ptrdiff_t w = 0; w < n_words; w++) words[w] = NAME(word_of_bins)(bins + 64 * w, step, tests, n_tests);
+    for (ptrdiff_t w = 0; w < n_words; w++)
+        words[w] = NAME(word_of_bins)(bins + 64 * w, step, tests, n_tests);
     if (n_rows % 64 == 0) return;
-    uint64_t word = ((uint64_t)1 << (n_rows % 64)) - 1; /* the last rows one by one: a vector would read past their end */
+    /* The last rows one by one: a vector would read past their end. */
+    uint64_t word = ((uint64_t)1 << (n_rows % 64)) - 1;
     for (int i = 0; i < n_rows % 64; i++)
         for (int k = 0; k < n_tests; k++) {
             uint8_t code = bins[tests[k].column * step + 64 * n_words + i];
@@ -46,17 +52,21 @@ TARGET_EXTERN void NAME(inside_bins)(const uint8_t *bins, ptrdiff_t step, ptrdif
     words[n_words] = word;
 }
 
-TARGET_EXTERN uint64_t NAME(inside_numbers)(const double *x, const number_test *tests, int n_tests) {
+TARGET_EXTERN uint64_t NAME(inside_numbers)(const double *x, const number_test *tests,
+                                            int n_tests) {
     uint64_t word = ~(uint64_t)0;
     for (int k = 0; k < n_tests; k++) {
         const double *column = x + 64 * (ptrdiff_t)tests[k].column;
         VEC bound = (VEC){0} + tests[k].bound;
         uint64_t passed = 0;
-        /* NaN passes no comparison, and so passes where what is asked is that the opposite comparison fails */
+        /* NaN passes no comparison, and so passes where what is asked is that the opposite
+         * comparison fails */
         if (tests[k].above != tests[k].may_miss) {
-            UNROLL for (int j = 0; j < 64 / VL; j++) passed |= (uint64_t)GT_BITS(*(const VEC *)(column + j * VL), bound) << (j * VL);
+            UNROLL for (int j = 0; j < 64 / VL; j++)
+                passed |= (uint64_t)GT_BITS(*(const VEC *)(column + j * VL), bound) << (j * VL);
         } else {
-            UNROLL for (int j = 0; j < 64 / VL; j++) passed |= (uint64_t)LE_BITS(*(const VEC *)(column + j * VL), bound) << (j * VL);
+            UNROLL for (int j = 0; j < 64 / VL; j++)
+                passed |= (uint64_t)LE_BITS(*(const VEC *)(column + j * VL), bound) << (j * VL);
         }
         word &= tests[k].may_miss ? ~passed : passed;
     }
@@ -70,7 +80,8 @@ TARGET uint32_t NAME(mixed)(uint32_t x) {
     return x ^ (x >> 15);
 }
 
-TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows, uint64_t *words) {
+TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows,
+                              uint64_t *words) {
     uint32_t low = (uint32_t)seed, high = (uint32_t)(seed >> 32), last = (uint32_t)(limit - 1);
     for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {
         uint64_t row = first_row + 64 * (uint64_t)w;
@@ -79,35 +90,43 @@ TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row,
         if (limit == 0) {
             memset(in, 0, sizeof in);
         } else if ((row + 63) >> 32 != row >> 32) { /* rows on both sides of a multiple of 2^32 */
-            for (int i = 0; i < 64; i++)
-                in[i] = NAME(mixed)(NAME(mixed)((uint32_t)(row + i) ^ low) + high + (uint32_t)((row + i) >> 32) * 0x9e3779b9u) <= last;
+            for (int i = 0; i < 64; i++) {
+                uint32_t above = (uint32_t)((row + i) >> 32) * 0x9e3779b9u;
+                in[i] = NAME(mixed)(NAME(mixed)((uint32_t)(row + i) ^ low) + high + above) <= last;
+            }
         } else {
-            for (int i = 0; i < 64; i++) in[i] = NAME(mixed)(NAME(mixed)((from + i) ^ low) + high + carry) <= last;
+            for (int i = 0; i < 64; i++)
+                in[i] = NAME(mixed)(NAME(mixed)((from + i) ^ low) + high + carry) <= last;
         }
         uint64_t word = 0;
-        UNROLL for (int j = 0; j < 64 / VB; j++) word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
+        UNROLL for (int j = 0; j < 64 / VB; j++)
+            word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
         words[w] = word;
     }
     if (n_rows % 64) words[n_rows / 64] &= ((uint64_t)1 << (n_rows % 64)) - 1;
 }
 
-TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows, uint64_t *words) {
+TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
+                                uint64_t *words) {
     for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {
         uint8_t in[64] = {0};
         int n = (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64);
-        for (int i = 0; i < n; i++) in[i] = (gradient[64 * w + i] != 0) | (curvature[64 * w + i] != 0);
+        for (int i = 0; i < n; i++)
+            in[i] = (gradient[64 * w + i] != 0) | (curvature[64 * w + i] != 0);
         uint64_t word = 0;
-        UNROLL for (int j = 0; j < 64 / VB; j++) word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
+        UNROLL for (int j = 0; j < 64 / VB; j++)
+            word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
         words[w] = word;
     }
 }
 
 /* ---------------------------------------------------------------- sums over the rows of a box */
 
-/* Counts of 2, 4 and 8 bits side by side; those of 8 bits are added up for 31 vectors before they could overflow. */
+/* Counts of 2, 4 and 8 bits side by side; those of 8 bits are added up for 31 vectors before they
+ * could overflow. */
 TARGET_EXTERN int64_t NAME(common)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
-    const uint64_t pairs = 0x5555555555555555u, fours = 0x3333333333333333u, eights = 0x0f0f0f0f0f0f0f0fu;
-    const uint64_t sixteens = 0x00ff00ff00ff00ffu;
+    const uint64_t pairs = 0x5555555555555555u, fours = 0x3333333333333333u;
+    const uint64_t eights = 0x0f0f0f0f0f0f0f0fu, sixteens = 0x00ff00ff00ff00ffu;
     int64_t count = 0;
     ptrdiff_t w = 0;
     while (n_words - w >= VL) {
@@ -137,7 +156,7 @@ TARGET_EXTERN int64_t NAME(common)(const uint64_t *a, const uint64_t *b, ptrdiff
 #define PARTS (16 / VL)
 TARGET void NAME(add_word)(VEC *sum, uint64_t word, const double *v) {
     UNROLL for (int j = 0; j < 64 / VL; j++)
-        sum[j % PARTS] = ADD_WHERE(sum[j % PARTS], (unsigned)(word >> (j * VL)) & LANE_BITS, *(const VEC *)(v + j * VL));
+        sum[j % PARTS] = ADD_WHERE(sum[j % PARTS], BITS_AT(word, j), *(const VEC *)(v + j * VL));
 }
 
 TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v) {
@@ -156,22 +175,25 @@ TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const do
     return parts[0];
 }
 
-TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes, const double *coef, double *out) {
+TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
+                             const double *coef, double *out) {
     VEC f[64 / VL];
     UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = *(const VEC *)(out + j * VL);
     for (ptrdiff_t r = 0; r < n_boxes; r++) {
         uint64_t word = words[r * step];
         if (!word) continue;
         VEC c = (VEC){0} + coef[r];
-        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = ADD_WHERE(f[j], (unsigned)(word >> (j * VL)) & LANE_BITS, c);
+        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = ADD_WHERE(f[j], BITS_AT(word, j), c);
     }
     UNROLL for (int j = 0; j < 64 / VL; j++) *(VEC *)(out + j * VL) = f[j];
 }
 
-TARGET_EXTERN void NAME(apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes, const double *coef, ptrdiff_t n_rows,
+TARGET_EXTERN void NAME(apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
+                               const double *coef, ptrdiff_t n_rows,
                                double *out) {
     double last[64] = {0};
-    for (ptrdiff_t w = 0; w < n_rows / 64; w++) NAME(apply_word)(words + w, step, n_boxes, coef, out + 64 * w);
+    for (ptrdiff_t w = 0; w < n_rows / 64; w++)
+        NAME(apply_word)(words + w, step, n_boxes, coef, out + 64 * w);
     if (n_rows % 64 == 0) return;
     memcpy(last, out + n_rows / 64 * 64, (n_rows % 64) * sizeof(double));
     NAME(apply_word)(words + n_rows / 64, step, n_boxes, coef, last);
@@ -184,7 +206,8 @@ TARGET void NAME(spread_word)(uint64_t word, const double *v, int n, double *out
     VEC one = (VEC){0} + 1.0;
     if (v && n < 64) v = memcpy(last, v, n * sizeof(double));
     UNROLL for (int j = 0; j < 64 / VL; j++)
-        *(VEC *)(out + j * VL) = ADD_WHERE((VEC){0}, (unsigned)(word >> (j * VL)) & LANE_BITS, v ? *(const VEC *)(v + j * VL) : one);
+        *(VEC *)(out + j * VL) =
+            ADD_WHERE((VEC){0}, BITS_AT(word, j), v ? *(const VEC *)(v + j * VL) : one);
 }
 
 #define SPREAD(NUMBER)                                                              \
@@ -199,22 +222,32 @@ TARGET void NAME(spread_word)(uint64_t word, const double *v, int n, double *out
             for (int i = 0; i < n; i++) to[i] = (NUMBER)of_rows[i];                 \
     }
 
-TARGET_EXTERN void NAME(spread_single)(const uint64_t *words, ptrdiff_t n_rows, const double *v, float *out) { SPREAD(float) }
-TARGET_EXTERN void NAME(spread_double)(const uint64_t *words, ptrdiff_t n_rows, const double *v, double *out) { SPREAD(double) }
+TARGET_EXTERN void NAME(spread_single)(const uint64_t *words, ptrdiff_t n_rows, const double *v,
+                                       float *out) {
+    SPREAD(float)
+}
+TARGET_EXTERN void NAME(spread_double)(const uint64_t *words, ptrdiff_t n_rows, const double *v,
+                                       double *out) {
+    SPREAD(double)
+}
 #undef SPREAD
 
 /* ---------------------------------------------------------------- bins and splits */
 
 TARGET_EXTERN void NAME(bin)(const double *x, const double *edges, int n_edges, uint8_t *codes) {
     int64_t place[64] = {0};
-    for (int64_t half = (n_edges + 1) / 2; half; half /= 2) /* no branch: which way a search goes cannot be foretold */
-        for (int i = 0; i < 64; i++) place[i] += half & -(int64_t)(edges[place[i] + half - 1] < x[i]);
+    /* No branch: which way a search goes cannot be foretold. */
+    for (int64_t half = (n_edges + 1) / 2; half; half /= 2)
+        for (int i = 0; i < 64; i++)
+            place[i] += half & -(int64_t)(edges[place[i] + half - 1] < x[i]);
     for (int i = 0; i < 64; i++) codes[i] = (uint8_t)(place[i] | -(int64_t)(x[i] != x[i]));
 }
 
-/* Gains of the splits after each of n slots, where the left side has the prefix sums (g, c) and `more`, in arrays that are padded
- * to whole vectors with sides that have nothing. Return the position of the largest above `best`, the first of equal ones; -1: none. */
-TARGET int NAME(best_place)(const double *g, const double *c, int n, const double *more, const double *total, double ridge,
+/* Gains of the splits after each of n slots, where the left side has the prefix sums (g, c) and
+ * `more`, in arrays that are padded to whole vectors with sides that have nothing. Return the
+ * position of the largest above `best`, the first of equal ones; -1: none. */
+TARGET int NAME(best_place)(const double *g, const double *c, int n, const double *more,
+                            const double *total, double ridge,
                             double least, double *best) {
     double gains[BOX_SLOTS + 8];
     VEC largest = (VEC){0} + *best;
@@ -238,7 +271,8 @@ TARGET int NAME(best_place)(const double *g, const double *c, int n, const doubl
     return b;
 }
 
-TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const double *total, double ridge, double least,
+TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const double *total,
+                                    double ridge, double least,
                                     int32_t column, box_split *best) {
     double g[BOX_SLOTS + 8], c[BOX_SLOTS + 8], none[2] = {0, 0};
     const double *missing = sums + 2 * (n_slots - 1);
@@ -251,28 +285,29 @@ TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const doubl
     /* The last prefix is all that is not missing: a split only from what is missing. */
     int last = is_missing ? n : n - 1;
     for (int b = last; b < (last + VL - 1) / VL * VL; b++) g[b] = 0, c[b] = -1;
-    int at = NAME(best_place)(g, c, last, none, total, ridge, least, &best->gain), to_left = is_missing ? 0 : -1;
-    if (is_missing) {
-        for (int b = n - 1; b < (n - 1 + VL - 1) / VL * VL; b++) c[b] = -2 - missing[1];
-        int again = NAME(best_place)(g, c, n - 1, missing, total, ridge, least, &best->gain);
-        if (again >= 0) at = again, to_left = 1;
+    int at = NAME(best_place)(g, c, last, none, total, ridge, least, &best->gain);
+    if (at >= 0) {
+        best->column = column, best->bin = at, best->missing_left = is_missing ? 0 : -1;
+        best->left_gradient = g[at], best->left_curvature = c[at];
     }
-    if (at < 0) return;
-    best->column = column;
-    best->bin = at;
-    best->missing_left = to_left;
-    best->left_gradient = g[at] + (to_left == 1 ? missing[0] : 0);
-    best->left_curvature = c[at] + (to_left == 1 ? missing[1] : 0);
+    if (!is_missing) return;
+    for (int b = n - 1; b < (n - 1 + VL - 1) / VL * VL; b++) c[b] = -2 - missing[1];
+    at = NAME(best_place)(g, c, n - 1, missing, total, ridge, least, &best->gain);
+    if (at >= 0) {
+        best->column = column, best->bin = at, best->missing_left = 1;
+        best->left_gradient = g[at] + missing[0], best->left_curvature = c[at] + missing[1];
+    }
 }
 
-static const box_kernels NAME(kernels) = {NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
-                                          NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
-                                          NAME(spread_double), NAME(bin),          NAME(best_split)};
+static const box_kernels NAME(kernels) = {
+    NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
+    NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
+    NAME(spread_double), NAME(bin),          NAME(best_split)};
 
 #undef VL
 #undef BYTES
 #undef VEC
 #undef IVEC
 #undef WORDS
-#undef LANE_BITS
+#undef BITS_AT
 #undef PARTS

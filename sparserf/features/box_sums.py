@@ -1,8 +1,10 @@
-"""Sums over the rows in boxes: counts, correlations, Gram matrices and sums of coefficients, in slices of rows on threads.
+"""Sums over the rows in boxes: counts, correlations, Gram matrices and sums of coefficients, in
+slices of rows on threads.
 
-Slices depend on shapes alone and their sums are added up in order: the same bits for any number of threads. The rows in a box
-are bits. Without weights, a Gram matrix counts the rows in both of two boxes, by bits; with weights, slices of bits become
-numbers and are multiplied by BLAS. A matrix of numbers for all rows is never made.
+Slices depend on shapes alone and their sums are added up in order: the same bits for any number of
+threads. The rows in a box are bits. Without weights, a Gram matrix counts the rows in both of two
+boxes, by bits; with weights, slices of bits become numbers and are multiplied by BLAS. A matrix of
+numbers for all rows is never made.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ def _evaluate(boxes, rows, some, bits):
 def evaluate(boxes: Boxes, rows: np.ndarray, workers: Workers) -> np.ndarray:
     """Return the bits of all rows, bins or numbers, in each box: uint64 (n_boxes, n_words)."""
     n = _n_rows(boxes, rows)
-    bits = np.empty((len(boxes), n_words(n)), np.uint64)
+    bits = np.empty((boxes.n_boxes(), n_words(n)), np.uint64)
     for _ in workers.map(
         lambda some: _evaluate(boxes, rows, some, bits[:, _words(some)]), _slices(n, ROWS)
     ):
@@ -64,29 +66,32 @@ def evaluate(boxes: Boxes, rows: np.ndarray, workers: Workers) -> np.ndarray:
 
 
 def correlate(boxes: Boxes, rows: np.ndarray, v: np.ndarray, workers: Workers) -> np.ndarray:
-    """Return the sum of v (n_outputs, n_rows) over the rows in each box: (n_outputs, n_boxes). No bits are kept."""
+    """Return the sum of v (n_outputs, n_rows) over the rows in each box: (n_outputs, n_boxes).
+
+    No bits are kept.
+    """
 
     def part(some):
         bits, out = (
-            np.empty((len(boxes), n_words(some.stop - some.start)), np.uint64),
-            np.zeros((len(v), len(boxes))),
+            np.empty((boxes.n_boxes(), n_words(some.stop - some.start)), np.uint64),
+            np.zeros((len(v), boxes.n_boxes())),
         )
         _evaluate(boxes, rows, some, bits)
         core.correlate(bits, v[:, some], out)
         return out
 
     return sum(
-        workers.map(part, _slices(_n_rows(boxes, rows), ROWS)), np.zeros((len(v), len(boxes)))
+        workers.map(part, _slices(_n_rows(boxes, rows), ROWS)), np.zeros((len(v), boxes.n_boxes()))
     )
 
 
 def apply(boxes: Boxes, rows: np.ndarray, coef: np.ndarray, workers: Workers) -> np.ndarray:
-    """Return the sum of coef (n_outputs, n_boxes) over the boxes that each row is in: (n_outputs, n_rows)."""
+    """Return the sum of coef (n_outputs, n_boxes) over the boxes of rows: (n_outputs, n_rows)."""
     n = _n_rows(boxes, rows)
     out = np.zeros((len(coef), n))
 
     def part(some):
-        bits = np.empty((len(boxes), n_words(some.stop - some.start)), np.uint64)
+        bits = np.empty((boxes.n_boxes(), n_words(some.stop - some.start)), np.uint64)
         _evaluate(boxes, rows, some, bits)
         core.apply(bits, coef, out[:, some])
 
@@ -114,7 +119,7 @@ def correlate_bits(bits: np.ndarray, v: np.ndarray, workers: Workers) -> np.ndar
 
 
 def apply_bits(bits: np.ndarray, coef: np.ndarray, n_rows: int, workers: Workers) -> np.ndarray:
-    """Return the sum of coef (n_outputs, n_boxes) over the boxes that each row is in: (n_outputs, n_rows)."""
+    """Return the sum of coef (n_outputs, n_boxes) over the boxes of rows: (n_outputs, n_rows)."""
     out = np.zeros((len(coef), n_rows))
     for _ in workers.map(
         lambda some: core.apply(bits[:, _words(some)], coef, out[:, some]), _slices(n_rows, ROWS)
@@ -131,7 +136,8 @@ def gram(
     weights: np.ndarray | None = None,
     dtype: DTypeLike = np.float32,
 ) -> np.ndarray:
-    """Return the sum of weights over the rows that are in both boxes: float64 (len(left), len(right)).
+    """Return the sum of weights over the rows that are in both boxes: float64 (len(left),
+    len(right)).
 
     left, right : bits; the same object where the boxes are the same
     weights : (n_rows,), at least 0; None: all are 1, and the sums exact

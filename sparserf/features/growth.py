@@ -1,16 +1,22 @@
-"""Boxes grown along a gradient: all nodes of small trees on random rows and columns, split by histograms of bins.
+"""Boxes grown along a gradient: all nodes of small trees, split by histograms of bins.
 
-A tree begins as one node, which holds the rows that it draws. A node is split in two at the bin of the column where the gain
+Each tree sees random rows, and each of its nodes random columns.
+
+A tree begins as one node, which holds the rows that it draws. A node is split in two at the bin of
+the column where the gain
 
     G_l^2 / (C_l + ridge) + G_r^2 / (C_r + ridge) - G^2 / (C + ridge)
 
-is largest, where G and C are the sums of gradient and curvature over the rows of the left side, the right side and the node.
-The sums of all bins of all columns, the histogram of a node, tell all its gains. All trees grow together, level by level: one
-pass over the rows makes the histograms of the smaller halves of all nodes that were split, and subtraction from the histogram of
-the node makes those of the larger halves. Histograms are sums over rows, of which `Passes` asks whoever has the rows.
+is largest, where G and C are the sums of gradient and curvature over the rows of the left side, the
+right side and the node. The sums of all bins of all columns, the histogram of a node, tell all its
+gains. All trees grow together, level by level: one pass over the rows makes the histograms of the
+smaller halves of all nodes that were split, and subtraction from the histogram of the node makes
+those of the larger halves. Histograms are sums over rows, which whoever has the rows makes for a
+`Pass`.
 
-Which rows a tree draws depends on its seed and the numbers of the rows alone, and `to_grid` rounds gradients such that all
-sums are exact: the same boxes for any number of threads, any chunks of the rows, and any instruction set.
+Which rows a tree draws depends on its seed and the numbers of the rows alone, and `to_grid` rounds
+gradients such that all sums are exact: the same boxes for any number of threads, any chunks of the
+rows, and any instruction set.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ from .._core.boxes import (
     BinBoxes,
     best_splits,
     bin_columns,
+    draw_rows,
     histograms,
     keep_histograms,
 )
@@ -44,15 +51,18 @@ PARTS = 16
 FEWEST_NUMBERS = 2**17
 # All integers up to here are numbers of float64, and so are the sums that stay below it.
 EXACT = 2.0**53
+# All numbers of float64 are multiples of this one.
+SMALLEST = 5e-324
 
 
 # ---------------------------------------------------------------- bins
 
 
 def column_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the ascending edges between the bins of a column: at most n_bins - 1, midway between neighbouring values.
+    """Return the edges between the bins of a column, ascending: at most n_bins - 1.
 
-    NaN is left out. There is an edge between any two values if there are at most n_bins; else where n_bins quantiles are.
+    An edge is midway between two neighbouring values, between any two if there are at most n_bins,
+    else where n_bins quantiles are. NaN is left out.
     """
     values = np.sort(np.asarray(x, np.float64)[~np.isnan(x)])
     if len(values) == 0:
@@ -71,7 +81,8 @@ def column_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """The edges between the bins of each column: the bin of x is the number of edges below x, that of NaN is MISSING.
+    """The edges between the bins of each column: the bin of x is the number of edges below x, that
+    of NaN is MISSING.
 
     edges : the edges of each column, ascending
     """
@@ -80,7 +91,7 @@ class Bins:
 
     @classmethod
     def of_sample(cls, X: np.ndarray, n_bins: int = 255) -> Bins:
-        """Return the bins of the columns of a sample of rows, dense or CSR, in which 0 is a value."""
+        """Return the bins of the columns of sampled rows, dense or CSR, in which 0 is a value."""
         if isinstance(n_bins, bool) or n_bins != int(n_bins) or not 1 <= n_bins <= MISSING:
             raise ValueError(f"n_bins must be between 1 and {MISSING}, got {n_bins!r}")
         if isinstance(X, np.ndarray):
@@ -112,7 +123,7 @@ class Bins:
         return out
 
     def _padded(self):
-        """Return the edges of all columns, padded as `bin_columns` takes them, and where those of each column begin."""
+        """Return the edges as `bin_columns` takes them, and where those of each column begin."""
         sizes = [2 ** len(edges).bit_length() - 1 for edges in self.edges]
         first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         padded = np.full(first[-1], np.inf)
@@ -123,7 +134,7 @@ class Bins:
     def thresholds(
         self, boxes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return columns, low, high, missing of conditions low < x <= high, as `NumberBoxes` takes them."""
+        """Return columns, low, high, missing as `NumberBoxes` takes them: low < x <= high."""
         edges, first = self._padded()
         edges = np.concatenate([edges, [np.inf]])
         column, low, high, missing = np.moveaxis(boxes, 2, 0)
@@ -164,7 +175,7 @@ class Pass(NamedTuple):
         first_row: int,
         workers: Workers,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums (n_sums, 2) of some rows, and the number of rows of each node: add them up over all rows.
+        """Return the sums (n_sums, 2) over some rows, and how many of them each node has.
 
         bins : uint8 (n_columns, n_rows)
         first_row : the number of the first of these rows among all rows
@@ -204,13 +215,27 @@ def _parts(n_nodes, work):
 
 
 def to_grid(values: np.ndarray, largest: float, n_rows: int) -> np.ndarray:
-    """Round values, of which none is larger, to multiples of a power of two, so coarse that all sums of n_rows are exact."""
+    """Round values to multiples of a power of two, so coarse that all sums of n_rows are exact.
+
+    largest : the largest absolute value, of all rows
+    """
     if not largest > 0:
         return np.zeros_like(values, np.float64)
-    unit = 2.0 ** (
-        np.frexp(largest)[1] + np.frexp(float(max(1, n_rows)))[1] - np.frexp(EXACT)[1] + 1
-    )
+    bits = np.frexp(largest)[1] + np.frexp(float(max(1, n_rows)))[1]
+    unit = max(np.ldexp(2.0, bits - np.frexp(EXACT)[1]), SMALLEST)
     return np.rint(values / unit) * unit
+
+
+def drawn_rows(seed: int, share: float, first_row: int, n_rows: int) -> np.ndarray:
+    """Return the places of a random share of rows, ascending, the first of which is first_row.
+
+    A draw depends on the number of its row alone. Where trees see few of many rows, these are drawn
+    once for all trees of a round, and their bins copied: `bins[:, drawn_rows(...)]`.
+    """
+    words = np.zeros(-(-n_rows // 64), np.uint64)
+    draw_rows(seed, share, first_row, n_rows, words)
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
+    return np.flatnonzero(bits[:n_rows])
 
 
 # ---------------------------------------------------------------- trees
@@ -223,9 +248,11 @@ class Trees:
     n_trees : how many trees grow
     most_leaves : each has 2 to so many leaves
     row_share, column_share : the shares of all rows and columns that each tree sees
-    node_share : the share of the columns of its tree, as far as it may be split on them, that each node sees
-    pace : the share of the leaves that it still may get that a tree gets at a level, rounded up; the
-        splits of lower gain wait. 1 takes the fewest passes; less finds small boxes where they gain.
+    node_share : the share of the columns of its tree, as far as it may be split on them, that each
+        node sees
+    pace : the share of the leaves that it still may get that a tree gets at a level, rounded up;
+        the splits of lower gain wait. 1 takes the fewest passes; less finds small boxes where they
+        gain.
     max_conditions : the most columns on which a box depends
     min_samples : fewest rows of a node, in proportion to curvature
     ridge : what is added to the curvature of each side
@@ -261,9 +288,11 @@ class Trees:
 class Limits:
     """Which columns may meet in a box, and in which direction boxes may be bounded.
 
-    groups : bool (n_groups, n_columns): the columns of a box are all in some group; None: any may meet
-    monotone : (n_columns,), 1 or -1 where a model rises or falls with a column; None: nowhere. A box is bounded on one side of
-        such columns, and has a `sense`, the sign that its coefficient may have
+    groups : bool (n_groups, n_columns): the columns of a box are all in some group; None: any may
+        meet
+    monotone : (n_columns,), 1 or -1 where a model rises or falls with a column; None: nowhere. A
+        box is bounded on one side of such columns, and has a `sense`, the sign that its coefficient
+        may have
     """
 
     groups: np.ndarray | None = None
@@ -280,7 +309,7 @@ class Limits:
         return allowed
 
     def sense(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sign that the coefficient of each box must have, 0: any; and which boxes keep the limits."""
+        """Return the sign that each coefficient must have, 0: any; and which keep the limits."""
         if self.monotone is None:
             return np.zeros(len(boxes), np.int8), np.ones(len(boxes), bool)
         column, low, high, _ = np.moveaxis(boxes, 2, 0)
@@ -300,11 +329,14 @@ def grow_boxes(
     workers: Workers,
     limits: Limits | None = None,
 ) -> np.ndarray:
-    """Return the different boxes that are nodes of new trees, without the roots: int32 (n_boxes, max_conditions, 4).
+    """Return the different boxes that are nodes of new trees, without the roots.
 
-    A box is in the form of `_core/boxes.pyx`, its conditions in the order of the columns.
+    They are int32 (n_boxes, max_conditions, 4), in the form of `_core/boxes.pyx`, the conditions of
+    a box in the order of the columns.
 
-    ask : a function that makes the histograms of a `Pass` over all rows; it is called once a level
+    ask : a function that adds up `Pass.answer` over all rows; it is called once a level. Gradient
+        and curvature are on the grid of `to_grid`, so that a sibling by subtraction is exact: that
+        it has no missing cells is seen by their sums being 0.
     n_bins : the number of bins of each column
     """
     limits = Limits() if limits is None else limits
@@ -355,9 +387,8 @@ def _answered(ask, asked):
     """Return the sums and counts of a pass, checked."""
     sums, counts = ask(asked)
     if sums.shape != (asked.n_sums, 2) or counts.shape != asked.tree.shape:
-        raise ValueError(
-            f"ask must return sums {(asked.n_sums, 2)} and counts {asked.tree.shape}, got {sums.shape} and {counts.shape}"
-        )
+        wanted, got = ((asked.n_sums, 2), asked.tree.shape), (sums.shape, counts.shape)
+        raise ValueError(f"ask must return sums and counts of shapes {wanted}, got {got}")
     return np.ascontiguousarray(sums), np.ascontiguousarray(counts, np.int64)
 
 
@@ -401,9 +432,8 @@ class _Splits(NamedTuple):
         """Return the splits of both, tree by tree."""
         if first is None:
             return second
-        nodes = _Nodes(
-            *(np.concatenate(both) for both in zip(first.nodes, second.nodes, strict=True))
-        )
+        each = zip(first.nodes, second.nodes, strict=True)
+        nodes = _Nodes(*(np.concatenate(pair) for pair in each))
         both = cls(
             nodes,
             np.concatenate([first.found, second.found]),
@@ -429,7 +459,8 @@ class _Forest:
         ).reshape(n, n_columns)
         self.first = np.zeros((n, n_columns + 1), np.int64)
         np.cumsum(n_bins[self.columns] + 1, axis=1, out=self.first[:, 1:])
-        # A histogram takes the place of that of its parent, or a new one: as many as the tree has leaves.
+        # A histogram takes the place of that of its parent, or a new one: as many as the tree has
+        # leaves.
         size = self.budget * self.first[:, -1]
         self.free = np.cumsum(size) - size
         self.kept = np.empty((size.sum(), 2))
@@ -437,11 +468,15 @@ class _Forest:
     def place(self, tree, boxes):
         """Return the pass that makes the histograms of some nodes, one after the other."""
         size = self.first[tree, -1]
-        return Pass(np.ascontiguousarray(boxes), tree, self.seeds, self.trees.row_share, self.columns, self.first,
-                    np.cumsum(size) - size, int(size.sum()))  # fmt: skip
+        at, n_sums = np.cumsum(size) - size, int(size.sum())
+        of_trees = self.seeds, self.trees.row_share, self.columns, self.first
+        return Pass(np.ascontiguousarray(boxes), tree, *of_trees, at, n_sums)
 
     def keep(self, asked, sums, counts, parent, nodes):
-        """Keep the histograms of nodes, subtracted from those of the parents; write places and numbers of rows to the nodes."""
+        """Keep the histograms of nodes, subtracted from those of their parents.
+
+        Write the places of the histograms, and the numbers of rows, to the nodes.
+        """
         size = self.first[asked.tree, -1]
         starts = np.flatnonzero(np.diff(asked.tree, prepend=-1))
         within = np.cumsum(size) - size

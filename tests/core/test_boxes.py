@@ -1,14 +1,18 @@
 """The kernels of boxes, and the growth of trees on them, against plain NumPy.
 
-bins      bin_columns against searchsorted, for any strides and missing cells; edges between neighbouring values
-boxes     BinBoxes and NumberBoxes against their definitions, at every instruction set; thresholds of bins
+bins      bin_columns against searchsorted, for any strides and missing cells; edges between
+          neighbouring values
+boxes     BinBoxes and NumberBoxes against their definitions, at every instruction set; thresholds
+          of bins
 sums      count, common, correlate, apply, spread and the sums in slices on threads
-trees     draws of rows, histograms and best splits against loops; siblings by subtraction; whole trees against a plain growth;
-          the same boxes for any threads and chunks of rows; limits on columns that meet and on directions
+trees     draws of rows, histograms and best splits against loops; siblings by subtraction; whole
+          trees against a plain growth; the same boxes for any threads and chunks of rows; limits on
+          columns that meet and on directions
 """
 
 import re
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -41,7 +45,7 @@ def random_bins(rng, n, d=5):
 
 
 def random_boxes(rng, n_boxes, d=5, n_conditions=4):
-    """Return random boxes of 0 to n_conditions conditions: bounded on no, one or both sides, empty, with missing cells or not."""
+    """Return random boxes: bounded on no, one or both sides, empty, with missing cells or not."""
     boxes = np.zeros((n_boxes, n_conditions, 4), np.int32)
     for box in boxes:
         columns = rng.permutation(d)[:n_conditions]
@@ -354,7 +358,7 @@ def test_histograms_of_chunks_add_up_to_the_same_bits(rng):
         ([0, 64, 12_345, n], 2),
     ):
         total = [0, 0]
-        for a, b in zip(cuts, cuts[1:], strict=False):
+        for a, b in pairwise(cuts):
             part = asked.answer(bins[:, a:b], gradient[a:b], curvature[a:b], a, Workers(workers))
             total = [x + y for x, y in zip(total, part, strict=True)]
         answers.append(total[0].tobytes() + total[1].tobytes())
@@ -368,10 +372,12 @@ def test_sums_on_the_grid_are_exact(rng, n):
     np.testing.assert_allclose(y, x, atol=abs(x).max() * n * 2.0**-50)
     assert y.sum() == y[::-1].cumsum()[-1] == np.sort(y).cumsum()[-1]
     assert (to_grid(np.zeros(3), 0.0, 3) == 0).all()
+    for largest in (5e-324, 1e-310, 1e300):
+        assert abs(to_grid(np.array([largest]), largest, n)[0] / largest - 1) < 1e-9
 
 
 def plain_split(histogram, columns, first, count, ridge, min_samples, allowed):
-    """Return (gain, column, bin, missing_left) of the best split of a node, by a loop over all splits."""
+    """Return (gain, column, bin, missing_left) of the best of all splits of a node."""
     total = histogram[first[0] : first[1]].sum(axis=0)
     best, least = (0.0, -1, -1, -1), min_samples * total[1] / max(count, 1)
     if count < 2 * min_samples or total[1] <= 0:
@@ -427,10 +433,15 @@ def test_best_splits(rng, n, level):
         if gain > 0:
             assert place[r].tolist() == where
             np.testing.assert_array_equal(found[r, 3:], histogram[: first[1]].sum(axis=0))
+            column, last, missing_left = where
+            j = columns.tolist().index(column)
+            of_column = histogram[first[j] : first[j + 1]]
+            left = of_column[: last + 1].sum(axis=0) + (missing_left == 1) * of_column[-1]
+            np.testing.assert_allclose(found[r, 1:3], left, atol=1e-12)
 
 
 def plain_growth(bins, gradient, curvature, n_bins, trees, rng):
-    """Return the boxes that `grow_boxes` grows without a choice of columns, with each histogram made directly."""
+    """Return what `grow_boxes` grows on all columns, with each histogram made directly."""
     budget = rng.integers(2, trees.most_leaves + 1, trees.n_trees)
     seeds = rng.integers(0, 2**64, trees.n_trees, np.uint64)
     d, grown = len(n_bins), set()
@@ -517,7 +528,7 @@ def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **
     def ask(asked):
         parts = [
             asked.answer(bins[:, a:b], gradient[a:b], np.ones(b - a), a, workers)
-            for a, b in zip(cuts, cuts[1:], strict=False)
+            for a, b in pairwise(cuts)
         ]
         return sum(sums for sums, _ in parts), sum(counts for _, counts in parts)
 
@@ -588,10 +599,19 @@ def test_bins_that_are_too_many(n_bins):
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("n_trees", 0), ("most_leaves", 1), ("max_conditions", 0), ("row_share", 0.0), ("column_share", 1.5), ("node_share", -1),
+    [
+        ("n_trees", 0),
+        ("most_leaves", 1),
+        ("max_conditions", 0),
+        ("row_share", 0.0),
+        ("column_share", 1.5),
+        ("node_share", -1),
         ("pace", 0),
-     ("min_samples", 0), ("ridge", -1.0), ("ridge", np.nan)],
-)  # fmt: skip
+        ("min_samples", 0),
+        ("ridge", -1.0),
+        ("ridge", np.nan),
+    ],
+)
 def test_trees_that_cannot_be(argument, value):
     with pytest.raises(ValueError, match=f"{argument} must be .*got {value}"):
         Trees(**{argument: value})
