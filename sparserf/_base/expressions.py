@@ -5,10 +5,10 @@ An operation is a name; the printer of a language has a method or a template of 
 The operations are
 
 - leaves: `number`; `cell`, of a column of X; `encoding`, of such a cell; `envelope`, the Gaussian
-  factor of some terms;
+  factor of some terms; `variable`, by its name;
 - arithmetic: `add`, `multiply`, `negative`, `raised`;
 - functions: `cos`, `sin`, `tanh`, `exp`, `absolute`, `sign` (1 at 0), `positive` (the larger of z
-  and 0);
+  and 0), `at_most` (the smaller of z and a number);
 - of cells: `between`, `angle`, `units`, `reached`, `squeezed`, `filled`, `asked`, `table`;
 - of terms, many of which are written at once, in arrays: `over`, a sum or product over the inputs
   of each term, of `seen`, its inputs, and `parameter`, its numbers. `expanded` writes one term out
@@ -110,6 +110,16 @@ def encoding(v: int) -> Expression:
 def envelope(gamma: float, encodings: np.ndarray) -> Expression:
     """Return exp(-gamma |u|^2) of some encodings u."""
     return made("envelope", gamma=gamma, encodings=encodings)
+
+
+def variable(name: str) -> Expression:
+    """Return a variable of the program in which it is written."""
+    return made("variable", name=name)
+
+
+def at_most(z: Expression, most: float) -> Expression:
+    """Return the smaller of z and a number, whose digits are not rounded."""
+    return made("at_most", z, most=most)
 
 
 def raised(u: Expression, power: int) -> Expression:

@@ -412,12 +412,15 @@ def parts(
     rest : the weight of the work that comes after all items, of an unknown number of iterations
     is_open : whether each part has an unknown number of iterations, and not just one
     """
+    if _here.report is None:
+        yield from items
+        return
     weights = np.ones(len(items)) if weights is None else np.asarray(weights, float)
     left = np.cumsum(np.append(rest, weights[::-1]))[:0:-1]
     for item, share in zip(items, weights / left, strict=True):
         with part(share, is_open):
             yield item
-    if rest and _here.report is not None:
+    if rest:
         start, end, _ = _here.report.span
         _here.report.begin(start, end, True)
 

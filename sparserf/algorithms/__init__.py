@@ -22,8 +22,8 @@ class Path:
     """The function that fits a path of models, and how its values are named and ordered.
 
     function : ``function(X, y, **options) -> list of SparseModel``, from one run
-    parameter : what the function of one fit calls the parameter that varies
-    argument : what `function` calls it
+    parameter : the name that the function of one fit has for the parameter that varies
+    argument : the name that `function` has for it
     from_largest : whether models are fitted from the largest value down
     step : the parameter by which the models of the path grow, if `function` takes the largest value
         alone; else None

@@ -22,6 +22,7 @@ from .._base.checks import (
     checked,
 )
 from ..losses import JOINTLY, check_loss
+from ..losses.links import LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """Some arguments of a public function; the fields of a subclass have their names."""
+    """Arguments of a public function, which the fields of a subclass name and check."""
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
-        """Take the arguments out of all those of a call; what the function does not have keeps its
-        default."""
+        """Take the arguments out of all those of a call; an argument that the function lacks keeps
+        its default."""
         return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
 
     def __post_init__(self) -> None:
@@ -52,7 +53,7 @@ class Arguments:
 
 @dataclass(frozen=True, eq=False)
 class ColumnSetting(Arguments):
-    """How a fit encodes the columns of X, and what the model may be in them.
+    """How a fit encodes the columns of X, and the constraints of the model in them.
 
     scale : "robust" for robust units; "auto" for robust units where features are a name or None;
         None for columns as they are
@@ -73,13 +74,13 @@ class ColumnSetting(Arguments):
 
 @dataclass(frozen=True, eq=False)
 class RowSetting(Arguments):
-    """The loss of the rows, what each counts, and which belong together; `Task.from_arrays` checks
+    """The loss of the rows, their weights, and which belong together; `Task.from_arrays` checks
     them against X and y.
 
     loss : the name of a loss, or a `Loss`
     sample_weight, class_weight : the weights of the rows, and of the classes; None: all are the
         same
-    offset : what is added to f in the loss of each row, or of each row and output; None: nothing
+    offset : a number that is added to f in the loss, for each row, or each row and output; None: 0
     groups : the group of each row; None: each is its own
     workers : the number of threads that go over the rows
     """
@@ -92,19 +93,20 @@ class RowSetting(Arguments):
     workers: int = 1
 
 
-# What is as if the user had given nothing; the baselines see columns as they are.
-RAW_COLUMNS, PLAIN_ROWS = ColumnSetting(), RowSetting()
+# The settings of a call without arguments: columns as they are, and rows that all count the same.
+RAW_COLUMNS = ColumnSetting()
+PLAIN_ROWS = RowSetting()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitOptions(Arguments):
     """The arguments that all fits share; a subclass adds those of its algorithm.
 
-    features : what the terms are taken from
-    columns, rows : how columns are encoded, and what rows count
+    features : the dictionary of terms
+    columns, rows : how columns are encoded, and how much rows count
     limits : the limits (lower, upper) of f that the model is to have
     fit_intercept : whether there is an intercept, without a penalty
-    rng : the source of all that is random, a Generator; None where nothing is
+    rng : the Generator of all random draws
     callback : called with the `FitInfo` so far; returning True ends the fit
     """
 
@@ -142,8 +144,7 @@ def check_limits(
 ) -> tuple[float | None, float | None]:
     """Return the limits of f for the limits of predictions that the user gave; None: no limit.
 
-    With the log link a prediction is e^f. The fit does not know of limits: its model clips decision
-    values to them, wherever it predicts.
+    The fit does not know of limits: its model clips decision values to them, wherever it predicts.
     """
     if lower is None and upper is None:
         return None, None
@@ -157,24 +158,8 @@ def check_limits(
         None if value is None else check_real(name, value, -math.inf)
         for name, value in (("lower", lower), ("upper", upper))
     )
-    if loss.link == "log":
-        lower = None if lower is None else check_real("lower", lower, 0)
-        upper = None if upper is None else check_real("upper", upper, 0, strict=True)
-    given = lower, upper
-    if loss.link == "log":
-        lower, upper = _log(lower, 1.0), _log(upper, -1.0)
+    given, link = (lower, upper), LINKS[loss.link]
+    lower, upper = link.limit("lower", lower, 1.0), link.limit("upper", upper, -1.0)
     if lower is not None and upper is not None and lower >= upper:
         raise ValueError(f"lower must be below upper, got lower={given[0]} and upper={given[1]}")
     return lower, upper
-
-
-def _log(limit, inwards):
-    """Return the logarithm of a limit, moved inwards, up for 1 and down for -1; None for 0 or None.
-
-    It moves by 2^-50 of itself, and of 1 at least. No library's logarithm and exponential err by as
-    much, so that e^f is within the limit that the user gave.
-    """
-    if not limit:
-        return None
-    log = math.log(limit)
-    return log + inwards * 2.0**-50 * max(1.0, abs(log))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from .._base.checks import (
     check_real,
     check_rng,
     check_sample_weight,
+    checked,
     is_sparse,
 )
 from .._base.deadline import check_time_limit, time_left
@@ -41,6 +42,7 @@ from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
 from ..model import ConvergenceWarning
+from .arguments import Arguments
 from .sparse_rf import sparse_rf
 from .task import power_of_two
 
@@ -54,19 +56,42 @@ if TYPE_CHECKING:
     from ..losses import LossLike
     from ..model import Callback, SparseModel
 
-# By default as many rows are made as make this number with those of X.
-MADE_ROWS = 12_000
 # The teacher is asked for at most this number of rows at once.
 BATCH = 10_000
-# The share of the progress bar that asking the teacher takes; and the least time of the fit, in
-# seconds.
-SHARE_OF_TEACHER, LEAST_SECONDS = 0.2, 1e-3
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
-# Smaller probabilities count as this one.
-LEAST_PROBABILITY = 1e-3
 # The losses that may be given by name.
 FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifier)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DistillOptions(Arguments):
+    """The arguments of `distill` that need neither the teacher nor X, checked."""
+
+    max_terms: int = checked(check_integer, 1)
+    n_made: int | None = checked(check_integer, 0, default=None)
+    loss: Any = checked(lambda _, loss: check_loss(loss, FOR_VALUES))
+    test_size: float = checked(check_real, 0, strict=True)
+    categorical: Categorical
+    max_order: int | None = checked(check_integer, 1, default=None)
+    n_models: int | None = checked(check_integer, 1, default=None)
+    effort: float = checked(check_real, 0, strict=True)
+    rng: Any = checked(lambda _, rng: check_rng(rng))
+    workers: int
+    callback: Callback = checked(check_callable, default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.test_size >= 1:
+            raise ValueError(f"test_size must be below 1, got {self.test_size}")
+
+    def of_fit(self) -> dict[str, Any]:
+        """Return the arguments of the fit, which `sparse_rf` has by the same names."""
+        return {
+            each.name: getattr(self, each.name)
+            for each in fields(self)
+            if each.name not in ("n_made", "test_size")
+        }
 
 
 @checks_call
@@ -190,23 +215,10 @@ def distill(
         raise TypeError(
             f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}"
         )
-    max_terms, rng, loss = (
-        check_integer("max_terms", max_terms, 1),
-        check_rng(rng),
-        check_loss(loss, FOR_VALUES),
-    )
-    n_made = None if n_made is None else check_integer("n_made", n_made, 0)
-    test_size = check_real("test_size", test_size, 0, strict=True)
-    if test_size >= 1:
-        raise ValueError(f"test_size must be below 1, got {test_size}")
-    labels = None if classes is None else _check_classes(classes, loss)
-    for name, value in (("max_order", max_order), ("n_models", n_models)):
-        if value is not None:
-            check_integer(name, value, 1)
-    check_real("effort", effort, 0, strict=True)
-    deadline = check_time_limit(time_limit)
+    options = DistillOptions.of_call(locals())
+    rng, deadline = options.rng, check_time_limit(time_limit)
+    labels = None if classes is None else _check_classes(classes, options.loss)
     check_workers(workers)
-    check_callable("callback", callback)
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
         raise TypeError(
             f"X must be a data frame or a dense array in memory, got {type(X).__name__}"
@@ -215,10 +227,12 @@ def distill(
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
     groups = _groups_of_equal_rows(numbers, check_groups(groups, len(numbers)))
-    fitted, apart = _keep_apart(np.flatnonzero(weight), groups, test_size, rng)
+    fitted, apart = _keep_apart(np.flatnonzero(weight), groups, options.test_size, rng)
     with reporting("distill", None, verbose, time_limit) as report:
         # Make rows in the manner of the others, none of them one of the rows kept apart.
-        n_made = max(0, MADE_ROWS - len(fitted)) if n_made is None else n_made
+        n_made = options.n_made
+        if n_made is None:
+            n_made = max(0, 12_000 - len(fitted))  # with those of X
         is_category = np.array([levels is not None for levels in table.levels])
         with single_threaded_blas():
             made = fitted[draw_sources(numbers[fitted], is_category, weight[fitted], n_made, rng)]
@@ -227,7 +241,7 @@ def distill(
         rows, weights = take_cells(X, sources), weight[sources].mean(axis=1)
 
         # Ask the teacher; the rows kept apart come first, since they are few.
-        with part(SHARE_OF_TEACHER):
+        with part(0.2):  # of the progress bar
             values = _ask(teacher, take_cells(X, apart), labels, apart)
             targets = _ask(teacher, rows, labels, fitted)
         if targets.shape[1:] != values.shape[1:]:
@@ -237,22 +251,14 @@ def distill(
             )
 
         # Fit the model to its values.
-        left = None if time_limit is None else max(LEAST_SECONDS, time_left(deadline))
+        left = None if time_limit is None else max(1e-3, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model = sparse_rf(
                 rows,
                 targets if labels is None else _log_odds(targets),
-                loss=loss,
-                max_terms=max_terms,
-                categorical=categorical,
-                max_order=max_order,
-                n_models=n_models,
-                effort=effort,
-                time_limit=left,
+                **options.of_fit(),
                 sample_weight=weights,
-                rng=rng,
-                workers=workers,
-                callback=callback,
+                time_limit=left,
             )
         if labels is not None:
             name, link = (
@@ -369,7 +375,7 @@ def _check_probabilities(p, labels, index):
 def _log_odds(p):
     """Return the log-odds of two classes, (n_rows,); of more the logarithms, less their mean,
     (n_rows, n_classes)."""
-    logs = np.log(np.maximum(p, LEAST_PROBABILITY))
+    logs = np.log(np.maximum(p, 1e-3))  # smaller probabilities count as a thousandth
     return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
 
 
@@ -388,12 +394,12 @@ def _check_each(is_right, what, values, index):
 def _explained(values, answers, weight):
     """Return the share of the variance of the values that the answers explain; for constant values
     1 if they agree, else 0."""
-    values, answers = (
-        values.reshape(len(values), -1),
-        np.asarray(answers, np.float64).reshape(len(values), -1),
-    )
-    # no square over- or underflows
-    share, unit = weight / weight.sum(), max(power_of_two(values), power_of_two(answers))
+    answers = np.asarray(answers, np.float64).reshape(len(values), -1)
+    values = values.reshape(len(values), -1)
+    share = weight / weight.sum()
+
+    # in a unit in which no square over- or underflows
+    unit = max(power_of_two(values), power_of_two(answers))
     values, answers = values / unit, answers / unit
     variance = float((share @ (values - share @ values) ** 2).sum())
     change = float((share @ (answers - values) ** 2).sum())

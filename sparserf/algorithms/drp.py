@@ -63,17 +63,6 @@ if TYPE_CHECKING:
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
 
-# A step of Algorithm 2 of STEP_GROWTH times the shortest so far is divergence, unless it is below
-# STEP_ROUNDING times |w|. A rising objective is no sign of divergence: w comes nearer to w*, and
-# may pass where the objective is higher.
-STEP_GROWTH, STEP_ROUNDING = 10.0, 1e-9
-# The inputs' own second moments take the place of a sketch up to FEW_INPUTS inputs; up to
-# MOST_FEW_INPUTS where at least the share DENSE of the entries of X is not zero.
-FEW_INPUTS, MOST_FEW_INPUTS, DENSE = 256, 2048, 0.25
-# Second moments that take longer than this number of passes over the rows wait until conjugate
-# gradients take as many steps.
-FEW_PASSES = 10
-
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
     """Run Algorithm 2 of the DRP paper (Algorithm 1 with T = 1); return whether the iteration
@@ -82,24 +71,44 @@ def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
     It ends before T once the fit's tolerance is met. Where it diverges, the fit goes back to the w
     that was nearest to w*. Here X_hat = X R / sqrt(m).
     """
-    shortest, nearest, distance = np.inf, fit.iterate, fit.certificate.distance.max()
-    # for t = 1, ..., T
-    for _ in range(T):
-        before = fit.w
+    way = Way(fit)
+    for _ in range(T):  # for t = 1, ..., T
         # z = argmin alpha/2 |z + R'w / sqrt(m)|^2 + (1/n) sum_i L(z'x_hat_i + w'x_i, y_i)
-        small = projected.solve()
-        projected.recover(small)  #   a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
-        step, size = np.linalg.norm(fit.w - before), np.linalg.norm(fit.w)
-        diverges = not step <= max(STEP_GROWTH * shortest, STEP_ROUNDING * size)
-        shortest = min(step, shortest)
-        if fit.certificate.distance.max() < distance:
-            nearest, distance = fit.iterate, fit.certificate.distance.max()
-        if diverges:
-            fit.move_to(nearest)
-            fit.certify()
+        z = projected.solve()
+        # a_i = L'(z'x_hat_i + w'x_i, y_i) / n;  w = -X'a / alpha
+        projected.recover(z)
+
+        diverges = way.diverges()
         if fit.record() or diverges:
             return diverges
     return False
+
+
+class Way:
+    """The way of w in Algorithm 2, which goes back to its best point where the iteration diverges.
+
+    A rising objective is no sign of divergence: w comes nearer to w*, and may pass where the
+    objective is higher.
+    """
+
+    def __init__(self, fit: LinearFit):
+        self._fit, self._w, self._shortest = fit, fit.w, np.inf
+        self._nearest, self._distance = fit.iterate, fit.certificate.distance.max()
+
+    def diverges(self) -> bool:
+        """Return whether the last step of the fit was ten times the shortest so far, and more than
+        rounding; if so, move the fit to its nearest iterate."""
+        fit = self._fit
+        step, size = np.linalg.norm(fit.w - self._w), np.linalg.norm(fit.w)
+        diverges = not step <= max(10.0 * self._shortest, 1e-9 * size)
+        self._w, self._shortest = fit.w, min(step, self._shortest)
+
+        if fit.certificate.distance.max() < self._distance:
+            self._nearest, self._distance = fit.iterate, fit.certificate.distance.max()
+        if diverges:
+            fit.move_to(self._nearest)
+            fit.certify()
+        return diverges
 
 
 @shows_progress
@@ -132,94 +141,46 @@ def drp(
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds how far w is from its optimum. With the losses
-    "quantile", "poisson" and "tweedie" alpha is in a unit that makes w the same in all units of y:
-    see "Penalties and units" on the page on losses. The paper projects the rows once, :math:`\hat X
-    = X R / \sqrt m` with m projections, and the dual variables of the projected problem lead back
-    to w; that is ``accelerate=False``, which needs m some twenty times the effective rank of X. By
-    default this is Newton's method on the problem itself. Where its conjugate gradients would be
-    slow they are preconditioned by a basis of the range of X, if X is of low effective rank at
-    alpha, or by the projected rows.
+    with sample weights s of mean 1, and bounds how far w is from its optimum w*. By default it
+    takes Newton steps, whose conjugate gradients are preconditioned where they would be slow; with
+    ``accelerate=False`` it runs the paper's algorithm.
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. X is never modified, densified or copied
-        whole. Where there is an intercept, adding a constant to a column changes the model by
-        rounding only.
-    y : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets The target;
-        with a classification loss the labels, any two, or more for one-vs-rest. All outputs share
-        one sketch. With loss="multinomial" the classes are fitted in turns until the bound holds
-        for all coefficients together.
+    X : data frame, array or CSR matrix of shape (n_samples, n_features)
+        As in `sparse_rf`; never copied whole or made dense.
+    y : array of shape (n_samples,) or (n_samples, n_outputs)
+        Real targets, which share one basis or sketch, or labels for a classification loss.
     alpha : float
-        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1/(n C) of
-        LogisticRegression. It is multiplied by 1 / the spread of y for "quantile", by the mean of y
-        for "poisson", by a power of it for "tweedie".
-    n_projections : int or None, default None
-        The number m of projections, which must be given with ``accelerate=False``. None chooses
-        what takes the fewest passes over X: nothing, a basis of the range, a sketch with as many
-        projections as the effective dimension asks for, or, where the inputs are few (2,048 or
-        less, dense, and no more than rows), their second moments. "Beyond the paper" on the page on
-        methods says how.
-    n_iter : int or None, default None
-        Iterations at most; None iterates until tol, 100 times at most. An iteration is a step of
-        Newton's method, of which the squared loss needs one or two, or with loss="multinomial" a
-        round of one step for each class. With ``accelerate=False`` it is T of Algorithm 2, and 1 is
-        Algorithm 1. Steps at larger penalties, by which other losses than the squared one come down
-        to alpha, do not count.
+        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1 / (n C) of
+        LogisticRegression. With "quantile", "poisson" and "tweedie" it is in a unit of the loss.
+    n_projections : int, optional
+        The number m of projections; needed with ``accelerate=False``. None: what takes the fewest
+        passes over X.
+    n_iter : int, optional
+        The most iterations: Newton steps, or T of Algorithm 2, where 1 is Algorithm 1. None: 100.
     accelerate : bool, default True
-        True is Newton's method on the problem itself, which a sketch may precondition; False is the
-        iteration of the paper.
-    projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto" The kind of R.
-        "gaussian" has normal entries, as in the paper; "sparse_sign" eight random signs an input;
-        "srht" is a subsampled randomised Hadamard transform, for which m may be up to the next
-        power of two from n_features. "auto" is "sparse_sign", or "gaussian" with
-        ``accelerate=False``.
+        Whether to take Newton steps on the problem itself. False: the iteration of the paper.
+    projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
+        The kind of R: normal entries, eight random signs an input, or a subsampled Hadamard
+        transform. "auto": "sparse_sign", or the paper's "gaussian" with ``accelerate=False``.
     missing : {"learn", "raise"}, default "learn"
-        What to do with NaN in dense X in host memory. "learn" puts the mean of the column in place
-        of a missing number, and adds an input that says where it was missing; "raise" raises a
+        "learn": NaN in dense X is the mean of its column, and a further input says so. "raise": a
         ValueError.
-    categorical : sequence of names, of indices, or a mask; or None, default None As in `sparse_rf`:
-        these columns become inputs of zeros and ones, as columns of strings in a data frame do.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        As in `sparse_rf`, and "smoothed_hinge": 1/2 - y z for y z < 0, (1 - y z)^2 / 2 up to y z =
-        1, then 0. A loss of your own must have a finite `smoothness`.
-    fit_intercept : bool, default True
-        Whether to fit an intercept, which is not penalised. The paper has none.
-    sample_weight : array of shape (n_samples,) or None, default None
-        As in `sparse_rf`: nonnegative; they count relative to their mean.
-    class_weight : "balanced", mapping of label to weight, or None, default None
-        As in `sparse_rf`.
-    offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or
-        None, default None What is added to f in the loss of each row, such as the log of the
-        exposures, as in `sparse_rf`.
-    groups : array of shape (n_samples,) or None, default None
-        The group of each row, as in `sparse_rf`: no row's mean of a category comes from its own
-        group.
+        As in `sparse_rf`, and "smoothed_hinge"; a loss of your own must have a finite `smoothness`.
     tol : float, default 1e-4
-        The fit stops once the relative error of the coefficients, ``||w - w*|| / ||w*||`` with w*
-        the optimum, is proved to be at most tol. The proof holds for any data, so that the error
-        itself is often a hundredth of that.
-    rng : None, int or numpy.random.Generator, default None
-        Seed of the projections.
-    workers : int, default 1
-        Threads; -1 for all cores. The result is the same, bit for bit, for any number.
-    callback : callable or None, default None
-        Called with the `FitInfo` so far after each iteration, and within one that takes long;
-        returning True ends the fit.
-    verbose : bool or None, default None
-        As in `sparse_rf`.
+        Stop where the relative error of the coefficients, ``||w - w*|| / ||w*||``, is proved to be
+        at most tol.
+    categorical, fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback,
+    verbose
+        As in `sparse_rf`. The paper has no intercept.
 
     Returns
     -------
     SparseModel
-        Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``. It is
-        certified: ``||w - w*||`` is at most sqrt(2 gap / alpha) for any dual point, by the strong
-        convexity of the penalty, and less where the losses are curved in all directions; what
-        rounding may add is included, its errors taken as independent. `info.n_passes` is the number
-        of passes over X, `info.n_projections` that of directions of the basis or of projections of
-        the sketch, 0 without one, and `info.n_conjugate` that of steps of conjugate gradients, of
-        one pass each, or two on a sketch.
+        Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``, rounding
+        included; `info.n_passes`, `info.n_projections` and `info.n_conjugate` tell what it took.
 
     Raises
     ------
@@ -230,11 +191,8 @@ def drp(
     Warns
     -----
     ConvergenceWarning
-        The bound is above tol at the end. Either n_iter is too small; or what is left may be
-        rounding, as where alpha is below 1e-12 of the mean ``||x_i||^2`` and there are more than
-        256 inputs, or where columns differ by 1e10 in size and the loss is a hinge, and w is then
-        often nearer than can be told; or the paper's iteration diverges since m is too small, and
-        the best w on its way is returned.
+        The bound is above tol at the end: by n_iter, by rounding, or since the paper's iteration
+        diverges with too few projections.
 
     See Also
     --------
@@ -242,21 +200,14 @@ def drp(
 
     Notes
     -----
-    Time is O(nnz k) for k passes over X, nnz the numbers that X holds: some ten with a basis where
-    r directions are nearly all of X, beside the O(nnz r + d r^2) of drawing them and O(n r^2) a
-    Newton step; O(n m^2 + m^3) a step with a sketch. Memory beyond X is O((n + d) n_outputs), n m
-    for a sketch, (2 n + d) r for a basis, at most twice that of X, d^2 where the d inputs are few,
-    and blocks of some megabytes a worker.
+    Time O(nnz k) for k passes over the nnz numbers of X, and O(nnz r + d r^2) for a basis of r
+    directions, or O(n m^2 + m^3) a step for a sketch. Memory, beyond X: O((n + d) n_outputs), with
+    a basis (2 n + d) r, with a sketch n m. The page "The algorithms" has more on the arguments.
 
     References
     ----------
     L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random
-    Projection, COLT 2013. Algorithms 1 and 2. The basis: N. Halko, P.-G. Martinsson, J. A. Tropp,
-    Finding Structure with Randomness, SIAM Review 53, 2011, Algorithm 4.2; as a preconditioner: Z.
-    Frangella, J. A. Tropp, M. Udell, Randomized Nystroem Preconditioning, SIAM J. Matrix Anal.
-    Appl. 44, 2023. The sketch as one, with m found by doubling: J. Lacotte, M. Pilanci, Effective
-    Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS
-    2020.
+    Projection, COLT 2013. Algorithms 1 and 2.
 
     Examples
     --------
@@ -307,8 +258,7 @@ def drp_path(
         Penalties, > 0; they are used in descending order.
     n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept,
     sample_weight
-        As in `drp`. Where n_projections is None, the basis or sketch grows by what a smaller
-        penalty needs beyond it.
+        As in `drp`. Where n_projections is None, the basis or sketch grows for smaller penalties.
     class_weight, offset, groups, tol, rng, workers, callback, verbose
         As in `drp`.
 
@@ -439,10 +389,8 @@ def linear_fit(
             "accelerate must be True for loss='multinomial' and more than two classes, got False"
         )
     targets = np.vstack(task.targets)
-    problem, progress = (
-        task.problem(LinearProblem, targets, 1.0, fit_intercept),
-        task.progress(options.callback, targets),
-    )
+    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
+    progress = task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
     if task.is_joint:
         problems = [
@@ -456,13 +404,20 @@ def linear_fit(
 
 
 def _choose_steps(fit, options, n_fits):
-    """Return what makes the Newton steps of each of n_fits: `InputSteps`, `SketchSteps`, or what is
-    quickest."""
+    """Return the `NewtonSteps` of each of n_fits."""
+    # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
+    # dense.
+    few_inputs, most_few_inputs = 256, 2048
+    least_density = 0.25
+    # Second moments that take longer than this number of passes over the rows wait until conjugate
+    # gradients take as many steps.
+    few_passes = 10
+
     inputs, m = fit.inputs, options.n_projections
-    few = max(FEW_INPUTS, min(MOST_FEW_INPUTS, inputs.rows.row_size / DENSE))
+    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
     if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
         steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
-        if m or steps[0].n_passes <= FEW_PASSES:
+        if m or steps[0].n_passes <= few_passes:
             return steps
         return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
     # all share one
@@ -476,23 +431,21 @@ def _choose_steps(fit, options, n_fits):
 
 
 def _complaint(fit, diverges):
-    """Return what is wrong with a fit that has ended, for a warning, or None."""
+    """Return the complaint of a warning about a fit that has ended, or None where it converged."""
     if fit.converged or fit.ended_by_callback:
         return None
     if diverges:
         return (
-            f"the iteration diverges: n_projections={fit.n_projections} is too small; raise "
-            "it, "
+            f"the iteration diverges: n_projections={fit.n_projections} is too small; raise it, "
             "or accelerate"
         )
     info, is_rounding = fit.info(), fit.certificate.is_rounding.all()
     why = (
-        "what is left of it may be rounding; raise tol or alpha"
+        "the rest of it may be rounding; raise tol or alpha"
         if is_rounding
         else "raise n_iter, tol or alpha"
     )
     return (
         f"stopped after {info.n_iter} iterations with a bound on the error of "
-        f"{info.error_bound:.2g} of ||w||, above "
-        f"tol={fit.tol:.2g}; {why}"
+        f"{info.error_bound:.2g} of ||w||, above tol={fit.tol:.2g}; {why}"
     )

@@ -9,8 +9,8 @@ where the centre loses too much on rows whose cells of that column are hidden, t
 points
 
     centre,
-    centre + t (level - centre) for t in STEPS and each level of a category,
-    QUANTILES of a number.
+    centre + t (level - centre), each level of a category and four t up to 1,
+    ten quantiles of a number.
 
 From fit to predict: `Task.from_options` fits a `ColumnStage`, whose `fill` is the encodings of a
 NaN, at first the centre of the column. After the fit `with_fallbacks` replaces `fill`, and the
@@ -40,16 +40,6 @@ if TYPE_CHECKING:
 # MOST_FALLBACK_COLUMNS columns, unless more are categories: first for these, then for the columns
 # that most terms see.
 MOST_FALLBACK_ROWS, MOST_FALLBACK_COLUMNS = 512, 24
-# The number of columns, the ones that lose most, for which points other than the present fallback
-# are tried.
-MOST_TRIED = 3
-# Other points are tried where the present fallback loses more than this share of the way from the
-# model's loss to the loss of the best constant, for a category and for a number.
-OF_CATEGORY, OF_NUMBER = 0.8, 1.0
-# The points that are tried for a category: these shares of the way from its centre to each level.
-STEPS = np.array([0.25, 0.5, 0.75, 1.0])
-# The points that are tried for a number: these quantiles of it.
-QUANTILES = (np.arange(10) + 0.5) / 10
 # The best constant is looked for among these quantiles of the model's predictions.
 CONSTANTS = np.linspace(0, 1, 33)
 
@@ -65,6 +55,14 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     512 rows for each of at most 24 columns, and for each point that is tried for the three columns
     that matter most.
     """
+    # The number of columns, the ones that lose most, for which points other than the present
+    # fallback are tried.
+    most_tried = 3
+    # Other points are tried where the present fallback loses more than this share of the way from
+    # the model's loss to the loss of the best constant, for a category and for a number.
+    of_category = 0.8
+    of_number = 1.0
+
     stage = model.features.stage
     if stage is None or task.raw.is_sparse or not task.raw.in_memory or not len(stage):
         return model
@@ -84,9 +82,9 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
         if len(losses) < MOST_FALLBACK_COLUMNS:
             losses[j] = hidden.loss_at(places, tried[0])
 
-    for j in sorted(losses, key=losses.__getitem__, reverse=True)[:MOST_TRIED]:
+    for j in sorted(losses, key=losses.__getitem__, reverse=True)[:most_tried]:
         places, tried = points[j]
-        share = OF_CATEGORY if (stage.kind[places] == LEVEL).any() else OF_NUMBER
+        share = of_category if (stage.kind[places] == LEVEL).any() else of_number
         if losses[j] > hidden.loss_of_model + share * max(
             0.0, hidden.loss_of_constant - hidden.loss_of_model
         ):
@@ -185,21 +183,25 @@ def _points(
     x : the cells of the column in the rows
     mean : the mean of each encoding over the rows
     """
+    # The points that are tried for a category: these shares of the way from its centre to each
+    # level.
+    steps = np.array([0.25, 0.5, 0.75, 1.0])
+    # The points that are tried for a number: these quantiles of it.
+    quantiles = (np.arange(10) + 0.5) / 10
+
     is_own = stage.column == j
     places = np.flatnonzero(is_own & (stage.kind != MISSING))
     if not (stage.kind[is_own] == LEVEL).any():
         there = x[~np.isnan(x)]
-        tried = np.quantile(there, QUANTILES, method="nearest") if len(there) else there
+        tried = np.quantile(there, quantiles, method="nearest") if len(there) else there
         return places, np.vstack([stage.fill[places], _encode_cells(stage, places, j, tried)])
-    of_levels, is_level = (
-        _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))),
-        stage.kind[places] == LEVEL,
-    )
+    of_levels = _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j])))
+    is_level = stage.kind[places] == LEVEL
     # an encoding by the mean of y is here the mean over all rows
     unknown = _encode_cells(stage, places, j, [UNKNOWN])
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)
     centre = np.where(is_level, mean[places], unknown[0])
-    return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])
+    return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in steps)])
 
 
 def _encode_cells(stage, places, j, cells):

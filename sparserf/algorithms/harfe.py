@@ -44,7 +44,7 @@ from .harfe_fit import HarfeOptions, begin_fits
 from .task import Fit, Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -60,14 +60,6 @@ if TYPE_CHECKING:
     from ..model import Callback, SparseModel
     from .harfe_fit import SupportIterate
     from .task import Progress
-
-# Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm
-# 1 adds the last part.
-GROWTH_STEPS = 10
-# For the progress bar: FADING is the expected probability that an iteration of Algorithm 1 is
-# followed by another, and AFTER_GROWTH the expected work of Algorithm 1 after a greedy start, in
-# steps of growth.
-FADING, AFTER_GROWTH = 0.6, 2.0
 
 
 class PursuitFit(Fit, Protocol):
@@ -105,9 +97,7 @@ class PursuitFit(Fit, Protocol):
 def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
     """Run Algorithm 1 of the HARFE paper from the current iterate of the fit: A = Phi / r, c = r w,
     mu = step_size."""
-    n_iter = 0 if fit.progress.ended_by_callback else max_iter
-    # while n < tot_iter and residual > eps
-    for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):
+    for _ in iterations(fit, max_iter):  # while n < tot_iter and residual > eps
         # c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
         fit.step(s)
         if fit.record():
@@ -115,12 +105,22 @@ def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
     fit.finish()
 
 
+def iterations(fit: PursuitFit, max_iter: int) -> Iterator[int]:
+    """Return the iterations that a fit may take, with their weights for the progress bar: each is
+    expected to be followed by another with probability 0.6."""
+    n_iter = 0 if fit.progress.ended_by_callback else max_iter
+    return parts(range(n_iter), np.maximum(0.6 ** np.arange(n_iter), 1e-9))
+
+
 def grow(fit: PursuitFit, s: int) -> None:
-    """Start greedily: let the support grow to s, a share of it in each step, and exchange terms on
-    the way."""
-    size = len(fit.iterate.index)
-    for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):
-        fit.step(size + (s - size) * k // GROWTH_STEPS)
+    """Start greedily: let the support grow to s, by a tenth of the growth in each step, and
+    exchange terms on the way. Algorithm 1 adds the last tenth.
+
+    For the progress bar, Algorithm 1 takes the time of two such steps.
+    """
+    size, n_steps = len(fit.iterate.index), 10
+    for k in parts(range(1, n_steps), rest=2.0):
+        fit.step(size + (s - size) * k // n_steps)
         fit.record()
         if fit.progress.ended_by_callback:
             break
@@ -417,10 +417,9 @@ def models_of_sizes(
         if not (model.info.converged or is_ended):
             warn_unconverged(
                 f"n_nonzero_coefs={model.info.n_nonzero}: stopped after "
-                f"max_iter={options.max_iter} iterations, before the "
-                f"support came to rest, above tol={options.tol:.3g} and with a dual gap of "
-                f"{model.info.dual_gap:.3g}; "
-                "raise max_iter or tol",
+                f"max_iter={options.max_iter} iterations, before the support came to rest, above "
+                f"tol={options.tol:.3g} and with a dual gap of {model.info.dual_gap:.3g}; raise "
+                "max_iter or tol",
             )
     return [model for model, _ in models]
 
@@ -428,8 +427,8 @@ def models_of_sizes(
 def draw_dictionary(
     task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed
 ) -> FeatureSet:
-    """Return all N features: random neurons of this activation and order, or what the features of
-    the task describe."""
+    """Return all N features: random neurons of this activation and order, or draws from the
+    features of the task."""
     features = task.features
     if features is None:
         features = RandomNeurons(activation, order=order)

@@ -44,11 +44,6 @@ if TYPE_CHECKING:
     from .task import Progress, Task
 
 T = TypeVar("T", bound="L0Fit")
-# If the objective falls by less than this share of it, that is rounding.
-L0_ROUNDING = 1e-12
-# An objective that is predicted from inner products is exact to this share of the loss of the best
-# constant.
-PREDICTED = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,9 +97,12 @@ class SupportIterate:
     def is_better_than(self, other: SupportIterate) -> bool:
         """Return whether this iterate is lower by more than rounding; any iterate is better than
         one that is not feasible."""
+        # If the objective falls by less than this share of it, that is rounding.
+        l0_rounding = 1e-12
+
         if not other.is_feasible:
             return True
-        return self.is_feasible and self.objective < other.objective - L0_ROUNDING * abs(
+        return self.is_feasible and self.objective < other.objective - l0_rounding * abs(
             other.objective
         )
 
@@ -153,11 +151,9 @@ class L0Fit:
         )
         self._rows, self._dictionary, self._r = task.rows, dictionary, r
         self._support = Support(task.rows, dictionary, r)
-        self._alpha, self._tol, self._backtracking = (
-            options.alpha,
-            options.tol,
-            options.backtracking,
-        )
+        self._alpha = options.alpha
+        self._tol = options.tol
+        self._backtracking = options.backtracking
         self._step_size = self._mu = options.step_size / task.penalty_unit(y)
         self._s, self._row_weights = 0, None
         self.restart()
@@ -192,6 +188,10 @@ class L0Fit:
         A smaller mu lets fewer new terms in. Where not even one new term lowers the objective, the
         fit is at rest; without backtracking it is at rest where a support comes back.
         """
+        # An objective that is predicted from inner products is exact to this share of the loss of
+        # the best constant.
+        predicted = 1e-6
+
         self._s = s
         mu, most_new, tried = min(self._step_size, 2 * self._mu), s, None
         while True:
@@ -208,10 +208,8 @@ class L0Fit:
                     break
                 # A pass over the rows decides. None is made where the predicted objective is too
                 # high for its error to matter.
-                here, error = (
-                    self.iterate,
-                    PREDICTED * self.constant.objective if found.f is None else 0.0,
-                )
+                here = self.iterate
+                error = predicted * self.constant.objective if found.f is None else 0.0
                 if not here.is_feasible or (
                     found.is_feasible and found.objective < here.objective + error
                 ):
@@ -221,10 +219,8 @@ class L0Fit:
             self.at_rest = most_new == 1
             if self.at_rest:
                 return
-            mu, most_new = (
-                mu / 2,
-                max(1, min(most_new, np.setdiff1d(S, self.iterate.index).size) // 2),
-            )
+            mu = mu / 2
+            most_new = max(1, min(most_new, np.setdiff1d(S, self.iterate.index).size) // 2)
         self._mu = mu
         self.go_to(found)
 

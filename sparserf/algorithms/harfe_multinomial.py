@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from .harfe_fit import HarfeOptions, SupportIterate
     from .task import Progress, Task
 
-# The sweeps at the end, on fixed supports, end where one lowers the objective by less than this
-# share, or after this number.
-SETTLED, MOST_SWEEPS = 1e-7, 100
-
 
 class OneClassL0Fit(L0Fit):
     """The l0 fit of one class, with the margins of the others fixed: a
@@ -138,10 +134,15 @@ class MultinomialL0Fit:
 
     def finish(self) -> None:
         """Go to the best coefficients of all classes on their supports."""
+        # The sweeps at the end, on fixed supports, end where one lowers the objective by less than
+        # this share, or after this number.
+        settled = 1e-7
+        most_sweeps = 100
+
         extrapolation, before = Extrapolation(), np.inf
-        for _ in range(MOST_SWEEPS):
+        for _ in range(most_sweeps):
             objective = self._objective()
-            if not objective < before * (1 - SETTLED) or self.progress.ended_by_callback:
+            if not objective < before * (1 - settled) or self.progress.ended_by_callback:
                 break
             before = objective
             self._classes.sweep(OneClassL0Fit.settle_on_support)

@@ -6,12 +6,14 @@ function of their span, (2) in the paper,
 
     f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
 
-in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments,
-too, replace the constraint ||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper
-starts from no feature. Each round it adds to the support I the feature with the largest
-|grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j is
-0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper
-bounds R after t rounds. Several features a round are Generalized Orthogonal Matching Pursuit.
+in which few theta_j are not zero. R(theta) is its penalised mean loss; in place of the constraint
+||theta|| <= C of (2) there is a ridge penalty, as in the paper's experiments.
+
+Algorithm 1 of the paper starts from no feature. Each round adds to the support I the feature with
+the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the
+support theta_j is 0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem
+3 of the paper bounds R after t rounds. Several features a round are Generalized Orthogonal Matching
+Pursuit.
 
 This file has the functions that users call, the loop of Algorithm 1 and the drawing of the
 candidates. A fit of one target, `GreedyFit`, has its gradients and the minimisation over the
@@ -73,15 +75,6 @@ if TYPE_CHECKING:
     from ..solvers.problem import Iterate
     from .task import Progress
 
-# The default number of terms.
-N_TERMS = 30
-# Up to this number of inputs the default candidates have products of two inputs.
-MOST_INPUTS = 2000
-# A gradient below this share of the largest gradient at the start is taken for rounding.
-GRADIENT_ROUNDING = 1e-14
-# A feature whose variance is below this share of its mean square is taken for a constant.
-CONSTANT = 1e-13
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MfgaOptions(FitOptions):
@@ -109,12 +102,13 @@ class MfgaOptions(FitOptions):
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
     """Run Algorithm 1 of the MFGA paper on all targets, round by round; yield after each round."""
     going = fits
-    for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
+    for _ in parts(range(-(-n_nonzero_coefs // n_select))):  # for t in [M]
         for fit in going:
             # J = argmax_j |grad R(theta)_j|;  I = I + {J}
             fit.enter(min(n_select, n_nonzero_coefs - len(fit)))
             # theta = argmin R over supp(theta) in I
             fit.refit()
+
         going = [fit for fit in going if not fit.record() and len(fit) < n_nonzero_coefs]
         yield
         if not going:
@@ -338,6 +332,9 @@ def models_of_rounds(
     X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool
 ) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone."""
+    # The default number of terms.
+    n_terms = 30
+
     is_found = options.is_auto
     if is_found:
         options = with_found_features(X, y, options)
@@ -358,7 +355,7 @@ def models_of_rounds(
     n_nonzero_coefs = options.n_nonzero_coefs
     # a search may have found fewer features than the user wants
     if n_nonzero_coefs is None or is_found:
-        n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
+        n_nonzero_coefs = min(n_nonzero_coefs or n_terms, len(candidates))
     elif n_nonzero_coefs > len(candidates):
         most = f"{len(candidates)}, the number of features"
         raise ValueError(
@@ -384,8 +381,7 @@ def _model(fits, task):
     if not model.info.converged:
         warn_unconverged(
             f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their "
-            "coefficients, where a step "
-            "is predicted to lower the objective by "
+            "coefficients, where a step is predicted to lower the objective by "
             f"{max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
         )
     return model
@@ -394,9 +390,12 @@ def _model(fits, task):
 def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
     """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of
     degree 2, and the inputs."""
+    # Up to this number of inputs the default candidates have products of two inputs.
+    most_inputs = 2000
+
     features, gamma = task.features, options.gamma
     if features is None:
-        degree = 2 if task.rows.n_features_in <= MOST_INPUTS else 1
+        degree = 2 if task.rows.n_features_in <= most_inputs else 1
         features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
     if isinstance(features, FeatureSet) and options.nu is not None:
         raise ValueError("nu must be None where features is a FeatureSet")
@@ -423,10 +422,13 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
 def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """Return the root mean square of each feature, around its mean where there is an intercept;
     infinity for a constant."""
+    # A feature whose variance is below this share of its mean square is taken for a constant.
+    constant = 1e-13
+
     square = rows.correlate_squares(features, weight / rows.n_rows)
     mean = rows.correlate(features, weight / rows.n_rows) if fit_intercept else 0.0
     variance = square - mean * mean
-    return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
+    return np.sqrt(np.where(variance > constant * square, variance, np.inf))
 
 
 def greedy_fits(
@@ -530,13 +532,11 @@ class GreedyFit:
     ):
         """r : the numbers by which the gradients of candidates are divided before they are
         compared."""
-        self._solver, self._problem, self.progress, self._candidates, self._r = (
-            solver,
-            problem,
-            progress,
-            candidates,
-            r,
-        )
+        self._solver = solver
+        self._problem = problem
+        self.progress = progress
+        self._candidates = candidates
+        self._r = r
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
         # _first : the largest gradient at the start
         self._is_untried, self._first = np.ones(len(candidates), bool), None
@@ -555,16 +555,17 @@ class GreedyFit:
     def enter(self, n_select: int) -> None:
         """Add the n_select features of largest gradient; one that depends on features already in
         gives way to the next."""
+        # A gradient below this share of the largest gradient at the start is taken for rounding.
+        gradient_rounding = 1e-14
+
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
             self._first = score.max(initial=0.0) if self._first is None else self._first
-            best, n_new = (
-                np.empty(min(end - len(self) + AMONG, len(score)), np.intp),
-                end - len(self),
-            )
+            best = np.empty(min(end - len(self) + AMONG, len(score)), np.intp)
+            n_new = end - len(self)
             # the features whose gradient is above rounding
-            best = best[: top_k(score, GRADIENT_ROUNDING * self._first, best)]
+            best = best[: top_k(score, gradient_rounding * self._first, best)]
             J = best[:n_new]
             self.at_rest = len(J) == 0
             if not self.at_rest:
@@ -611,7 +612,9 @@ class GreedyFit:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
         self._solver.settle(True)
         A, at = self._solver.A, self._solver.iterate
-        order = np.argsort(A.index[: at.w.shape[1]])  # what has just come in has no coefficient yet
+        order = np.argsort(
+            A.index[: at.w.shape[1]]
+        )  # features that have just entered have no coefficient yet
         w, b = self.progress.in_units_of_y(at.w[:, order], at.b)
         return (
             A.index[order],

@@ -41,6 +41,7 @@ from .._base.threads import single_threaded_blas
 from ..features import FeatureSet, Linear
 from ..losses import PROBABILISTIC
 from ..losses.classification import softmax
+from ..losses.links import LINKS
 from ..model import SparseModel
 from ..solvers.nonnegative import nonnegative_minimum
 from .task import power_of_two, rows_of_positive_weight
@@ -470,16 +471,15 @@ def _with_mean_of(model, small, rows, weight):
     """Return the small model with the intercept at which its mean prediction on the rows equals the
     model's.
 
-    Least squares keeps the mean of f. Where the model predicts e^f or probabilities, their means
-    are other functions of f.
+    Least squares keeps the mean of f. Where the model predicts a function of f, or probabilities,
+    their means are other functions of f.
     """
-    if model.link != "log" and model.loss not in PROBABILISTIC:
+    link = LINKS[model.link] if model.classes is None else None
+    if model.loss not in PROBABILISTIC if link is None else link.is_identity:
         return small
     f, g = (np.atleast_2d(_margins(each, rows)) for each in (model, small))
-    if model.link == "log":
-        shift = np.array(
-            [_log_mean(f_k, weight) - _log_mean(g_k, weight) for f_k, g_k in zip(f, g, strict=True)]
-        )
+    if link is not None:
+        shift = np.array([link.shift(*pair, weight) for pair in zip(f, g, strict=True)])
     elif len(f) > 1 and model.link == "softmax":
         shift = _shift_of_shares(f, g, weight)
     else:  # one-vs-rest: each margin beside one of 0
@@ -495,11 +495,6 @@ def _margins(model, rows):
     """Return f of the rows, an ndarray."""
     f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef))
     return f + np.expand_dims(model.intercept, -1)
-
-
-def _log_mean(z, weight):
-    """Return log of the mean of e^z."""
-    return z.max() + np.log(weight @ np.exp(z - z.max()) / len(z))
 
 
 def _shift_of_shares(f, g, weight):

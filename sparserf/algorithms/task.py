@@ -1,4 +1,4 @@
-"""What is to be fitted, read from the user's arguments; the progress of its fits; and the one model
+"""The task of a fit, read from the user's arguments; the progress of its fits; and the one model
 that they become.
 
 A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless
@@ -73,11 +73,6 @@ if TYPE_CHECKING:
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
-# A target whose unit is above this has no centre taken from it: the difference of two such numbers
-# may overflow.
-LARGEST_CENTERED = 2.0**1020
-# The least unit of a target, 2**-1022: the smallest number that is not rounded to fewer digits.
-SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
 
 
 class Fit(Protocol):
@@ -86,7 +81,7 @@ class Fit(Protocol):
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the fit.
 
-        certified : whether to compute what takes another pass over the rows, such as a duality gap
+        certified : whether to compute a duality gap that takes another pass over the rows
         """
         ...
 
@@ -185,7 +180,7 @@ class Task:
         if drawn is not None:
             may_miss = may_miss and stage is not None and stage.may_miss
 
-        X, table = read_columns(X, columns.categorical, stage, is_drawn)
+        X, table = read_columns(X, given, columns.categorical, stage, is_drawn)
         task = cls.from_arrays(
             X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss
         )
@@ -220,7 +215,7 @@ class Task:
         several_outputs: Literal["together", "apart"] | None = None,
         may_miss: bool = False,
     ) -> Task:
-        """Check X, y and what is given for their rows, with the columns of X as they are.
+        """Check X, y and the setting of their rows, with the columns of X as they are.
 
         losses : the names of the losses that may be given
         several_outputs : whether a real y may have several outputs, and whether these are one
@@ -233,11 +228,9 @@ class Task:
             ("offset", given.offset),
         ):
             check_same_device(name, values, X)
-        rows, loss, weight = (
-            as_rows(X, given.workers, may_miss=may_miss),
-            check_loss(given.loss, losses),
-            given.sample_weight,
-        )
+        rows = as_rows(X, given.workers, may_miss=may_miss)
+        loss = check_loss(given.loss, losses)
+        weight = given.sample_weight
         if given.class_weight is not None:
             weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, weight)
@@ -257,15 +250,15 @@ class Task:
         if loss.name not in LOSSES and not is_foreign(X):
             check(loss, targets[0])
         targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
-        loss, centers = (
-            loss.of_target(targets[0], weight),
-            [np.zeros(y.shape[:-1]) for y in targets],
-        )
+        loss = loss.of_target(targets[0], weight)
+        centers = [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 
     def _constrained(self, columns, X, table):
-        """Return the task with the constraints of a `ColumnSetting`; X : what the user gave, table
-        : its reader, or None."""
+        """Return the task with the constraints of a `ColumnSetting`.
+
+        X : the argument of the user; table : its reader, or None
+        """
         names, levels = (None, ()) if table is None else (table.names, table.levels)
         names = names_of_frame(X) if names is None and is_frame(X) else names
         given = columns.monotone, columns.convex, columns.interactions
@@ -279,8 +272,7 @@ class Task:
             argument = "monotone" if constraints.sign.any() else "convex"
             raise ValueError(
                 f"{argument} must be None for more than two classes, got "
-                f"{getattr(columns, argument)!r} for "
-                f"{len(self.targets)}"
+                f"{getattr(columns, argument)!r} for {len(self.targets)}"
             )
         return replace(self, constraints=constraints)
 
@@ -294,8 +286,10 @@ class Task:
         )
 
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
-        """Return the task with a `ColumnStage`, or as it is where its columns need none; table :
-        the reader of X, or None."""
+        """Return the task with a `ColumnStage`, or as it is where its columns need none.
+
+        table : the reader of X, or None
+        """
         raw, means = self.raw, None
         if raw.is_sparse:
             if not (is_scaled and has_several_encodings):
@@ -362,6 +356,10 @@ class Task:
         is a bound where the dual point sums to 0: by rounding the sum is not quite 0, and its
         product with the mean of y would enter the gap.
         """
+        # A target whose unit is above this has no centre taken from it: the difference of two such
+        # numbers may overflow.
+        largest_centered = 2.0**1020
+
         if not (fit_intercept and self.loss.is_shift_invariant):
             return self
         targets, centers = [], []
@@ -370,7 +368,7 @@ class Task:
             center = np.zeros(len(outputs))
             for k, y in enumerate(outputs):
                 unit = power_of_two(y)
-                if unit > LARGEST_CENTERED:
+                if unit > largest_centered:
                     continue
                 y = y / unit
                 if self.loss.is_quadratic:
@@ -480,10 +478,15 @@ class Task:
 
 
 def read_columns(
-    X: MatrixLike, categorical: Categorical, stage: ColumnStage | None, is_drawn: bool
+    X: MatrixLike,
+    first: MatrixLike,
+    categorical: Categorical,
+    stage: ColumnStage | None,
+    is_drawn: bool,
 ) -> tuple[MatrixLike, Table | None]:
     """Return X, as numbers where it is a table, and the table that reads it, or None.
 
+    first : X, or its first rows where it comes in chunks
     stage : the stage of the features, if they are given and have one
     is_drawn : whether the features are a FeatureSet
     """
@@ -492,14 +495,13 @@ def read_columns(
             what = "features is a FeatureSet" if is_drawn else "start is a model"
             raise ValueError(f"categorical must be None where {what}, which knows its columns")
         return read_table(X, stage, None), stage.table
-    if categorical is None and not is_table(first_rows(X)):
+    if categorical is None and not is_table(first):
         return X, None
     X, table = learn_table(X, categorical)
     if is_drawn and not table.is_numeric:
         raise TypeError(
             "X must hold numbers alone where features is a FeatureSet that sees columns as they "
-            "are, got "
-            "categories or times: give a feature map, or None"
+            "are, got categories or times: give a feature map, or None"
         )
     return X, table
 
@@ -558,10 +560,12 @@ def power_of_two(y: np.ndarray) -> float:
     """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to
     divide y exactly.
 
-    It is at least SMALLEST_UNIT, so that 1 / unit does not overflow.
+    It is at least 2**-1022, the smallest normal number, so that 1 / unit does not overflow.
     """
+    smallest_unit = float(np.finfo(np.float64).smallest_normal)
+
     largest = float(np.abs(y).max())
-    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), SMALLEST_UNIT) if largest > 0 else 1.0
+    return max(float(2.0 ** (np.frexp(largest)[1] - 1)), smallest_unit) if largest > 0 else 1.0
 
 
 class Progress(FitCallback):
@@ -629,7 +633,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     """Return one model of the fits of all targets: the terms of any of them, with a coefficient for
     each target.
 
-    certified : whether `info` has what takes another pass over the rows, such as a duality gap
+    certified : whether to compute a duality gap that takes another pass over the rows
     """
     infos = [fit.info(certified) for fit in fits]
     solutions = [fit.solution() for fit in fits]

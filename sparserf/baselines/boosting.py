@@ -140,10 +140,8 @@ def boosting(
     """
     rows = RowSetting(loss, sample_weight, class_weight, workers=workers)
     task = Task.from_arrays(X, y, rows, losses=("squared", "squared_hinge", "logistic"))
-    alpha, n_terms = (
-        check_real("alpha", alpha, 0, strict=True),
-        check_integer("n_terms", n_terms, 1),
-    )
+    alpha = check_real("alpha", alpha, 0, strict=True)
+    n_terms = check_integer("n_terms", n_terms, 1)
     is_exact = check_choice("offset", offset, ("surrogate", "exact")) == "exact"
     options = SparseRFOptions(fit_intercept=fit_intercept, tol=tol, callback=callback)
     task = task.centered(options.fit_intercept)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_flag, check_integer, check_real, is_sparse
+from .._base.checks import check_choice, check_flag, check_integer, check_real, checked, is_sparse
 from .._base.floats import methods_as_ieee
 from .._base.threads import Workers, check_workers, single_threaded_blas
-from ..algorithms.arguments import RowSetting
+from ..algorithms.arguments import Arguments, RowSetting
 from ..algorithms.task import Task, in_units
 from ..features import Fourier, Perceptron, distances
 from ..model import BaseModel, identity, warn_unconverged
@@ -28,7 +28,7 @@ from ..solvers import ridge
 from ..solvers.problem import backtrack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -41,11 +41,6 @@ KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
 BLOCK_ENTRIES = 2**20
-# Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to
-# warn.
-TOLERANCE = 1e-3
-# Arrays as large as the kernel matrix that a fit may hold at once.
-MATRICES = 4
 
 
 @checks_call
@@ -124,22 +119,14 @@ def kernel_ridge(
     >>> bool(np.abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.1)
     True
     """
-    options = KernelOptions(
-        loss="squared",
-        kernel=kernel,
-        gamma=gamma,
-        alpha=check_real("alpha", alpha, 0, strict=True),
-        fit_intercept=check_flag("fit_intercept", fit_intercept),
-        sample_weight=sample_weight,
-        class_weight=None,
-        max_rows=check_integer("max_rows", max_rows, 1),
-        workers=workers,
-        tol=0.0,
-        max_iter=1,
-    )
+    # Largest duality gap of kernel ridge regression, relative to its objective, that is no reason
+    # to warn.
+    tolerance = 1e-3
+
+    options = KernelOptions.of_call(locals())
     model, share = _fit(X, y, options)
-    if share > TOLERANCE:
-        _warn(model, alpha, TOLERANCE, "raise alpha")
+    if share > tolerance:
+        _warn(model, alpha, tolerance, "raise alpha")
     return model
 
 
@@ -219,19 +206,7 @@ def kernel_svm(
     >>> bool(np.mean(model.predict(X) == y) > 0.95), len(model.support) < 200
     (True, True)
     """
-    options = KernelOptions(
-        loss="squared_hinge",
-        kernel=kernel,
-        gamma=gamma,
-        alpha=check_real("alpha", alpha, 0, strict=True),
-        fit_intercept=check_flag("fit_intercept", fit_intercept),
-        sample_weight=sample_weight,
-        class_weight=class_weight,
-        max_rows=check_integer("max_rows", max_rows, 1),
-        workers=workers,
-        tol=check_real("tol", tol, 0, strict=True),
-        max_iter=check_integer("max_iter", max_iter, 1),
-    )
+    options = KernelOptions.of_call({**locals(), "loss": "squared_hinge"})
     model, share = _fit(X, y, options)
     if share > tol:
         _warn(model, alpha, tol, "raise max_iter (or tol, or alpha)")
@@ -246,42 +221,44 @@ def _warn(model, alpha, tol, advice):
     )
 
 
-@dataclass(frozen=True)
-class KernelOptions:
-    """The arguments of a kernel machine, checked except where a check needs X."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KernelOptions(Arguments):
+    """The arguments of a kernel machine, checked except where a check needs X.
 
-    loss: str
+    tol, max_iter : None and 1 for `kernel_ridge`, whose first step is the solution
+    """
+
+    rows: RowSetting
     kernel: MachineKernel
     gamma: Gamma
-    alpha: float
-    fit_intercept: bool
-    sample_weight: ArrayLike | None
-    class_weight: ClassWeight
-    max_rows: int
-    workers: int
-    tol: float
-    max_iter: int
+    alpha: float = checked(check_real, 0, strict=True)
+    fit_intercept: bool = checked(check_flag)
+    max_rows: int = checked(check_integer, 1)
+    tol: float | None = checked(check_real, 0, strict=True, default=None)
+    max_iter: int = checked(check_integer, 1, default=1)
+
+    @classmethod
+    def of_call(cls, call: Mapping[str, Any]) -> Self:
+        """Take the arguments out of all those of a call."""
+        return super().of_call({**call, "rows": RowSetting.of_call(call)})
 
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    rows = RowSetting(
-        options.loss, options.sample_weight, options.class_weight, workers=options.workers
-    )
-    task = Task.from_arrays(X, y, rows)
+    task = Task.from_arrays(X, y, options.rows)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
+        size = 8 * n * n / 2**30
         raise ValueError(
             f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix "
-            "takes "
-            f"{8 * n * n / 2**30:.3g} GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
+            f"takes {size:.3g} GiB, the fit up to {4 * size:.3g} GiB"
         )
     kernel = Kernel.from_rows(options.kernel, options.gamma, rows, task.weight)
     with single_threaded_blas():
         X = rows.array()
-        K = kernel.matrix(X, check_workers(options.workers))
+        K = kernel.matrix(X, check_workers(options.rows.workers))
         fits = [KernelFit(K, task, y, options.alpha, options.fit_intercept) for y in task.targets]
-        shares = [fit.descend(options.tol, options.max_iter) for fit in fits]
+        shares = [fit.descend(options.tol or 0.0, options.max_iter) for fit in fits]
         a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
         raise ValueError(
@@ -455,7 +432,7 @@ class KernelModel(BaseModel):
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
         offset : array of shape (n_samples,) or None, default None
-            What is added to f, as in `predict`.
+            A number for each row that is added to f, as in `predict`.
 
         Returns
         -------

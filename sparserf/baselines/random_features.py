@@ -2,7 +2,7 @@
 kernel alignment chooses.
 
 `rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for
-each target, with copies of some, and solve one ridge problem on these.
+each target, perhaps with copies, and solve one ridge problem on these.
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ..losses import SelectingLossLike
     from ..model import FitInfo, SparseModel
 
-# Largest duality gap of a ridge problem, relative to its objective, that is no reason to warn.
-TOLERANCE = 1e-3
-
 
 @checks_call
 def rks(
@@ -56,8 +53,8 @@ def rks(
 ) -> SparseModel:
     r"""Fit random kitchen sinks: ridge regression on all features that are drawn.
 
-    .. math:: \min_{\theta, b}
-              \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
+    .. math:: \min_{\theta, b} \frac1n \sum_i s_i
+              L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
               + \frac\alpha2 \|\theta\|^2
 
     with L as in `sparse_rf` and sample weights s of mean 1. With the squared loss and for many
@@ -220,8 +217,7 @@ def lkrf(
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
 
     .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2
-              \quad\text{subject to}\quad
-              q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
+              \quad\text{subject to}\quad q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
 
     with y as in `eerf`. The features that q chooses enter the problem of `rks`.
 
@@ -437,9 +433,13 @@ class RidgeFit:
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the ridge problem; it has converged where its gap is no reason to
         warn."""
+        # Largest duality gap of a ridge problem, relative to its objective, that is no reason to
+        # warn.
+        tolerance = 1e-3
+
         info = self._fit.info(certified)
         return replace(
-            info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1]
+            info, n_drawn=self._n_drawn, converged=info.dual_gap <= tolerance * info.objective[-1]
         )
 
     def solution(self) -> Solution:

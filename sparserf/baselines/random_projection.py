@@ -87,14 +87,10 @@ def random_projection(
     >>> bool(np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9)
     True
     """
-    alpha, m = (
-        check_real("alpha", alpha, 0, strict=True),
-        check_integer("n_projections", n_projections, 1),
-    )
-    kind, options = (
-        check_choice("projection", projection, PROJECTIONS),
-        DRPOptions.of_call(locals()),
-    )
+    alpha = check_real("alpha", alpha, 0, strict=True)
+    m = check_integer("n_projections", n_projections, 1)
+    kind = check_choice("projection", projection, PROJECTIONS)
+    options = DRPOptions.of_call(locals())
     with single_threaded_blas():
         fit, task = linear_fit(X, y, [alpha], options)
         if task.is_joint:

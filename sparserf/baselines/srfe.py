@@ -26,12 +26,6 @@ if TYPE_CHECKING:
     from ..features.neurons import Activation
     from ..model import SparseModel
 
-# The search ends after PATIENCE halvings of the penalty in a row that each lower the residual by
-# less than LEAST_FALL of what is still missing.
-LEAST_FALL, PATIENCE = 0.01, 5
-# A residual between this share of what was asked and all of it is near enough.
-NEAR_ENOUGH = 0.99
-
 
 @checks_call
 def srfe(
@@ -126,9 +120,15 @@ def _to_residual(fit, eta, max_iter):
     """Fit at the penalty whose residual is eta sigma_y, within 1 %.
 
     The residual rises with the penalty, which is halved until the residual is low enough, and then
-    bisected. The search ends early where the residual has fallen, PATIENCE times in a row, by so
+    bisected. The search ends early where the residual has fallen, five times in a row, by so
     little of what is missing that it will not get there.
     """
+    # The search ends after `patience` halvings of the penalty in a row that each lower the residual
+    # by less than the share `least_fall` of what is still missing.
+    least_fall = 0.01
+    patience = 5
+    # A residual between this share of what was asked and all of it is near enough.
+    near_enough = 0.99
 
     def residual_at(alpha):
         fit.restart(alpha)
@@ -143,10 +143,10 @@ def _to_residual(fit, eta, max_iter):
         if residual > wanted:
             before, high, low = residual, low, low / 2
             residual = residual_at(low)
-            waited = waited + 1 if before - residual < LEAST_FALL * (residual - wanted) else 0
-            if waited == PATIENCE:
+            waited = waited + 1 if before - residual < least_fall * (residual - wanted) else 0
+            if waited == patience:
                 break
-        elif residual < NEAR_ENOUGH * wanted and high > 1.001 * low:
+        elif residual < near_enough * wanted and high > 1.001 * low:
             middle = np.sqrt(low) * np.sqrt(high)  # the product may underflow
             above = residual_at(middle)
             low, high, residual = (

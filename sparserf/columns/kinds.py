@@ -6,9 +6,9 @@ is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u; the ki
 further.
 
 A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of a stage
-and in files; and a line in the kernel (`_core/moments.pyx`). What encodes, differentiates,
-integrates, bounds, or exports encodings asks these objects, or an `Encoding`, and knows no kind by
-its name.
+and in files. Kinds that the kernel lacks (`_core/moments.pyx`) are encoded by NumPy. What encodes,
+differentiates, integrates, bounds, or exports encodings asks these objects, or an `Encoding`, and
+knows no kind by its name.
 """
 
 from __future__ import annotations

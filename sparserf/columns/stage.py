@@ -18,6 +18,7 @@ import numpy as np
 from .._base.arrays import from_host, namespace_of
 from .._base.checks import is_sparse
 from .._base.npz import floats, integers, require
+from .._core.moments import KINDS as COMPILED_KINDS
 from .._core.moments import Views
 from .kinds import KINDS, LEVEL, NUMBER, Encoding, arithmetic
 from .table import ARRAYS as OF_TABLE
@@ -328,6 +329,11 @@ class ColumnStage:
         return power, center, factor, np.where(factor > 0, self.reach, 1.0)
 
     @cached_property
+    def _is_compiled(self):
+        """Whether the compiled encoder knows all kinds."""
+        return self.kind.max(initial=0) < len(COMPILED_KINDS)
+
+    @cached_property
     def _kernel(self):
         """The compiled encoder of dense rows in memory."""
         stage = self.in_knots
@@ -351,7 +357,9 @@ class ColumnStage:
                 return self._transform_sparse(X)
             X = X.toarray()
         if not isinstance(X, np.ndarray):
-            return self.in_knots._transform_in_namespace(X)
+            return self.in_knots._transform_in_namespace(X, *namespace_of(X))
+        if not self._is_compiled:
+            return self.in_knots._transform_in_namespace(X, np, None)
         out = np.empty((len(X), len(self)), X.dtype)
         self._kernel.show(X, out)
         return out
@@ -378,9 +386,8 @@ class ColumnStage:
             shape=(X.shape[0], len(self)),
         )
 
-    def _transform_in_namespace(self, X):
-        """Encode rows in an array namespace other than NumPy's, on their device."""
-        xp, device = namespace_of(X)
+    def _transform_in_namespace(self, X, xp, device):
+        """Encode rows in an array namespace, on their device."""
         power, center, factor, reach, level, fill = (
             from_host(array, xp, device) for array in (*self.arithmetic, self.level, self.fill)
         )

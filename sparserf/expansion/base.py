@@ -12,6 +12,7 @@ from .._base.arrays import check_same_device, namespace, namespace_of, to_host
 from .._base.checks import check_offset
 from .._base.floats import methods_as_ieee
 from ..losses.classification import sigmoid, softmax
+from ..losses.links import LINKS
 from ..rows import from_host_if_possible
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class BaseModel(ABC):
     @property
     def _inverse_link(self) -> Callable[[Array], Array]:
         """The function that makes predictions of a regression of its f."""
-        return INVERSE_LINKS[self.link]
+        return partial(predictions, self.link)
 
     def _read_offset(
         self, offset: ArrayLike | None, X: MatrixLike, n_rows: int
@@ -125,19 +126,11 @@ def identity(f: Array) -> Array:
     return f
 
 
-def exponential(f: Array) -> Array:
-    """Return e^f, in the namespace of f, or about the largest number of its dtype where e^f is
-    larger."""
-    xp = namespace(f)
-    return xp.exp(
-        xp.clip(f, None, LARGEST_EXPONENT["float32" if f.dtype == xp.float32 else "float64"])
-    )
+def predictions(link: str, f: Array) -> Array:
+    """Return what a regression predicts from f."""
+    return LINKS[link].predict(f)
 
 
-# The largest x whose e^x is finite, but for rounding: {dtype: x}.
-LARGEST_EXPONENT = {"float32": 88.72, "float64": 709.78}
-# What a regression predicts from f: {link: function}.
-INVERSE_LINKS = {"identity": identity, "log": exponential}
 # The links that a classifier may have.
 CLASSIFIER_LINKS = ("identity", "softmax")
 # The largest size of a decision value in a softmax; larger ones are clipped, since differences of
@@ -164,9 +157,9 @@ def rounded_inwards(lower: float, upper: float, dtype: type[np.floating]) -> tup
     return float(low), float(high)
 
 
-def exponential_within(lower: float, upper: float, f: Array) -> Array:
-    """Return e^f, which is within limits: also where it is rounded to the dtype of f."""
-    return within(lower, upper, exponential(f))
+def predictions_within(link: str, lower: float, upper: float, f: Array) -> Array:
+    """Return predictions within limits: also where they are rounded to the dtype of f."""
+    return within(lower, upper, predictions(link, f))
 
 
 def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:

@@ -12,7 +12,8 @@ import numpy as np
 from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .._base.floats import methods_as_ieee
 from ..losses import PROBABILISTIC
-from .base import BaseModel, exponential_within, identity, probabilities, within
+from ..losses.links import LINKS
+from .base import BaseModel, identity, predictions_within, probabilities, within
 from .ranges import Ranges
 
 if TYPE_CHECKING:
@@ -83,10 +84,9 @@ class Expansion(BaseModel):
 
     @property
     def limits_of_predictions(self) -> tuple[float, float]:
-        """The limits of what `predict` returns, (lower, upper): those of f or, with the link "log",
-        e to the power of them."""
+        """The limits of what a regression predicts, (lower, upper)."""
         with np.errstate(over="ignore"):
-            lower, upper = np.exp(self.limits) if self.link == "log" else self.limits
+            lower, upper = LINKS[self.link].inverse(np.array(self.limits))
         return float(lower), float(upper)
 
     @property
@@ -96,8 +96,8 @@ class Expansion(BaseModel):
 
     @property
     def _inverse_link(self) -> Callable[[Array], Array]:
-        if self.link == "log" and self.has_limits:
-            return partial(exponential_within, *self.limits_of_predictions)
+        if self.has_limits and not LINKS[self.link].is_identity:
+            return partial(predictions_within, self.link, *self.limits_of_predictions)
         return super()._inverse_link
 
     def decision_function(

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.checks import check_integer
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .terms import term_sizes
 
 if TYPE_CHECKING:
@@ -54,15 +55,15 @@ def describe_task(model: Expansion) -> str:
 def unit_of(model: Expansion) -> str:
     """Return the unit in which f is measured, in words."""
     if model.classes is None:
-        return "the logarithm of what is predicted" if model.link == "log" else "units of y"
+        return LINKS[model.link].unit
     return "log odds" if model.loss in PROBABILISTIC and model.link != "softmax" else "units of f"
 
 
 def describe_limits(model: Expansion) -> str:
     """Return in words within which limits a model predicts; "" where it has none."""
-    lower, upper = model.limits_of_predictions
     if not model.has_limits:
         return ""
+    lower, upper = model.limits_of_predictions
     if model.upper is None:
         return f"predictions of at least {lower:.4g}"
     if model.lower is None:
@@ -74,7 +75,7 @@ def effect_on(model: Expansion, output: object) -> str:
     """Return the label of an axis for effects on f of one output, as `of_output` takes it."""
     if model.classes is None:
         name = "the prediction" if model.coef.ndim == 1 else f"target {output}"
-        return f"effect on the log of {name}" if model.link == "log" else f"effect on {name}"
+        return LINKS[model.link].effect.format(name)
     label = two_classes(model)[1] if output is None else output
     if model.loss not in PROBABILISTIC or model.link == "softmax":
         return f"effect on f of {label}"

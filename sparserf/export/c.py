@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from .._base.expressions import variable
 from .._base.files import new_file
 from ..columns.kinds import arithmetic
-from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .printer import Printer, angle_expression, signed
 from .written import TermGroup, WrittenModel
 
@@ -57,7 +58,7 @@ def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = 
         _encodings(written, printer),
         "".join(printer.terms(group, b) for b, group in enumerate(groups)),
     )
-    declarations, functions = _public_functions(model, name)
+    declarations, functions = _public_functions(model, name, printer)
     source = "".join(
         [
             _comment(written, name),
@@ -150,20 +151,16 @@ def _commented(level):
     return '"' + escaped.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?") + '"'
 
 
-def _public_functions(model, name):
+def _public_functions(model, name, printer):
     """Return (the declarations, the definitions) of the functions that other files call."""
     if model.classes is None:
         templates = (
             (OF_VALUE, ONE_VALUE) if np.size(model.intercept) == 1 else (OF_VALUES, SOME_VALUES)
         )
-        most = LARGEST_EXPONENT["float64"]
-        what, mean = (
-            ("e to the f", f"exp({{0}} > {most} ? {most} : {{0}})")
-            if model.link == "log"
-            else ("f", "({0})")
-        )
-        means = {"one": mean.format("f[0]"), "each": mean.format("out[o]")}
-        return [_filled(template, name=name, what=what, **means) for template in templates]
+        link = LINKS[model.link]
+        one, each = (printer(link.prediction(variable(f))) for f in ("f[0]", "out[o]"))
+        about = {"name": name, "what": link.formula, "one": one, "each": each}
+        return [_filled(template, **about) for template in templates]
     ctype, labels = _labels(model.classes)
     declared = _filled(OF_CLASSES, name=name, n=len(labels), ctype=ctype, labels=_in_lines(labels))
     defined = _filled(CLASSES, name=name)
@@ -242,6 +239,10 @@ class CPrinter(Printer):
 
     def literal(self, value: float) -> str:
         return _number(float(value))
+
+    def at_most(self, e: Expression) -> str:
+        z, most = self(e.operands[0]), _number(e.most)
+        return f"{z} > {most} ? {most} : {z}"
 
     # -- encodings
 

@@ -27,8 +27,7 @@ from .._base.arrays import is_foreign
 from .._base.checks import is_sparse
 from ..columns.frames import is_frame, is_table, names_of_frame
 from ..losses import PROBABILISTIC
-from ..rows import Chunks
-from ..rows.dask import is_dask
+from ..rows import is_elsewhere
 
 try:
     from sklearn.utils.validation import validate_data
@@ -70,8 +69,8 @@ class ModelEstimator(BaseEstimator):
         memory.
         """
         has_categories = self._has_categories or (not reset and has_category_columns(self.model_))
-        is_elsewhere = isinstance(X, Chunks) or is_dask(X) or is_foreign(X)
-        if is_table(X) or is_elsewhere or (isinstance(X, np.ndarray) and has_categories):
+        is_read_later = is_table(X) or is_foreign(X) or is_elsewhere(X)
+        if is_read_later or (isinstance(X, np.ndarray) and has_categories):
             if is_frame(X):
                 names_of_frame(X)  # raises the same error for repeated names as the functions
             validate_data(self, X, reset=reset, skip_check_array=True)

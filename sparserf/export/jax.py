@@ -114,6 +114,9 @@ class JaxPrinter(Printer):
             return self.literal(values) if np.isfinite(values) else f"float({str(float(values))!r})"
         return "[" + ", ".join(map(self._listed, values)) + "]"
 
+    def at_most(self, e: Expression) -> str:
+        return f"jnp.minimum({self(e.operands[0])}, {e.most!r})"
+
     # -- encodings
 
     def cell(self, e: Expression) -> str:

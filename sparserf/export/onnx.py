@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._base.checks import check_choice
-from .._base.expressions import is_matrix, made, over, parameter, sin
+from .._base.expressions import is_matrix, made, over, parameter, sin, variable
 from .._base.files import new_file
 from ..columns.frames import label, numbers_of
 from ..columns.kinds import arithmetic
 from ..columns.table import in_float32
-from ..expansion.base import LARGEST_EXPONENT, rounded_inwards
+from ..expansion.base import rounded_inwards
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .written import WrittenModel
 
 if TYPE_CHECKING:
@@ -224,13 +225,17 @@ class EncodingNodes:
         alike: dict[Any, list[int]] = {}
         for k, e in enumerate(expressions):
             alike.setdefault(_key(e, k), []).append(k)
-        parts = [
-            getattr(self, key[0])([expressions[k] for k in places]) for key, places in alike.items()
-        ]
+        parts = [self._made([expressions[k] for k in places]) for places in alike.values()]
         made = parts[0] if len(parts) == 1 else self._graph("Concat", *parts, axis=1)
         return _gathered(
             self._graph, made, np.argsort(np.concatenate(list(alike.values()))), len(expressions)
         )
+
+    def _made(self, es):
+        """Return encodings that are made at once: by an operation of cells, or by others, alone."""
+        if hasattr(self, es[0].operation):
+            return getattr(self, es[0].operation)(es)
+        return FunctionNodes(self._graph, self)(es[0])
 
     def _operands(self, es, k=0):
         return self([e.operands[k] for e in es])
@@ -332,6 +337,7 @@ def _key(e, k):
     """Return what is equal for encodings that are made at once: those of knots and of whole tables
     are made one by one."""
     is_alone = e.operation == "between" or (e.operation == "table" and not _has_rest(e))
+    is_alone = is_alone or not hasattr(EncodingNodes, e.operation)
     return e.operation, k if is_alone else e.about.get("question")
 
 
@@ -362,12 +368,22 @@ class TermNodes:
     def __call__(self, e: Expression) -> str | np.ndarray:
         """Return an expression: the name of a matrix, or an array of numbers."""
         if e.operation in ROUNDED:
-            z = self._graph.cast(self(e.operands[0]), self._dtype)
-            return self._graph.cast(self._graph(ROUNDED[e.operation], z), np.float64)
+            z, operator = self(e.operands[0]), ROUNDED[e.operation]
+            if self._dtype == np.float64:
+                return self._graph(operator, z)
+            z = self._graph(operator, self._graph.cast(z, self._dtype))
+            return self._graph.cast(z, np.float64)
         return getattr(self, e.operation)(e)
 
     def number(self, e: Expression) -> float:
         return e.value
+
+    def variable(self, e: Expression) -> str:
+        return e.name
+
+    def at_most(self, e: Expression) -> str:
+        z = self(e.operands[0])
+        return self._graph("Where", self._graph("Greater", z, e.most), e.most, z)
 
     def parameter(self, e: Expression) -> np.ndarray:
         """Return a number of each term, or of its input k; in a sum over inputs rows are the second
@@ -460,13 +476,23 @@ class TermNodes:
         )
 
 
+class FunctionNodes(TermNodes):
+    """Writes a function of encodings as nodes, in double precision."""
+
+    def __init__(self, graph: Graph, encodings: EncodingNodes):
+        super().__init__(graph, "", np.dtype(np.float64))
+        self._encodings = encodings
+
+    def __call__(self, e: Expression) -> str | np.ndarray:
+        is_encoding = hasattr(self._encodings, e.operation)
+        return self._encodings([e]) if is_encoding else super().__call__(e)
+
+
 def _add_outputs(graph, model, f, n_outputs, dtype):
     """Add the outputs of the graph: "variable", or "label" with "probabilities" or "scores"."""
     if model.classes is None:
-        if model.link == "log":
-            most = LARGEST_EXPONENT[dtype.name]
-            f = graph("Exp", graph("Where", graph("Greater", f, most), most, f))
-        mean = graph.cast(f, dtype)
+        prediction = LINKS[model.link].prediction(variable(f), dtype.name)
+        mean = graph.cast(TermNodes(graph, f, np.dtype(np.float64))(prediction), dtype)
         graph.output("variable", _within(graph, model, mean, dtype), dtype, n_outputs)
         return
     if n_outputs == 1:

@@ -124,6 +124,9 @@ class Printer:
     def envelope(self, e: Expression) -> str:
         return self._names[e.gamma]
 
+    def variable(self, e: Expression) -> str:
+        return e.name
+
     def add(self, e: Expression) -> str:
         """Return a sum, without what is 0."""
         parts = [each for each in e.operands if not _is_number(each, 0.0)] or e.operands[-1:]

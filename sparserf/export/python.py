@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timezone
 from typing import TYPE_CHECKING, ClassVar
 
+from .._base.expressions import variable
 from ..columns.clocks import find_zone
-from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .printer import Printer, angle_expression
 from .written import title
 
@@ -97,13 +98,6 @@ def predict_proba(X):
 '''
 
 
-# The templates of predictions by the link.
-INVERSE_LINKS = {
-    "identity": "{}",
-    "log": f"np.exp(np.minimum({{}}, {LARGEST_EXPONENT['float64']}))",
-}
-
-
 def source(written: WrittenModel, digits: int | None) -> str:
     """Return the source of a module with `decision_function`, `predict` and, where there are any,
     `predict_proba`.
@@ -145,7 +139,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
         "",
         "",
         "def predict(X):",
-        *_predict(written.model),
+        *_predict(written.model, printer),
     ]
     source = "\n".join(lines) + "\n"
     if written.model.loss not in PROBABILISTIC:
@@ -189,6 +183,9 @@ class PythonPrinter(Printer):
 
     where, is_missing = "np.where({}, {}, {})", "np.isnan({})"
 
+    def at_most(self, e: Expression) -> str:
+        return f"np.minimum({self(e.operands[0])}, {e.most!r})"
+
     def between(self, e: Expression) -> str:
         return f"np.interp({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
 
@@ -227,10 +224,14 @@ def _within(model):
     return f"np.clip(f, {model.lower!r}, {model.upper!r})"
 
 
-def _predict(model):
+def _predict(model, printer):
     """Return the lines of the function `predict`."""
     if model.classes is None:
-        return [f"    return {INVERSE_LINKS[model.link].format('decision_function(X)')}"]
+        link = LINKS[model.link]
+        if link.is_identity:
+            return ["    return decision_function(X)"]
+        prediction = printer(link.prediction(variable("f")))
+        return ["    f = decision_function(X)", f"    return {prediction}"]
     index = "np.argmax(f, axis=1)" if model.coef.ndim > 1 else "(f > 0).astype(int)"
     return [
         "    f = decision_function(X)",

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._base.expressions import cell
+from .._base.expressions import cell, variable
 from ..columns.clocks import DATES, DURATIONS
 from ..columns.table import numbers_rounded_to
 from ..expansion.outputs import two_classes
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .printer import Printer, angle_expression, float_literal, joined, signed
 from .written import title
 
@@ -120,7 +121,7 @@ def source(
     steps += [("exponents", printer.exponents), ("terms", terms)]
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
     steps.append(("outputs", {f"f{k}": f for k, f in enumerate(sums)}))
-    more, answers = _answers(written.model, len(sums))
+    more, answers = _answers(written.model, len(sums), PredictionPrinter(digits, written))
     _check_kept(kept.values(), answers)
     comment = f"-- {title(written)}\n" if written.n_left_out else ""
     return comment + query(steps + more, {name: k for k, name in kept.items()} | answers, source)
@@ -376,7 +377,7 @@ def _select(columns, source):
     return "SELECT " + ",\n  ".join(parts) + f"\nFROM {source}"
 
 
-def _answers(model, n_outputs):
+def _answers(model, n_outputs, printer):
     """Return (more steps, {alias: expression}) for the predictions and probabilities, from the
     outputs f0, f1, ..."""
     f = [f"f{k}" for k in range(n_outputs)]
@@ -390,7 +391,8 @@ def _answers(model, n_outputs):
         if model.has_limits:
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
             steps, f = [("limited", limited)], list(limited)
-        values = [_exponential(each) for each in f] if model.link == "log" else f
+        link = LINKS[model.link]
+        values = [printer(link.prediction(variable(each))) for each in f]
         return steps, dict(zip(aliases, map(DOUBLE.format, values), strict=True))
     if n_outputs > MOST_MADE:
         raise ValueError(
@@ -436,13 +438,6 @@ def _within(model, f):
 def _power(exponent, is_far):
     """Return e to the power of an expression, and 0 where the condition is_far holds."""
     return f"CASE WHEN {is_far} THEN 0e0 ELSE EXP({exponent}) END"
-
-
-def _exponential(f):
-    """Return e^f, a prediction: 0 where it is below the smallest double, and the largest where it
-    is beyond."""
-    low, high = EXPONENTS
-    return f"CASE WHEN {f} < {low} THEN 0e0 WHEN {f} > {high} THEN {LARGEST!r} ELSE EXP({f}) END"
 
 
 def _logistic(f):
@@ -526,6 +521,10 @@ class SqlPrinter(Printer):
         column = f"z{len(self.exponents)}"
         self.exponents[column] = self(e.operands[0])
         return _power(column, f"{column} < -{FAR}")
+
+    def at_most(self, e: Expression) -> str:
+        z = self(e.operands[0])
+        return f"CASE WHEN {z} > {e.most!r} THEN {e.most!r} ELSE {z} END"
 
     # -- encodings
 
@@ -667,3 +666,16 @@ def literal(value: Any) -> str:
 def _text(label):
     """Return a label as text; bytes are read as UTF-8."""
     return label.decode("utf-8", "surrogateescape") if isinstance(label, bytes) else str(label)
+
+
+class PredictionPrinter(SqlPrinter):
+    """Writes predictions in SQL, as expressions of the columns of f."""
+
+    def exp(self, e: Expression) -> str:
+        """Return an exponential: 0 where it is below the smallest double, and the largest where it
+        is beyond."""
+        (z,) = e.operands
+        f, (low, high) = self(z.operands[0] if z.operation == "at_most" else z), EXPONENTS
+        return (
+            f"CASE WHEN {f} < {low} THEN 0e0 WHEN {f} > {high} THEN {LARGEST!r} ELSE EXP({f}) END"
+        )

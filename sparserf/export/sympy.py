@@ -113,6 +113,9 @@ class SympyPrinter(Printer):
             return super().summed(parts)
         return f"Add({', '.join(part[2:] if part[0] == '+' else '-' + part[2:] for part in parts)})"
 
+    def at_most(self, e: Expression) -> str:
+        return f"Min({self(e.operands[0])}, {e.most!r})"
+
     def between(self, e: Expression) -> str:
         return f"_between({self(e.operands[0])}, {e.knots.tolist()}, {e.scores.tolist()})"
 

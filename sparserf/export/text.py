@@ -9,6 +9,7 @@ import numpy as np
 from .._base.expressions import cell, encoding
 from ..expansion.outputs import are_negligible, describe_limits, function_names, two_classes
 from ..losses import PROBABILISTIC
+from ..losses.links import LINKS
 from .printer import Printer, signed
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ def _left_out(n_smaller, n_negligible):
 def _how_it_predicts(model):
     """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
+        link = LINKS[model.link]
         return [
             *filter(None, [describe_limits(model)]),
-            *["predict gives exp(f)"] * (model.link == "log"),
+            *[f"predict gives {link.formula}"] * (not link.is_identity),
         ]
     if model.coef.ndim == 1:
         one, other = two_classes(model)
@@ -209,6 +211,9 @@ class Text(Printer):
 
     def positive(self, e: Expression) -> str:
         return self.function.format("max", f"0, {self(e.operands[0])}")
+
+    def at_most(self, e: Expression) -> str:
+        return self.function.format("min", f"{self(e.operands[0])}, {self.literal(e.most)}")
 
     def absolute(self, e: Expression) -> str:
         return f"|{self(e.operands[0])}|"

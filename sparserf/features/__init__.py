@@ -2,9 +2,8 @@
 that algorithms search.
 
 A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the
-members of `DrawableMap`; it is named in `dictionary.FeatureMap` and among the public names
-(`sparserf/__init__.py`). Where its `draw` returns blocks of a new kind, `blocks/` says what that
-needs.
+members of `FeatureMap`, and its name among the public ones (`sparserf/__init__.py`). Where its
+`draw` returns blocks of a new kind, `blocks/` says what that needs.
 """
 
 from .activations import Activation

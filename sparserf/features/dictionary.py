@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -17,13 +17,9 @@ from .._base.checks import check_choice, check_integer, check_rng
 from .._base.random import draw_seed, stream
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
-from .laplacian import Bumps
-from .linear import Linear
-from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .rules import RuleDictionary, Rules, make_rule_dictionary
 from .shapes import constrained, rows_through
-from .taylor import Taylor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,15 +31,12 @@ if TYPE_CHECKING:
 
 # The names that `features` may be.
 NAMES = *KERNELS, "perceptron"
-# The maps that `features` may be, and all that it may be.
-FeatureMap: TypeAlias = Bumps | Fourier | Linear | Perceptron | RandomNeurons | Taylor
-Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet | Rules"
-
 # Most numbers in the weights of a default batch: 64 MB in float64.
 BATCH_WEIGHTS = 2**23
 
 
-class DrawableMap(Protocol):
+@runtime_checkable
+class FeatureMap(Protocol):
     """The interface of a feature map from which a dictionary draws."""
 
     @property
@@ -54,7 +47,7 @@ class DrawableMap(Protocol):
 
     def resolve(
         self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None
-    ) -> DrawableMap:
+    ) -> FeatureMap:
         """Return this map with the parameters that the user left open computed from the rows; each
         row counts by its weight."""
         ...
@@ -63,6 +56,12 @@ class DrawableMap(Protocol):
         """Draw a FeatureSet of n_components features of n_features inputs, or list all features of
         a finite map."""
         ...
+
+
+# All that `features` may be.
+Features: TypeAlias = (
+    "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
+)
 
 
 class Dictionary(Protocol):
@@ -94,7 +93,7 @@ class RandomDictionary:
     through : the rows through which `constrained` draws neurons
     """
 
-    maps: tuple[DrawableMap, ...]
+    maps: tuple[FeatureMap, ...]
     scales: tuple[float, ...]
     n_components: int
     batch_size: int
@@ -298,7 +297,8 @@ def _maps(features, gamma):
             raise ValueError(f"gamma must be None where features is 'perceptron', got {gamma!r}")
         return (Perceptron(),)
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
-    if not maps or not all(isinstance(map_, FeatureMap) for map_ in maps):
+    are_maps = (isinstance(each, FeatureMap) and not isinstance(each, type) for each in maps)
+    if not maps or not all(are_maps):
         raise TypeError(
             "features must be a kernel's name, a map, a sequence of maps or a FeatureSet, got "
             f"{features!r}"

@@ -34,14 +34,8 @@ if TYPE_CHECKING:
 
 # Unit roundoff of float64, and the factor of the root of k in the error of a sum of k numbers.
 UNIT_ROUNDOFF, PROBABLE = 2.0**-53, 2.0
-# Up to this number of inputs, the Hessian is computed for a tighter bound where nothing but
-# rounding prevents descent.
-FEW_INPUTS = 256
-# A distance of less than this share of what rounding may add to it is taken to be rounding.
+# A distance below this share of the rounding that it may have is taken for rounding.
 ROUNDING_RATIO = 1e-5
-# Margins that move by no more than a radius keep the least curvature within it; the radii are tried
-# in this order.
-TUBE_RADII = (1e-3, 1e-5, 1e-7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +69,7 @@ class ErrorBound:
     rounding.
 
     distance, rounding : ndarrays of shape (n_outputs,)
-        The bound as computed, and what rounding may add to it.
+        The bound as computed, and the most that rounding may add to it.
     bound : ndarray of shape (n_outputs,)
         On |w - w*| / |w*|.
     gap : float
@@ -98,7 +92,7 @@ class ErrorBound:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(ErrorBound):
-    """The error bound of an iterate, with what it was computed from.
+    """The error bound of an iterate, with the gradient and row vectors that it was computed from.
 
     evaluation : Evaluation
         The dual point of the iterate and its sums over the rows.
@@ -119,9 +113,13 @@ def certify(
 ) -> Certificate:
     """Return the certificate of an iterate at its best intercepts; tol is of the relative bound.
 
-    evaluation: what is known of the iterate, where it was evaluated for another penalty; no pass
+    evaluation: the evaluation of the iterate, where it was made for another penalty; no pass
     over the rows is needed then.
     """
+    # Up to this number of inputs, the Hessian is computed for a tighter bound where nothing but
+    # rounding prevents descent.
+    few_inputs = 256
+
     from_u = None
     if evaluation is None:
         evaluation, from_u = _evaluate(inputs, problem, iterate)
@@ -144,7 +142,7 @@ def certify(
         bound = relative_bound(size, distance + rounding)
     with np.errstate(over="ignore"):
         gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
-    if not bound.max() <= tol and inputs.n_features <= FEW_INPUTS and (distance <= rounding).all():
+    if not bound.max() <= tol and inputs.n_features <= few_inputs and (distance <= rounding).all():
         distance, rounding = _nearer(
             distance, rounding, *_distance_by_hessian(inputs, problem, iterate, g, in_g)
         )
@@ -247,21 +245,21 @@ def _distance_from_u(inputs, problem, iterate, evaluation, a, z_a, curved, in_z)
         slope, zero = loss.bounded_slope(a * n, y), xp.zeros_like(a)
         is_outside = ~((slope >= low * s) & (slope <= high * s))
         between = xp.where(is_curved, (a - v) / root, zero)
-        beside = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
+        sizes = xp.where(is_curved, (xp.abs(v) + xp.abs(a)) / root, zero)
         return (
             norms(between),
-            norms(beside),
+            norms(sizes),
             norms(a / xp.sqrt(s)),
             norms(xp.astype(is_outside, a.dtype)),
         )
 
     vectors = problem.vectors
-    between, beside, size_a, outside = vectors.sum(
+    between, sizes, size_a, outside = vectors.sum(
         lengths, a, evaluation.v, curved, problem.y, problem.weight, add=np.hypot
     )
     size_a, is_in_domain = np.sqrt(n) * size_a, outside == 0
     first = np.sqrt(loss.dual_growth) * between
-    in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * beside
+    in_first = loss.smoothness**0.5 * in_z + 4 * UNIT_ROUNDOFF * sizes
     rest = norms(alpha * iterate.w + z_a)
     in_rest = norms(_error_of_correlation(inputs, size_a)) + 2 * UNIT_ROUNDOFF * alpha * norms(
         iterate.w
@@ -276,9 +274,13 @@ def _distance_by_hessian(inputs, problem, iterate, g, in_g):
 
     g, in_g: the gradient, and the sizes of its errors.
     """
+    # Margins that move by no more than a radius keep the least curvature within it; the radii are
+    # tried in this order.
+    tube_radii = (1e-3, 1e-5, 1e-7)
+
     found = np.full((2, len(g)), np.inf)
     has_bound = problem.loss.is_unimodal or problem.loss.is_self_concordant
-    for tube in TUBE_RADII if has_bound else ():
+    for tube in tube_radii if has_bound else ():
         h = _least_curvature(problem, iterate, tube)
         for k in np.flatnonzero(np.isinf(found[0])):
             found[:, k] = _distance_within(
@@ -314,9 +316,9 @@ def _distance_within(tube, inputs, problem, h, g, in_g):
     margins.
 
     Inside, the Hessian is at least H = alpha I + Z' Pi diag(h) Pi Z, and that at least theta D, D
-    the diagonal of H. So theta |D^1/2 dw|^2 <= -g'dw for dw on the way to w*, and
-    |D^1/2 dw| <= |D^-1/2 g| / theta. If that moves no margin out of the tube, w* is inside; else
-    the answer is infinite.
+    the diagonal of H. So theta |D^1/2 dw|^2 <= -g'dw for dw on the way to w*, and |D^1/2 dw| <=
+    |D^-1/2 g| / theta. If that moves no margin out of the tube, w* is inside; else the answer is
+    infinite.
     """
     unknown = np.inf, np.inf
     H, before = inputs.weighted_gram(h, problem.fit_intercept)

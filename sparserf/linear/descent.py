@@ -4,7 +4,7 @@ search.
 A step solves H d = -g by conjugate gradients, inexactly: to a share of the residual that falls with
 the distance to the optimum, so that convergence stays superlinear (S. C. Eisenstat, H. F. Walker,
 Choosing the forcing terms in an inexact Newton method, SIAM J. Sci. Comput. 17, 1996, choice 2).
-What makes the steps, `NewtonSteps`, is in `steps.py`, `range_basis.py` and `sketch.py`.
+Steps are made by the `NewtonSteps` of `steps.py`, `range_basis.py` and `sketch.py`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,21 @@ if TYPE_CHECKING:
     from .problem import Step
     from .steps import NewtonSteps
 
-# The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of
-# the last step to SAFETY times the residual that the tolerance allows.
-FIRST_SHARE, SAFETY = 0.3, 0.5
-# After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than
-# the share NEGLIGIBLE of it, rounding is taken to allow no further descent.
-PATIENCE, NEGLIGIBLE = 4, 1e-10
-# Each step so far that did neither makes the next one solve its system to FINER times the share.
-FINER = 1e-2
-# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each
-# PENALTY_FACTOR times the next. The first is about FIRST_PENALTY times the trace of the losses'
-# Hessian; there are no more than MOST_PENALTIES, since what follows is a share of the trace that is
-# rounding.
-FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
+# If the objective falls by less than this share of it, that may be rounding.
+FALL_ROUNDING = 1e-10
+# After this number of steps in a row that neither halve the bound nor lower the objective by more
+# than rounding, it is taken that no step can.
+STALLED_STEPS = 4
+# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones. Each is
+# this multiple of the next.
+PENALTY_FACTOR = 10.0
+# The first is about this multiple of the trace of the losses' Hessian.
+FIRST_PENALTY = 0.01
+# There are no more: a smaller share of the trace is rounding.
+MOST_PENALTIES = 14
 # On the way, the fit goes on to the next penalty at this relative error, or after this number of
 # steps.
 TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20
-# Trials of a line search at most.
-MOST_TRIALS = 40
 
 
 def n_larger_penalties(fit: LinearFit) -> int:
@@ -77,12 +74,16 @@ def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
 def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
     """Take Newton steps until the fit's bound is within its tolerance, or rounding allows no
     more."""
+    # Each step so far that did neither makes the next one solve its system to finer times the
+    # share.
+    finer = 1e-2
+
     least_bound, lowest, waited, distance_before = np.inf, None, 0, None
     for _ in range(max_iter):
         here = fit.certificate
         if here.converged or here.is_rounding.all() or fit.ended_by_callback:
             return
-        shares = _residual_shares(fit, distance_before, FINER**waited)
+        shares = _residual_shares(fit, distance_before, finer**waited)
         step, n_conjugate = steps(fit, shares)
         fit.n_conjugate += n_conjugate
         if (np.vecdot(here.g, step.w) > 0).any():
@@ -98,17 +99,13 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         objective = fit.objective()
         if fit.record(objective):
             return
-        bound, fell = (
-            float(fit.certificate.bound.max()),
-            lowest is None or objective < lowest - NEGLIGIBLE * abs(lowest),
-        )
+        bound = float(fit.certificate.bound.max())
+        fell = lowest is None or objective < lowest - FALL_ROUNDING * abs(lowest)
         # an infinite bound does not halve
         waited = 0 if bound < 0.5 * least_bound or fell else waited + 1
-        least_bound, lowest = (
-            min(bound, least_bound),
-            objective if lowest is None else min(objective, lowest),
-        )
-        if waited == PATIENCE:
+        least_bound = min(bound, least_bound)
+        lowest = objective if lowest is None else min(objective, lowest)
+        if waited == STALLED_STEPS:
             return
 
 
@@ -116,22 +113,27 @@ def _residual_shares(fit, distance_before, finer):
     """Return to which share the residual of each output has to fall; above 1 where no step is
     needed.
 
-    distance_before: the certificate's distance a step ago, None before the first. finer: what it is
-    multiplied by where the fall of the distance decides it.
+    distance_before : the certificate's distance a step ago, None before the first
+    finer : a factor of shares that follow the fall of the distance
     """
+    # The system of the first Newton step is solved to first_share of its residual, and the system
+    # of the last step to safety times the residual that the tolerance allows.
+    first_share = 0.3
+    safety = 0.5
+
     here = fit.certificate
     # distance to w*
     allowed = np.maximum(
         fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding
     )
-    share = SAFETY * np.maximum(
+    share = safety * np.maximum(
         allowed / np.maximum(np.maximum(here.distance, allowed), 1e-300), fit.tol
     )
     if not fit.problem.loss.is_quadratic:
-        forcing = FIRST_SHARE
+        forcing = first_share
         if distance_before is not None:
             fall = np.minimum(here.distance / np.maximum(distance_before, 1e-300), 1.0)
-            forcing = np.minimum(FIRST_SHARE, fall**2)
+            forcing = np.minimum(first_share, fall**2)
         share = np.maximum(forcing * finer, share)
     return np.where((here.bound <= fit.tol) | here.is_rounding, 2.0, share)
 
@@ -143,13 +145,16 @@ def line_search(fit: LinearFit, step: Step) -> np.ndarray:
     The objective is convex, so that its slope never falls along the step; t is found by the secant
     rule in a bracket.
     """
+    # Trials of a line search at most.
+    most_trials = 40
+
     t = np.ones(len(step.b))
     before, start = fit.along(step, 0.0 * t)
     values, slopes = fit.along(step, t)
-    if fit.problem.loss.is_quadratic and (values <= before * (1 + NEGLIGIBLE)).all():
+    if fit.problem.loss.is_quadratic and (values <= before * (1 + FALL_ROUNDING)).all():
         return t
     low, high, slope_low, slope_high = 0.0 * t, t, start, -start
-    for _ in range(MOST_TRIALS):
+    for _ in range(most_trials):
         far = (slopes > 0) & ((slopes > -0.5 * start) | (values > before * (1 + 1e-14)))
         short = (slopes < 0.5 * start) & (t < 1)
         if not (far | short).any():

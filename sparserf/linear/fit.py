@@ -1,4 +1,4 @@
-"""A fit of a linear model: where it stands, how near to the optimum that is, and what it reports.
+"""A fit of a linear model: its iterate, the distance of that to the optimum, and its report.
 
 The problem and its iterates are in `problem.py`, how it is solved in `descent.py`, how near an
 iterate is to the optimum in `certificate.py`.
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from .certificate import Certificate, ErrorBound, Evaluation
     from .inputs import Inputs
     from .problem import LinearProblem, Step
-
-# The numbers that a pass over the rows counts for, beside the numbers that it reads, until the
-# callback is called again.
-NUMBERS_A_PASS = 2**14
 
 
 class Progress(Protocol):
@@ -137,7 +133,7 @@ class LinearFit(CertifiedFit):
     start : Iterate or None, default None
         Where to start; None for zero coefficients.
     unit : float, default 1.0
-        What a penalty on X is multiplied by in the problem, as y is in units of its own.
+        The factor of a penalty on X in the problem, as y is in units of its own.
 
     Attributes
     ----------
@@ -174,12 +170,10 @@ class LinearFit(CertifiedFit):
         reported.
         """
         known = self.certificate and self.certificate.evaluation
-        self.alpha, self.tol, self.certificate, self._is_on_the_way = (
-            alpha,
-            tol,
-            None,
-            is_on_the_way,
-        )
+        self.alpha = alpha
+        self.tol = tol
+        self.certificate = None
+        self._is_on_the_way = is_on_the_way
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.certify(known)
 
@@ -235,8 +229,12 @@ class LinearFit(CertifiedFit):
     def is_told_to_stop(self) -> bool:
         """Let the callback end the fit after a pass over the rows within an iteration; return
         whether it has."""
+        # The numbers that a pass over the rows counts for, beside the numbers that it reads, until
+        # the callback is called again.
+        numbers_a_pass = 2**14
+
         n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
-        return self.progress.ask_after_reading(NUMBERS_A_PASS + n_numbers, self.info)
+        return self.progress.ask_after_reading(numbers_a_pass + n_numbers, self.info)
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X and y."""

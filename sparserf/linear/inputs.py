@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from ..rows import Rows
 
 EPS = np.finfo(np.float64).eps
-# Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its inverse
-# overflows.
-MOST_POWERS = 400
-# Rows whose unit has at most this exponent are projected as they are, and scaled after that.
-MODERATE = 20
 
 
 class Inputs:
@@ -44,7 +39,7 @@ class Inputs:
     rows : Rows
         X.
     centre : ndarray of shape (n_features,) or None, default None
-        What is taken from each column of X; None for nothing.
+        The number that is subtracted from each column of X; None for nothing.
     unit : float, default 1.0
         A power of two.
     mean_squares : ndarray of shape (n_features,) or None, default None
@@ -64,12 +59,10 @@ class Inputs:
         unit: float = 1.0,
         mean_squares: np.ndarray | None = None,
     ):
-        self.rows, self.unit, self.n_rows, self.n_features = (
-            rows,
-            unit,
-            rows.n_rows,
-            rows.n_features_in,
-        )
+        self.rows = rows
+        self.unit = unit
+        self.n_rows = rows.n_rows
+        self.n_features = rows.n_features_in
         self.features: FeatureSet = Linear().draw(None, self.n_features)
         self.centre: np.ndarray = np.zeros(self.n_features) if centre is None else centre
         self.is_around_means: bool = centre is not None
@@ -85,6 +78,10 @@ class Inputs:
         They are centred where there is an intercept. The unit is the power of two below the root
         mean square length of a row.
         """
+        # Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its
+        # inverse overflows.
+        most_powers = 400
+
         features, n = Linear().draw(None, rows.n_features_in), rows.n_rows
 
         def answer(block, s):
@@ -96,7 +93,7 @@ class Inputs:
         centre = np.zeros(rows.n_features_in) if mean is None else mean
         total = float(_variances(squares, centre, n).sum())
         exponent = np.frexp(np.sqrt(total))[1] if total else 0
-        farthest = np.frexp(np.sqrt([max(alphas), min(alphas)]))[1] + (-MOST_POWERS, MOST_POWERS)
+        farthest = np.frexp(np.sqrt([max(alphas), min(alphas)]))[1] + (-most_powers, most_powers)
         return cls(rows, mean, float(np.ldexp(1.0, int(np.clip(exponent, *farthest)))), squares)
 
     def correlate(self, v: RowVector) -> np.ndarray:
@@ -247,11 +244,9 @@ class ScaledProjection:
     cost: Callable[[DenseOrCSR], int]
 
     def __init__(self, projection: Projection, unit: float):
-        self._projection, self.n_projections, self.cost = (
-            projection,
-            projection.n_projections,
-            projection.cost,
-        )
+        self._projection = projection
+        self.n_projections = projection.n_projections
+        self.cost = projection.cost
         self._exponent = 1 - np.frexp(unit)[1]
 
     def parts(
@@ -264,7 +259,11 @@ class ScaledProjection:
     def _project(self, project, X, out):
         """Write the projection of the rows X / unit to out; 1 / unit itself may be no number of the
         dtype."""
-        if abs(self._exponent) <= MODERATE:
+        # Rows whose unit has at most this exponent are projected as they are, and scaled after
+        # that.
+        moderate = 20
+
+        if abs(self._exponent) <= moderate:
             project(X, out)
             np.ldexp(out, self._exponent, out=out)
         elif not is_sparse(X):

@@ -17,10 +17,10 @@ from ..solvers.krylov import norms
 from ..solvers.multinomial import CLASS_VERSUS_REST, BlockDescent, Extrapolation, MultinomialProblem
 from .certificate import ErrorBound, relative_bound
 from .descent import (
+    FALL_ROUNDING,
     MOST_PENALTIES,
-    NEGLIGIBLE,
-    PATIENCE,
     PENALTY_FACTOR,
+    STALLED_STEPS,
     STEPS_ON_THE_WAY,
     TOL_ON_THE_WAY,
     line_search,
@@ -59,8 +59,7 @@ class OneClassLinearFit(LinearFit):
         progress: Progress,
         info: Callable[[], FitInfo],
     ):
-        """info: a function that returns what is known of the fit of all classes, for the
-        callback."""
+        """info : a function that returns the `FitInfo` of all classes, for the callback"""
         self._info = info
         super().__init__(inputs, problem, progress, unit=problem.alpha)
 
@@ -74,8 +73,8 @@ class OneClassLinearFit(LinearFit):
         if b is None:
             self.move_to(self.iterate)
         else:
-            # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the
-            # intercepts written here
+            # In place, as `move_to` does it: sweeps are extrapolated from these iterates, with the
+            # intercepts that are written here.
             self.iterate.b, self.certificate = b, None
         self.certify()
 
@@ -87,7 +86,7 @@ class OneClassLinearFit(LinearFit):
             self.move_to(self.iterate.along(self.problem.vectors, line_search(self, step), step))
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return what is known of the fit of all classes."""
+        """Return the `FitInfo` of all classes."""
         return self._info()
 
 
@@ -111,7 +110,7 @@ def joint_bound(fits: Sequence[OneClassLinearFit], tol: float) -> ErrorBound:
 
 
 class MultinomialLinearFit(CertifiedFit):
-    """The fit of all classes together, which offers what a `LinearFit` does."""
+    """The fit of all classes together, with the methods of a `LinearFit`."""
 
     problem: LinearProblem
     alpha: float
@@ -140,8 +139,8 @@ class MultinomialLinearFit(CertifiedFit):
             fit.begin(alpha, tol)
 
     def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
-        """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton
-        steps of each class."""
+        """Sweep at ever smaller penalties, down to the fit's own; steps: the Newton steps
+        of each class."""
         alpha, tol = self.alpha, self.tol
         n_falls = (
             0 if steps[0].is_quick_at_once(self._fits[0]) else n_larger_penalties(self._fits[0])
@@ -172,10 +171,10 @@ class MultinomialLinearFit(CertifiedFit):
                 self.progress.ask(self.info)
             bound = float(self.certificate.bound.max())
             waited = (
-                0 if bound < 0.5 * least or objective < lowest * (1 - NEGLIGIBLE) else waited + 1
+                0 if bound < 0.5 * least or objective < lowest * (1 - FALL_ROUNDING) else waited + 1
             )
             least, lowest = min(bound, least), min(objective, lowest)
-            if waited == PATIENCE:
+            if waited == STALLED_STEPS:
                 return
 
     def _settle(self):

@@ -6,6 +6,8 @@ the margin z = Z w + b,
     minimise  (1/n) sum_i s_i L(z_i, y_i) + (alpha/2) |w|^2   over w and b,
 
 for several outputs at once.
+
+for several outputs at once.
 v = s L'(z) / n is the dual point of an iterate, h = s L''(z) / n the curvature of its rows. The
 gradient in w is alpha w + Z'v, the Hessian alpha I + Z' diag(h) Z, and at the optimum w = Z'u for u
 = -v / alpha.

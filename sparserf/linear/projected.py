@@ -72,11 +72,9 @@ class ProjectedProblem:
     """
 
     def __init__(self, fit: LinearFit, projection: Projection):
-        self._fit, self._projection, fit.n_projections = (
-            fit,
-            folded(projection),
-            projection.n_projections,
-        )
+        self._fit = fit
+        self._projection = folded(projection)
+        fit.n_projections = projection.n_projections
         self._host = HostInputs(fit.inputs.rows, fit.inputs.project(self._projection))
         hat, fit_intercept = self._host.inputs, fit.problem.fit_intercept
         if hat.n_features < hat.n_rows:

@@ -10,7 +10,7 @@ is
 Random combinations of the rows span V (N. Halko, P.-G. Martinsson, J. A. Tropp, Finding Structure
 with Randomness, SIAM Review 53, 2011), and P is the randomised Nystroem preconditioner of Z'Z (Z.
 Frangella, J. A. Tropp, M. Udell, SIAM J. Matrix Anal. Appl. 44, 2023). The eigenvalues of P H are
-about 1 to 1 + h t / alpha, t the largest eigenvalue of what is left of Z'Z. New row weights h
+about 1 to 1 + h t / alpha, t the largest eigenvalue of Z'Z beyond V. New row weights h
 change P without a pass over X.
 
 A sketch (`sketch.py`) is right up to a factor at any spectrum, and its columns are cheap. A
@@ -47,14 +47,6 @@ if TYPE_CHECKING:
     from .._base.types import RowVector
     from .inputs import Inputs
 
-# Directions that are drawn at first; after them as many as there are, again and again.
-FIRST_DIRECTIONS = 32
-# A block of at most this share of the cost of a fit is drawn even where it is not expected to pay:
-# spectra may end suddenly.
-WORTH_A_LOOK = 0.05
-# The relative error of the optimum along V, times the tolerance of the fit.
-TOL_ALONG_V = 0.1
-
 
 class RangeBasis:
     """Orthonormal directions V that random combinations of the rows of Z span, and the rows Z V
@@ -76,7 +68,7 @@ class RangeBasis:
     n_drawn : list of int
         The number of combinations before the first block, 0, and after each.
     tails : list of float
-        The sum of squares of what was left of the rows at these numbers, |Z - Z V V'|^2, estimated.
+        The sum of squares of the rows beyond V at these numbers, |Z - Z V V'|^2, estimated.
     rows : HostInputs
         Z V, once `project_rows` has computed it.
     """
@@ -97,7 +89,7 @@ class RangeBasis:
         n_before = self.V.shape[1]
         G = self._inputs.rows.vectors.put(self._rng.standard_normal((n_more, self._inputs.n_rows)))
         R, of_G, along = self._inputs.correlate(G), np.eye(n_more), np.zeros((n_more, n_before))
-        # the second time takes out what rounding has left the first time
+        # the second time takes out the rounding of the first
         for is_first in (True, False):
             R, along = self._less_its_part_along_V(R, along)
             S = R @ R.T
@@ -119,12 +111,12 @@ class RangeBasis:
         return R - part @ self.V.T, along + part
 
     def _note_tails(self, S):
-        """Note the tail after a block, and before the first, from the inner products S of what the
-        block has beyond V.
+        """Note the tail after a block, and before the first, from the inner products S of the parts
+        of its combinations beyond V.
 
-        The square of a standard normal combination of what is left of the rows is the tail, in the
-        mean. What one combination of the block has beyond all others, 1 / (S^-1)_jj, is what
-        another one would have beyond the block.
+        In the mean, the tail is the square of a standard normal combination of the rows beyond V.
+        The part of one combination beyond all others of the block has the square 1 / (S^-1)_jj; so
+        has, in the mean, the part of another combination beyond the block.
         """
         if not self.tails:
             self.tails.append(max(float(np.trace(S)) / len(S), np.finfo(np.float64).tiny))
@@ -165,7 +157,7 @@ class RangeBasis:
         return -np.diff(self.tails) / np.diff(self.n_drawn)
 
     def largest_left(self, n_doublings: int = 0) -> float:
-        """Return the largest eigenvalue of what is left, also after more doublings if the tails go
+        """Return the largest eigenvalue of Z'Z beyond V, also after more doublings if the tails go
         on to fall as they do.
 
         It is at most the sum of all that are left, and about the mean of those that the last block
@@ -272,10 +264,8 @@ class PassCosts:
 
     def sketch(self, effective_dimension: float) -> float:
         """Return the cost with a sketch, where it may have enough projections; else infinity."""
-        m, most = (
-            PROJECTIONS_A_DIMENSION * effective_dimension,
-            most_projections(self._d, self._row_size),
-        )
+        m = PROJECTIONS_A_DIMENSION * effective_dimension
+        most = most_projections(self._d, self._row_size)
         if m > most * PROJECTIONS_A_DIMENSION and 2 * most < self._n:
             return np.inf
         m = min(m, most)
@@ -330,13 +320,16 @@ class RangeSteps(PreconditionedSteps):
     def _step_along_V(self, fit):
         """Return the step to the optimum among all w + V c, which Newton's method finds in the
         memory of this process."""
+        # The relative error of the optimum along V, times the tolerance of the fit.
+        tol_along_v = 0.1
+
         basis, here = self._basis, fit.iterate
         hat, bring = basis.rows.inputs, basis.rows.bring
         start = Iterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
         small = LinearFit(
             hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start
         )
-        small.begin(fit.problem.alpha, TOL_ALONG_V * fit.tol)
+        small.begin(fit.problem.alpha, tol_along_v * fit.tol)
         newton(small, InputSteps(hat), PROJECTED_STEPS)
         direction = basis.direction(small.w - start.w)
         return Step(
@@ -357,13 +350,19 @@ class RangeSteps(PreconditionedSteps):
     def _grow_while_it_pays(self, fit):
         """Draw blocks while a larger basis is expected to be the quickest way; return whether the
         basis is that in the end."""
+        # Directions that are drawn at first; after them as many as there are, again and again.
+        first_directions = 32
+        # A block of at most this share of the cost of a fit is drawn even where it is not expected
+        # to pay: spectra may end suddenly.
+        worth_a_look = 0.05
+
         basis, costs = self._basis, PassCosts(fit)
         if not basis.tails:
             trace = fit.inputs.n_rows * float(fit.inputs.sizes @ fit.inputs.sizes)
-            at_best = costs.drawing(FIRST_DIRECTIONS) + costs.basis(FIRST_DIRECTIONS, 0.0)
-            if costs.most_directions < FIRST_DIRECTIONS or costs.plain(trace) < at_best:
+            at_best = costs.drawing(first_directions) + costs.basis(first_directions, 0.0)
+            if costs.most_directions < first_directions or costs.plain(trace) < at_best:
                 return False
-            basis.grow(FIRST_DIRECTIONS)
+            basis.grow(first_directions)
         while True:
             r = basis.n_drawn[-1]
             others = min(
@@ -371,7 +370,7 @@ class RangeSteps(PreconditionedSteps):
                 costs.sketch(basis.effective_dimension(costs.level)),
             )
             here, larger = costs.basis(r, basis.largest_left()), costs.larger_bases(basis)
-            may_look = costs.growing(r, 2 * r) <= WORTH_A_LOOK * min(here, others)
+            may_look = costs.growing(r, 2 * r) <= worth_a_look * min(here, others)
             if not larger or (min(larger) >= min(here, others) and not may_look):
                 return here < others
             basis.grow(min(r, costs.most_directions - r))

@@ -5,7 +5,7 @@ With s = sqrt(h), w = Z'u, u = s q and f = Z Z'u, a Newton step solves (alpha I 
 - v / s, a system of as many unknowns as there are rows. Where there is an intercept all of it is
 orthogonal to s. The preconditioner puts the projected rows X_hat = X R / sqrt(m) in place of Z,
 which Woodbury's identity reduces to an m x m system; so the number m of projections decides how
-fast the gradients converge, and never what they converge to (J. Wang, J. D. Lee, M. Mahdavi, M.
+fast the gradients converge, and never where to (J. Wang, J. D. Lee, M. Mahdavi, M.
 Kolar, N. Srebro, Sketching Meets Random Projection in the Dual, 2016). Where m is left to the data
 it grows with the effective dimension of X at alpha (J. Lacotte, M. Pilanci, Effective Dimension
 Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS 2020).
@@ -22,7 +22,7 @@ from ..features import make_projection
 from ..solvers.cholesky import semidefinite_root
 from ..solvers.krylov import DampedInverse
 from .inputs import HostInputs
-from .steps import MOST_STEPS, PreconditionedSteps, WeightCache, solve_system, step_from_w
+from .steps import MOST_CG_STEPS, PreconditionedSteps, WeightCache, solve_system, step_from_w
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,15 +33,16 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
-# Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there
-# are PROJECTIONS_A_DIMENSION for each effective dimension.
-FEWEST_PROJECTIONS, GROWTH_FACTOR, PROJECTIONS_A_DIMENSION = 64, 4, 4
-# It stays below MOST_PROJECTIONS, since (m, m) matrices are factored, and below PROJECTIONS_A_ROOT
-# sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes over the rows.
-MOST_PROJECTIONS, PROJECTIONS_A_ROOT = 2048, 20
-# A sketch pays up to this level nu, times alpha: below, it saves more steps than its products with
-# the rows cost.
-HIGHEST_LEVEL = 16
+# Where m is left to the data it starts here, and grows by a factor until there are enough
+# projections for each effective dimension.
+FEWEST_PROJECTIONS = 64
+GROWTH_FACTOR = 4
+PROJECTIONS_A_DIMENSION = 4
+# It stays below this number, since (m, m) matrices are factored,
+MOST_PROJECTIONS = 2048
+# and below this multiple of the root of the numbers a row: n m^2 operations in BLAS then take no
+# longer than some passes over the rows.
+PROJECTIONS_A_ROOT = 20
 
 
 class Sketch:
@@ -77,12 +78,10 @@ class Sketch:
         fit_intercept: bool,
         rng: np.random.Generator | None,
     ):
-        self._inputs, self._projection, self._fit_intercept, self._rng = (
-            inputs,
-            projection,
-            fit_intercept,
-            rng,
-        )
+        self._inputs = inputs
+        self._projection = projection
+        self._fit_intercept = fit_intercept
+        self._rng = rng
         self._most = m or most_projections(inputs.n_features, inputs.rows.row_size)
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
         self._grow_to(m or min(FEWEST_PROJECTIONS, self._most))
@@ -148,7 +147,7 @@ def most_projections(n_features: int, row_size: int) -> int:
 
 
 class Roots:
-    """The roots s of row weights h, and the projection on what is orthogonal to s where there is an
+    """The roots s of row weights h, and the projection orthogonal to s where there is an
     intercept."""
 
     h: RowVector
@@ -212,7 +211,7 @@ class SketchSteps(PreconditionedSteps):
             return (shares > 1) | (residual <= -(shares**2) * slope)
 
         precondition, zero = self._preconditioner(problem, roots), vectors.zeros(len(shares))
-        q, n_steps = solve_system(fit, A, precondition, b, zero, enough, MOST_STEPS, vectors)
+        q, n_steps = solve_system(fit, A, precondition, b, zero, enough, MOST_CG_STEPS, vectors)
         u = vectors.along(u, 1.0, vectors.times(roots.s, q))
         return step_from_w(fit, inputs.correlate(u), u, roots.h, roots.total), n_steps
 
@@ -246,13 +245,17 @@ class SketchSteps(PreconditionedSteps):
     def is_quicker(self, fit: LinearFit) -> bool:
         """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for
         that where it may."""
+        # A sketch pays up to this level nu, times alpha: below, it saves more steps than its
+        # products with the rows cost.
+        highest_level = 16
+
         alpha = fit.problem.alpha
         if alpha not in self._is_quicker:
             h = fit.certificate.evaluation.h
             # among the outputs, row by row
             most_curved = fit.problem.vectors.map(lambda h: namespace(h).max(h, axis=0), h)
             level = self._sketch.grow_for(most_curved, alpha)
-            self._is_quicker[alpha] = level <= HIGHEST_LEVEL * alpha
+            self._is_quicker[alpha] = level <= highest_level * alpha
         return self._is_quicker[alpha]
 
 

@@ -29,24 +29,25 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem
 
-# Steps of conjugate gradients on one system at most; and most of them for each rank that X can
-# have. Without rounding they end after as many as X has rank; where its columns differ by 1e10 in
-# size, after some twenty times as many; more do not help.
-MOST_STEPS, STEPS_A_RANK = 1000, 50
+# Steps of conjugate gradients on one system at most.
+MOST_CG_STEPS = 1000
+# The most of them for each rank that X can have. Without rounding they end after as many as X has
+# rank; where its columns differ by 1e10 in size, after some twenty times as many; more do not help.
+STEPS_A_RANK = 50
 # A system that takes this number of steps of conjugate gradients is worth a better preconditioner.
 SLOW_STEPS = 20
-# A preconditioner is made anew once the row weights h have changed by more than this share of their
-# sum.
-MOST_CHANGE = 0.2
 # The multiplications of a matrix product, for each number of the rows, that take as long as one
 # pass over the rows.
 PRODUCTS_A_PASS = 50
 # The same for rows that are CSR.
 SPARSE_PRODUCTS_A_PASS = 4
-# From LEAST_INPUTS_TO_SAMPLE inputs on, and if X has SAMPLES_IN_ROWS times as many rows as the
-# sample, second moments are taken of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small
+# Second moments are taken of a sample of the rows from this number of inputs on: within small
 # factors of the moments of all rows, in the time of few passes.
-LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
+LEAST_INPUTS_TO_SAMPLE = 200
+# The rows that the sample has for each input,
+SAMPLED_ROWS_AN_INPUT = 40
+# and how many times as many rows X must have.
+SAMPLES_IN_ROWS = 2
 
 
 class NewtonSteps(ABC):
@@ -88,7 +89,7 @@ def solve_system(
     """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may
     end.
 
-    max_steps is bounded by what the rank of X allows. Returns the solution and the number of steps.
+    max_steps is bounded by the rank of X. Return the solution and the number of steps.
     """
 
     def ends(x, r, rho):
@@ -111,11 +112,9 @@ class Hessian:
     """The Hessian H at the iterate of a fit: products with it, in one pass over the rows each."""
 
     def __init__(self, fit: LinearFit):
-        self._inputs, self._problem, self._evaluation = (
-            fit.inputs,
-            fit.problem,
-            fit.certificate.evaluation,
-        )
+        self._inputs = fit.inputs
+        self._problem = fit.problem
+        self._evaluation = fit.certificate.evaluation
 
     def times(self, p: np.ndarray) -> np.ndarray:
         """Return H p."""
@@ -174,7 +173,7 @@ def gradient_step(
     fit: LinearFit,
     shares: np.ndarray,
     precondition: Callable[[Direction], Direction],
-    max_steps: int = MOST_STEPS,
+    max_steps: int = MOST_CG_STEPS,
 ) -> tuple[Step, int]:
     """Return a step by conjugate gradients in w, as `NewtonSteps` do: one pass over the rows for
     each step of theirs."""
@@ -196,14 +195,16 @@ def gradient_step(
     ), n_steps
 
 
-def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
+def plain_step(
+    fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_CG_STEPS
+) -> tuple[Step, int]:
     """Return a step without a preconditioner; see `gradient_step`."""
     return gradient_step(fit, shares, lambda r: r, max_steps)
 
 
 class WeightCache:
-    """What was computed from the row weights h, one result for each output, kept while alpha stays
-    and h changes little."""
+    """A cache of results that were computed from the row weights h, one for each output; they are
+    good while alpha stays and h changes little."""
 
     def __init__(self):
         self.forget()
@@ -221,6 +222,10 @@ class WeightCache:
         Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss
         share one result.
         """
+        # A preconditioner is made anew once the row weights h have changed by more than this share
+        # of their sum.
+        most_change = 0.2
+
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:
 
@@ -229,7 +234,7 @@ class WeightCache:
                 return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
 
             change, size = problem.vectors.sum(change_and_size, h, self._h)
-            is_stale = change > MOST_CHANGE * size
+            is_stale = change > most_change * size
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
         elif is_stale.any():
@@ -244,7 +249,7 @@ class InputSteps(PreconditionedSteps):
     """`NewtonSteps` where the inputs are few: H itself is made and inverted, of a sample of the
     rows where they are many.
 
-    Conjugate gradients correct what is not in the sample, and what has changed in h since H was
+    Conjugate gradients correct for the rows beyond the sample, and for changes in h since H was
     made.
 
     Parameters
@@ -255,12 +260,10 @@ class InputSteps(PreconditionedSteps):
     """
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator | None = None):
-        self._inputs, self._cache, self._sample, self._n_sampled = (
-            inputs,
-            WeightCache(),
-            None,
-            inputs.n_rows,
-        )
+        self._inputs = inputs
+        self._cache = WeightCache()
+        self._sample = None
+        self._n_sampled = inputs.n_rows
         n, d = inputs.n_rows, inputs.n_features
         if (
             rng is not None
@@ -290,7 +293,8 @@ class InputSteps(PreconditionedSteps):
             w, n_steps = precondition(-g), 0  # it is the inverse of H
         else:
             most = shares**2 * np.vecdot(g, precondition(g))
-            max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
+            max_steps = MOST_CG_STEPS if self._sample is None else SLOW_STEPS
+            zero = np.zeros_like(g)
             w, n_steps = solve_system(
                 fit,
                 Hessian(fit).times,
@@ -301,7 +305,7 @@ class InputSteps(PreconditionedSteps):
                 max_steps,
                 ArrayVectors,
             )
-            if n_steps == max_steps:  # few rows may hold what the others do not
+            if n_steps == max_steps:  # a few rows may differ from all those of the sample
                 self._sample, self._n_sampled = None, self._inputs.n_rows
                 self._cache.forget()
         return step_from_w(fit, w, None, here.h, here.total), n_steps

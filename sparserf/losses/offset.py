@@ -8,13 +8,13 @@ import numpy as np
 
 from .._base.arrays import namespace
 from .base import Loss
+from .links import LINKS
 
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The largest |o|. With a log link e^o, the exposure, is between 1e-30 and 1e30, as y is at most
-# 1e30.
-LARGEST_OFFSET = {"identity": 1e30, "log": 69.0, "softmax": 1e30}
+# The largest |o|, by the link.
+LARGEST_OFFSET = {"softmax": 1e30} | {name: link.largest_offset for name, link in LINKS.items()}
 
 
 class OffsetLoss(Loss):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.floats import as_ieee
 from .base import Loss
+from .links import LINKS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -110,8 +111,9 @@ def _check_attributes(loss):
     """Check what a loss says of itself for its type."""
     if not isinstance(loss.name, str):
         raise TypeError(f"the name of a loss must be a string, got {loss.name!r}")
-    if loss.link not in ("identity", "log"):
-        raise ValueError(f"{_name(loss)}: link must be 'identity' or 'log', got {loss.link!r}")
+    if loss.link not in LINKS:
+        names = " or ".join(map(repr, LINKS))
+        raise ValueError(f"{_name(loss)}: link must be {names}, got {loss.link!r}")
     if loss.degree not in (0, 1, 2):
         raise ValueError(f"{_name(loss)}: degree must be 0, 1 or 2, got {loss.degree!r}")
     try:
@@ -165,8 +167,9 @@ def _points(loss, y):
     """Return predictors, a target for each, and the unit in which predictors differ."""
     y = np.unique(y)
     y = y[np.unique(np.linspace(0, len(y) - 1, TARGETS).astype(int))]
-    if loss.is_classifier or loss.link == "log":
-        middle, unit = 0.0 if loss.is_classifier else float(np.log(np.abs(y).mean() or 1.0)), 1.0
+    if loss.is_classifier or not LINKS[loss.link].is_identity:
+        mean = float(np.abs(y).mean()) or 1.0
+        middle, unit = 0.0 if loss.is_classifier else LINKS[loss.link].margin(mean), 1.0
         z = middle + np.linspace(-3.0, 3.0, PREDICTORS)
     else:
         unit = float(np.ptp(y)) or float(np.abs(y).max()) or 1.0

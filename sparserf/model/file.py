@@ -24,10 +24,11 @@ from .._base.npz import FORMAT, check_format, floats, integers, no_constant, req
 from ..columns.stage import ARRAYS as STAGE_ARRAYS
 from ..columns.stage import ColumnStage
 from ..expansion import Expansion, FitInfo
-from ..expansion.base import CLASSIFIER_LINKS, INVERSE_LINKS
+from ..expansion.base import CLASSIFIER_LINKS
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
+from ..losses.links import LINKS
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -226,7 +227,7 @@ def _check_loss(name, parameters, link, classes):
     if name in LOSSES:
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
-    require(link in (INVERSE_LINKS if classes is None else CLASSIFIER_LINKS), "link")
+    require(link in (LINKS if classes is None else CLASSIFIER_LINKS), "link")
 
 
 def _check_limits(lower, upper, classes):

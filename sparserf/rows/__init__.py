@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.arrays import is_foreign, is_on_host, namespace_of, to_host
-from .._base.checks import check_device_X, check_finite, check_training_X, check_X, is_sparse
+from .._base.arrays import is_foreign, namespace_of, to_host
+from .._base.checks import check_finite, check_training_X, check_X, is_sparse
 from .._base.threads import Workers, check_workers
 from ..columns.table import Table, is_table
 from .block import Block
 from .chunks import BlockError, ChunkedRows, Chunks
 from .core_block import CoreBlock
-from .dask import DaskRows, is_dask, partitions_of
+from .dask import DaskRows
 from .device import DeviceRows
 from .memory import MemoryRows, from_host_if_possible
+from .remote import RemoteRows
 from .rows import Question, Rows, correlation, correlation_pair
 from .vectors import HostVectors, RowVectors
 
@@ -42,9 +43,13 @@ __all__ = [
     "correlation",
     "correlation_pair",
     "from_host_if_possible",
-    "is_dask",
+    "is_elsewhere",
     "read_rows",
 ]
+
+
+# The homes of rows that are not in the memory of this process.
+HOMES: tuple[type[RemoteRows], ...] = (ChunkedRows, DaskRows, DeviceRows)
 
 
 def as_rows(
@@ -61,17 +66,11 @@ def as_rows(
     workers, origin = check_workers(workers), None
     # predicting a single ndarray row takes little longer than some such checks
     if type(X) is not np.ndarray:
-        if isinstance(X, Chunks):
-            return _check_shape(ChunkedRows(X, workers, may_miss=may_miss), n_features)
-        if is_dask(X):
-            return _check_shape(DaskRows(partitions_of(X), workers, may_miss), n_features)
+        for home in HOMES:
+            if home.is_home_of(X):
+                return _check_shape(home.from_X(X, workers, may_miss), n_features)
         if is_foreign(X):
-            origin = namespace_of(X)
-            if not is_on_host(X):
-                return _check_shape(
-                    DeviceRows(check_device_X(X, origin[0], may_miss), *origin, workers), n_features
-                )
-            X = to_host(X)  # its memory is shared, not copied
+            origin, X = namespace_of(X), to_host(X)  # its memory is shared, not copied
     if n_features is not None:
         return MemoryRows(
             CoreBlock(check_X(X, n_features, may_miss=may_miss), Workers(workers)), origin
@@ -96,6 +95,11 @@ def read_rows(
     """
     X = read_table(X, stage, n_features)
     return as_rows(X, workers, n_features=n_features, may_miss=stage is not None and stage.may_miss)
+
+
+def is_elsewhere(X: Any) -> bool:
+    """Return whether the rows of X are not in the memory of this process."""
+    return any(home.is_home_of(X) for home in HOMES)
 
 
 def first_rows(X: MatrixLike) -> Any:

@@ -430,6 +430,14 @@ class ChunkedRows(RemoteRows):
     dtype: np.dtype
     is_sparse: bool
 
+    @staticmethod
+    def is_home_of(X: Any) -> bool:
+        return isinstance(X, Chunks)
+
+    @classmethod
+    def from_X(cls, X: Chunks, workers: int, may_miss: bool) -> Self:
+        return cls(X, workers, may_miss=may_miss)
+
     def __init__(
         self,
         source: Chunks,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from copy import copy
 from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -165,6 +165,14 @@ class DaskRows(RemoteRows):
     n_features_in: int
     dtype: np.dtype
     is_sparse: bool
+
+    @staticmethod
+    def is_home_of(X: Any) -> bool:
+        return is_dask(X)
+
+    @classmethod
+    def from_X(cls, X: Any, workers: int, may_miss: bool) -> Self:
+        return cls(partitions_of(X), workers, may_miss)
 
     def __init__(self, partitions: Sequence[Any], workers: int, may_miss: bool = False):
         """Look at all partitions once, and check that they are alike.

@@ -13,11 +13,11 @@ predictions stay on the device.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._base.arrays import from_host, is_foreign, to_host
+from .._base.arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
 from .._base.checks import check_device_X
 from ..columns.stage import EncodedMatrix
 from .block import Block
@@ -74,6 +74,15 @@ class DeviceRows(RemoteRows):
     n_features_in: int
     dtype: np.dtype
     is_sparse = False
+
+    @staticmethod
+    def is_home_of(X: Any) -> bool:
+        return is_foreign(X) and not is_on_host(X)
+
+    @classmethod
+    def from_X(cls, X: Array, workers: int, may_miss: bool) -> Self:
+        xp, device = namespace_of(X)
+        return cls(check_device_X(X, xp, may_miss), xp, device, workers)
 
     def __init__(self, X: Array, xp: Any, device: Any, workers: int):
         super().__init__(workers)

@@ -30,6 +30,16 @@ class RemoteRows(Rows):
     def __init__(self, workers: int):
         self._n_workers, self._workers = workers, Workers(workers)
 
+    @staticmethod
+    @abstractmethod
+    def is_home_of(X: Any) -> bool:
+        """Return whether X, as users give it, lives in a home of this kind."""
+
+    @classmethod
+    @abstractmethod
+    def from_X(cls, X: Any, workers: int, may_miss: bool) -> Self:
+        """Check X, which lives there, and return its rows; may_miss : whether they may hold NaN."""
+
     @abstractmethod
     def select(self, index: np.ndarray) -> Rows:
         """Return the rows at these ascending indices where they are: nothing is fetched."""

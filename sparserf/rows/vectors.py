@@ -169,4 +169,5 @@ class HostVectors(RowVectors):
 
 def _largest_sizes(*vectors):
     """Return max |x| of each array."""
-    return tuple(namespace(x).max(namespace(x).abs(x)) for x in vectors)
+    xp = namespace(vectors[0])
+    return tuple(xp.max(xp.abs(x)) for x in vectors)

@@ -1,5 +1,5 @@
-"""The features that a model may use at the moment, Phi, and what the solvers compute with them,
-each in one pass over the rows.
+"""The features that a model may use at the moment, Phi, and the products with them that solvers
+need, each in one pass over the rows.
 
 `ActiveFeatures` computes Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call
 to the next: only the entries of new features are computed, and only the rows whose weight h has
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from .effort import Effort
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
-
-# Features of at least LONG inputs take longer to compute than to read. Their values are kept, as
-# long as these are at most KEPT times as many numbers as X holds.
-LONG, KEPT = 64, 2
-# Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond
-# it all is computed anew.
-MOST_CHANGED = 0.3
-# Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed
-# anew.
-MOST_REPLACED = 0.4
 
 
 class ActiveFeatures:
@@ -70,9 +60,14 @@ class ActiveFeatures:
 
         Where values are kept, the kept values are the rows, and the features are their columns.
         """
+        # Features of at least long inputs take longer to compute than to read. Their values are
+        # kept, as long as these are at most kept times as many numbers as X holds.
+        long = 64
+        kept = 2
+
         longest = max((block.order for block in self.features.blocks), default=0)
         n_kept, n = self._values.shape[1], len(self)
-        if not self._rows.in_memory or longest < LONG or n > KEPT * self._rows.row_size:
+        if not self._rows.in_memory or longest < long or n > kept * self._rows.row_size:
             self._values = self._values[:, :0]
             return self._rows, self.features
         if n > n_kept:
@@ -131,8 +126,8 @@ class ActiveFeatures:
         return rows.ask(v, [own])[0], self._rows.ask(v, questions) if questions else []
 
     def weighted_gram(self, h: RowVector, is_rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return (Phi' diag(h) Phi, Phi' h) for row weights h >= 0, computing what is new or has
-        changed since the last call.
+        """Return (Phi' diag(h) Phi, Phi' h) for row weights h >= 0; entries that are known from the
+        last call are not computed again.
 
         is_rough: whether products in single precision will do.
         """
@@ -160,14 +155,18 @@ class ActiveFeatures:
         """Bring the Gram matrix to other row weights by the rows whose weight has changed; forget
         it where these are many.
 
-        A callback may end the fit in the middle of a product: what is kept is replaced only once
-        the new is complete.
+        A callback may end the fit in the middle of a product: the matrix is replaced only once the
+        new one is complete.
         """
+        # Of the rows that have a weight, the largest share whose change is added to the Gram
+        # matrix; beyond it all is computed anew.
+        most_changed = 0.3
+
         k, vectors = len(self._sums), self._rows.vectors
         if k and h is not self._h:
             change = vectors.along(h, -1.0, self._h)
             n_changed = vectors.count(change)
-            if n_changed > MOST_CHANGED * vectors.count(h):
+            if n_changed > most_changed * vectors.count(h):
                 self._forget()
             elif n_changed:
                 rows, features = self._rows_and_features()
@@ -191,15 +190,15 @@ class ActiveFeatures:
         self.features = self.features.concat(features)
         self.index = np.concatenate([self.index, index])
 
-    def keep(self, kept: np.ndarray) -> None:
+    def keep(self, positions: np.ndarray) -> None:
         """Keep only the features at these positions, which ascend."""
-        if len(kept) == len(self):
+        if len(positions) == len(self):
             return
-        known = kept[kept < len(self._sums)]
+        known = positions[positions < len(self._sums)]
         # One axis after the other, which takes a fraction of the time of both at once.
         self._gram, self._sums = self._gram[known].take(known, axis=1), self._sums[known]
-        self._values = self._values[:, kept[kept < self._values.shape[1]]]
-        self.features, self.index = self.features.take(kept), self.index[kept]
+        self._values = self._values[:, positions[positions < self._values.shape[1]]]
+        self.features, self.index = self.features.take(positions), self.index[positions]
 
     def local_model(
         self,
@@ -221,10 +220,8 @@ class ActiveFeatures:
         """
         rows, features = self._rows_and_features()
         if everything is not None and rows is not self._rows:
-            f, change = (
-                f if change is None else self._rows.vectors.along(f, 1, self.apply(change)),
-                None,
-            )
+            f = f if change is None else self._rows.vectors.along(f, 1, self.apply(change))
+            change = None
             rows = self._rows
         at_once = curved and not problem.loss.is_piecewise_quadratic
         model = problem.local_model(
@@ -264,9 +261,13 @@ class Support(ActiveFeatures):
 
     def kernel(self) -> np.ndarray:
         """Return Phi diag(1 / r^2) Phi', of shape (n_rows, n_rows)."""
+        # Of the features in a kernel matrix, the largest share that is replaced; beyond it all is
+        # computed anew.
+        most_replaced = 0.4
+
         new = np.setdiff1d(self.index, self._kernel_of)
         old = np.setdiff1d(self._kernel_of, self.index)
-        if self._kernel is None or len(new) + len(old) > MOST_REPLACED * len(self):
+        if self._kernel is None or len(new) + len(old) > most_replaced * len(self):
             self._kernel = self._kernel_over(self.index)
         else:
             self._kernel = self._kernel + self._kernel_over(new) - self._kernel_over(old)

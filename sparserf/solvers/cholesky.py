@@ -2,7 +2,7 @@
 where rounding made them fail.
 
 A Gram matrix Phi' diag(h) Phi of nearly collinear features has eigenvalues that rounding may make
-negative, and then the plain factorisation fails. What rescues it depends on what the factor is for:
+negative, and then the plain factorisation fails. How it is rescued depends on its use:
 
 - `factor_positive`, `solve_positive`: tiny ridges, each a share of its diagonal entry, tried from
   the least on;
@@ -17,9 +17,6 @@ import numpy as np
 
 # Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
 RIDGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
-# A pivot below this share of its diagonal entry is rounding: the column depends on the columns
-# before it.
-DEPENDENT = 1e-12
 
 
 def _cholesky(A):
@@ -139,12 +136,16 @@ def _factor_independent(S, diagonal, all_of_them):
 
     diagonal : the entries beside which a pivot is rounding
     """
+    # A pivot below this share of its diagonal entry is rounding: the column depends on the columns
+    # before it.
+    dependent = 1e-12
+
     p = len(S)
     C, added = np.zeros((p, p)), np.zeros(p, bool)
     for j in range(p):
         column = S[:, j] - C @ C[j]
         pivot = column[j]
-        if not pivot > DEPENDENT * diagonal[j]:
+        if not pivot > dependent * diagonal[j]:
             if not all_of_them:
                 continue
             pivot, column = max(diagonal[j], 1e-300), np.zeros(p)

@@ -42,11 +42,11 @@ class Effort:
     """The multiplications so far, and the most that there may be.
 
     within : Effort or None
-        The work of which this is a part: what is added here is added there as well.
+        The work of which this is a part, to which all additions are passed on.
     cuts : Counter
-        What was ended early because the work was spent, in the plural, and how many times.
+        The parts that ended early because the work was spent, in the plural, and how many.
     cuts_in_time : Counter
-        What was ended early, or left out, because the time was over.
+        The parts that ended early, or were left out, because the time was over.
     n_finished : int
         The number of searches that have come to their own end.
     """
@@ -72,7 +72,7 @@ class Effort:
         return cls(share * most + PASSES * work_of_pass(rows, n_features))
 
     def part(self, share: float, of_time: float | None = None) -> Effort:
-        """Return an effort of at most that share of what is left, which is a part of this one.
+        """Return an effort of that share of the work that is left, as a part of this one.
 
         of_time : the share of the time that is left; None: as of the work
         """
@@ -98,7 +98,7 @@ class Effort:
             self.within.add(multiplications)
 
     def note_cut(self, what: str, n: int = 1, lacks_time: bool = False) -> None:
-        """Note what was ended early, in the plural, and how many; here and in the work of which
+        """Note parts that ended early, by their name in the plural; here and in the work of which
         this is a part.
 
         lacks_time : whether that is for want of time, though it is not over yet

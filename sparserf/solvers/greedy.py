@@ -33,22 +33,19 @@ if TYPE_CHECKING:
 # Newton steps in a round at most.
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is the last of a round.
-NEGLIGIBLE = 1e-9
+LAST_DECREASE = 1e-9
 # Where the predicted decrease of a step is not below this share of the one before, the Hessian is
 # computed anew.
 SLOW_NEWTON = 0.05
 # Entries of the largest table of inner products: half a gigabyte, with as many lines that no round
 # has asked for yet.
 LARGEST_TABLE = 2**25
-# Where the objective is below this share of its start, or a pivot of its diagonal entry, inner
-# products are too coarse.
-FINE = 1e-6
 # Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth
-# of its time. Moments of the inputs have no such saving. Which lines: those that rounds among the
-# AMONG features of largest gradients would select.
-LOOKED_AHEAD, AMONG = 16, 192
-# A feature whose values spread around their mean by this share of it is constant, but for rounding.
-CONSTANT = 4 * np.finfo(np.float64).eps
+# of its time. Moments of the inputs have no such saving.
+LOOKED_AHEAD = 16
+# They are the lines that rounds among this number of features, of the largest gradients, would
+# select.
+AMONG = 192
 
 
 class CoefficientsOnRows:
@@ -88,7 +85,7 @@ class CoefficientsOnRows:
         self._angles = np.zeros(0)
         self._compute_hessian()
         self._dictionary_slopes = self._slopes = None  # at the iterate, where they are known
-        self._negligible = NEGLIGIBLE**2 * self.iterate.objective
+        self._negligible = LAST_DECREASE**2 * self.iterate.objective
         self.converged, self.predicted_decrease = True, 0.0
 
     def gradients(self) -> np.ndarray:
@@ -163,7 +160,7 @@ class CoefficientsOnRows:
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
             d, e, predicted_decrease = self._newton_step()
-            enough = max(NEGLIGIBLE * self.iterate.objective, self._negligible)
+            enough = max(LAST_DECREASE * self.iterate.objective, self._negligible)
             is_last = self._problem.loss.is_quadratic or not predicted_decrease > enough
             is_slow = predicted_decrease > SLOW_NEWTON * before
             falls = self._advance(d, e, is_last, is_slow)
@@ -277,7 +274,7 @@ class CoefficientsOnTable:
         most_terms: int,
         r: np.ndarray,
     ):
-        """r : by what the gradients of features are divided before they are compared."""
+        """r : the divisors of the gradients of features before they are compared."""
         self._rows, self._problem, self._everything, self._r = rows, problem, everything, r
         self.A, self._factor = ActiveFeatures(rows), GrowingCholesky()
         self.iterate = self._constant = constant = best_constant(problem, n_outputs)
@@ -319,11 +316,15 @@ class CoefficientsOnTable:
 
         likely: features that may be selected next, the most likely first
         """
+        # A feature whose values spread around their mean by this share of it is constant, but for
+        # rounding.
+        constant = 4 * np.finfo(np.float64).eps
+
         k, (j,) = len(self.A), J  # a round is of one feature
         if j not in self._lines:
             self._look_ahead([int(j), *map(int, likely)])
         line, m, spread = self._lines.pop(j)
-        if not spread > CONSTANT * abs(self._means[j]):
+        if not spread > constant * abs(self._means[j]):
             return False
         column = line[np.concatenate([self.A.index, J])]
         column[k] += self._problem.alpha
@@ -357,15 +358,13 @@ class CoefficientsOnTable:
         features, k, alpha = self._everything.take(J), len(self.A), self._problem.alpha
         gram, m = self._rows.moments(features, features, self._h)
         self.gradients()
-        G, g, C = (
-            gram + np.outer(m, self._problem.intercept_response(self._total, m)),
-            self._g[:, J],
-            self._C[:k, J],
-        )
+        G = gram + np.outer(m, self._problem.intercept_response(self._total, m))
+        g = self._g[:, J]
+        C = self._C[:k, J]
         if k:
             G -= C.T @ self._factor.solve(C.T).T
         selected = []
-        # where features depend on each other, what is foreseen is a guess
+        # where features depend on each other, the forecast is a guess
         for _ in range(min(n, len(J))):
             score = np.nan_to_num(np.hypot.reduce(np.abs(g), axis=0) / self._r[J])
             score[selected] = -1.0
@@ -380,7 +379,7 @@ class CoefficientsOnTable:
         Phi_J), in one pass.
 
         Products of large means would cancel, hence the mean is taken off each row. It is known but
-        for rounding; what that adds to the products is taken off them.
+        for rounding; its part of the products is taken off them.
         """
         mean, one, everything = self._means[J], np.eye(len(J)), self._everything
 
@@ -400,13 +399,17 @@ class CoefficientsOnTable:
     def refit(self) -> None:
         """Go to the best coefficients w = (C_S + alpha I)^-1 q, at which the objective has fallen
         by half of w'q."""
+        # Where the objective is below this share of its start, or a pivot of its diagonal entry,
+        # inner products are too coarse.
+        fine = 1e-6
+
         q = self._q[:, self.A.index]
         w, start = self._factor.solve(q), self._constant.objective
         b = self._constant.b + w @ self._problem.intercept_response(self._total, self._m)
         objective = start - 0.5 * float((q * w).sum())
         self.iterate, self._g, self._is_refined = replace(self.iterate, w=w, b=b), None, False
         self._on_rows = self._on_rows or not (
-            objective > FINE * start and self._factor.weakest > FINE
+            objective > fine * start and self._factor.weakest > fine
         )
         if self._on_rows:
             objective = self._refined_on_rows()

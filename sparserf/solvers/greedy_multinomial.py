@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .greedy import NEGLIGIBLE, SLOW_NEWTON, CoefficientsOnRows
+from .greedy import LAST_DECREASE, SLOW_NEWTON, CoefficientsOnRows
 from .multinomial import CLASS_VERSUS_REST, BlockDescent, ClassesInTurn, MultinomialProblem
 from .problem import Iterate
 
@@ -25,14 +25,9 @@ if TYPE_CHECKING:
     from .active import ActiveFeatures
     from .ridge import RidgeProblem
 
-# Sweeps in a round at most.
-MOST_SWEEPS = 100
 # Sweeps end where the predicted decreases of all classes together are below this share of the
 # objective.
 ENOUGH = 1e-7
-# A class's turn ends where the predicted decrease of a step is below the share SHARE of the first,
-# or after MOST_STEPS steps.
-SHARE, MOST_STEPS = 0.1, 10
 
 
 class OneClassCoefficients(CoefficientsOnRows):
@@ -53,11 +48,16 @@ class OneClassCoefficients(CoefficientsOnRows):
     def take_turn(self) -> float:
         """Take Newton steps until their predicted decrease is small, and return the first predicted
         decrease."""
+        # A class's turn ends where the predicted decrease of a step is below the share share of the
+        # first, or after most_steps steps.
+        share = 0.1
+        most_steps = 10
+
         first, before, is_fresh = None, np.inf, False
-        for _ in range(MOST_STEPS):
+        for _ in range(most_steps):
             d, e, predicted_decrease = self._newton_step()
             if not predicted_decrease > max(
-                NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first
+                LAST_DECREASE * self.iterate.objective, 0.0 if first is None else share * first
             ):
                 break
             first, is_slow = first or predicted_decrease, predicted_decrease > SLOW_NEWTON * before
@@ -79,12 +79,10 @@ class MultinomialCoefficients:
     predicted_decrease: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
-        self._rows, self._problem, self._everything, self._dictionary_slopes = (
-            rows,
-            problem,
-            everything,
-            None,
-        )
+        self._rows = rows
+        self._problem = problem
+        self._everything = everything
+        self._dictionary_slopes = None
         joint = problem.with_penalty(MultinomialProblem, 0.0)
         first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
         nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
@@ -121,11 +119,13 @@ class MultinomialCoefficients:
 
     def refit(self) -> None:
         """Sweep over the classes until the predicted decrease of all together is negligible."""
+        # Sweeps in a round at most.
+        most_sweeps = 100
 
         def move(fit):
             self.predicted_decrease += fit.take_turn()
 
-        for _ in range(MOST_SWEEPS):
+        for _ in range(most_sweeps):
             self.predicted_decrease = 0.0
             self._classes.sweep(move)
             self._take_out_common()
@@ -138,10 +138,8 @@ class MultinomialCoefficients:
         """Subtract the mean over the classes from each, which makes the sum of squares least."""
         iterates = [fit.iterate for fit in self._classes.fits]
         vectors, n = self._rows.vectors, len(iterates)
-        w, f = (
-            sum(it.w for it in iterates) / n,
-            vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates)),
-        )
+        w = sum(it.w for it in iterates) / n
+        f = vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
         for fit in self._classes.fits:
             fit.iterate = replace(
                 fit.iterate, w=fit.iterate.w - w, f=vectors.along(fit.iterate.f, -1.0, f)

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# Columns of a sketch for each effective dimension: at a level nu that affords them, B B' + nu I is
-# within small factors of the matrix that it approximates. Below that level a sketch is noise, and
-# worse than none.
-PER_DIMENSION = 2
 # Least nu, as a share of the trace of G: below it the entries of G are rounding errors.
 LEAST = 1e-14
 
@@ -117,11 +113,16 @@ class DampedInverse:
     def __init__(self, G: np.ndarray, alpha: float, is_exact: bool = False):
         """is_exact: whether G is no sketch but the matrix itself, for which any nu is good that
         makes it definite."""
+        # Columns of a sketch for each effective dimension: at a level nu that affords them, B B' +
+        # nu I is within small factors of the matrix that it approximates. Below that level a sketch
+        # is noise, and worse than none.
+        per_dimension = 2
+
         self.nu: float = max(alpha, LEAST * np.trace(G))
         while True:
             self.inverse: np.ndarray | None = inverse_positive(G, self.nu)
             if self.inverse is not None and (
-                is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)
+                is_exact or self.effective_dimension() * per_dimension <= len(G)
             ):
                 break
             self.nu *= 2

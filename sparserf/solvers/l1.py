@@ -1,6 +1,6 @@
-"""The l1 problem on a working set.
+"""The l1 problem on a working set:
 
-    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
 
 The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); where one is 0, it
 can leave only upwards. Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods
@@ -36,41 +36,39 @@ if TYPE_CHECKING:
 
 # A fall of the objective below this share of it is rounding.
 L1_ROUNDING = 1e-14
-# A step is taken where the objective falls by at least this share of the decrease that the model
-# predicts (Armijo's rule).
-ARMIJO = 1e-4
-# The share of the violation to which a model that is not exact is minimised: TRUST at first, times
-# TRUST after each whole step, divided by it after a step that fell short, and at most MOST_TRUST.
-TRUST, MOST_TRUST = 0.1, 0.5
+# The share of the violation to which a model that is not exact is minimised: this at first, times
+# this after each whole step, and divided by it after a step that fell short.
+TRUST = 0.1
+# It is at most this.
+MOST_TRUST = 0.5
 # Where that takes long, a model that is not exact is minimised to no less than FORCING times the
 # square of the share of the violation that the step before has left (S. C. Eisenstat, H. F. Walker,
 # Choosing the forcing terms in an inexact Newton method, 1996).
 FORCING = 0.9
-# The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the
-# factor by which it changes.
-DAMPING, DAMPED = 1e-14, 100
-# The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of
-# the gap before it, and at least TIMES_ALLOWED times the share of the largest violation that the
-# step was allowed to leave.
-SLOW_GAP, TIMES_ALLOWED = 0.05, 5
+# The least damping of the model, as a share of the largest diagonal entry of its Hessian.
+DAMPING = 1e-14
+# The factor by which the damping changes.
+DAMPING_FACTOR = 100
+# The row weights are computed anew, at the new margins, where a step has left at least this share
+# of the gap before it,
+SLOW_GAP = 0.05
+# and at least so many times the share of the largest violation that the step was allowed to leave.
+TIMES_ALLOWED = 5
 # After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the
 # sample of the rows grows.
 POOR = 0.7
-# A whole step of the best model after which the gap is at least IDLE times that before, and the
-# objective lower by less than CREEP times the gap, is rounding.
-IDLE, CREEP = 0.9, 1e-6
+# A whole step of the best model is rounding where it leaves at least this share of the gap,
+IDLE = 0.9
+# and lowers the objective by less than this share of the gap.
+CREEP = 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
-# The quadratic model is made of a sample of the rows: at first ROWS_A_TERM for each term, then
-# GROWTH times as many.
-ROWS_A_TERM, GROWTH = 8, 2
-# Row weights at the margins of a rejected step may be at most this number of times the largest
-# weight at its start.
-MOST_CURVED = 1e3
-# The curvature of every row where all have none, for a loss whose curvature has no bound.
-CURVATURE_OF_NONE = 1.0
+# The quadratic model is made of a sample of the rows, at first of so many for each term.
+ROWS_A_TERM = 8
+# The factor by which the sample grows.
+GROWTH = 2
 
 
 class L1Problem(Problem):
@@ -118,7 +116,9 @@ class CurvatureWeights:
 
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
-        self._uniform = None  # a random number for each row, which decides what is in the sample
+        self._uniform = (
+            None  # a random number for each row, which decides whether it is in the sample
+        )
         self._is_new = self._is_whole = False
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
 
@@ -153,6 +153,12 @@ class CurvatureWeights:
     def _everywhere(self, z):
         """Return the row weights of all rows at z, or at the margins of a rejected step where the
         weights there are larger."""
+        # Row weights at the margins of a rejected step may be at most this number of times the
+        # largest weight at its start.
+        most_curved = 1e3
+        # The curvature of every row where all have none, for a loss whose curvature has no bound.
+        curvature_of_none = 1.0
+
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
         # every row is well beyond its margin: take the most that there can be
@@ -160,14 +166,14 @@ class CurvatureWeights:
             most = (
                 problem.loss.smoothness
                 if np.isfinite(problem.loss.smoothness)
-                else CURVATURE_OF_NONE
+                else curvature_of_none
             )
             h = vectors.scaled(problem.weight, most / problem.n_rows)
         if self._rejected is None:
             return h
         at_rejected = problem.curvature(self._rejected)
         if not np.isfinite(problem.loss.smoothness):  # there a weight may be of any size
-            most = MOST_CURVED * vectors.largest(h)[0]
+            most = most_curved * vectors.largest(h)[0]
             at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
         return vectors.larger(h, at_rejected)
 
@@ -353,7 +359,7 @@ def solve(
         accuracy = accuracy, max(accuracy, A.forcing * violation)
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
-            damping = min(1.0, damping * DAMPED)
+            damping = min(1.0, damping * DAMPING_FACTOR)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         if (not moved and A.weights.is_best) or (
             is_exact and not A.weights.is_rough and k == max_iter - 1
@@ -363,7 +369,11 @@ def solve(
             left = A.largest_violation(problem.alpha) / violation
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
-        damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
+        damping = (
+            max(DAMPING, damping / DAMPING_FACTOR)
+            if rejected is None
+            else min(1.0, damping * DAMPING_FACTOR)
+        )
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
         fell = start - A.objective(problem)
         if (
@@ -428,15 +438,19 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
     Where the model is exact the whole step is expected to do, and its f, objective and slopes are
     computed in one pass.
     """
+    # A step is taken where the objective falls by at least this share of the decrease that the
+    # model predicts (Armijo's rule).
+    armijo = 1e-4
+
     if not np.abs(d).max(initial=0.0) < LARGEST_STEP:
         return False, None
 
     def is_lower(objective, t):
-        return objective <= start + ARMIJO * t * predicted_change + 0.1 * L1_ROUNDING * start
+        return objective <= start + armijo * t * predicted_change + 0.1 * L1_ROUNDING * start
 
     f_1 = None  # f at the whole step, where it has been computed
     if problem.loss.is_quadratic:
-        b = problem.newton_intercept(A.f, A.b) + d_b  # without what rounding has left in A.b
+        b = problem.newton_intercept(A.f, A.b) + d_b  # without the rounding in A.b
         f_1, loss, g, answers = A.evaluate_step(problem, d, A.f, b, [ask for ask, _ in questions])
         if is_lower(loss + problem.penalty(A.w + d), 1.0):
             A.move(problem, A.w + d, b, f_1, loss)

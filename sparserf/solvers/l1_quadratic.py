@@ -1,10 +1,10 @@
-"""A quadratic with an l1 penalty.
+"""A quadratic with an l1 penalty:
 
-    minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1
+    minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
 
 Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
 model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the
-support, and a Newton step on it, kept to the orthant of its signs, the values; both are repeated
+support, and a Newton step on it, at_zero to the orthant of its signs, the values; both are repeated
 until the violation is below the tolerance: the largest distance of 0 to the subdifferential in one
 x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point
 comes near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra,
@@ -28,19 +28,10 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
-# Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
-# point; and after it.
-QUICK_ROUNDS, FEW_ROUNDS, MOST_ROUNDS = 2, 4, 30
-# Multiplications of a matrix product in the time of one of a pass, which waits for memory.
-WAIT = 10
 # Steps of the interior point at most.
-MOST_STEPS = 60
-# Where both parts of x begin beyond its positive and negative part, in units of the size of w.
-START = 0.1
+INTERIOR_STEPS = 60
 # Of the way to the boundary, how much a step of the interior point goes.
 SHORT = 0.995
-# A residual that has grown by this factor, and exceeds alpha by it, is rounding.
-RESIDUAL_ROUNDING = 10
 
 
 def minimize(
@@ -56,9 +47,16 @@ def minimize(
     """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
     the effort is spent.
 
-    enough : a violation that will do where QUICK_ROUNDS rounds do not come to tol
+    enough : a violation that will do where quick_rounds rounds do not come to tol
     nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
+    # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
+    # point; and after it.
+    quick_rounds = 2
+    few_rounds = 4
+    most_rounds = 30
+    # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
+    wait = 10
 
     def alternate(x, tol, rounds):
         """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step
@@ -66,7 +64,7 @@ def minimize(
         x, v = x.copy(), g + H @ (x - w)
         for k in range(rounds):
             check_not_ended()
-            effort.add(WAIT * PASSES * len(x) ** 2)
+            effort.add(wait * PASSES * len(x) ** 2)
             if (
                 descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol
                 or effort.is_spent
@@ -78,12 +76,12 @@ def minimize(
             v = g + H @ (x - w)  # computed anew: updates add up rounding
         return x, largest_violation(x, v, alpha, nonnegative)
 
-    x, violation = alternate(w, tol, QUICK_ROUNDS)
+    x, violation = alternate(w, tol, quick_rounds)
     tol = max(tol, enough)
     if violation > tol and not effort.is_spent:
-        x, violation = alternate(x, tol, FEW_ROUNDS)
+        x, violation = alternate(x, tol, few_rounds)
     if violation > tol and not effort.is_spent:
-        x, _ = alternate(interior_point(H, g, w, alpha, tol, effort, nonnegative), tol, MOST_ROUNDS)
+        x, _ = alternate(interior_point(H, g, w, alpha, tol, effort, nonnegative), tol, most_rounds)
     return x
 
 
@@ -113,12 +111,12 @@ def newton_step(
         step = new - x_A
         return step @ (v[A] + 0.5 * (H_A @ step)) + alpha * (np.abs(new) - np.abs(x_A)).sum()
 
-    kept = np.where(to_zero <= 1, 0.0, x_A + d)
+    at_zero = np.where(to_zero <= 1, 0.0, x_A + d)
     crossed = (
         x_A + d if nonnegative is None else np.where((to_zero <= 1) & nonnegative[A], 0.0, x_A + d)
     )
     shorter = (np.where(to_zero <= t, 0.0, x_A + t * d) for t in ends)
-    for new in itertools.chain([min(kept, crossed, key=change)], shorter):
+    for new in itertools.chain([min(at_zero, crossed, key=change)], shorter):
         if change(new) < 0:
             x[A] = new
             return
@@ -136,26 +134,27 @@ def interior_point(
     """Return x to a violation of at most tol, or as near as rounding or the effort lets.
 
     x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
-    the optimum u z = 0 and z >=
-    0. A coefficient counts as zero where both its parts, in units of the largest, are smaller than
-       their slacks, in units of
-    alpha. A coefficient that must be at least 0 has no part u_1: that is 0, its slack alpha, and
-    neither moves.
+    the optimum u z = 0 and z is nonnegative. A coefficient counts as zero where both its parts, in
+    units of the largest, are smaller than their slacks, in units of alpha. A coefficient that must
+    be at least 0 has no part u_1: that is 0, its slack alpha, and neither moves.
     """
+    # Where both parts of x begin beyond its positive and negative part, in units of the size of w.
+    beyond = 0.1
+    # A residual that has grown by this factor, and exceeds alpha by it, is rounding.
+    residual_rounding = 10
+
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
-    sign, start, exists = (
-        np.array([[1.0], [-1.0]]),
-        np.abs(w).max() or alpha / largest,
-        np.ones((2, len(w))),
-    )
+    sign = np.array([[1.0], [-1.0]])
+    start = np.abs(w).max() or alpha / largest
+    exists = np.ones((2, len(w)))
     if nonnegative is not None:
         exists[1, nonnegative] = 0.0
     n_parts = exists.sum()
-    u, z = exists * (np.maximum(sign * w, 0.0) + START * start), np.full((2, len(w)), alpha)
+    u, z = exists * (np.maximum(sign * w, 0.0) + beyond * start), np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
-    for _ in range(MOST_STEPS):
+    for _ in range(INTERIOR_STEPS):
         check_not_ended()
         effort.add_factor(len(w))
         x, mean = u[0] - u[1], np.sum(u * z) / n_parts
@@ -163,11 +162,9 @@ def interior_point(
             v = g + H @ (candidate - w)
             value = 0.5 * (candidate - w) @ (g + v) + alpha * np.abs(candidate).sum()
             if value < least:
-                best, least, violation = (
-                    candidate,
-                    value,
-                    largest_violation(candidate, v, alpha, nonnegative),
-                )
+                best = candidate
+                least = value
+                violation = largest_violation(candidate, v, alpha, nonnegative)
         residual = exists * (alpha + sign * v - z)
         worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual, exists)
@@ -175,7 +172,7 @@ def interior_point(
             violation <= tol
             or effort.is_spent
             or step is None
-            or worst > RESIDUAL_ROUNDING * max(alpha, least_residual)
+            or worst > residual_rounding * max(alpha, least_residual)
         ):
             break
         least_residual = min(worst, least_residual)

@@ -44,15 +44,8 @@ if TYPE_CHECKING:
 
 # The loss of one class as a function of its own margins.
 CLASS_VERSUS_REST = OneClassMultinomial()
-# Sweeps that are extrapolated together.
-DEPTH = 5
-# Newton steps for the intercepts at most. A step of less than SURE is followed by none; one of less
-# than NEAR is taken even where the loss does not fall, which rounding may hide.
-MOST_STEPS, SURE, NEAR = 100, 1e-8, 1e-4
 # Coefficients of all classes up to which their joint Hessian is made.
 MOST_JOINT_COEFFICIENTS = 4000
-# The damping of that Hessian, as a share of its largest diagonal entry.
-DAMPING = 1e-12
 # The share of the violation to which its quadratic model is minimised.
 SHARE = 0.01
 
@@ -114,21 +107,27 @@ class MultinomialProblem(Problem):
         brought to its share of the rows, which does from anywhere (J. N. Darroch, D. Ratcliff,
         Generalized iterative scaling for log-linear models, 1972).
         """
+        # Newton steps for the intercepts at most. A step of less than sure is followed by none; one
+        # of less than near is taken even where the loss does not fall, which rounding may hide.
+        most_steps = 100
+        sure = 1e-8
+        near = 1e-4
+
         if not self.fit_intercept:
             return np.zeros(len(b))
         b, (loss, slope, shares, curvature) = b - b.mean(), self._expand_in_intercepts(f, b)
-        for _ in range(MOST_STEPS):
+        for _ in range(most_steps):
             check_not_ended()
             newton = -np.linalg.pinv(curvature, rcond=1e-13, hermitian=True) @ slope
-            if np.abs(slope).max() <= SURE * shares.min() and np.abs(newton).max() <= SURE:
+            if np.abs(slope).max() <= sure * shares.min() and np.abs(newton).max() <= sure:
                 return b + newton
             scaled = np.log(np.maximum(shares - slope, 1e-300)) - np.log(np.maximum(shares, 1e-300))
             for step in (newton, scaled - scaled.mean()):
                 seen = self._expand_in_intercepts(f, b + step)
                 if seen[0] < loss:
                     break
-            else:  # what is left may be rounding in the loss, but not in its slope
-                return b + newton if np.abs(newton).max() <= NEAR else b
+            else:  # the loss may not fall by more than rounding, its slope still does
+                return b + newton if np.abs(newton).max() <= near else b
             b, (loss, slope, shares, curvature) = b + step, seen
         return b
 
@@ -332,7 +331,7 @@ class Extrapolation:
     def after_sweep(
         self, key: object, iterates: Sequence[ClassIterate]
     ) -> tuple[np.ndarray, list[tuple[ClassIterate, ...]]] | None:
-        """Take the iterates after a sweep; each DEPTH sweeps, return (shares, the last DEPTH
+        """Take the iterates after a sweep; each depth sweeps, return (shares, the last depth
         iterates of each class).
 
         Else, or where the iterates do not move, return None. The shares add up to 1.
@@ -341,10 +340,13 @@ class Extrapolation:
         key : a sweep whose key differs from the last one is not extrapolated together with earlier
             sweeps
         """
+        # Sweeps that are extrapolated together.
+        depth = 5
+
         self._sweeps = self._sweeps if key == self._key else []
         self._key = key
         self._sweeps.append((np.concatenate([np.append(it.w, it.b) for it in iterates]), iterates))
-        if len(self._sweeps) <= DEPTH:
+        if len(self._sweeps) <= depth:
             return None
         ws, of_sweeps = zip(*self._sweeps, strict=True)
         self._sweeps = []
@@ -353,7 +355,7 @@ class Extrapolation:
         trace = np.trace(products)
         if not 0 < trace < np.inf:
             return None
-        c = np.linalg.solve(products / trace + 1e-12 * np.eye(DEPTH), np.ones(DEPTH))
+        c = np.linalg.solve(products / trace + 1e-12 * np.eye(depth), np.ones(depth))
         return c / c.sum(), list(zip(*of_sweeps[1:], strict=True))
 
 
@@ -449,6 +451,9 @@ def joint_l1_step(
 def _joint_quadratic_model(rows, problem, sets, z):
     """Return (H, slope_b): the Hessian in all coefficients with the intercepts eliminated, and
     their step for one in each."""
+    # The damping of that Hessian, as a share of its largest diagonal entry.
+    damping = 1e-12
+
     n, k = sum(map(len, sets)), len(sets)
     ends = np.cumsum([0, *map(len, sets)])
     places = [slice(*ends[i : i + 2]) for i in range(k)]
@@ -471,7 +476,7 @@ def _joint_quadratic_model(rows, problem, sets, z):
         else np.zeros((k, n))
     )
     H += M @ slope_b
-    H.flat[:: n + 1] += DAMPING * H.diagonal().max(initial=0.0)
+    H.flat[:: n + 1] += damping * H.diagonal().max(initial=0.0)
     return H, slope_b
 
 

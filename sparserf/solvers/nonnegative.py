@@ -1,6 +1,6 @@
-"""A quadratic in coordinates of which some must be at least 0.
+"""A quadratic in coordinates of which some must be at least 0:
 
-    minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j
+    minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j.
 
 Block principal pivoting: guess which coordinates are not zero, minimise over these, and exchange
 all that are wrong, which are negative, or zero with a negative slope. Where that does not lessen
@@ -17,31 +17,31 @@ import numpy as np
 
 from .cholesky import solve_positive
 
-# Exchanges of all coordinates in a row that need not lessen the number of wrong ones.
-PATIENCE = 3
-# A slope below this share of the sum of its terms is rounding.
-SLOPE_ROUNDING = 1e-13
-# After this number of exchanges for each coordinate, which rounding may make one after another for
-# ever, none becomes positive.
-MOST_EXCHANGES = 3
-
 
 def nonnegative_minimum(G: np.ndarray, c: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
     """Return the w of least (1/2) w'G w - c'w, with w_j >= 0 where the mask `nonnegative` holds; G
     is positive definite."""
+    # Exchanges of all coordinates in a row that need not lessen the number of wrong ones.
+    patience = 3
+    # A slope below this share of the sum of its terms is rounding.
+    slope_rounding = 1e-13
+    # After this number of exchanges for each coordinate, which rounding may make one after another
+    # for ever, none becomes positive.
+    most_exchanges = 3
+
     used, fewest, waited = np.ones(len(c), bool), np.inf, 0
     for k in itertools.count():
         A, w = np.flatnonzero(used), np.zeros(len(c))
         w[A] = solve_positive(G[np.ix_(A, A)], c[A])
-        rounding = SLOPE_ROUNDING * (np.abs(G) @ np.abs(w) + np.abs(c))
+        rounding = slope_rounding * (np.abs(G) @ np.abs(w) + np.abs(c))
         wrong = nonnegative & np.where(used, w < 0, G @ w - c < -rounding)
-        if k > MOST_EXCHANGES * len(c):
+        if k > most_exchanges * len(c):
             wrong &= used
         n_wrong = np.count_nonzero(wrong)
         if n_wrong == 0:
             return w
         waited = 0 if n_wrong < fewest else waited + 1
         fewest = min(fewest, n_wrong)
-        if waited > PATIENCE:
+        if waited > patience:
             wrong[: np.flatnonzero(wrong)[-1]] = False
         used ^= wrong

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from ..rows import Rows, RowVectors
 
 OfKind = TypeVar("OfKind", bound="Problem")
-# exp(-FAR) is 0 in double precision, so that no best intercept is farther than FAR from all values
-# of -f and y.
-FAR = 746.0
-# Newton steps for one intercept, each of which may be a bisection.
-MOST_INTERCEPT_STEPS = 200
 # Shortest step, as a share of the whole one, that a line search tries.
 SHORTEST_STEP = 2.0**-33
 
@@ -63,7 +58,7 @@ class Problem:
     first axis of outputs, whose losses are added up.
 
     vectors : RowVectors
-        What computes on row vectors.
+        The operations on row vectors, where these live.
     loss : Loss
     y : row vector
         The target.
@@ -221,12 +216,18 @@ class Problem:
         logistic loss is nearly linear), the bracket is halved instead, or, while it is unbounded,
         the step is doubled.
         """
+        # exp(-far) is 0 in double precision, so that no best intercept is farther than far from all
+        # values of -f and y.
+        far = 746.0
+        # Newton steps for one intercept, each of which may be a bisection.
+        most_intercept_steps = 200
+
         if not self.fit_intercept:
             return 0.0
         low, high, previous = -np.inf, np.inf, np.inf
         largest_f, largest_y = self.vectors.largest(f, self.y)
-        farthest = largest_f + self.loss.intercept_reach * largest_y + FAR
-        for _ in range(MOST_INTERCEPT_STEPS):
+        farthest = largest_f + self.loss.intercept_reach * largest_y + far
+        for _ in range(most_intercept_steps):
             slope, curvature = self._slope_and_curvature(f, b)
             if slope == 0:
                 break

@@ -1,6 +1,6 @@
-"""The ridge problem on a support.
+"""The ridge problem on a support:
 
-    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,   p > 0
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,   p > 0.
 
 Newton's method. Each step solves, for the slopes g and g_b of the objective in w and b,
 
@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 # Newton steps at most.
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is not worth taking.
-NEGLIGIBLE = 1e-12
-# Steps of the golden-section search for the best multiple of a dual point, each of which shrinks
-# the bracket by 0.618.
-SEARCH_STEPS = 20
+LEAST_DECREASE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +129,8 @@ class RidgeProblem(Problem):
         loss, n = self.loss, self.n_rows  # these, and not the problem itself, travel to the rows
 
         def answer(block, f, y, s):
-            xp, f = (
-                namespace(f),
-                f if change is None else f + check_no_overflow(block.apply(features, change)),
-            )
+            xp = namespace(f)
+            f = f if change is None else f + check_no_overflow(block.apply(features, change))
             z = f + outputs_like(b, f)
             losses = xp.sum(s * loss.value(z, y), axis=-1)
             v = s * loss.derivative(z, y) / n  # the dual point
@@ -173,12 +168,16 @@ class RidgeProblem(Problem):
 
         squares: g_j^2 / r_j^2 of all features, for the slopes g at margins z
         """
+        # Steps of the golden-section search for the best multiple of a dual point, each of which
+        # shrinks the bracket by 0.618.
+        search_steps = 20
+
         largest, u = np.sort(squares)[max(0, len(squares) - s) :].sum(), self.derivative(z)
         golden = (5**0.5 - 1) / 2
         low, high, a, b = 0.0, 1.0, 1 - golden, golden
         at_a, at_b = self.dual_value(u, largest, a), self.dual_value(u, largest, b)
         best = self.dual_value(u, largest, 0.0)
-        for _ in range(SEARCH_STEPS):
+        for _ in range(search_steps):
             best = max(best, at_a, at_b)
             if at_a < at_b:
                 low, a, at_a = a, b, at_b
@@ -227,7 +226,7 @@ def _solve_primal(problem, phi, p, w, b, f, change):
         if model is None:
             model = phi.local_model(problem, None, here.f, here.b, curved=True)
         d, e, predicted_decrease = newton_step(problem, p, here.w, model)
-        enough = NEGLIGIBLE * abs(here.objective)
+        enough = LEAST_DECREASE * abs(here.objective)
         if not predicted_decrease > enough:
             break
         is_last = predicted_decrease**3 <= enough * before**2
@@ -317,7 +316,7 @@ def lower(
     With the squared loss nothing between is lower than the end. is_last: whether an end that is the
     same but for rounding counts as lower.
     """
-    rounding = NEGLIGIBLE * abs(start.objective)
+    rounding = LEAST_DECREASE * abs(start.objective)
     enough = start.objective - rounding
     if end.objective < enough or (is_last and end.objective <= start.objective + rounding):
         return end
@@ -325,11 +324,9 @@ def lower(
         return None
 
     def iterate_at(t):
-        w, b, f = (
-            start.w + t * (end.w - start.w),
-            start.b + t * (end.b - start.b),
-            problem.vectors.between(start.f, t, end.f),
-        )
+        w = start.w + t * (end.w - start.w)
+        b = start.b + t * (end.b - start.b)
+        f = problem.vectors.between(start.f, t, end.f)
         return Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
 
     return backtrack(iterate_at, lambda there, t: there.objective < enough, t=0.5)[1]

@@ -7,8 +7,8 @@ optimization, 1989), on features around their means, so that coefficients and in
 at each other. A step is one pass over the rows, and no Gram matrix is made, of which each output
 would need its own. It comes near to the optimum, as is enough for a penalty that is chosen on
 held-out rows. A loss of all outputs together, the multinomial one, will do as well. Where they are
-no more than MOST_KEPT numbers, the values of the features are kept, since steps are many and each
-asks for all of them twice.
+few, the values of the features stay in memory, since steps are many and each asks for all of them
+twice.
 """
 
 from __future__ import annotations
@@ -29,18 +29,12 @@ if TYPE_CHECKING:
     from .effort import Effort
     from .ridge import LocalModel, RidgeProblem
 
-# The last moves, with the changes of the gradient, that are kept.
-KEPT = 8
-# A step is taken where the objective falls by at least this share of what the slope promises
-# (Armijo's rule).
-ARMIJO = 1e-4
-# The most steps for one penalty, and the shortest share of one that is tried.
-MOST_STEPS, SHORTEST = 60, 1e-3
-# The time of a step's two products with the values of the features, in multiplications for each
-# value and output.
-PRODUCTS = 5
-# The most values of features that are kept: 128 MB in single precision.
-MOST_KEPT = 2**25
+# The last moves, with the changes of the gradient, that are remembered.
+MOVES_REMEMBERED = 8
+# The most steps for one penalty.
+STEPS_A_PENALTY = 60
+# The shortest share of a step that is tried.
+SHORTEST = 1e-3
 
 
 class RidgeOfOutputs:
@@ -62,14 +56,15 @@ class RidgeOfOutputs:
         self, rows: Rows, features: FeatureSet, problem: RidgeProblem, w: np.ndarray, b: np.ndarray
     ):
         """Begin at the coefficients w and the intercepts b."""
+        # The most values of features that are moves: 128 MB in single precision.
+        most_kept = 2**25
+
         # the work of making the values of the features, in each step
         self._pass = 2 * work_of_pass(rows, len(features))
-        if rows.in_memory and rows.n_rows * len(features) <= MOST_KEPT:
-            rows, features, self._pass = (
-                rows.on_same_threads(rows.transform(features)),
-                Linear().draw(None, len(features)),
-                0,
-            )
+        if rows.in_memory and rows.n_rows * len(features) <= most_kept:
+            rows = rows.on_same_threads(rows.transform(features))
+            features = Linear().draw(None, len(features))
+            self._pass = 0
         self._rows, self._features, self._problem = rows, features, problem
         self.w, self.b, self.alpha = w, b, 0.0
         weight = problem.vectors.scaled(problem.weight, 1 / problem.n_rows)
@@ -84,14 +79,14 @@ class RidgeOfOutputs:
         """Minimise with this penalty until a step lowers the objective by less than the share tol;
         return the number of steps.
 
-        effort : what the steps may take
+        effort : the work that the steps may take
         """
         self.alpha = alpha
-        objective, g, kept = self.objective(), self._gradient(), []
-        for k in range(MOST_STEPS):
+        objective, g, moves = self.objective(), self._gradient(), []
+        for k in range(STEPS_A_PENALTY):
             check_not_ended()
             effort.add(self._work_of_step())
-            d = -inverse_hessian_times(g, kept)
+            d = -inverse_hessian_times(g, moves)
             slope = float(np.vdot(g, d))
             is_lower = partial(falls_enough, objective, slope)
             t, there = backtrack(partial(self._moved, d), is_lower, shortest=SHORTEST)
@@ -99,10 +94,10 @@ class RidgeOfOutputs:
                 return k
             before, g_before, (objective, self.w, self.b, self._at) = objective, g, there
             g = self._gradient()
-            kept = [*kept[-KEPT + 1 :], (t * d, g - g_before)]
+            moves = [*moves[-MOVES_REMEMBERED + 1 :], (t * d, g - g_before)]
             if before - objective <= tol * objective or effort.is_spent:
                 return k + 1
-        return MOST_STEPS
+        return STEPS_A_PENALTY
 
     def objective(self) -> float:
         """Return the objective."""
@@ -136,31 +131,39 @@ class RidgeOfOutputs:
         return self._problem.penalised(at.loss, w, self.alpha), w, b, at
 
     def _work_of_step(self) -> float:
+        # The time of a step's two products with the values of the features, in multiplications for
+        # each value and output.
+        products = 5
+
         return self._pass + len(self.b) * self._rows.n_rows * (
-            PRODUCTS * len(self._features) + LOSS / 10
+            products * len(self._features) + LOSS / 10
         )
 
 
 def falls_enough(objective: float, slope: float, there: tuple[float, ...], t: float) -> bool:
-    """Return whether the objective, the first of `there`, has fallen by the share ARMIJO of what
+    """Return whether the objective, the first of `there`, has fallen by the share armijo of what
     the slope of a step says."""
-    return there[0] <= objective + ARMIJO * t * slope
+    # A step is taken where the objective falls by at least this share of what the slope promises
+    # (Armijo's rule).
+    armijo = 1e-4
+
+    return there[0] <= objective + armijo * t * slope
 
 
-def inverse_hessian_times(g: np.ndarray, kept: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def inverse_hessian_times(g: np.ndarray, moves: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
     """Return the product of g with the inverse of a Hessian that has these pairs of moves and
     changes of the gradient.
 
     Without a pair, g in the length of one is returned.
     """
-    if not kept:
+    if not moves:
         return g / max(np.linalg.norm(g), 1e-300)
     q, shares = g.copy(), []
-    for move, change in reversed(kept):
+    for move, change in reversed(moves):
         shares.append(np.vdot(move, q) / np.vdot(move, change))
         q -= shares[-1] * change
-    move, change = kept[-1]
+    move, change = moves[-1]
     q *= np.vdot(move, change) / np.vdot(change, change)
-    for (move, change), share in zip(kept, reversed(shares), strict=True):
+    for (move, change), share in zip(moves, reversed(shares), strict=True):
         q += (share - np.vdot(change, q) / np.vdot(move, change)) * move
     return q

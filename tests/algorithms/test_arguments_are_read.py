@@ -10,9 +10,12 @@ import pytest
 
 import sparserf as srf
 from sparserf.algorithms.arguments import ColumnSetting, RowSetting
+from sparserf.algorithms.distill import DistillOptions
+from sparserf.algorithms.drp import DRPOptions
 from sparserf.algorithms.harfe_fit import HarfeOptions
 from sparserf.algorithms.mfga import MfgaOptions
 from sparserf.algorithms.sparse_rf.options import ChoiceOptions, SparseRFOptions
+from sparserf.baselines.kernel_machines import KernelOptions
 from sparserf.baselines.random_features import RidgeOptions
 
 LIMITS = {"lower", "upper"}  # `FitOptions.limits`
@@ -25,6 +28,14 @@ READ = {
     srf.mfga_path: ([MfgaOptions], set()),
     srf.sparse_rf: ([SparseRFOptions, ChoiceOptions], {"alpha", "time_limit"}),
     srf.sparse_rf_path: ([SparseRFOptions], {"alphas", "n_alphas", "alpha_min_ratio"}),
+    srf.drp: ([DRPOptions], {"alpha"}),
+    srf.drp_path: ([DRPOptions], {"alphas"}),
+    srf.distill: (
+        [DistillOptions],
+        {"teacher", "classes", "time_limit", "sample_weight", "groups"},
+    ),
+    srf.baselines.kernel_ridge: ([KernelOptions], set()),
+    srf.baselines.kernel_svm: ([KernelOptions], set()),
     srf.baselines.rks: ([RidgeOptions], set()),
     srf.baselines.eerf: ([RidgeOptions], set()),
     srf.baselines.lkrf: ([RidgeOptions], {"selection", "rho"}),

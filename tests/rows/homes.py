@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from dask import delayed
 
 import sparserf as srf
-from sparserf import rows as rows_of
 from sparserf._base import arrays as _arrays
+from sparserf.rows import device as home_on_device
 
 N, D = 1200, 6
 RNG = np.random.default_rng(0)
@@ -51,7 +51,7 @@ class OtherDevice:
     def patch(monkeypatch):
         """Tell the package which arrays are elsewhere: DLPack cannot tell the devices of
         array_api_strict apart."""
-        for module in (_arrays, rows_of):
+        for module in (_arrays, home_on_device):
             monkeypatch.setattr(
                 module, "is_on_host", lambda X: getattr(X, "device", None) != OtherDevice.device
             )

@@ -4,15 +4,13 @@ fit that both move.
 Over the features phi_h of a dictionary, with coefficients w, and an intercept b without a penalty,
 both minimise
 
-    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,                      (9)
-        z_i = b + sum_h w_h phi_h(x_i),
+    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,   z_i = b + sum_h w_h phi_h(x_i), (9)
 
 with sample weights s of mean 1; alpha is the paper's lambda. Its problem (8) is the same over all
 features that can be drawn. Let v_i = s_i L'(z_i, y_i) / n; this row vector is called the dual
 point. The gradient of the mean loss in w_h is g_h = phi_h' v, and (w, b) is optimal where
 
-    |phi_h' v| <= alpha for every h,
-    phi_h' v = -alpha sign(w_h) where w_h is not zero,
+    |phi_h' v| <= alpha for every h,  phi_h' v = -alpha sign(w_h) where w_h is not zero,
     sum_i v_i = 0.
 
 Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever
@@ -71,22 +69,13 @@ State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
-# Each of up to this number of targets may take the work of a whole fit; more targets share the work
-# of so many.
-TARGETS_OF_FULL_WORK = 10
-# The descent ends, as it has come down to rounding, after PATIENCE rounds in a row of which none
-# lowers the objective by more than CREEP times the gap, nor the gap itself by a tenth.
-PATIENCE, CREEP = 5, 1e-3
-# `descend_over` looks at the violators alone until their gap is this share of the gap over all
-# draws, and for at most MOST_ROUNDS rounds.
-SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
-# Feature values in a pass over the dictionary from which on a fit begins in single precision, and
-# the relative gap to which it goes there at least.
-WORTH_SINGLE, SINGLE_ROUNDING = 2**22, 1e-5
-# After a round in which no more than FEW violators entered, the next batch is likely to be drawn:
-# its gradients are computed in advance.
-FEW = 5
-
+# The descent ends, as it has come down to rounding, after so many rounds in a row of which none
+# lowers the objective by more than a thousandth of the gap, nor the gap itself by a tenth.
+IDLE_ROUNDS = 5
+# A fit begins in single precision from this number of feature values in a pass over the dictionary.
+WORTH_SINGLE = 2**22
+# The relative gap to which it goes there at least.
+SINGLE_ROUNDING = 1e-5
 
 # The two algorithms
 
@@ -98,11 +87,11 @@ def algorithm_1(fit: BaseL1Fit) -> None:
     work.
     """
     for t in parts(range(fit.dictionary.n_batches)):  # repeat
-        h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
-        fit.minimise_over(h)  #                         2. add them to A; 3. obtain w by solving (9)
-        fit.A.prune()  #                                4. A <- A \ {h : w(h) = 0}
-        if fit.record():  #                             5. t <- t + 1
-            break  #                                  until t = T
+        h = fit.draw(t)  #             1. sample h_1, ..., h_R from p(h)
+        fit.minimise_over(h)  #        2. add them to A; 3. obtain w by solving (9)
+        fit.A.prune()  #               4. A <- A \\ {h : w(h) = 0}
+        if fit.record():  #            5. t <- t + 1
+            break  #                   until t = T
 
 
 def exact_descent(fit: BaseL1Fit) -> None:
@@ -133,11 +122,11 @@ class BaseL1Fit(ABC):
     There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the
     multinomial loss together (`MultinomialL1Fit`).
 
-    dictionary : what is drawn from
+    dictionary : the features that are drawn
     rules : how thoroughly a batch is solved
     tol : the duality gap that is near enough, relative to the objective
     progress : the objectives so far, in units of y, and the callback
-    A : the working set, with `prune`, which drops what is zero, and the `index` of its features
+    A : the working set, with `prune`, which drops zeros, and the `index` of its features
     alpha : the penalty
     gap : the duality gap that was last computed; infinite where none has been
     """
@@ -384,6 +373,10 @@ class L1Fit(BaseL1Fit):
         target : the number of this fit among all over the dictionary, from which its random stream
             follows
         """
+        # Each of up to this number of targets may take the work of a whole fit; more targets share
+        # the work of so many.
+        targets_of_full_work = 10
+
         check_not_ended()
         super().__init__(
             dictionary,
@@ -396,13 +389,13 @@ class L1Fit(BaseL1Fit):
         self._max_iter = np.inf if options.max_iter is None else options.max_iter
         self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
-        effort = Effort(np.inf)
+        starts, effort = dictionary.starts, Effort(np.inf)
         if options.max_iter is None:
-            share = self.rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
-            effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
+            share = self.rules.work * min(1.0, targets_of_full_work / len(task.targets))
+            effort = Effort.for_l1_fit(task.rows, starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
         # violators that are kept in memory: as many as a batch holds
-        self._most_kept = int(np.diff(dictionary.starts).max())
+        self._most_kept = int(np.diff(starts).max())
         # the relative gap that is near enough over the present batch, where that is more than `tol`
         self._batch_tol = 0.0
         # the rows, and the same in single precision once that is used
@@ -461,10 +454,8 @@ class L1Fit(BaseL1Fit):
     def end_in_double(self) -> None:
         """Go to the precision of the rows, where the fit has not come there."""
         if self._is_single:
-            self._double.n_passes, self._single.n_passes = (
-                self._double.n_passes + self._single.n_passes,
-                0,
-            )
+            self._double.n_passes = self._double.n_passes + self._single.n_passes
+            self._single.n_passes = 0
             self._turn_to(self._double)
 
     @property
@@ -519,6 +510,11 @@ class L1Fit(BaseL1Fit):
 
         The further rounds end where the gap over the violators is a share of the gap over all.
         """
+        # `descend_over` looks at the violators alone until their gap is this share of the gap over
+        # all draws, and for at most most_rounds rounds.
+        share_of_gap = 0.3
+        most_rounds = 20
+
         is_done = self.improve_over(draws)
         if is_done and self._is_single and not self.stopped:
             self.end_in_double()
@@ -528,9 +524,9 @@ class L1Fit(BaseL1Fit):
             return True
         with self.progress.asked_within(self.info):
             few = draws.violators(self.problem.alpha, self._most_kept)
-            for _ in range(MOST_ROUNDS):
+            for _ in range(most_rounds):
                 violation, gap, _, tolerance = self.look_at(few)
-                tolerance = max(tolerance, SHARE_OF_GAP * self.gap)
+                tolerance = max(tolerance, share_of_gap * self.gap)
                 if (
                     gap <= tolerance
                     or self.stopped
@@ -578,8 +574,8 @@ class L1Fit(BaseL1Fit):
         # The next violators will move the solution anyway.
         steps, share = (1, rules.step_leaves) if len(entering) else (rules.most_steps, 0.0)
         # This round is likely the last over its batch where no draws are looked at again, or few
-        # violators entered.
-        is_last = not again or len(entering) <= FEW
+        # violators entered: then the gradients of the next batch are computed in advance.
+        is_last = not again or len(entering) <= 5
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
         # Terms that still violate after one step stay, unless the next round would find them again.
@@ -604,18 +600,16 @@ class L1Fit(BaseL1Fit):
         )
 
     def is_idle(self, draws: Draws, objective: float) -> bool:
-        """Return whether PATIENCE rounds in a row over these draws have lowered neither the
+        """Return whether IDLE_ROUNDS rounds in a row over these draws have lowered neither the
         objective nor the gap."""
         if draws is not self._draws:
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
-        fell = objective < self._lowest - CREEP * self.gap or self.gap < 0.9 * self._least_gap
+        fell = objective < self._lowest - 1e-3 * self.gap or self.gap < 0.9 * self._least_gap
         if fell:
-            self._lowest, self._least_gap = (
-                min(objective, self._lowest),
-                min(self.gap, self._least_gap),
-            )
+            self._lowest = min(objective, self._lowest)
+            self._least_gap = min(self.gap, self._least_gap)
         self._n_idle = 0 if fell else self._n_idle + 1
-        return self._n_idle >= PATIENCE
+        return self._n_idle >= IDLE_ROUNDS
 
     def polish(self, tol: float, max_rounds: int) -> None:
         """Minimise (9) over A alone, to a relative gap of tol, in at least one step.
@@ -706,8 +700,7 @@ def warn_if_unconverged(info: FitInfo, tol: float) -> None:
     share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
     warn_unconverged(
         f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of "
-        f"{info.dual_gap:.3g}, "
-        f"{share:.2g} of the objective, above tol={tol:.2g}; "
+        f"{info.dual_gap:.3g}, {share:.2g} of the objective, above tol={tol:.2g}; "
         + (
             "raise time_limit (or tol, or alpha)"
             if info.cut

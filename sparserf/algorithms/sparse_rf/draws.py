@@ -5,7 +5,7 @@ A draw whose coefficient must be at least 0 violates only phi_h' v >= -alpha: a 
 it counts as 0 (`usable`).
 
 `Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on
-them. Their features are made when needed: what is stored of draws from a random map is the seed.
+them. Their features are made when needed: of draws from a random map only the seed is stored.
 `DrawsInMemory` keep their features.
 
 A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution,
@@ -45,14 +45,10 @@ if TYPE_CHECKING:
     from ...rows.rows import Question
     from ...solvers.l1 import WorkingSet
 
-# The most numbers in the weights of the batches that are made again for one pass over the rows: 128
-# MB.
-WEIGHTS_A_PASS = 2**24
-
 
 class LazyBatch:
-    """Some features of a batch, made when they are needed. What is pickled is the function that
-    makes them, with its seed."""
+    """Features of a batch, made when they are needed. A pickle has the function that makes them,
+    with its seed."""
 
     def __init__(
         self,
@@ -185,18 +181,14 @@ class Draws:
 
     def _learn(self, positions, g):
         """Note the gradients of the draws at these positions, at the dual point."""
-        self._g[positions], self._is_exact[positions] = (
-            usable(g, self._nonnegative[positions]),
-            True,
-        )
+        self._g[positions] = usable(g, self._nonnegative[positions])
+        self._is_exact[positions] = True
 
     def _describe(self, positions, features, places=slice(None)):
         """Note the bounds on the gradients of the draws at these positions, which are the features
         at these places."""
-        self._largest[positions], self._nonnegative[positions] = (
-            features.largest_value[places],
-            features.nonnegative[places],
-        )
+        self._largest[positions] = features.largest_value[places]
+        self._nonnegative[positions] = features.nonnegative[places]
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
         """Add the draws at these positions (ascending) to the working set."""
@@ -230,10 +222,14 @@ class Draws:
     def _passes(self, positions):
         """Split the positions into passes over the rows: yield (positions, batches) of each
         pass."""
+        # The most numbers in the weights of the batches that are made again for one pass over the
+        # rows: 128 MB.
+        weights_a_pass = 2**24
+
         positions_of_pass, batches, size = [], [], 0
         for part, batch in self._parts(positions):
             more = len(part) * self._rows.n_features_in
-            if batches and size + more > WEIGHTS_A_PASS:
+            if batches and size + more > weights_a_pass:
                 yield np.concatenate(positions_of_pass), batches
                 positions_of_pass, batches, size = [], [], 0
             positions_of_pass.append(part)
@@ -364,11 +360,9 @@ class LearningSource(DrawSource):
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
         """Take a dictionary that learns; each target has a proposer of draws, with a random stream
         of its own."""
-        self._rows, self._sizes, self._proposer = (
-            rows,
-            np.diff(dictionary.starts),
-            dictionary.proposer(target),
-        )
+        self._rows = rows
+        self._sizes = np.diff(dictionary.starts)
+        self._proposer = dictionary.proposer(target)
         self._turns = dictionary.base.is_periodic
         self._question = correlation_pair if self._turns else correlation
         self.forget()
@@ -382,10 +376,8 @@ class LearningSource(DrawSource):
         A."""
         (t,) = batches
         if t != self._t:
-            self._t, self._proposed = (
-                t,
-                self._proposer.batch(self._sizes[t], A.features, A.w, A.index),
-            )
+            self._proposed = self._proposer.batch(self._sizes[t], A.features, A.w, A.index)
+            self._t = t
         if self._v is not A.v:
             (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
         (start, features), g = self._proposed, self._answer

@@ -47,10 +47,6 @@ if TYPE_CHECKING:
     from ...model import Callback, SparseModel
     from .descent import BaseL1Fit
 
-# Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
-# penalty of a path.
-DRAWS_OF_START = 1_000
-
 
 @shows_progress
 def sparse_rf(
@@ -203,7 +199,7 @@ def sparse_rf(
     -------
     SparseModel
         `info.dual_gap` bounds the distance of the objective from its optimum: over all D draws if
-        `exact`, else over the last batch and what was kept; for alpha=None over its terms.
+        `exact`, else over the last batch and the working set; for alpha=None over its terms.
         `support` holds their indices in the dictionary.
 
     Raises
@@ -353,7 +349,7 @@ def sparse_rf_path(
 def read_task(
     X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False
 ) -> Task:
-    """Return what is to be fitted, with centered targets.
+    """Return the task of a call, with centered targets.
 
     has_several_encodings : whether features are to see several encodings of the columns (as they
         are, clipped, in ranks)
@@ -385,11 +381,13 @@ def _fit_path(
 ) -> list[SparseModel]:
     """Return the models for these penalties, each started from the one before; None: for the
     default penalties."""
+    # Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
+    # penalty of a path.
+    draws_of_start = 1_000
+
     start, deadline = options.start, options.deadline
     dictionary = options.dictionary(
-        task,
-        DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS,
-        is_one_of_many=alphas is None or len(alphas) > 1,
+        task, draws_of_start if start is not None and options.is_auto else N_COMPONENTS
     )
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)

@@ -1,5 +1,5 @@
-"""Kernel ridge: a bump at each row, and a ridge penalty; the candidate of the search where only
-near rows tell of a row.
+"""Kernel ridge: a bump at each row, and a ridge penalty; a candidate of the search, for targets
+that only the nearest rows predict.
 
 With K_ij = exp(-sum_l m_l |x_il - x_jl|), the Laplacian kernel with a weight m_l of its own for
 each input, it minimises
@@ -62,7 +62,9 @@ MOST_BUMPS = 5_000
 # derivatives are computed.
 FEW_ROWS, FEW_DERIVATIVES = 1_000, 200
 # The first ridge. Others are RIDGE_STEP times that, or divided by it, between the two limits.
-FIRST_RIDGE, RIDGE_STEP, LEAST_RIDGE, LARGEST_RIDGE = 0.1, 4.0, 1e-3, 1e3
+FIRST_RIDGE = 0.1
+RIDGE_STEP = 4.0
+LEAST_RIDGE, LARGEST_RIDGE = 1e-3, 1e3
 # The most that is added to K_ii, for a row of next to no weight: it is finite in single precision.
 LARGEST_ON_DIAGONAL = 1e30
 # How often weights are learned at most, and the least weight as a share of the largest.
@@ -71,9 +73,10 @@ MOST_LEARNED, LEAST_WEIGHT = 2, 0.02
 NARROWER = 2.5
 # A kernel and a ridge that were chosen on less than 1 / MORE_ROWS of the rows are tried anew.
 MORE_ROWS = 1.2
-# The most repetitions for a loss that is not quadratic, in a search and at the end. They end once
-# one changes the objective by less than ENOUGH of it.
-REPETITIONS_OF_TRIAL, MOST_REPETITIONS, ENOUGH = 15, 100, 1e-4
+# The most repetitions for a loss that is not quadratic, in a search and at the end.
+REPETITIONS_OF_TRIAL, MOST_REPETITIONS = 15, 100
+# They end once one changes the objective by less than this share of it.
+ENOUGH = 1e-4
 # Reading an input of a bump takes the time of this number of multiplications.
 AN_INPUT = 2
 # The bumps at all rows have converged where the duality gap is at most this share of the objective.
@@ -118,7 +121,7 @@ class KernelRidge:
             bases.append((name, best.margins))
         fitted = np.flatnonzero(task.weight)
         trial = partial(Trial, sample, X, self.options.fit_intercept, effort)
-        # Bumps that do not see all inputs are to tell what is left of the best other candidate.
+        # Bumps that do not see all inputs are fitted to the residual of the best other candidate.
         first = bases[:1] if task.constraints is None else bases
         choice = (
             start.choice
@@ -182,7 +185,7 @@ class KernelRidge:
         weights = np.exp(np.mean([np.log(point.choice.weights) for point in points], axis=0))
         ridge = float(np.exp(np.mean([np.log(point.choice.ridge) for point in points])))
         choice = KernelChoice(points[0].choice.inputs, weights, ridge)
-        X, s, y, some = task.rows.array(), task.weight, targets_of(task), np.arange(task.raw.n_rows)
+        X, s, y = task.rows.array(), task.weight, targets_of(task)
         unit = units_of(task)
         margins = [
             np.zeros(y.shape) if base is None else base_margins(task, base) / unit[:, None]
@@ -195,7 +198,7 @@ class KernelRidge:
             if id(base) not in solved:
                 c, b = factor.fit(y, a, loss, self.options.fit_intercept)
                 found = Solved(choice, 0, c, b, np.nan)
-                fit = KernelFit.from_solution(task, X, some, found, points[0].first)
+                fit = KernelFit.from_solution(task, X, np.arange(len(X)), found, points[0].first)
                 fit = fit.certified(task, K, a, found, self.options.fit_intercept)
                 solved[id(base)] = model_of([fit], task if base is None else added)
             models.append(solved[id(base)])
@@ -329,13 +332,13 @@ class Factor:
         return c, b
 
 
-# What the rows held out choose
+# The choice of weights and ridge on held-out rows
 
 
 class Trial:
-    """Fits to some rows of a sample, compared on its rows held out.
+    """Fits to fitted rows of a sample, compared on its rows held out.
 
-    some : the rows that are fitted
+    fitted : the rows that are fitted
     centers : their encodings
     """
 
@@ -345,11 +348,11 @@ class Trial:
         X: np.ndarray,
         fit_intercept: bool,
         effort: Effort,
-        some: np.ndarray,
+        fitted: np.ndarray,
         *bases: np.ndarray,
     ):
         task = sample.task
-        self.task, self.some, self.centers = task, some, X[some]
+        self.task, self.fitted, self.centers = task, fitted, X[fitted]
         self._sample, self._held, self._effort, self._bases = (
             sample,
             np.flatnonzero(sample.held),
@@ -357,7 +360,7 @@ class Trial:
             bases,
         )
         self._held_X, self._fit_intercept = X[self._held], fit_intercept
-        self._s = task.weight[some] / task.weight[some].mean()
+        self._s = task.weight[fitted] / task.weight[fitted].mean()
         self._y, self._loss = targets_of(task), task.loss_of(task.targets[0])
 
     def fit(self, choice: KernelChoice) -> Solved:
@@ -372,8 +375,8 @@ class Trial:
         solved, factor = [], Factor(K, self._s, choice.ridge)
         for k, base in enumerate(self._bases):
             c, b = factor.fit(
-                self._y[:, self.some],
-                base[:, self.some],
+                self._y[:, self.fitted],
+                base[:, self.fitted],
                 self._loss,
                 self._fit_intercept,
                 REPETITIONS_OF_TRIAL,

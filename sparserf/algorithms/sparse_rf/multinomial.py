@@ -26,7 +26,7 @@ from ...solvers.multinomial import (
     take_out_medians,
 )
 from ..task import merge_solutions
-from .descent import PATIENCE, BaseL1Fit, L1Fit, rules_of
+from .descent import IDLE_ROUNDS, BaseL1Fit, L1Fit, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,19 +41,6 @@ if TYPE_CHECKING:
     from .descent import State
     from .draws import Draws
     from .options import SparseRFOptions
-
-# After a sweep that shrinks the sum of the gaps of the classes to no less than this share, all
-# classes make a step together.
-SLOW_SWEEP = 0.5
-# Classes up to which there are such steps, which compute a Gram matrix for each pair of them.
-MOST_TOGETHER = 50
-# If the objective falls by less than this share of it, that may be rounding.
-SWEEP_ROUNDING = 1e-12
-# Where the classes are within their tolerance and the joint gap is not, their tolerance is
-# multiplied by TIGHTER times the square of tolerance / joint gap, of which no less than LEAST is
-# taken; this is done at most MOST_TIGHTER times. The square is taken since the gap of a class of
-# few terms falls with the square of its violation, and the joint gap with the largest violation.
-TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 
 
 class OneClassL1Fit(L1Fit):
@@ -198,22 +185,34 @@ class MultinomialL1Fit(BaseL1Fit):
     def _improve(self, draws, move):
         """Sweep once; return whether no class moved and the joint gap is within the tolerance, or
         rounding allows no more."""
+        # After a sweep that shrinks the sum of the gaps of the classes to no less than this share,
+        # all classes make a step together.
+        slow_sweep = 0.5
+        # Where the classes are within their tolerance and the joint gap is not, their tolerance is
+        # multiplied by tighter times the square of tolerance / joint gap, of which no less than
+        # least is taken; this is done at most most_tighter times. The square is taken since the gap
+        # of a class of few terms falls with the square of its violation, and the joint gap with the
+        # largest violation.
+        tighter = 0.3
+        least = 0.03
+        most_tighter = 8
+
         if draws is not self._draws:
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         if self._sweep(move):
             if (
                 self.is_solved_to_tolerance
-                and self._sum_of_gaps() > SLOW_SWEEP * self._least_gap
+                and self._sum_of_gaps() > slow_sweep * self._least_gap
                 and not self.stopped
             ):
                 self._step_together()
             return self.stopped or self._is_idle()
         share = self.tol * self.objective() / max(self.certify(), 1e-300)
-        is_done = share >= 1 or self._n_tightened == MOST_TIGHTER
+        is_done = share >= 1 or self._n_tightened == most_tighter
         if not is_done:
             self._n_tightened += 1
             for fit in self._fits:
-                fit.tol *= TIGHTER * max(share, LEAST) ** 2
+                fit.tol *= tighter * max(share, least) ** 2
         return is_done
 
     def _sum_of_gaps(self):
@@ -222,13 +221,16 @@ class MultinomialL1Fit(BaseL1Fit):
         return sum(fit.gap for fit in self._fits)
 
     def _is_idle(self):
-        """Return whether PATIENCE sweeps in a row lowered neither the gaps nor, by more than
+        """Return whether IDLE_ROUNDS sweeps in a row lowered neither the gaps nor, by more than
         rounding, the objective."""
+        # If the objective falls by less than this share of it, that may be rounding.
+        sweep_rounding = 1e-12
+
         objective, gap = self.objective(), self._sum_of_gaps()
-        fell = objective < self._lowest * (1 - SWEEP_ROUNDING) or gap < 0.9 * self._least_gap
+        fell = objective < self._lowest * (1 - sweep_rounding) or gap < 0.9 * self._least_gap
         self._lowest, self._least_gap = min(objective, self._lowest), min(gap, self._least_gap)
         self._n_idle = 0 if fell else self._n_idle + 1
-        return self._n_idle >= PATIENCE
+        return self._n_idle >= IDLE_ROUNDS
 
     def _sweep(self, move: Callable[[OneClassL1Fit], object]) -> bool:
         """Let each class move against the others; return whether any did."""
@@ -240,8 +242,12 @@ class MultinomialL1Fit(BaseL1Fit):
 
     def _step_together(self):
         """Make a step of the coefficients of all classes at once, where it lowers the objective."""
+        # Classes up to which there are such steps, which compute a Gram matrix for each pair of
+        # them.
+        most_together = 50
+
         sets = [fit.A for fit in self._fits]
-        if not 0 < sum(map(len, sets)) <= MOST_JOINT_COEFFICIENTS or len(sets) > MOST_TOGETHER:
+        if not 0 < sum(map(len, sets)) <= MOST_JOINT_COEFFICIENTS or len(sets) > most_together:
             return
         moved = joint_l1_step(
             self._rows, self._problem, sets, self._classes.margins(), self._fits[0].problem.alpha

@@ -32,17 +32,20 @@ if TYPE_CHECKING:
     from .held_out import Sample
     from .options import SparseRFOptions
 
-# The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the
-# slope of the l1 penalty. Each penalty is FALL times the last; there are at most MOST_ALPHAS.
-STRONGEST, FALL, MOST_ALPHAS = 10.0, 0.3, 8
-# A fit ends where a step lowers the objective by less than the share TOL of it, and has converged
-# where the gap is at most the share NEAR_ENOUGH, as in searches.
-TOL, NEAR_ENOUGH = 1e-3, 0.5
-# The fit to all rows goes on to these multiples of TOL, one after another, until it has converged.
-SMALLER = np.array([1.0, 0.1, 0.01, 0.001])
-# The next penalty must lower the held-out loss by this share of it; and all together by the share
-# WORTH_SHARING, and by more than a standard error.
-NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
+# The path begins at this multiple of the penalty under which a coefficient of the usual size has
+# the slope of the l1 penalty.
+STRONGEST = 10.0
+# Each penalty of the path over the one before, and the most penalties.
+FALL = 0.3
+MOST_ALPHAS = 8
+# The next penalty must lower the held-out loss by this share of it.
+LEAST_FALL = 1e-3
+# All penalties together must lower it by this share, and by more than a standard error.
+WORTH_SHARING = 0.01
+# A fit ends where a step lowers the objective by less than this share of it.
+TOL = 1e-3
+# It has converged where the gap is at most this share of the objective, as in searches.
+NEAR_ENOUGH = 0.5
 
 
 class SharedFit:
@@ -78,9 +81,13 @@ class SharedFit:
 
     def finish(self, alpha: float, effort: Effort) -> None:
         """Minimise with this penalty, by ever smaller steps where the gap asks for them."""
+        # The fit to all rows goes on to these multiples of TOL, one after another, until it has
+        # converged.
+        smaller = np.array([1.0, 0.1, 0.01, 0.001])
+
         self.progress.restart()
         with self.progress.asked_within(self.info), ends_at(effort.deadline):
-            for tol in TOL * SMALLER:
+            for tol in TOL * smaller:
                 self._ridge.minimise(alpha, tol, effort)
                 if self._is_near or effort.is_spent:
                     break
@@ -144,7 +151,7 @@ def with_shared_terms(
     for _ in range(MOST_ALPHAS):
         fit.minimise(alpha, effort)
         here = replace(PathPoint.from_fits([fit], alpha, sample), is_shared=True)
-        if not here.loss < (1 - NEGLIGIBLE) * found.loss and found is not best:
+        if not here.loss < (1 - LEAST_FALL) * found.loss and found is not best:
             break
         found, alpha = here, FALL * alpha
         if fit.progress.ended_by_callback:

@@ -1,0 +1,148 @@
+"""Links: how a regression makes predictions of its decision values f.
+
+A new link is a class here, with its place in `LINKS`. Losses have links by their names; models,
+exports and explanations ask these objects, and know none by its name.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from .._base.arrays import namespace
+from .._base.checks import check_real
+from .._base.expressions import at_most, exp
+
+if TYPE_CHECKING:
+    from .._base.expressions import Expression
+    from .._base.types import Array
+
+
+class Link(ABC):
+    """A link: predictions are a function of f that rises with it.
+
+    name : as losses, models and files have it
+    is_identity : whether predictions are f itself
+    largest : {dtype: the largest f whose prediction is finite}, which stands for larger ones; None
+        where there is none
+    largest_offset : the largest size of an offset
+    formula, unit, effect : in words the prediction of f, the unit of f, and an effect on f of an
+        output
+    """
+
+    name: ClassVar[str]
+    is_identity: ClassVar[bool] = False
+    largest: ClassVar[dict[str, float] | None] = None
+    largest_offset: ClassVar[float] = 1e30
+    formula: ClassVar[str]
+    unit: ClassVar[str]
+    effect: ClassVar[str]
+
+    def predict(self, f: Array) -> Array:
+        """Return the predictions of f, which are finite, in its namespace."""
+        xp = namespace(f)
+        if self.largest is not None:
+            most = self.largest["float32" if f.dtype == xp.float32 else "float64"]
+            f = xp.clip(f, None, most)
+        return self.inverse(f)
+
+    @abstractmethod
+    def inverse(self, f: Array) -> Array:
+        """Return the predictions of f, which may overflow, in its namespace."""
+
+    def prediction(self, f: Expression, dtype: str = "float64") -> Expression:
+        """Return what `predict` returns as an expression."""
+        return self.expression(f if self.largest is None else at_most(f, self.largest[dtype]))
+
+    @abstractmethod
+    def expression(self, f: Expression) -> Expression:
+        """Return what `inverse` returns as an expression."""
+
+    @abstractmethod
+    def margin(self, prediction: float) -> float:
+        """Return the f of which a prediction is made."""
+
+    @abstractmethod
+    def limit(self, argument: str, value: float | None, inwards: float) -> float | None:
+        """Return the limit of f for a limit of predictions; None: there is none.
+
+        argument : the name of the limit, for errors
+        inwards : 1 for a lower limit, -1 for an upper one: the side to which f may be rounded
+        """
+
+    @abstractmethod
+    def shift(self, f: np.ndarray, g: np.ndarray, weight: np.ndarray) -> float:
+        """Return what is added to the decision values g of some rows where their mean prediction is
+        to be that of f."""
+
+
+class IdentityLink(Link):
+    """Predictions are f itself."""
+
+    name = "identity"
+    is_identity = True
+    formula = "f"
+    unit = "units of y"
+    effect = "effect on {}"
+
+    def inverse(self, f: Array) -> Array:
+        return f
+
+    def expression(self, f: Expression) -> Expression:
+        return f
+
+    def margin(self, prediction: float) -> float:
+        return prediction
+
+    def limit(self, argument: str, value: float | None, inwards: float) -> float | None:
+        return value
+
+    def shift(self, f: np.ndarray, g: np.ndarray, weight: np.ndarray) -> float:
+        return float(weight @ (f - g)) / len(f)
+
+
+class LogLink(Link):
+    """Predictions are e^f."""
+
+    name = "log"
+    largest: ClassVar[dict[str, float]] = {"float32": 88.72, "float64": 709.78}
+    # e^o, the exposure, is between 1e-30 and 1e30, as y is at most 1e30.
+    largest_offset = 69.0
+    formula = "exp(f)"
+    unit = "the logarithm of what is predicted"
+    effect = "effect on the log of {}"
+
+    def inverse(self, f: Array) -> Array:
+        return namespace(f).exp(f)
+
+    def expression(self, f: Expression) -> Expression:
+        return exp(f)
+
+    def margin(self, prediction: float) -> float:
+        return math.log(prediction)
+
+    def limit(self, argument: str, value: float | None, inwards: float) -> float | None:
+        """Return the logarithm of a limit, moved inwards, so that no library's e^f is beyond the
+        limit; None for 0."""
+        if value is not None:
+            value = check_real(argument, value, 0, strict=argument == "upper")
+        if not value:
+            return None
+        # No library's logarithm and exponential err by this share of a number, or by this number.
+        rounding, log = 2.0**-50, math.log(value)
+        return log + inwards * rounding * max(1.0, abs(log))
+
+    def shift(self, f: np.ndarray, g: np.ndarray, weight: np.ndarray) -> float:
+        return _log_mean(f, weight) - _log_mean(g, weight)
+
+
+def _log_mean(z, weight):
+    """Return log of the mean of e^z."""
+    return z.max() + np.log(weight @ np.exp(z - z.max()) / len(z))
+
+
+# All links by their names.
+LINKS: dict[str, Link] = {link.name: link for link in (IdentityLink(), LogLink())}
