@@ -84,7 +84,7 @@ class Rules:
     -----
     A column is binned once, to a byte a cell. A missing cell is a value of its own, on the side of
     a threshold where it lowers the loss more. The levels of a category are ordered by how frequent
-    they are, so that no code knows y. Growth takes a pass over the rows for each level of the trees.
+    they are: no code knows y. Growth takes a pass over the rows for each level of the trees.
 
     References
     ----------
@@ -285,7 +285,7 @@ class RuleGrower:
     def _block(self, boxes):
         """Return boxes of bins as intervals of numbers, of height 1."""
         dictionary = self._dictionary
-        column, low, high, missing = dictionary.bins.thresholds(boxes)
+        column, low, high, _ = dictionary.bins.thresholds(boxes)
         inputs = np.where(column >= 0, dictionary.inputs[column], 0).astype(np.int32)
         low, high = np.where(column >= 0, low, -np.inf), np.where(column >= 0, high, np.inf)
         return BoxBlock(1.0, inputs, low, high, np.ones(len(boxes)))
