@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .features import Bumps, FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
+    from .features import (
+        Bumps,
+        FeatureSet,
+        Fourier,
+        Linear,
+        Perceptron,
+        RandomNeurons,
+        Rules,
+        Taylor,
+    )
     from .model import ConvergenceWarning, FitInfo, SparseModel, load
     from .rows import BlockError, Chunks
     from .sums.sums import Sums

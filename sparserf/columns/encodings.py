@@ -61,8 +61,8 @@ FARTHEST = 1e280
 # its numbers.
 ROUNDINGS = 16.0
 
-# Where missing cells lie, below or above, for features that ask for intervals: float32 holds it, and
-# no column comes so far.
+# Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
+# holds it.
 BEYOND_NUMBERS = 1e38
 
 # A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from ..task import Task
 
 
-# Rules that are grown at each of many penalties, and at a single one, whose growth goes on along the
-# gradients of the rules that were found.
-RULES_A_PENALTY, RULES_OF_ONE_PENALTY = 200, 2_000
+# Rules that are grown for each target at each of many penalties.
+RULES_A_PENALTY = 200
+# Rules that are grown at a single penalty, batch by batch.
+RULES_OF_ONE_PENALTY = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
