@@ -18,7 +18,7 @@ from .._base.random import draw_seed, stream
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
 from .perceptron import Perceptron
-from .rules import RuleDictionary, Rules, make_rule_dictionary
+from .rules import Rules
 from .shapes import constrained, rows_through
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def make_dictionary(
     rng: Seed,
     weight: np.ndarray | None = None,
     constraints: InputConstraints | None = None,
-) -> RandomDictionary | FixedDictionary | RuleDictionary:
+) -> RandomDictionary | FixedDictionary:
     """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and
     make its dictionary.
 
@@ -201,7 +201,7 @@ def make_dictionary(
         count alike.
     constraints : what draws may see of their inputs; a FeatureSet has been checked. None: anything.
     """
-    n_features_in, given_batch_size = rows.n_features_in, batch_size
+    n_features_in = rows.n_features_in
     batch_size = (
         default_batch_size(n_features_in)
         if batch_size is None
@@ -218,18 +218,6 @@ def make_dictionary(
             )
         return FixedDictionary(features, batch_size)
     n_components = check_integer("n_components", n_components, 1)
-    if isinstance(features, Rules):
-        if gamma is not None:
-            raise ValueError(f"gamma must be None where features are Rules, got {gamma!r}")
-        return make_rule_dictionary(
-            features,
-            rows,
-            n_components=n_components,
-            batch_size=given_batch_size,
-            rng=check_rng(rng),
-            weight=np.ones(rows.n_rows) if weight is None else weight,
-            constraints=constraints,
-        )
     maps = _maps(features, gamma)
     if all(map_.is_finite for map_ in maps):
         n_components = 0
@@ -297,6 +285,11 @@ def _maps(features, gamma):
             raise ValueError(f"gamma must be None where features is 'perceptron', got {gamma!r}")
         return (Perceptron(),)
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
+    if any(isinstance(each, Rules) for each in maps):
+        raise TypeError(
+            "features must not hold Rules here: only sparse_rf and sparse_rf_path grow them, and no "
+            f"other maps beside them; got {features!r}"
+        )
     are_maps = (isinstance(each, FeatureMap) and not isinstance(each, type) for each in maps)
     if not maps or not all(are_maps):
         raise TypeError(

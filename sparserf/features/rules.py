@@ -188,11 +188,14 @@ def make_rule_dictionary(
     *,
     n_components: int | None,
     batch_size: int | None,
+    gamma: Any,
     rng: np.random.Generator,
     weight: np.ndarray,
     constraints: InputConstraints | None = None,
 ) -> RuleDictionary:
     """Make the dictionary of some rules, with bins from a sample of the rows."""
+    if gamma is not None:
+        raise ValueError(f"gamma must be None where features is Rules, got {gamma!r}")
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     d = rows.n_features_in

@@ -104,8 +104,14 @@ class SparseRFOptions(FitOptions):
         is_one_of_many : whether the same draws are followed over many penalties
         """
         rows, constraints = task.rows, task.input_constraints
-        if isinstance(self.features, Rules):
+        are_rules = isinstance(self.features, Rules)
+        if are_rules:
             default = RULES_A_PENALTY if is_one_of_many else RULES_OF_ONE_PENALTY
+        if self.exact and (are_rules or self.is_auto):
+            raise ValueError(
+                f"exact must be False where features is {'Rules' if are_rules else repr('auto')}, "
+                "whose draws cannot be made again; got True"
+            )
         n_components = default if self.n_components is None else self.n_components
         sizes = {
             "n_components": n_components,
@@ -113,15 +119,11 @@ class SparseRFOptions(FitOptions):
             "gamma": self.gamma,
             "rng": self.rng,
         }
+        weights = {"weight": task.weight, "constraints": constraints}
+        if are_rules:
+            return make_rule_dictionary(task.features, rows, **sizes, **weights)
         if not self.is_auto:
-            return make_dictionary(
-                task.features, rows, **sizes, weight=task.weight, constraints=constraints
-            )
-        if self.exact:
-            raise ValueError(
-                "exact must be False where features is 'auto', whose draws cannot be made again; "
-                "got True"
-            )
+            return make_dictionary(task.features, rows, **sizes, **weights)
         start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
