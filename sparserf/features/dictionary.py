@@ -287,8 +287,8 @@ def _maps(features, gamma):
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
     if any(isinstance(each, Rules) for each in maps):
         raise TypeError(
-            "features must not hold Rules here: only sparse_rf and sparse_rf_path grow them, and no "
-            f"other maps beside them; got {features!r}"
+            "features must not hold Rules here: only sparse_rf and sparse_rf_path grow them, and "
+            f"nothing beside them; got {features!r}"
         )
     are_maps = (isinstance(each, FeatureMap) and not isinstance(each, type) for each in maps)
     if not maps or not all(are_maps):

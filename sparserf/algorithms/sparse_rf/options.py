@@ -21,6 +21,7 @@ from ...features import (
     Rules,
     make_dictionary,
     make_learning_dictionary,
+    make_rule_dictionary,
 )
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
