@@ -417,7 +417,9 @@ def checked(
 def check_fields(arguments: Any) -> None:
     """Replace the `checked` fields of a dataclass, which may be frozen, by their checked values."""
     for each in dataclasses.fields(arguments):
+        if "check" not in each.metadata:
+            continue
         value = getattr(arguments, each.name)
-        if "check" in each.metadata and not (value is None and each.default is None):
+        if value is not None or each.default is not None:
             check, limits, how = each.metadata["check"]
             object.__setattr__(arguments, each.name, check(each.name, value, *limits, **how))

@@ -1,4 +1,4 @@
-"""Checks of what users give, in one pass: whether numbers are finite, and whether CSR rows are whole and in order."""
+"""Checks of users' arrays, in one pass: are numbers finite, are CSR rows whole and in order."""
 from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
@@ -10,13 +10,19 @@ def are_finite(X not None, bint may_miss=False):
     X has any strides; with more than two axes it may be copied.
     """
     X = X if X.ndim == 2 else X.reshape(1, -1)
-    return none_infinite[float](X, may_miss) if X.itemsize == sizeof(float) else none_infinite[double](X, may_miss)
+    if X.itemsize == sizeof(float):
+        return none_infinite[float](X, may_miss)
+    return none_infinite[double](X, may_miss)
 
 
 cdef bint none_infinite(const floating[:, :] X, bint may_miss) noexcept:
-    """Return whether `are_finite` holds for a matrix, read line by line along the axis whose numbers are nearer to each other."""
+    """Return whether `are_finite` holds for a matrix.
+
+    Lines are read along the axis whose numbers are nearer to each other.
+    """
     cdef ptrdiff_t i, inner = X.strides[1] <= X.strides[0]
-    cdef ptrdiff_t n = X.shape[inner], n_lines = X.shape[1 - inner], step = X.strides[inner], line = X.strides[1 - inner]
+    cdef ptrdiff_t n = X.shape[inner], n_lines = X.shape[1 - inner]
+    cdef ptrdiff_t step = X.strides[inner], line = X.strides[1 - inner]
     cdef const char *x
     cdef bint good = True
     if n == 0 or n_lines == 0:
@@ -27,13 +33,15 @@ cdef bint none_infinite(const floating[:, :] X, bint may_miss) noexcept:
             n, n_lines = n * n_lines, 1
         for i in range(n_lines):
             if step == sizeof(floating):
-                good &= is_line_good(<const floating *>(x + i * line), n, sizeof(floating), may_miss)
+                good &= is_line_good(
+                    <const floating *>(x + i * line), n, sizeof(floating), may_miss)
             else:
                 good &= is_line_good(<const floating *>(x + i * line), n, step, may_miss)
     return good
 
 
-cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step, bint may_miss) noexcept nogil:
+cdef inline bint is_line_good(const floating *x, ptrdiff_t n, ptrdiff_t step,
+                              bint may_miss) noexcept nogil:
     """Return whether `are_finite` holds for a line.
 
     A sum of 0 x is NaN only where some x is not finite; then the numbers are read one by one.
@@ -62,9 +70,12 @@ cdef inline const floating *at(const floating *x, ptrdiff_t offset) noexcept nog
     return <const floating *>(<const char *>x + offset)
 
 
-def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None, ptrdiff_t n_rows,
-                 ptrdiff_t n_columns):
-    """Return whether indptr divides all indices among n_rows, and each row's ascend in [0, n_columns), without repeats."""
+def is_canonical(const int32_t[::1] indptr not None, const int32_t[::1] indices not None,
+                 ptrdiff_t n_rows, ptrdiff_t n_columns):
+    """Return whether indptr divides all indices among n_rows rows.
+
+    The indices of each row must ascend in [0, n_columns), without repeats.
+    """
     cdef ptrdiff_t i, j, n = indices.shape[0]
     cdef int32_t last
     cdef bint good = indptr.shape[0] == n_rows + 1

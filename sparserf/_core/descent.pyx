@@ -1,8 +1,10 @@
 """Soft-thresholding coordinate descent on a quadratic with an l1 penalty.
 
-    minimise over w   (1/2) (w - w0)' H (w - w0) + g' (w - w0) + alpha |w|_1,   w_j >= 0 where a mask says so
+    minimise over w   (1/2) (w - w0)' H (w - w0) + g' (w - w0) + alpha |w|_1,
+    w_j >= 0 where a mask says so
 
-The gradient v = g + H (w - w0) is kept up to date: to look at a coordinate costs one number, to change it one row of H.
+The gradient v = g + H (w - w0) is kept up to date: looking at a coordinate reads one number,
+changing it one row of H.
 """
 from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
@@ -27,8 +29,8 @@ cdef inline double violation(double w, double v, double alpha, bint is_nonnegati
     return max(fabs(v) - alpha, 0.0)
 
 
-cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alpha, const unsigned char[::1] nonnegative,
-                bint nonzeros) noexcept nogil:
+cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alpha,
+                const unsigned char[::1] nonnegative, bint nonzeros) noexcept nogil:
     """Pass once over all coordinates, or over the nonzeros; return whether the support changed."""
     cdef ptrdiff_t i, j, p = w.shape[0]
     cdef double new, change
@@ -58,10 +60,11 @@ cdef double worst_of(const double[::1] w, const double[::1] v, double alpha,
     return worst
 
 
-def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha, nonnegative=None):
+def largest_violation(const double[::1] w not None, const double[::1] v not None, double alpha,
+                      nonnegative=None):
     """Return the largest distance of 0 to the subdifferential over the coordinates.
 
-    nonnegative: a mask of the coordinates that must be at least 0, as they are in w; None: there are none
+    nonnegative: a mask of the coordinates that must be at least 0, as they are in w, or None
     """
     cdef const unsigned char[::1] mask = as_bytes(nonnegative, w.shape[0])
     cdef double worst
@@ -79,13 +82,14 @@ def as_bytes(nonnegative, n):
     return nonnegative.view("uint8")
 
 
-def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None, double alpha, int n_epochs,
-            double tol=0.0, nonnegative=None):
-    """Pass over all coordinates until the support does not change, then over the nonzeros, and so on; change w and v in place.
+def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None,
+            double alpha, int n_epochs, double tol=0.0, nonnegative=None):
+    """Change w and v in place by passes over the coordinates.
 
-    Stop after n_epochs passes, or where the largest violation is at most tol; return the largest violation.
+    Pass over all until the support does not change, then over the nonzeros, and so on. Stop
+    after n_epochs passes, or where the largest violation is at most tol; return that violation.
 
-    nonnegative: a mask of the coordinates that must be at least 0, as they are in w; None: there are none
+    nonnegative: a mask of the coordinates that must be at least 0, as they are in w, or None
     """
     cdef const unsigned char[::1] mask = as_bytes(nonnegative, w.shape[0])
     cdef int _

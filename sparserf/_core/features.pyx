@@ -1,4 +1,4 @@
-"""Sums of features over rows, and rows of features, made tile by tile: the feature matrix Phi itself is never stored.
+"""Sums of features over rows, and rows of features, made tile by tile: Phi itself is never stored.
 
 Phi'v, Phi c and Phi itself, of float32 or float64 tiles (see tile.h); sums are always float64.
 """
@@ -14,7 +14,7 @@ PANEL = TILE_COLUMNS
 
 
 cdef inline double *aligned(double *p) noexcept nogil:
-    """Return the next address that starts a cache line: a vector that crosses two lines costs two loads."""
+    """Return the next start of a cache line: a vector that crosses two lines costs two loads."""
     return <double *>((<uintptr_t>p + 63) & ~<uintptr_t>63)
 
 
@@ -22,8 +22,9 @@ cdef inline ptrdiff_t n_tiles(RowSlice X) noexcept nogil:
     return (X.rows.n_rows + TILE_ROWS - 1) // TILE_ROWS
 
 
-cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel, double *last) noexcept nogil:
-    """Return the coefficients of a panel; coefficients of the last panel are copied to `last` and padded with zeros."""
+cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel,
+                                   double *last) noexcept nogil:
+    """Return the coefficients of a panel; the last panel's are copied to `last` and zero-padded."""
     cdef ptrdiff_t start = panel * TILE_COLUMNS, n = coef.shape[0] - start
     if n >= TILE_COLUMNS:
         return &coef[start]
@@ -37,10 +38,11 @@ cdef class Panels:
     """Features of one kind, in panels of PANEL features that are padded with zeros.
 
     activation : one of ACTIVATIONS
-    weights : (n_panels, n_inputs, PANEL); (n_panels, order, PANEL) where inputs are given; (n_panels, 1, PANEL) of products;
-        float32 or float64, as the rows
+    weights : float32 or float64, as the rows: (n_panels, n_inputs, PANEL); (n_panels, order, PANEL)
+        where inputs are given; (n_panels, 1, PANEL) of products
     offset : (n_panels, PANEL), of the same type
-    inputs : None, or int32 (n_panels, order, PANEL): the input that each weight multiplies, or the factors of a product
+    inputs : None, or int32 (n_panels, order, PANEL): the input that each weight multiplies, or the
+        factors of a product
     centers : of bumps, of the shape and type of the weights, which are at least 0; else None
     """
 
@@ -49,8 +51,8 @@ cdef class Panels:
     cdef bint single
     cdef object _arrays
 
-    def __cinit__(self, activation, double scale, weights not None, offset not None, const int32_t[:, :, ::1] inputs=None,
-                  centers=None):
+    def __cinit__(self, activation, double scale, weights not None, offset not None,
+                  const int32_t[:, :, ::1] inputs=None, centers=None):
         self._arrays = weights, offset, inputs, centers
         self.single = weights.itemsize == sizeof(float)
         self.features.activation, self.features.scale = ACTIVATIONS.index(activation), scale
@@ -63,12 +65,13 @@ cdef class Panels:
             if inputs.shape[0] > 0 and inputs.shape[1] > 0:
                 self.features.inputs = &inputs[0, 0, 0]
 
-    def correlate(self, RowSlice X not None, const double[:, :] v not None, double[:, :] out not None, bint squared=False,
-                  double[:, :] sine=None):
-        """Add sum_i v[k, i] phi_j(x_i), or phi_j(x_i)^2 where squared, to out[k, j]; last axes are contiguous.
+    def correlate(self, RowSlice X not None, const double[:, :] v not None,
+                  double[:, :] out not None, bint squared=False, double[:, :] sine=None):
+        """Add sum_i v[k, i] phi_j(x_i), or of phi_j(x_i)^2 where squared, to out[k, j].
 
-        v (n_outputs, n_rows), out (n_outputs, PANEL * n_panels). sine, of features that are cosines: to it are added the sums
-        of the sines of the same phases, which are computed once for both.
+        v (n_outputs, n_rows), out (n_outputs, PANEL * n_panels); last axes are contiguous. Where
+        the features are cosines, the sums of the sines of the same phases can be added to `sine`:
+        the phases are computed once for both.
         """
         cdef ptrdiff_t i_tile, row, panel, k
         cdef int n_rows
@@ -84,18 +87,23 @@ cdef class Panels:
                 n_rows = <int>min(<ptrdiff_t>TILE_ROWS, X.rows.n_rows - row)
                 for panel in range(self.n_panels):
                     if paired:
-                        X.kernels.make_pair(&X.rows, &self.features, row, n_rows, panel, tile, quarter)
+                        X.kernels.make_pair(
+                            &X.rows, &self.features, row, n_rows, panel, tile, quarter)
                     else:
                         X.kernels.make(&X.rows, &self.features, row, n_rows, panel, tile)
                     for k in range(v.shape[0]):
                         if squared:
-                            X.kernels.correlate_squares(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                            X.kernels.correlate_squares(
+                                tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
                         else:
-                            X.kernels.correlate(tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
+                            X.kernels.correlate(
+                                tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
                         if paired:
-                            X.kernels.correlate(quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
+                            X.kernels.correlate(
+                                quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
 
-    def apply(self, RowSlice X not None, const double[:, :] coef not None, double[:, :] out not None):
+    def apply(self, RowSlice X not None, const double[:, :] coef not None,
+              double[:, :] out not None):
         """Add sum_j phi_j(x_i) coef[k, j] to out[k, i]; last axes are contiguous.
 
         coef (n_outputs, n_features), out (n_outputs, n_rows).
@@ -116,7 +124,10 @@ cdef class Panels:
                         X.kernels.apply(tile, n_rows, of_panel(coef[k], panel, last), &out[k, row])
 
     def transform(self, RowSlice X not None, floating[:, :] out not None):
-        """Write phi_j(x_i) to out[i, j], (n_rows, n_features), its last axis contiguous, of the type of the rows."""
+        """Write phi_j(x_i) to out[i, j].
+
+        out (n_rows, n_features), of the type of the rows, its last axis contiguous.
+        """
         cdef ptrdiff_t i_tile, row, panel, i, width
         cdef int n_rows
         cdef double[BUFFER] buffer
@@ -132,15 +143,17 @@ cdef class Panels:
                     X.kernels.make(&X.rows, &self.features, row, n_rows, panel, z)
                     width = min(<ptrdiff_t>TILE_COLUMNS, out.shape[1] - panel * TILE_COLUMNS)
                     for i in range(n_rows):
-                        memcpy(&out[row + i, panel * TILE_COLUMNS], z + i * TILE_COLUMNS, width * sizeof(floating))
+                        memcpy(&out[row + i, panel * TILE_COLUMNS], z + i * TILE_COLUMNS,
+                               width * sizeof(floating))
 
     cdef int check(self, RowSlice X) except -1:
-        """Check that weights have the type and width of the rows: others would be read past their end."""
+        """Check that weights have the type and width of the rows: no read is past an end."""
         if self.single != X.single:
             raise TypeError("features and rows must be of one type")
         if X.rows.x == NULL and (self.features.inputs != NULL or self.features.centers != NULL):
             raise TypeError("rows must be dense where inputs or centers are given, got CSR")
-        if self.n_panels > 0 and X.rows.x != NULL and self.features.inputs == NULL and self.features.order != X.rows.n_inputs:
+        if (self.n_panels > 0 and X.rows.x != NULL and self.features.inputs == NULL
+                and self.features.order != X.rows.n_inputs):
             raise ValueError(f"rows must have {self.features.order} inputs, got {X.rows.n_inputs}")
         return 0
 

@@ -1,5 +1,8 @@
-"""Inputs of features, the encodings of a column stage and the factors of monomials under a Gaussian envelope; and the
-parts of second moments that BLAS does not compute."""
+"""Inputs of features, and the parts of second moments that BLAS does not compute.
+
+The inputs are the encodings of a column stage and the factors of monomials under a Gaussian
+envelope.
+"""
 from cython cimport floating
 from libc.math cimport cos, exp, fabs, fmax, fmin, sqrt
 from libc.stddef cimport ptrdiff_t
@@ -9,18 +12,21 @@ from libc.stdint cimport int32_t, int64_t
 KINDS = ("number", "clipped", "level", "missing", "present", "year", "week", "day")
 cdef enum:
     NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY
-# By how much the angle of "year", "week" and "day" turns in a day; a year is one of the Gregorian calendar on average.
+# By how much the angle of "year", "week" and "day" turns in a day; a year has the mean length of
+# the Gregorian calendar.
 TURNS = (6.283185307179586 / 365.2425, 6.283185307179586 / 7, 6.283185307179586)
 cdef double[3] TURN = TURNS
 
 
 cdef class Views:
-    """The encodings that a `ColumnStage` makes of columns, computed in double precision. A view, in names here, is an encoding.
+    """The encodings that a `ColumnStage` makes of columns, computed in double precision.
+
+    A view, in names here, is an encoding.
 
     column, kind : the column from which each encoding is computed, and how: a position in KINDS
     first_knot : the position of the first knot of each encoding, and the number of knots
     level : the level of each encoding of kind LEVEL, and where an angle is 0
-    arithmetic : (5, n_views), power, center, factor, reach, and the value for a number that is missing
+    arithmetic : (5, n_views), power, center, factor, reach, and the value of a missing number
     knots : (2, n_knots), the knots, ascending, and their scores
     """
 
@@ -35,7 +41,10 @@ cdef class Views:
         self.arithmetic, self.knots = arithmetic, knots
 
     def show(self, X not None, out not None):
-        """Write encoding v of row i to out[i, v]; X has any strides, out is C-contiguous, both are float32 or float64."""
+        """Write encoding v of row i to out[i, v].
+
+        X has any strides, out is C-contiguous; both are float32 or float64.
+        """
         if X.itemsize == sizeof(float):
             show_rows[float](self, X, out)
         else:
@@ -95,7 +104,7 @@ cdef int show_rows(Views self, const floating[:, :] X, floating[:, ::1] out) exc
 
 
 cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma) noexcept nogil:
-    """Return gamma |x|^2 as a sum of x gamma x: a square may overflow where its product with gamma does not."""
+    """Return gamma |x|^2 as a sum of x gamma x: x^2 may overflow where gamma x^2 does not."""
     cdef double a = 0, b = 0, c = 0, e = 0
     cdef ptrdiff_t j
     for j in range(0, d - 3, 4):
@@ -108,8 +117,12 @@ cdef inline double weighted_square(const floating *x, ptrdiff_t d, double gamma)
     return (a + b) + (c + e)
 
 
-def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, floating[:, ::1] out not None):
-    """Write e (1, sqrt(2 gamma) x_i), e = exp(-gamma |x_i|^2 / order), to out[i]; out (n_rows, 1 + n_inputs)."""
+def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order,
+              floating[:, ::1] out not None):
+    """Write e (1, sqrt(2 gamma) x_i), e = exp(-gamma |x_i|^2 / order), to out[i].
+
+    out (n_rows, 1 + n_inputs).
+    """
     cdef ptrdiff_t i, j, d = X.shape[1]
     cdef double e, factor = sqrt(2 * gamma)
     cdef const floating *x
@@ -125,10 +138,12 @@ def enveloped(const floating[:, ::1] X not None, double gamma, ptrdiff_t order, 
                 u[j + 1] = <floating>(x[j] * (e * factor))
 
 
-def by_sign(const floating[:, ::1] U not None, const double[:] v not None, double size, floating[:, ::1] out not None):
-    """Write the rows of U times sqrt(|v_i| / size) to out: first A, the rows with v_i > 0, then B, the rows with v_i < 0.
+def by_sign(const floating[:, ::1] U not None, const double[:] v not None, double size,
+            floating[:, ::1] out not None):
+    """Write the rows of U times sqrt(|v_i| / size) to out, in two parts.
 
-    Return where B begins and ends. U' diag(v / size) U = A'A - B'B.
+    First comes A, the rows with v_i > 0, then B, the rows with v_i < 0: U' diag(v / size) U =
+    A'A - B'B. Return where B begins and ends.
     """
     cdef ptrdiff_t i, j, d = U.shape[1], n_plus = 0, end, plus = 0
     cdef double root
@@ -154,9 +169,12 @@ def by_sign(const floating[:, ::1] U not None, const double[:] v not None, doubl
     return n_plus, end
 
 
-def entry_extremes(const floating[::1] data not None, const int32_t[::1] indices not None, double[:, ::1] out not None,
-                   int64_t[::1] count not None):
-    """Lower out[0, j] and raise out[1, j] to the entries of column j of CSR rows; add the number of these to count[j]."""
+def entry_extremes(const floating[::1] data not None, const int32_t[::1] indices not None,
+                   double[:, ::1] out not None, int64_t[::1] count not None):
+    """Lower out[0, j] and raise out[1, j] to the entries of column j of CSR rows.
+
+    Add the number of these entries to count[j].
+    """
     cdef ptrdiff_t i, j
     cdef double x
     with nogil:
@@ -170,8 +188,12 @@ def entry_extremes(const floating[::1] data not None, const int32_t[::1] indices
 
 
 def second_moments(const floating[::1] data not None, const int32_t[::1] indices not None,
-                   const int64_t[::1] indptr not None, const double[::1] v not None, double[:, ::1] out not None):
-    """Add sum_i v[i] x_ia x_ib to out[a, b] for a <= b, for CSR rows with ascending indices. O(sum_i nnz_i^2)."""
+                   const int64_t[::1] indptr not None, const double[::1] v not None,
+                   double[:, ::1] out not None):
+    """Add sum_i v[i] x_ia x_ib to out[a, b] for a <= b. O(sum_i nnz_i^2).
+
+    The rows are CSR, with ascending indices.
+    """
     cdef ptrdiff_t i, j, k
     cdef double vx
     cdef double *row

@@ -1,6 +1,7 @@
-"""Random projections without a matrix product: by a sparse matrix of signs, and by the fast Hadamard transform.
+"""Random projections without a matrix product: by sparse signs, and by the fast Hadamard transform.
 
-The sparse-sign matrix S (n_inputs, n_projections) has few non-zero entries a row, S[j, columns[j, l]] = signs[j, l] = +-1.
+The sparse-sign matrix S (n_inputs, n_projections) has few non-zero entries a row,
+S[j, columns[j, l]] = signs[j, l] = +-1.
 Sums are float64, in the order of the inputs, for both dense and CSR rows.
 """
 from cython cimport floating
@@ -17,8 +18,8 @@ cdef enum:
     CACHED = 2048  # numbers that stay in the first-level cache during all stages of a transform
 
 
-def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
-                double scale, floating[:, ::1] out not None):
+def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns not None,
+                const int8_t[:, ::1] signs not None, double scale, floating[:, ::1] out not None):
     """Write scale X S to out; X has any strides. Memory: 8 * n_projections numbers."""
     cdef ptrdiff_t tile, chunk, i, j, k, r, n_rows, d = X.shape[1], m = out.shape[1]
     cdef double[LANES * INPUTS] x
@@ -42,8 +43,8 @@ def sparse_sign(const floating[:, :] X not None, const int32_t[:, ::1] columns n
         free(sums)
 
 
-cdef inline void side_by_side(const floating *X, const Py_ssize_t *strides, ptrdiff_t n_rows, ptrdiff_t d,
-                              double *x) noexcept nogil:
+cdef inline void side_by_side(const floating *X, const Py_ssize_t *strides, ptrdiff_t n_rows,
+                              ptrdiff_t d, double *x) noexcept nogil:
     """Copy n_rows <= LANES rows of X to x[j, i] = X[i, j]; strides are in bytes."""
     cdef ptrdiff_t i, j
     cdef const char *row
@@ -53,9 +54,12 @@ cdef inline void side_by_side(const floating *X, const Py_ssize_t *strides, ptrd
             x[LANES * j + i] = (<const floating *>(row + j * strides[1]))[0]
 
 
-cdef inline void scatter(const double *x, ptrdiff_t n, const int32_t *columns, const int8_t *signs, ptrdiff_t zeta,
-                         double *sums) noexcept nogil:
-    """Add signs[k, l] x[k] to sums[columns[k, l]] for n inputs with zeta columns each, LANES rows side by side."""
+cdef inline void scatter(const double *x, ptrdiff_t n, const int32_t *columns, const int8_t *signs,
+                         ptrdiff_t zeta, double *sums) noexcept nogil:
+    """Add signs[k, l] x[k] to sums[columns[k, l]], LANES rows side by side.
+
+    There are n inputs k, with zeta columns l each.
+    """
     cdef ptrdiff_t k, l
     for k in range(n):
         for l in range(zeta * k, zeta * (k + 1)):
@@ -63,7 +67,10 @@ cdef inline void scatter(const double *x, ptrdiff_t n, const int32_t *columns, c
 
 
 cdef inline void add(double *sum, const double *x, double sign) noexcept nogil:
-    """Add sign x to sum. All is read before anything is written, since the compiler cannot know that they do not overlap."""
+    """Add sign x to sum.
+
+    All is read before anything is written: the compiler cannot know that they do not overlap.
+    """
     cdef ptrdiff_t i
     cdef double[LANES] more
     for i in range(LANES):
@@ -72,8 +79,9 @@ cdef inline void add(double *sum, const double *x, double sign) noexcept nogil:
         sum[i] = more[i]
 
 
-def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None, const int8_t[:, ::1] signs not None,
-                    double scale, floating[:, ::1] out not None):
+def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None,
+                    const int8_t[:, ::1] signs not None, double scale,
+                    floating[:, ::1] out not None):
     """Write scale X S to out, for CSR rows X of the type of out. Memory: n_projections numbers."""
     cdef ptrdiff_t i, k, m = out.shape[1]
     cdef int64_t j
@@ -96,7 +104,10 @@ def sparse_sign_csr(RowSlice X not None, const int32_t[:, ::1] columns not None,
 
 
 def hadamard(floating[:, ::1] rows not None):
-    """Replace rows by rows H, H[i, j] = (-1)^popcount(i & j), not normalised; the length of a row is a power of two."""
+    """Replace rows by rows H, H[i, j] = (-1)^popcount(i & j), not normalised.
+
+    The length of a row is a power of two.
+    """
     cdef ptrdiff_t i
     with nogil:
         for i in range(rows.shape[0]):
@@ -104,10 +115,10 @@ def hadamard(floating[:, ::1] rows not None):
 
 
 cdef void transform(floating *x, ptrdiff_t n) noexcept nogil:
-    """Transform x in place: log2(n) stages, sums and differences of numbers that are h = 1, 2, 4, ... apart.
+    """Transform x in place: sums and differences of numbers that are h = 1, 2, 4, ... apart.
 
-    Three or two stages are done in one pass over x. The quarters of a long x come first, each through all its stages while it
-    is in the cache.
+    These are log2(n) stages, three or two of which are done in one pass over x. The quarters of a
+    long x come first, each through all its stages while it is in the cache.
     """
     cdef ptrdiff_t i, h = 1
     if n > CACHED:
@@ -151,6 +162,7 @@ cdef inline void three_stages(floating *x) noexcept nogil:
     """Do the stages h = 1, 2 and 4 of eight numbers."""
     cdef floating a = x[0] + x[1], b = x[0] - x[1], c = x[2] + x[3], d = x[2] - x[3]
     cdef floating e = x[4] + x[5], f = x[4] - x[5], g = x[6] + x[7], h = x[6] - x[7]
-    cdef floating p = a + c, q = b + d, r = a - c, s = b - d, t = e + g, u = f + h, v = e - g, w = f - h
+    cdef floating p = a + c, q = b + d, r = a - c, s = b - d
+    cdef floating t = e + g, u = f + h, v = e - g, w = f - h
     x[0], x[1], x[2], x[3] = p + t, q + u, r + v, s + w
     x[4], x[5], x[6], x[7] = p - t, q - u, r - v, s - w

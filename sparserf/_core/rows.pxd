@@ -21,15 +21,19 @@ cdef extern from "tile.h" nogil:
         double scale
         int activation
     ctypedef struct tile_kernels:
-        void (*make)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *) noexcept nogil
-        void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t, void *, void *) noexcept nogil
+        void (*make)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t,
+                     void *) noexcept nogil
+        void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t,
+                          void *, void *) noexcept nogil
         void (*correlate)(const void *, int, const double *, double *) noexcept nogil
         void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
         void (*apply)(const void *, int, const double *, double *) noexcept nogil
-        void (*correlate_rows)(const tile_rows *, int, const double *, ptrdiff_t, double *, int) noexcept nogil
-        void (*apply_rows)(const tile_rows *, int, const double *, double *, ptrdiff_t) noexcept nogil
-        void (*normal)(const tile_rows *, int, const double *, const double *, ptrdiff_t, double *, ptrdiff_t,
-                       double *) noexcept nogil
+        void (*correlate_rows)(const tile_rows *, int, const double *, ptrdiff_t, double *,
+                               int) noexcept nogil
+        void (*apply_rows)(const tile_rows *, int, const double *, double *,
+                           ptrdiff_t) noexcept nogil
+        void (*normal)(const tile_rows *, int, const double *, const double *, ptrdiff_t, double *,
+                       ptrdiff_t, double *) noexcept nogil
     int tile_best_level()
     const tile_kernels *tile_select(int, int, int)
 

@@ -1,7 +1,8 @@
-"""A slice of the rows, dense or CSR, as the kernels read it; and X'v, X p and X' diag(h) X p of the rows themselves.
+"""A slice of the rows as the kernels read it; and its products X'v, X p and X' diag(h) X p.
 
-v, h and f are (n_outputs, n_rows) with the last axis contiguous; p and out are (n_outputs, n_inputs). Sums are float64,
-whatever the type of the rows. X is read once in each call.
+Rows are dense or CSR. v, h and f are (n_outputs, n_rows) with the last axis contiguous; p and out
+are (n_outputs, n_inputs). Sums are float64, whatever the type of the rows. X is read once in each
+call.
 """
 import os
 
@@ -9,20 +10,24 @@ from cython cimport floating
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
-# The instruction sets that this processor has, and the number of the one that all kernels use: the best, or SPARSERF_LEVEL.
+# The instruction sets that this processor has, and the position of the one that all kernels use:
+# the best, or SPARSERF_LEVEL.
 LEVELS = ("baseline", "x86-64-v3", "x86-64-v4")[:tile_best_level() + 1]
 LEVEL = len(LEVELS) - 1
 if os.environ.get("SPARSERF_LEVEL"):
     if os.environ["SPARSERF_LEVEL"] not in LEVELS:
-        raise ValueError(f"SPARSERF_LEVEL must be one of {LEVELS} on this processor, got {os.environ['SPARSERF_LEVEL']!r}")
+        raise ValueError(f"SPARSERF_LEVEL must be one of {LEVELS} on this processor, "
+                         f"got {os.environ['SPARSERF_LEVEL']!r}")
     LEVEL = LEVELS.index(os.environ["SPARSERF_LEVEL"])
 cdef int default_level = LEVEL
 
 
 cdef class RowSlice:
-    """X (n_rows, n_inputs), C-contiguous float32 or float64; or the data of CSR rows, with indices int32 and indptr int64.
+    """X (n_rows, n_inputs), C-contiguous float32 or float64; or the data of CSR rows.
 
-    level : the position in LEVELS of the instruction set that kernels use for these rows; any other number is the default
+    indices, indptr : of CSR rows, int32 and int64
+    level : the position in LEVELS of the instruction set that kernels use for these rows; any other
+        number is the default
     """
 
     def __cinit__(self, X not None, indices=None, indptr=None, int level=-1):
@@ -40,11 +45,13 @@ cdef class RowSlice:
         else:
             read_csr[double](self, X, indices, indptr)
 
-    def correlate(self, const double[:, :] v not None, double[:, ::1] out not None, bint squared=False):
+    def correlate(self, const double[:, :] v not None, double[:, ::1] out not None,
+                  bint squared=False):
         """Add sum_i v[k, i] x_i, or the sum of the squares x_i^2, to out[k]; of dense rows."""
         if self.has_numbers() and v.shape[0] > 0:
             with nogil:
-                self.kernels.correlate_rows(&self.rows, <int>v.shape[0], &v[0, 0], step(v), &out[0, 0], squared)
+                self.kernels.correlate_rows(
+                    &self.rows, <int>v.shape[0], &v[0, 0], step(v), &out[0, 0], squared)
 
     def apply(self, const double[:, ::1] p not None, double[:, :] f not None):
         """Add x_i'p_k to f[k, i]; of dense rows."""
@@ -52,14 +59,15 @@ cdef class RowSlice:
             with nogil:
                 self.kernels.apply_rows(&self.rows, <int>p.shape[0], &p[0, 0], &f[0, 0], step(f))
 
-    def normal(self, const double[:, ::1] p not None, const double[:, :] h not None, double[:, :] f not None,
-               double[:, ::1] out not None):
+    def normal(self, const double[:, ::1] p not None, const double[:, :] h not None,
+               double[:, :] f not None, double[:, ::1] out not None):
         """Add x_i'p_k to f[k, i], and then sum_i h[k, i] f[k, i] x_i to out[k]."""
         if self.rows.n_rows == 0 or p.shape[0] == 0 or p.shape[1] == 0:
             return
         with nogil:
             if self.rows.x != NULL:
-                self.kernels.normal(&self.rows, <int>p.shape[0], &p[0, 0], &h[0, 0], step(h), &f[0, 0], step(f), &out[0, 0])
+                self.kernels.normal(&self.rows, <int>p.shape[0], &p[0, 0], &h[0, 0], step(h),
+                                    &f[0, 0], step(f), &out[0, 0])
             elif self.single:
                 normal_csr(self, <const float *>self.rows.data, p, h, f, out)
             else:
@@ -80,10 +88,12 @@ cdef class RowSlice:
 cdef void read_dense(RowSlice self, const floating[:, ::1] X) noexcept:
     self.rows.n_rows, self.rows.n_inputs = X.shape[0], X.shape[1]
     # Without any numbers, any address says that the rows are dense; it is never read.
-    self.rows.x = <const void *>&X[0, 0] if X.shape[0] > 0 and X.shape[1] > 0 else <const void *>self
+    self.rows.x = (<const void *>&X[0, 0] if X.shape[0] > 0 and X.shape[1] > 0
+                   else <const void *>self)
 
 
-cdef void read_csr(RowSlice self, const floating[::1] data, const int32_t[::1] indices, const int64_t[::1] indptr) noexcept:
+cdef void read_csr(RowSlice self, const floating[::1] data, const int32_t[::1] indices,
+                   const int64_t[::1] indptr) noexcept:
     self.rows.n_rows, self.rows.indptr = indptr.shape[0] - 1, &indptr[0]
     if data.shape[0] > 0:
         self.rows.data, self.rows.indices = &data[0], &indices[0]
@@ -94,7 +104,8 @@ cdef inline ptrdiff_t step(const double[:, :] v) noexcept nogil:
     return v.strides[0] // <ptrdiff_t>sizeof(double)
 
 
-cdef void normal_csr(RowSlice X, const floating *data, const double[:, ::1] p, const double[:, :] h, double[:, :] f,
+cdef void normal_csr(RowSlice X, const floating *data, const double[:, ::1] p,
+                     const double[:, :] h, double[:, :] f,
                      double[:, ::1] out) noexcept nogil:
     cdef ptrdiff_t i, k
     cdef int64_t j, start, end

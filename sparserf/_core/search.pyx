@@ -7,7 +7,7 @@ cdef inline bint is_better(const double *score, ptrdiff_t a, ptrdiff_t b) noexce
 
 
 cdef void sift_down(ptrdiff_t *heap, ptrdiff_t n, ptrdiff_t i, const double *score) noexcept nogil:
-    """Move the root down to where it belongs, in a heap whose root is the worst of the indices that are kept."""
+    """Move the root down to where it belongs; the root of the heap is the worst of its indices."""
     cdef ptrdiff_t child, kept = heap[i]
     while 2 * i + 1 < n:
         child = 2 * i + 1
@@ -21,7 +21,10 @@ cdef void sift_down(ptrdiff_t *heap, ptrdiff_t n, ptrdiff_t i, const double *sco
 
 
 def top_k(const double[::1] score not None, double threshold, ptrdiff_t[::1] out not None):
-    """Write the indices of the len(out) largest scores above the threshold into out, best first; return how many."""
+    """Write the indices of the len(out) largest scores above the threshold into out, best first.
+
+    Return how many there are.
+    """
     cdef ptrdiff_t i, n = 0, k = out.shape[0]
     cdef ptrdiff_t *heap
     if k == 0 or score.shape[0] == 0:

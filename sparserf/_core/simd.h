@@ -7,9 +7,10 @@
  *   NAME(f)       the name of f for this type and instruction set
  *   TARGET        the function attribute that turns the instruction set on
  *
- * Error: about 3 ulp at most in double (tanh 4, exp 1.5) for |x| <= ARGUMENT_LIMIT (sin and cos relative to max(|result|, 2^-20));
- * beyond the limit tile_impl.h calls libm. The reduction subtracts k*pi in three (float: four) parts whose products with k
- * are exact, so that it needs no fused multiply-add to be right.
+ * Error: about 3 ulp at most in double (tanh 4, exp 1.5) for |x| <= ARGUMENT_LIMIT (sin and cos
+ * relative to max(|result|, 2^-20)); beyond the limit tile_impl.h calls libm. The reduction
+ * subtracts k*pi in three (float: four) parts whose products with k are exact, so that it needs no
+ * fused multiply-add to be right.
  */
 #define VL (VB / (int)sizeof(T))
 typedef T NAME(vec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_alias));
@@ -35,10 +36,12 @@ typedef INT NAME(ivec) __attribute__((vector_size(VB), aligned(sizeof(T)), may_a
 #define EXP_LIMIT 708.0
 #endif
 
-/* Every step is taken for AT_ONCE vectors before the next: one vector alone would wait for each of its own results. */
+/* Every step is taken for AT_ONCE vectors before the next: one vector alone would wait for each of
+ * its own results. */
 #define EACH UNROLL for (int j = 0; j < AT_ONCE; j++)
 
-/* sin(k*pi + r) = (-1)^k sin(r): r = x - (k - shift)*pi lies in [-pi/2, pi/2]; shift = 1/2 gives cos(x). */
+/* sin(k*pi + r) = (-1)^k sin(r): r = x - (k - shift)*pi lies in [-pi/2, pi/2];
+ * shift = 1/2 gives cos(x). */
 TARGET void NAME(sine)(VEC *x, T shift) {
     VEC magic[AT_ONCE], k[AT_ONCE], r[AT_ONCE], s[AT_ONCE], p[AT_ONCE];
     EACH magic[j] = x[j] * (T)0.31830988618379067154 + shift;
@@ -102,7 +105,8 @@ TARGET void NAME(exp_minus_one)(VEC *x, VEC *two_k) {
     EACH x[j] = p[j] * (r[j] * r[j]) + r[j];
 }
 
-/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|; the sign is put back last. */
+/* tanh(x) = e/(e+2) with e = exp(2x) - 1 = 2^k (exp(r) - 1) + (2^k - 1), for |x|;
+ * the sign is put back last. */
 TARGET void NAME(tanh)(VEC *x) {
     const VEC limit = (VEC){0} + (T)TANH_LIMIT;
     IVEC sign[AT_ONCE];

@@ -1,11 +1,14 @@
-"""Hard thresholding: the s largest entries of a vector, with a fixed rule for ties: the lower index wins."""
+"""Hard thresholding: the s largest entries of a vector; of equal ones, the lower index wins."""
 from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
 from libc.stdlib cimport free, malloc
 
 
 cdef double kth_largest(double *a, ptrdiff_t n, ptrdiff_t k) noexcept nogil:
-    """Return the k-th largest (k >= 1) of a, which is reordered, by Hoare's quickselect with a median of three as pivot."""
+    """Return the k-th largest (k >= 1) number of a, which is reordered.
+
+    This is Hoare's quickselect, with a median of three as pivot.
+    """
     cdef ptrdiff_t low = 0, high = n - 1, i, j
     cdef double pivot, x, y, z, swap
     while low < high:
@@ -52,7 +55,8 @@ def hard_threshold(const double[::1] x not None, ptrdiff_t[::1] out not None):
         if found > s:
             least = kth_largest(sizes, found, s)
             ties = s
-            for j in range(s):  # sizes[:s] are the largest; equal entries fill what the larger ones leave
+            # sizes[:s] are the largest; entries equal to the least fill what the larger ones leave
+            for j in range(s):
                 if sizes[j] > least:
                     ties -= 1
             found = s

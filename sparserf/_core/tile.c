@@ -1,7 +1,8 @@
-/* Instantiates tile_impl.h for float and double and for each instruction set, and chooses one at run time.
+/* Instantiates tile_impl.h for float and double and for each instruction set, and chooses one at
+ * run time.
  *
- * Explicit vectors of a fixed width keep the order of every sum the same on each call. The instruction sets are chosen
- * by a table, not by the loader, so that tests can run each of them and compare.
+ * Explicit vectors of a fixed width keep the order of every sum the same on each call. A table
+ * chooses the instruction set, not the loader, so that tests can run each of them and compare.
  */
 #include "tile.h"
 #include <math.h>
@@ -39,8 +40,9 @@
 int tile_best_level(void) {
 #if HAS_X86_LEVELS
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("fma"))
         return LEVEL_V4;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return LEVEL_V3;
 #endif

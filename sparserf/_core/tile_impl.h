@@ -1,7 +1,9 @@
-/* The tile kernels for one type and one instruction set; see simd.h for the macros that this file is included with, and
+/* The tile kernels for one type and one instruction set; see simd.h for the macros that this file
+ * is included with, and
  *   MR, NV        rows and vectors of the register block of the dense projection
  *   AT_ONCE       vectors of which a sine is taken at once
- *   FUSED(a, b, c) a * b + c, rounded as the products and sums of its vectors are: once where they are fused
+ *   FUSED(a, b, c) a * b + c, rounded as the products and sums of its vectors are: once where they
+ *                 are fused
  */
 #include "simd.h"
 
@@ -38,20 +40,24 @@ TARGET void NAME(project_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w,
     }
 }
 
-TARGET void NAME(project_csr)(const T *data, const int32_t *indices, const int64_t *indptr, int n_rows, const T *w, T *z) {
+TARGET void NAME(project_csr)(const T *data, const int32_t *indices, const int64_t *indptr,
+                              int n_rows, const T *w, T *z) {
     for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS) {
         VEC sum[NVECS];
         UNROLL for (int j = 0; j < NVECS; j++) sum[j] = (VEC){0};
         for (int64_t k = indptr[i]; k < indptr[i + 1]; k++) {
             const T *wk = w + (ptrdiff_t)indices[k] * TILE_COLUMNS;
-            UNROLL for (int j = 0; j < NVECS; j++) sum[j] = *(const VEC *)(wk + j * VL) * data[k] + sum[j];
+            UNROLL for (int j = 0; j < NVECS; j++)
+                sum[j] = *(const VEC *)(wk + j * VL) * data[k] + sum[j];
         }
         UNROLL for (int j = 0; j < NVECS; j++) *(VEC *)(z + j * VL) = sum[j];
     }
 }
 
-/* Sparse weights and products: a row is made beside z and copied, since the compiler cannot know what z overlaps with. */
-TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
+/* Sparse weights and products: a row is made beside z and copied, since the compiler cannot know
+ * what z overlaps with. */
+TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w,
+                                 const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
         T sum[TILE_COLUMNS];
         for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[j] * x[inputs[j]];
@@ -61,7 +67,8 @@ TARGET void NAME(project_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t 
     }
 }
 
-TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const int32_t *inputs, T *z) {
+TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w,
+                                  const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
         T product[TILE_COLUMNS];
         for (int j = 0; j < TILE_COLUMNS; j++) product[j] = w[j] * x[inputs[j]];
@@ -71,7 +78,7 @@ TARGET void NAME(project_product)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t
     }
 }
 
-/* The weighted distances of MR rows to the centers of NV vectors of bumps, sums held in registers. */
+/* The weighted distances of MR rows to the centers of NV vectors of bumps: sums in registers. */
 TARGET void NAME(distance_block)(const T *const *x, ptrdiff_t d, const T *w, const T *c, T *z) {
     const IVEC magnitude = ~(IVEC)-(VEC){0};
     VEC sum[MR][NV];
@@ -91,7 +98,8 @@ TARGET void NAME(distance_block)(const T *const *x, ptrdiff_t d, const T *w, con
         UNROLL for (int j = 0; j < NV; j++) *(VEC *)(z + i * TILE_COLUMNS + j * VL) = sum[i][j];
 }
 
-TARGET void NAME(distance_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w, const T *c, T *z) {
+TARGET void NAME(distance_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w, const T *c,
+                                 T *z) {
     for (int i = 0; i < n_rows; i += MR) {
         const T *row[MR]; /* past the end: the last row again */
         for (int k = 0; k < MR; k++) row[k] = x + (i + k < n_rows ? i + k : n_rows - 1) * d;
@@ -100,19 +108,20 @@ TARGET void NAME(distance_dense)(const T *x, ptrdiff_t d, int n_rows, const T *w
     }
 }
 
-TARGET void NAME(distance_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w, const T *c,
-                                  const int32_t *inputs, T *z) {
+TARGET void NAME(distance_sparse)(const T *x, ptrdiff_t d, int n_rows, ptrdiff_t order, const T *w,
+                                  const T *c, const int32_t *inputs, T *z) {
     for (int i = 0; i < n_rows; i++, x += d, z += TILE_COLUMNS) {
         T sum[TILE_COLUMNS];
         for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[j] * MAGNITUDE(x[inputs[j]] - c[j]);
         for (ptrdiff_t k = TILE_COLUMNS; k < order * TILE_COLUMNS; k += TILE_COLUMNS)
-            for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = w[k + j] * MAGNITUDE(x[inputs[k + j]] - c[k + j]) + sum[j];
+            for (int j = 0; j < TILE_COLUMNS; j++)
+                sum[j] = w[k + j] * MAGNITUDE(x[inputs[k + j]] - c[k + j]) + sum[j];
         memcpy(z, sum, sizeof sum);
     }
 }
 
-/* The activation of an argument that the polynomials do not cover: huge, infinite or NaN (an overflowed product).
- * A phase that cannot be resolved averages to zero. */
+/* The activation of an argument that the polynomials do not cover: huge, infinite or NaN (an
+ * overflowed product). A phase that cannot be resolved averages to zero. */
 TARGET T NAME(activate_scalar)(int activation, T z) {
     if (activation == TANH) return z != z ? 0 : (T)tanh((double)z);
     if (z - z != 0) return 0;
@@ -130,12 +139,14 @@ TARGET int NAME(all_of)(IVEC good) {
     return all != 0;
 }
 
-/* AT_ONCE vectors may be of several rows, the last of them beyond n_rows: the rows whose arguments are looked at. They are 0 beyond
- * n_rows (see project), as what is left there from another tile may not be moderate. */
+/* AT_ONCE vectors may be of several rows, the last of them beyond n_rows: the rows whose arguments
+ * are looked at. They are 0 beyond n_rows (see project), as what is left there from another tile
+ * may not be moderate. */
 #define ROWS_AT_ONCE ((AT_ONCE * VL + TILE_COLUMNS - 1) / TILE_COLUMNS)
 #define IN_WHOLE_STEPS(n_rows) (((n_rows) + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE * ROWS_AT_ONCE)
 
-/* z = scale * function of AT_ONCE vectors v of z + offset; good is false where an argument is not moderate. */
+/* z = scale * function of AT_ONCE vectors v of z + offset; good is false where an argument is not
+ * moderate. */
 #define FOR_TILE_AT_ONCE(function)                                  \
     for (int k = 0; k < n_rows * TILE_COLUMNS; k += AT_ONCE * VL) { \
         VEC v[AT_ONCE];                                             \
@@ -145,8 +156,8 @@ TARGET int NAME(all_of)(IVEC good) {
         EACH *(VEC *)(z + k + j * VL) = v[j] * scale;               \
     }
 
-/* z = scale * activation(z + offset), and 1; or 0 where the polynomials do not cover an argument, or it is NaN: then z is to be
- * made again. */
+/* z = scale * activation(z + offset), and 1; or 0 where the polynomials do not cover an argument,
+ * or it is NaN: then z is to be made again. */
 TARGET int NAME(activate)(int activation, T scale, const T *offset, int n_rows, T *z) {
     const VEC zero = {0}, one = zero + (T)1;
     IVEC good = ~(IVEC){0};
@@ -156,7 +167,12 @@ TARGET int NAME(activate)(int activation, T scale, const T *offset, int n_rows, 
     case TANH: FOR_TILE_AT_ONCE(NAME(tanh)(v)) break;
     case BUMP: FOR_TILE_AT_ONCE(NAME(exp_of_minus)(v)) return 1; /* of any argument */
     case RELU: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)((IVEC)v & (v > zero)) * scale; } break;
-    case SIGN: FOR_TILE { VEC v = SHIFTED(k); Z = (VEC)(((IVEC)one & (v >= zero)) | ((IVEC)-one & ~(v >= zero))) * scale; } break;
+    case SIGN:
+        FOR_TILE {
+            VEC v = SHIFTED(k);
+            Z = (VEC)(((IVEC)one & (v >= zero)) | ((IVEC)-one & ~(v >= zero))) * scale;
+        }
+        break;
     default: FOR_TILE Z = SHIFTED(k) * scale;
     }
     return NAME(all_of)(good);
@@ -169,40 +185,49 @@ TARGET int NAME(activate_each)(int activation, T scale, const T *offset, int n_r
     return 1;
 }
 
-TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel, T *tile) {
-    const T *w = (const T *)f->weights + panel * (f->activation == PRODUCT ? 1 : f->order) * TILE_COLUMNS;
+TARGET void NAME(project)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows,
+                          ptrdiff_t panel, T *tile) {
+    const T *w =
+        (const T *)f->weights + panel * (f->activation == PRODUCT ? 1 : f->order) * TILE_COLUMNS;
     const T *x = (const T *)rows->x + (rows->x ? row * rows->n_inputs : 0);
     const T *c = (const T *)f->centers + (f->centers ? panel * f->order * TILE_COLUMNS : 0);
     if (f->activation == BUMP && f->inputs)
-        NAME(distance_sparse)(x, rows->n_inputs, n_rows, f->order, w, c, f->inputs + panel * f->order * TILE_COLUMNS, tile);
+        NAME(distance_sparse)(x, rows->n_inputs, n_rows, f->order, w, c,
+                              f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else if (f->activation == BUMP)
         NAME(distance_dense)(x, rows->n_inputs, n_rows, w, c, tile);
     else if (!rows->x)
         NAME(project_csr)(rows->data, rows->indices, rows->indptr + row, n_rows, w, tile);
     else if (f->activation == PRODUCT)
-        NAME(project_product)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
+        NAME(project_product)(x, rows->n_inputs, n_rows, f->order, w,
+                              f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else if (f->inputs)
-        NAME(project_sparse)(x, rows->n_inputs, n_rows, f->order, w, f->inputs + panel * f->order * TILE_COLUMNS, tile);
+        NAME(project_sparse)(x, rows->n_inputs, n_rows, f->order, w,
+                             f->inputs + panel * f->order * TILE_COLUMNS, tile);
     else
         NAME(project_dense)(x, rows->n_inputs, n_rows, w, tile);
-    memset(tile + n_rows * TILE_COLUMNS, 0, (IN_WHOLE_STEPS(n_rows) - n_rows) * TILE_COLUMNS * sizeof(T));
+    memset(tile + n_rows * TILE_COLUMNS, 0,
+           (IN_WHOLE_STEPS(n_rows) - n_rows) * TILE_COLUMNS * sizeof(T));
 }
 
-/* A tile with an argument beyond the limit is made twice: the first time has overwritten the arguments. */
-#define MADE(activation, tile)                                                                                             \
-    (is_huge ? NAME(activate_each)(activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile)     \
-             : NAME(activate)(activation, (T)f->scale, (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile))
+/* A tile with an argument beyond the limit is made twice: the first time has overwritten the
+ * arguments. */
+#define MADE(activation, tile)                                                                     \
+    (is_huge ? NAME(activate_each)(activation, (T)f->scale,                                        \
+                                   (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile)      \
+             : NAME(activate)(activation, (T)f->scale,                                             \
+                              (const T *)f->offset + panel * TILE_COLUMNS, n_rows, tile))
 
-TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
-                              void *tile) {
+TARGET_EXTERN void NAME(make)(const tile_rows *rows, const tile_features *f, ptrdiff_t row,
+                              int n_rows, ptrdiff_t panel, void *tile) {
     for (int is_huge = 0, is_made = 0; !is_made; is_huge = 1) {
         NAME(project)(rows, f, row, n_rows, panel, tile);
         is_made = MADE(f->activation, tile);
     }
 }
 
-TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f, ptrdiff_t row, int n_rows, ptrdiff_t panel,
-                                   void *tile, void *sine) {
+TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f, ptrdiff_t row,
+                                   int n_rows, ptrdiff_t panel, void *tile, void *sine) {
     for (int is_huge = 0, is_made = 0; !is_made; is_huge = 1) {
         NAME(project)(rows, f, row, n_rows, panel, tile);
         memcpy(sine, tile, IN_WHOLE_STEPS(n_rows) * TILE_COLUMNS * sizeof(T));
@@ -210,8 +235,9 @@ TARGET_EXTERN void NAME(make_pair)(const tile_rows *rows, const tile_features *f
     }
 }
 
-/* Vectors of doubles, loaded from a tile of T. A sum along a row is kept in LANES parts whatever the width of the vectors, so
- * that its order, and with fused operations its bits, are those of every instruction set. */
+/* Vectors of doubles, loaded from a tile of T. A sum along a row is kept in LANES parts whatever
+ * the width of the vectors, so that its order, and with fused operations its bits, are those of
+ * every instruction set. */
 #define DL (VB / 8)
 #define DVECS (TILE_COLUMNS / DL)
 #define LANES 8
@@ -241,13 +267,15 @@ TARGET_EXTERN void NAME(correlate)(const void *tile, int n_rows, const double *v
     NAME(sum_rows)(tile, n_rows, v, sums, 0);
 }
 
-TARGET_EXTERN void NAME(correlate_squares)(const void *tile, int n_rows, const double *v, double *sums) {
+TARGET_EXTERN void NAME(correlate_squares)(const void *tile, int n_rows, const double *v,
+                                           double *sums) {
     NAME(sum_rows)(tile, n_rows, v, sums, 1);
 }
 
 TARGET double NAME(total)(const DVEC *sum) {
 #define LANE(l) sum[(l) / DL][(l) % DL]
-    return ((LANE(0) + LANE(4)) + (LANE(2) + LANE(6))) + ((LANE(1) + LANE(5)) + (LANE(3) + LANE(7)));
+    return ((LANE(0) + LANE(4)) + (LANE(2) + LANE(6))) +
+           ((LANE(1) + LANE(5)) + (LANE(3) + LANE(7)));
 #undef LANE
 }
 
@@ -257,24 +285,29 @@ TARGET_EXTERN void NAME(apply)(const void *tile, int n_rows, const double *coef,
         DVEC sum[PARTS];
         UNROLL for (int l = 0; l < PARTS; l++) sum[l] = (DVEC){0};
         UNROLL for (int j = 0; j < DVECS; j++)
-            sum[j % PARTS] = LOAD_DOUBLE(z + j * DL) * *(const DVEC *)(coef + j * DL) + sum[j % PARTS];
+            sum[j % PARTS] =
+                LOAD_DOUBLE(z + j * DL) * *(const DVEC *)(coef + j * DL) + sum[j % PARTS];
         out[i] += NAME(total)(sum);
     }
 }
 
-/* Sums of dense rows themselves, not of a tile, FEW_ROWS at a time: p and sums are read once for all of these. Sets `row` to
- * the next rows, past the end to the last row again, whose weight is then 0; returns how many rows there are. */
+/* Sums of dense rows themselves, not of a tile, FEW_ROWS at a time: p and sums are read once for
+ * all of these. Sets `row` to the next rows, past the end to the last row again, whose weight is
+ * then 0; returns how many rows there are. */
 TARGET int NAME(few_rows)(const tile_rows *rows, ptrdiff_t first, const T **row) {
     int n_rows = rows->n_rows - first < FEW_ROWS ? (int)(rows->n_rows - first) : FEW_ROWS;
-    for (int r = 0; r < FEW_ROWS; r++) row[r] = (const T *)rows->x + (first + (r < n_rows ? r : n_rows - 1)) * rows->n_inputs;
+    for (int r = 0; r < FEW_ROWS; r++)
+        row[r] = (const T *)rows->x + (first + (r < n_rows ? r : n_rows - 1)) * rows->n_inputs;
     return n_rows;
 }
 
-/* Prefetches the next rows while these are worked on: the processor itself foresees them only once they are read. It prefetches
- * no more than a second-level cache holds, and nothing past the end of X. */
+/* Prefetches the next rows while these are worked on: the processor itself foresees them only once
+ * they are read. Prefetches no more than a second-level cache holds, and nothing past X. */
 #define NEAR (ptrdiff_t)(262144 / FEW_ROWS / sizeof(T))
-#define ASK_FOR_NEXT(k)                                                                                                    \
-    if (ask && k < NEAR) UNROLL for (int i = 0; i < FEW_ROWS; i++) __builtin_prefetch(row[i] + FEW_ROWS * d + k, 0, 2)
+#define ASK_FOR_NEXT(k)                                                                            \
+    if (ask && k < NEAR)                                                                           \
+        UNROLL for (int i = 0; i < FEW_ROWS; i++)                                                  \
+            __builtin_prefetch(row[i] + FEW_ROWS * d + k, 0, 2)
 
 /* f[i] = x_i'p */
 TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, double *f, int ask) {
@@ -286,7 +319,8 @@ TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, dou
         ASK_FOR_NEXT(k);
         UNROLL for (int l = 0; l < PARTS; l++) {
             DVEC pl = *(const DVEC *)(p + k + l * DL);
-            UNROLL for (int i = 0; i < FEW_ROWS; i++) sum[i][l] = LOAD_DOUBLE(row[i] + k + l * DL) * pl + sum[i][l];
+            UNROLL for (int i = 0; i < FEW_ROWS; i++)
+                sum[i][l] = LOAD_DOUBLE(row[i] + k + l * DL) * pl + sum[i][l];
         }
     }
     UNROLL for (int i = 0; i < FEW_ROWS; i++) {
@@ -296,7 +330,8 @@ TARGET void NAME(dot_few)(const T *const *row, ptrdiff_t d, const double *p, dou
 }
 
 /* sums += sum_i v[i] x_i, or of the squares */
-TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, double *sums, int squared, int ask) {
+TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, double *sums,
+                          int squared, int ask) {
     ptrdiff_t k;
     for (k = 0; k + DL <= d; k += DL) {
         DVEC s = *(const DVEC *)(sums + k);
@@ -316,14 +351,15 @@ TARGET void NAME(add_few)(const T *const *row, ptrdiff_t d, const double *v, dou
         }
 }
 
-TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, int n_outputs, const double *v, ptrdiff_t v_step, double *sums,
-                                        int squared) {
+TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, int n_outputs, const double *v,
+                                        ptrdiff_t v_step, double *sums, int squared) {
     for (ptrdiff_t i = 0, d = rows->n_inputs; i < rows->n_rows; i += FEW_ROWS) {
         const T *row[FEW_ROWS];
         int n_rows = NAME(few_rows)(rows, i, row);
         for (int k = 0; k < n_outputs; k++) {
             double weight[FEW_ROWS];
-            UNROLL for (int r = 0; r < FEW_ROWS; r++) weight[r] = r < n_rows ? v[k * v_step + i + r] : 0;
+            UNROLL for (int r = 0; r < FEW_ROWS; r++)
+                weight[r] = r < n_rows ? v[k * v_step + i + r] : 0;
             if (squared)
                 NAME(add_few)(row, d, weight, sums + k * d, 1, k == 0);
             else
@@ -332,7 +368,8 @@ TARGET_EXTERN void NAME(correlate_rows)(const tile_rows *rows, int n_outputs, co
     }
 }
 
-TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, int n_outputs, const double *p, double *f, ptrdiff_t f_step) {
+TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, int n_outputs, const double *p,
+                                    double *f, ptrdiff_t f_step) {
     for (ptrdiff_t i = 0, d = rows->n_inputs; i < rows->n_rows; i += FEW_ROWS) {
         const T *row[FEW_ROWS];
         int n_rows = NAME(few_rows)(rows, i, row);
@@ -344,8 +381,9 @@ TARGET_EXTERN void NAME(apply_rows)(const tile_rows *rows, int n_outputs, const 
     }
 }
 
-TARGET_EXTERN void NAME(normal)(const tile_rows *rows, int n_outputs, const double *p, const double *h, ptrdiff_t h_step, double *f,
-                                ptrdiff_t f_step, double *sums) {
+TARGET_EXTERN void NAME(normal)(const tile_rows *rows, int n_outputs, const double *p,
+                                const double *h, ptrdiff_t h_step, double *f, ptrdiff_t f_step,
+                                double *sums) {
     for (ptrdiff_t i = 0, d = rows->n_inputs; i < rows->n_rows; i += FEW_ROWS) {
         const T *row[FEW_ROWS];
         int n_rows = NAME(few_rows)(rows, i, row);

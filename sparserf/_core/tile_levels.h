@@ -1,6 +1,8 @@
 /* tile_impl.h for one type, for each instruction set. */
 #if defined(__clang__)
-#define WIDE /* Clang takes vectors as wide as they are written, and ignores a whole attribute of which it does not know a part */
+/* Clang takes vectors as wide as they are written, and ignores a whole attribute if a part of it is
+ * unknown to it. */
+#define WIDE
 #else
 #define WIDE ",prefer-vector-width=512"
 #endif

@@ -215,19 +215,23 @@ def distill(
         raise TypeError(
             f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}"
         )
+
     options = DistillOptions.of_call(locals())
     rng, deadline = options.rng, check_time_limit(time_limit)
     labels = None if classes is None else _check_classes(classes, options.loss)
     check_workers(workers)
+
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
         raise TypeError(
             f"X must be a data frame or a dense array in memory, got {type(X).__name__}"
         )
     X = X if is_frame(X) else as_array("X", X)
+
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
     groups = _groups_of_equal_rows(numbers, check_groups(groups, len(numbers)))
     fitted, apart = _keep_apart(np.flatnonzero(weight), groups, options.test_size, rng)
+
     with reporting("distill", None, verbose, time_limit) as report:
         # Make rows in the manner of the others, none of them one of the rows kept apart.
         n_made = options.n_made
@@ -261,18 +265,15 @@ def distill(
                 time_limit=left,
             )
         if labels is not None:
-            name, link = (
-                ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
-            )
+            is_binary = len(labels) == 2
+            name, link = ("logistic", "identity") if is_binary else ("multinomial", "softmax")
             model = replace(model, loss=name, classes=labels, link=link)
 
         # Compare both on the rows kept apart.
-        answers = (model.predict if labels is None else model.predict_proba)(
-            take_cells(X, apart), workers
-        )
-        model = replace(
-            model, info=replace(model.info, fidelity=_explained(values, answers, weight[apart]))
-        )
+        predict = model.predict if labels is None else model.predict_proba
+        answers = predict(take_cells(X, apart), workers)
+        fidelity = _explained(values, answers, weight[apart])
+        model = replace(model, info=replace(model.info, fidelity=fidelity))
         if report is not None:
             report.finish(model.info)
     return model

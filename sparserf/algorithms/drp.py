@@ -348,6 +348,7 @@ def _fit_path(X, y, alphas, options):
             projected = ProjectedProblem(fit, R)
         else:
             steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
+
         with fit.inputs.rows, partial_fits_on_error([fit], task):
             for alpha in parts(alphas, is_open=True):
                 with np.errstate(over="ignore", invalid="ignore"):
@@ -360,8 +361,11 @@ def _fit_path(X, y, alphas, options):
                         fit.descend(steps, options.most_iterations)
                     else:
                         descend(fit, steps[0], options.most_iterations)
-                    models.append(with_ranges(with_fallbacks(model_of([fit], task), task), task))
+
+                    model = with_fallbacks(model_of([fit], task), task)
+                    models.append(with_ranges(model, task))
                     complaints.append(_complaint(fit, diverges))
+
     for model, complaint in zip(models, complaints, strict=True):
         if complaint:
             warn_unconverged(f"alpha={model.info.alpha:.3g}: {complaint}")
@@ -382,16 +386,19 @@ def linear_fit(
             "loss must have a finite smoothness, with which drp bounds the effect of rounding, "
             f"got {task.loss!r}"
         )
+
     fit_intercept = options.fit_intercept
     task = task.centered(fit_intercept)
     if task.is_joint and not options.accelerate:
         raise ValueError(
             "accelerate must be True for loss='multinomial' and more than two classes, got False"
         )
+
     targets = np.vstack(task.targets)
     problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
     progress = task.progress(options.callback, targets)
     inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
+
     if task.is_joint:
         problems = [
             task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets

@@ -378,16 +378,17 @@ def models_of_sizes(
         options = with_found_features(X, y, options)
     task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="apart")
     task = task.centered(options.fit_intercept)
+
     dictionary = draw_dictionary(
         task, options.n_components, options.activation, options.order, options.rng
     )
     if task.is_joint:
         check_any_sign(dictionary, "classes that are fitted together")
+
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
-        sizes = np.unique(
-            np.geomspace(largest, max(1, largest // 20), n_models).astype(int)
-        ).tolist()
+        sizes = np.geomspace(largest, max(1, largest // 20), n_models).astype(int)
+        sizes = np.unique(sizes).tolist()
     else:  # a search may have found fewer features than the user wants
         sizes = check_sizes(
             "n_nonzero_coefs", n_nonzero_coefs, np.inf if is_found else len(dictionary)
@@ -402,6 +403,7 @@ def models_of_sizes(
             fits = [MultinomialL0Fit(task, dictionary, options)]
         else:
             fits = begin_fits(task, dictionary, options)
+
         with partial_fits_on_error(fits, task):
             for s in parts(sizes):
                 for fit in parts(fits):
@@ -409,10 +411,11 @@ def models_of_sizes(
                     if options.start == "greedy":
                         grow(fit, s)
                     algorithm_1(fit, s, options.max_iter)
+
+                model = with_fallbacks(model_of(fits, task), task)
                 is_ended = any(fit.progress.ended_by_callback for fit in fits)
-                models.append(
-                    (with_ranges(with_fallbacks(model_of(fits, task), task), task), is_ended)
-                )
+                models.append((with_ranges(model, task), is_ended))
+
     for model, is_ended in models:
         if not (model.info.converged or is_ended):
             warn_unconverged(

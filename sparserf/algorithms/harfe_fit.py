@@ -201,6 +201,7 @@ class L0Fit:
             )
             if self.at_rest:
                 return
+
             if not np.array_equal(S, tried):
                 found, tried = self.solve_on(S), S  # ridge regression on S
                 if not self._backtracking:
@@ -216,11 +217,13 @@ class L0Fit:
                     found = self._evaluated(found)
                     if found.is_better_than(here):
                         break
+
             self.at_rest = most_new == 1
             if self.at_rest:
                 return
             mu = mu / 2
             most_new = max(1, min(most_new, np.setdiff1d(S, self.iterate.index).size) // 2)
+
         self._mu = mu
         self.go_to(found)
 

@@ -438,6 +438,7 @@ def greedy_fits(
     r = np.ones(len(candidates))
     if options.normalize:
         r = norms(task.rows, candidates, task.weight, options.fit_intercept)
+
     is_small = n_nonzero_coefs * len(candidates) <= LARGEST_TABLE
     if (
         options.n_select == 1
@@ -450,6 +451,7 @@ def greedy_fits(
         make_solver = MultinomialCoefficients
     else:
         make_solver = partial(CoefficientsOnRows, best_phase=options.best_phase)
+
     fits = []
     for y in [np.stack(task.targets)] if task.is_joint else task.targets:
         outputs = np.atleast_2d(y)

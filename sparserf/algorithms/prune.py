@@ -54,9 +54,10 @@ if TYPE_CHECKING:
 
 # The most terms that may stay: of a larger model the terms that vary most are looked at.
 MOST_LOOKED_AT = 3_000
-# The number of rows that are looked at, evenly spaced: for each of these terms, and at least in
-# all.
-ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
+# The number of rows that are looked at, evenly spaced, for each of these terms.
+ROWS_A_TERM = 8
+# At least so many rows are looked at.
+FEWEST_ROWS = 10_000
 # A penalty on the square of the difference, of this share of the variance of a bump, holds the
 # coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
 # whatever they are elsewhere.

@@ -228,13 +228,16 @@ class Task:
             ("offset", given.offset),
         ):
             check_same_device(name, values, X)
+
         rows = as_rows(X, given.workers, may_miss=may_miss)
         loss = check_loss(given.loss, losses)
         weight = given.sample_weight
+
         if given.class_weight is not None:
             weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, weight)
         groups = None if given.groups is None else check_groups(given.groups, rows.n_rows)[index]
+
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
         if (
             several_outputs == "apart"
@@ -246,10 +249,12 @@ class Task:
                 f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a "
                 "time"
             )
+
         # of the user's own; elsewhere it may know no NumPy
         if loss.name not in LOSSES and not is_foreign(X):
             check(loss, targets[0])
         targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
+
         loss = loss.of_target(targets[0], weight)
         centers = [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)

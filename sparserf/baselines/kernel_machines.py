@@ -253,6 +253,7 @@ def _fit(X, y, options):
             f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix "
             f"takes {size:.3g} GiB, the fit up to {4 * size:.3g} GiB"
         )
+
     kernel = Kernel.from_rows(options.kernel, options.gamma, rows, task.weight)
     with single_threaded_blas():
         X = rows.array()
@@ -260,14 +261,17 @@ def _fit(X, y, options):
         fits = [KernelFit(K, task, y, options.alpha, options.fit_intercept) for y in task.targets]
         shares = [fit.descend(options.tol or 0.0, options.max_iter) for fit in fits]
         a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
+
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
         raise ValueError(
             "y must be of moderate size, got values whose coefficients overflow: scale it"
         )
+
     support = np.flatnonzero(np.any(a, axis=0))
     coef, b, norm = np.array(a)[:, support], np.array(b), np.array(norm)
     if len(fits) == 1:
         coef, b, norm = coef[0], float(b[0]), float(norm[0])
+
     model = KernelModel(
         kernel=kernel,
         rows=X[support],

@@ -96,8 +96,8 @@ def _between_knots(stage, x, xp, put):
         [xp.ones_like(x[:, v]) for v in range(len(stage))],
     )
     for v in np.flatnonzero(np.diff(stage.first_knot)).tolist():
-        some = slice(stage.first_knot[v], stage.first_knot[v + 1])
-        knots, scores = stage.knots[some], stage.scores[some]
+        own = slice(stage.first_knot[v], stage.first_knot[v + 1])
+        knots, scores = stage.knots[own], stage.scores[own]
         rise = np.concatenate([[0.0], np.diff(scores) / np.diff(knots), [0.0]])
         start, value = np.concatenate([knots[:1], knots]), np.concatenate([scores[:1], scores])
         place = xp.searchsorted(put(knots.copy()), x[:, v], side="right")

@@ -163,10 +163,10 @@ class CalculusMethods(Expansion):
 
         Parameters
         ----------
-        box : mapping of names or indices of columns to parts, or None, default None A part is (low,
-            high), a number, a level, a list of levels, which count equally, or None, a missing
-            cell; of dates as in `bounds`. Columns that are left out have the range of the training
-            rows, or all known levels.
+        box : mapping of names or indices of columns to parts, or None, default None
+            A part is (low, high), a number, a level, a list of levels, which count equally, or
+            None, a missing cell; of dates as in `bounds`. Columns that are left out have the range
+            of the training rows, or all known levels.
         output : label of a class, int, or None, default None
             The one output, as in `plot.effects`. None: all.
 

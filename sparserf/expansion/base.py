@@ -77,11 +77,12 @@ class BaseModel(ABC):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
-        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or
-            None, default None What is added to f, such as the log of the exposures. None: 0 in all
-            rows, also where the model was fitted with offsets: with the log link the rate, for the
-            exposure 1. Limits of a model, `lower` and `upper`, hold for what is predicted with it:
-            of counts, not of rates. Not for more than two classes.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            The number that is added to f, such as the log of the exposures, for several real
+            targets one for each. None: 0 in all rows, also where the model was fitted with offsets:
+            with the log link the rate, for the exposure 1. The limits of a model, `lower` and
+            `upper`, hold for predictions with offsets: for counts, not for rates. Not for more than
+            two classes.
 
         Returns
         -------

@@ -110,8 +110,8 @@ class Expansion(BaseModel):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
-        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or
-            None, default None What is added to f, as in `predict`.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default None
+            The number that is added to f, as in `predict`.
 
         Returns
         -------

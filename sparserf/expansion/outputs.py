@@ -109,13 +109,13 @@ def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> A
             lower=limits[0],
             upper=limits[1],
         )
-    kept = every_term | ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
+    stays = every_term | ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
     return replace(
         model,
-        coef=model.coef[k, kept],
+        coef=model.coef[k, stays],
         intercept=float(np.asarray(model.intercept)[k]),
-        support=model.support[kept],
-        features=model.features.take(np.flatnonzero(kept)),
+        support=model.support[stays],
+        features=model.features.take(np.flatnonzero(stays)),
     )
 
 

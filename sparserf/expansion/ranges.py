@@ -48,8 +48,8 @@ class Ranges(Mapping[int, tuple[float, float]]):
 
     def of(self, is_kept: np.ndarray) -> Ranges:
         """Return the ranges of the columns in a mask of all columns."""
-        kept = is_kept[self.column]
-        return Ranges(self.column[kept], self.ends[kept])
+        is_here = is_kept[self.column]
+        return Ranges(self.column[is_here], self.ends[is_here])
 
     def __reduce__(self) -> tuple[type[Ranges], tuple[np.ndarray, np.ndarray]]:
         return Ranges, (self.column, self.ends)

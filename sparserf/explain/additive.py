@@ -26,19 +26,26 @@ if TYPE_CHECKING:
 
     from ..expansion import Expansion
 
-# The number of knots of a function of one input; functions of two inputs have one knot in EVERY of
-# these.
-KNOTS, EVERY = 16, 3
-# The number of levels of a category that have values of their own, in functions of one input and of
-# two: the most frequent ones. All other levels share one value.
-LEVELS, LEVELS_OF_TWO = 24, 12
-# The most inputs that have a function, the most important inputs among which pairs are sought, and
-# the most values of all functions together.
-MOST_INPUTS, MOST_PAIRED, MOST_VALUES = 64, 14, 2_000
+# The number of knots of a function of one input.
+KNOTS = 16
+# Functions of two inputs have one knot in EVERY of these.
+EVERY = 3
+# The number of levels of a category that have values of their own in functions of one input: the
+# most frequent ones. All other levels share one value.
+LEVELS = 24
+# The same in functions of two inputs.
+LEVELS_OF_TWO = 12
+# The most inputs that have a function.
+MOST_INPUTS = 64
+# The most important inputs among which pairs are sought.
+MOST_PAIRED = 14
+# The most values of all functions together.
+MOST_VALUES = 2_000
 # The ridge penalty of functions of one and of two inputs, in rows: a value is fitted as if RIDGE
-# more rows had the partial dependence as their value, or 0 in functions of two. SMOOTH is the
-# penalty of second differences, for each row.
-RIDGE, SMOOTH = {1: 3.0, 2: 3.0}, 1e-5
+# more rows had the partial dependence as their value, or 0 in functions of two.
+RIDGE = {1: 3.0, 2: 3.0}
+# The penalty of second differences, for each row.
+SMOOTH = 1e-5
 # The least share of the residual of the functions of one input that the function of a pair must
 # explain.
 LEAST = 0.003
@@ -82,10 +89,10 @@ class Axis:
             knots, False, np.unique(np.append(np.arange(0, len(knots), EVERY), len(knots) - 1))
         )
 
-    def hats(self, x: np.ndarray, some: slice | np.ndarray = slice(None)) -> np.ndarray:
+    def hats(self, x: np.ndarray, chosen: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Return the basis functions at x, (n, n_knots + 1): hats at some of the knots, and last
         whether x is missing."""
-        knots, is_missing = self.knots[some], np.isnan(x)
+        knots, is_missing = self.knots[chosen], np.isnan(x)
         if self.is_category:
             x = np.where(np.isin(np.floor(x), knots), np.floor(x), -1.0)
         at = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, max(len(knots) - 2, 0))
@@ -287,7 +294,7 @@ def approximate(
     together = [
         sorted(paired.intersection(term.columns.tolist())) for term in terms if not term.is_linear
     ]
-    pairs = {pair for some in together for pair in combinations(some, 2)}
+    pairs = {pair for columns in together for pair in combinations(columns, 2)}
     axes = {j: Axis.from_column(X[:, j], levels[j]) for j in sorted(columns)}
     rows = subsample(X, BACKGROUND, np.random.default_rng(0))
     prior = {

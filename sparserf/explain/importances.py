@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR, MatrixLike, Seed
     from ..expansion import Expansion
 
-# The default numbers of rows, and of random permutations of the inputs of a term of many inputs.
-ROWS, ORDERS = 1_000, 32
+# The default number of rows.
+ROWS = 1_000
+# The default number of random permutations of the inputs of a term of many inputs.
+ORDERS = 32
 
 
 class InputRow(NamedTuple):

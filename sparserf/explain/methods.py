@@ -28,9 +28,9 @@ class ExplainMethods(Expansion):
 
         Parameters
         ----------
-        X : data frame, array or CSR matrix of shape (n_samples, n_features_in), or None, default
-            None Rows over which `importances` measures the inputs. None: inputs are only named,
-            since how much each of them matters depends on rows; terms have their sizes ``|coef|
+        X : data frame, array or CSR matrix of shape (n_samples, n_features_in), default None
+            Rows over which `importances` measures the inputs. None: inputs are only named, since
+            how much each of them matters depends on rows; terms have their sizes ``|coef|
             sup|phi|`` in either case.
         n_terms : int, default 10
             The number of the largest terms to show, at least 0.

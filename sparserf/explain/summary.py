@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..expansion import Expansion, FitInfo
 
-# The most columns of a term that are named, the most inputs that are listed, and the most outputs
-# whose intercepts are listed.
-MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
+# The most columns of a term that are named.
+MOST_NAMED = 3
+# The most inputs that are listed.
+MOST_LISTED = 20
+# The most outputs whose intercepts are listed.
+MOST_INTERCEPTS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +158,8 @@ class Summary:
         if len(self.outputs) == 1:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
-        some = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
-        named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in some]
+        shown = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
+        named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in shown]
         return "intercept " + (
             ", ".join(named)
             if len(self.outputs) <= MOST_INTERCEPTS

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 LANES = 32
 # Dense weights of which at most one in SPARSE_BELOW is not 0 are written as sparse ones.
 SPARSE_BELOW = 3
-# The most characters on a line of the comment at the top, and the most numbers on a line of an
-# array.
-WIDTH, NUMBERS = 112, 5
+# The most characters on a line of the comment at the top.
+WIDTH = 112
+# The most numbers on a line of an array.
+NUMBERS = 5
 # A character that is written in place of a space at which no line may be broken.
 TIED = "\0"
 
@@ -501,10 +502,8 @@ void ${name}_proba(const double *x, double *p);
 """
 
 # What encodings are made by: the formulas of `columns/kinds.py`, by the names of the functions.
-BETWEEN, OF_LEVEL = (
-    "between(knots_${v}, scores_${v}, ${n}, ${x})",
-    "of_level(levels_${v}, ${n}, ${x})",
-)
+BETWEEN = "between(knots_${v}, scores_${v}, ${n}, ${x})"
+OF_LEVEL = "of_level(levels_${v}, ${n}, ${x})"
 HELPERS = {
     "between(": r"""
 /* Linear between two knots, constant beyond the ends. */
@@ -609,10 +608,8 @@ ${calls}
 }
 """
 
-LOWER, UPPER = (
-    "\n        if (f[o] < ${limit}) f[o] = ${limit};",
-    "\n        if (f[o] > ${limit}) f[o] = ${limit};",
-)
+LOWER = "\n        if (f[o] < ${limit}) f[o] = ${limit};"
+UPPER = "\n        if (f[o] > ${limit}) f[o] = ${limit};"
 
 ONE_VALUE = r"""
 double ${name}(const double *x) {

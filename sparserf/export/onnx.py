@@ -36,16 +36,19 @@ try:
 except ImportError as error:
     raise ImportError("to_onnx needs the package onnx: pip install 'sparserf[onnx]'") from error
 
-# The versions of the operators and of the format: the first in which graphs can compare strings.
-OPSET, IR_VERSION = 19, 9
+# The version of the operators: the first in which graphs can compare strings.
+OPSET = 19
+# The version of the format that goes with it.
+IR_VERSION = 9
 # The operators of the functions that are computed in the precision that the user chooses; others
 # are exact or cheap.
 ROUNDED = {"sin": "Sin", "tanh": "Tanh", "exp": "Exp"}
 
 
-# Constants of at least FEWEST_SPARSE doubles, of which at most one in SPARSE_BELOW is not 0, are
-# written as these alone.
-FEWEST_SPARSE, SPARSE_BELOW = 1000, 3
+# Constants of at least so many doubles are written without their zeros, if these are most.
+FEWEST_SPARSE = 1000
+# At most one number in so many of these constants is not 0.
+SPARSE_BELOW = 3
 
 
 def to_onnx(

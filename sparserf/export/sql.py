@@ -46,19 +46,25 @@ MONTHS = (
 # A sum of more entries than this is written as a sum of sums: parsers limit the depth of an
 # expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
-# The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite
-# 2,000.
-MOST_MADE, MOST_COLUMNS = 750, 1600
+# The most columns that a step computes.
+MOST_MADE = 750
+# The most columns that a step has: PostgreSQL allows 1,664, SQLite 2,000.
+MOST_COLUMNS = 1600
 # The most outputs that one CASE compares with each other.
 MOST_COMPARED = 8
 # e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest
-# double, products too. The exponent of a prediction, which nothing is multiplied by, may be in
-# EXPONENTS; e to the power of more is the largest double.
-FAR, EXPONENTS = 500.0, (-745.0, 709.78)
-# The largest double, but for rounding. A number is 0 where it moves no phase by more than NEAREST,
-# of which no third power underflows; numbers count as at most FARTHEST units where no term grows
-# with them, and where they are drawn in anyway.
-LARGEST, NEAREST, FARTHEST = 1.79e308, 1e-90, 1e100
+# double, products too.
+FAR = 500.0
+# The exponent of a prediction, which nothing is multiplied by, may be between these; e to the power
+# of more is the largest double.
+EXPONENTS = (-745.0, 709.78)
+# The largest double, but for rounding.
+LARGEST = 1.79e308
+# A number is 0 where it moves no phase by more than this, of which no third power underflows.
+NEAREST = 1e-90
+# Numbers count as at most so many units where no term grows with them, and where they are drawn in
+# anyway.
+FARTHEST = 1e100
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 

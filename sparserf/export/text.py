@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .written import WrittenModel
 
-# The most levels of a category, and the most encodings in a Gaussian envelope, that are listed; and
-# the digits of numbers.
-MOST_LISTED, DIGITS = 12, 4
+# The most levels of a category, or encodings in a Gaussian envelope, that are listed.
+MOST_LISTED = 12
+# The digits of numbers.
+DIGITS = 4
 
 
 def source(written: WrittenModel, digits: int | None) -> str:

@@ -62,8 +62,8 @@ class WrittenModel:
         features, coef = model.features, np.atleast_2d(model.coef)
         if n_terms is None or n_terms >= len(features):
             return cls(model, features, coef, 0)
-        kept = np.sort(_largest_first(term_sizes(features, coef))[:n_terms])
-        return cls(model, features.take(kept), coef[:, kept], len(features) - n_terms)
+        largest = np.sort(_largest_first(term_sizes(features, coef))[:n_terms])
+        return cls(model, features.take(largest), coef[:, largest], len(features) - n_terms)
 
     @property
     def intercept(self) -> np.ndarray:

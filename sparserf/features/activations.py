@@ -119,8 +119,8 @@ class ActivationFunction(ABC):
     def mean(self, s: np.ndarray, t: np.ndarray) -> np.ndarray:
         """Return the mean of sigma(s + t) over t, for each s."""
         total = np.zeros(len(s))
-        for some in np.array_split(t, -(-len(t) * len(s) // AT_ONCE)):
-            total += self.value(s + some[:, None]).sum(axis=0)
+        for part in np.array_split(t, -(-len(t) * len(s) // AT_ONCE)):
+            total += self.value(s + part[:, None]).sum(axis=0)
         return total / len(t)
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:

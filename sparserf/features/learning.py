@@ -41,18 +41,22 @@ if TYPE_CHECKING:
 MOST_INPUTS = 1024
 # The narrowest and the widest bandwidth of random cosines, in multiples of the median distance
 # between rows.
-NARROWEST, WIDEST = 0.25, 4.0
-# The number of sampled rows, about, whose distances are compared, and of those among which the
-# thresholds of a batch of steps are drawn.
-FEW_DISTANCES, THRESHOLDS = 500, 500
+NARROWEST = 0.25
+WIDEST = 4.0
+# About the number of sampled rows whose distances are compared.
+FEW_DISTANCES = 500
+# About the number of sampled rows among which the thresholds of a batch of steps are drawn.
+THRESHOLDS = 500
 # Probability that a random step of some inputs takes no further input.
 NO_MORE = 0.4
 # The least share of the base distribution that sees inputs in which the model must rise, fall, or
 # be convex or concave.
 BOUND = 0.5
-# Of the neurons that see such inputs and follow an accepted one, INHERITED keep its shape, and
-# where they are 0, but for MOVED times the standard deviation of w'x.
-INHERITED, MOVED = 0.7, 0.2
+# The share of the neurons that see such inputs and follow an accepted one which keep its shape, and
+# the place where they are 0.
+INHERITED = 0.7
+# That place is moved by about this share of the standard deviation of w'x.
+MOVED = 0.2
 # Two values of w'x are different if they differ by more than this share of the largest |w'x|: more
 # than float32 rounds by.
 DIFFERENT = 1e-5
@@ -61,12 +65,15 @@ BATCH = 500
 # Share of each batch that comes from the base distribution: the convergence rate of the paper is
 # that of its draws (docs/learning.md). Where no feature is accepted, all of the batch does.
 BASE = 0.25
-# Standard deviation of the entrywise factor of a jitter less 1, and of the logarithm of the factor
-# of a rescaling.
-JITTER, RESCALE = 0.3, 0.4
-# The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES),
-# counts that are multiplied by FADE with each batch.
-FADE, SURVIVORS, TRIES = 0.8, 1.0, 20.0
+# Standard deviation of the entrywise factor of a jitter less 1.
+JITTER = 0.3
+# Standard deviation of the logarithm of the factor of a rescaling.
+RESCALE = 0.4
+# The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES).
+SURVIVORS = 1.0
+TRIES = 20.0
+# These counts are multiplied by FADE with each batch.
+FADE = 0.8
 # The index of the first draw of the first target; lower ones belong to the inputs and to linear
 # functions of them.
 FIRST_DRAW = 1 << 40
@@ -195,10 +202,10 @@ class BaseDistribution(ABC):
         shape = rng.integers(0, len(self.shapes), len(bound))
         offsets = partial(self.middles, rng=rng)
         if origins is not None:
-            kept = origins.take(bound)
-            keeps = (rng.random(len(bound)) < INHERITED) & (kept.shape >= 0)
-            shape = np.where(keeps, kept.shape, shape)
-            offsets = partial(self._offsets_like, kept.middle, keeps, rng)
+            previous = origins.take(bound)
+            keeps = (rng.random(len(bound)) < INHERITED) & (previous.shape >= 0)
+            shape = np.where(keeps, previous.shape, shape)
+            offsets = partial(self._offsets_like, previous.middle, keeps, rng)
         shaped = shaped_neurons(
             weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads
         )
@@ -206,7 +213,7 @@ class BaseDistribution(ABC):
             self._block(weights[free], n_features, rng),
             *(self._over_all(block, n_features) for block, _ in shaped),
         ]
-        return in_places(blocks, [free, *(bound[some] for _, some in shaped)], n_features)
+        return in_places(blocks, [free, *(bound[places] for _, places in shaped)], n_features)
 
     def _offsets_like(self, middle, keeps, rng, weights):
         """Return offsets with which w'x + b is 0 near the given points, or at random where they are

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 ProjectionName: TypeAlias = Literal["gaussian", "sparse_sign", "srht"]
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 
-# Most numbers in a part of a Gaussian matrix, and most columns.
-PART, PART_COLUMNS = 2**21, 64
+# Most numbers in a part of a Gaussian matrix.
+PART = 2**21
+# Most columns in a part of it.
+PART_COLUMNS = 64
 # Non-zero entries in a row of a sparse-sign matrix, called zeta below.
 ZETA = 8
 # Multiplications of a matrix product that take as long as one multiplication by an entry of CSR
@@ -206,9 +208,9 @@ class Hadamard(Projection):
         scratch = np.empty((min(n, max(1, TRANSFORMED // length)), length), X.dtype)
         signs = self.signs.astype(X.dtype)
         for start in range(0, n, len(scratch) or 1):
-            some = X[start : start + len(scratch)]
-            rows = scratch[: some.shape[0]]
-            np.multiply(some.toarray() if is_sparse(some) else some, signs, out=rows[:, :d])
+            block = X[start : start + len(scratch)]
+            rows = scratch[: block.shape[0]]
+            np.multiply(block.toarray() if is_sparse(block) else block, signs, out=rows[:, :d])
             rows[:, d:] = 0.0
             _core.hadamard(rows)
             out[start : start + len(rows)] = rows[:, self.sample]

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from ..rows import Rows
     from .bandwidth import Gamma
 
-# Most features that are listed, and most factors in them. Where both the inputs and the degree are
-# more than BITS, there are more than MOST_FEATURES features: they are not counted.
-MOST_FEATURES, MOST_FACTORS, BITS = 2**24, 2**27, 24
+# Most features that are listed.
+MOST_FEATURES = 2**24
+# Most factors in these features.
+MOST_FACTORS = 2**27
+# Where both the inputs and the degree are more than this, there are more than MOST_FEATURES:
+# they are not counted.
+BITS = 24
 # The golden ratio less 1, whose multiples modulo 1 are spread evenly.
 GOLDEN = (5**0.5 - 1) / 2
 

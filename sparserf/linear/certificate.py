@@ -124,12 +124,14 @@ def certify(
     if evaluation is None:
         evaluation, from_u = _evaluate(inputs, problem, iterate)
     alpha, g, size = problem.alpha, problem.alpha * iterate.w + evaluation.z_v, norms(iterate.w)
+
     # What rounding may have done to the margins z, to the dual point v, and to each entry of the
     # gradient.
     in_z = _error_of_margins(inputs, problem, iterate, evaluation)
     in_v = problem.smoothness_at(evaluation.h) * in_z + 4 * UNIT_ROUNDOFF * evaluation.size_v
     in_sums = np.outer(in_v, inputs.sizes) + _error_of_correlation(inputs, evaluation.size_v)
     in_g = in_sums + 2 * UNIT_ROUNDOFF * alpha * np.abs(iterate.w)
+
     # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
     distance, rounding = norms(g) / alpha, norms(in_g) / alpha
     bound = relative_bound(size, distance + rounding)
@@ -140,6 +142,7 @@ def certify(
             *_distance_from_u(inputs, problem, iterate, evaluation, *from_u, in_z),
         )
         bound = relative_bound(size, distance + rounding)
+
     with np.errstate(over="ignore"):
         gap = 0.5 * float(((np.sqrt(alpha) * (distance + rounding)) ** 2).sum())
     if not bound.max() <= tol and inputs.n_features <= few_inputs and (distance <= rounding).all():
@@ -147,6 +150,7 @@ def certify(
             distance, rounding, *_distance_by_hessian(inputs, problem, iterate, g, in_g)
         )
         bound = relative_bound(size, distance + rounding)
+
     return Certificate(
         evaluation=evaluation,
         g=g,

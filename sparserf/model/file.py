@@ -38,9 +38,10 @@ OF_MODEL = ("n_features_in", "loss", "loss_parameters", "link", "lower", "upper"
 # The most inputs that a file may claim without holding as many numbers: `input_usage` makes an
 # array of MOST_INPUTS numbers, a gigabyte.
 MOST_INPUTS = 2**27
-# The most characters of the name of a loss, or of what a fit has cut; the most kinds of things that
-# it may have cut.
-LONGEST_NAME, MOST_CUT = 100, 100
+# The most characters of the name of a loss, or of a thing that a fit has cut.
+LONGEST_NAME = 100
+# The most kinds of things that a fit may have cut.
+MOST_CUT = 100
 # The types of the entries of an array in JSON: {kind of its dtype: types}.
 JSON_TYPES: dict[str, tuple[type, ...]] = {
     "f": (float, int),
@@ -50,9 +51,10 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
     "U": (str,),
     "S": (str,),
 }
-# An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text,
-# and LEAST bytes more.
-MOST_A_CHARACTER, LEAST = 16, 2**20
+# An array that is read from JSON has at most so many bytes for each character of the text.
+MOST_A_CHARACTER = 16
+# It may have so many bytes more.
+LEAST = 2**20
 
 
 def save(model: Expansion, path: str | PathLike[str]) -> None:

@@ -31,8 +31,8 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
 
     Attributes
     ----------
-    coef : ndarray of shape (n_terms,), or (n_outputs, n_terms) for several outputs or more than two
-        classes The coefficients of the terms.
+    coef : ndarray of shape (n_terms,) or (n_outputs, n_terms)
+        The coefficients; the second shape for several outputs or more than two classes.
     intercept : float, or ndarray of shape (n_outputs,)
     features : FeatureSet
         The selected features alone: predicting costs O(n_terms) a row, whatever the size of the

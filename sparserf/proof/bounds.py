@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 # The most cells that are printed of a point.
 MOST_SHOWN = 8
-# The points around the best one that are tried, and the shares of the box that they are away: at a
-# step f is one-sided.
-NEARBY, NEARBY_SHARES = 64, (1e-12, 1e-10, 1e-8, 1e-6)
+# The number of points around the best one that are tried: at a step f is one-sided.
+NEARBY = 64
+# The shares of the box that these points are away.
+NEARBY_SHARES = (1e-12, 1e-10, 1e-8, 1e-6)
 
 
 class Interval(NamedTuple):

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
 
-# The lines of the box along which f is looked at for a fall, and the points of each.
-LINES, POINTS = 512, 33
+# The number of lines of the box along which f is looked at for a fall.
+LINES = 512
+# The number of points on each line.
+POINTS = 33
 # The pairs of points that are looked at exactly, those that fall most.
 MOST_PAIRS = 8
 
@@ -167,17 +169,17 @@ def _prove(model, part, a, sign, name, other):
     least = np.full(1, -np.inf)
     while len(low) and time_left() > 0 and len(low) < MOST_KEPT:
         place = np.argsort(least, kind="stable")
-        some, rest = place[:size], place[size:]
-        some_low, some_high = low[some], high[some]
-        shape = space.geometry(some_low, some_high)
+        first, rest = place[:size], place[size:]
+        first_low, first_high = low[first], high[first]
+        shape = space.geometry(first_low, first_high)
         relaxed = total.relax(shape.mid, shape.rad)
         at_least = derivatives(total, relaxed, shape, space.membership)[0][:, a]
-        n_boxes += len(some)
+        n_boxes += len(first)
         is_open = ~(at_least >= 0)  # also where a derivative overflows
         worst = np.argsort(at_least, kind="stable")[:MOST_PAIRS]
-        ends = [some_low[worst] + (some_high[worst] - some_low[worst]) / 2 for _ in range(2)]
-        for Z, end in zip(ends, (some_low, some_high), strict=True):
-            Z[:, space.is_table] = some_low[worst][:, space.is_table]
+        ends = [first_low[worst] + (first_high[worst] - first_low[worst]) / 2 for _ in range(2)]
+        for Z, end in zip(ends, (first_low, first_high), strict=True):
+            Z[:, space.is_table] = first_low[worst][:, space.is_table]
             Z[:, a] = end[worst, a]
         pair = _fall(model, part, *ends, sign)
         if pair is not None:
@@ -186,14 +188,14 @@ def _prove(model, part, a, sign, name, other):
                 "refuted", name, sign if other is None else None, pairs, n_boxes=n_boxes
             )
         blame = (shape.rad * influence) @ space.membership
-        width = some_high - some_low
-        blame[width <= SMALLEST * np.maximum(np.abs(some_low), np.abs(some_high))] = -1.0
+        width = first_high - first_low
+        blame[width <= SMALLEST * np.maximum(np.abs(first_low), np.abs(first_high))] = -1.0
         can_halve = blame.max(axis=1) >= 0
         stuck += _volume(
-            some_low[is_open & ~can_halve], some_high[is_open & ~can_halve], space, whole
+            first_low[is_open & ~can_halve], first_high[is_open & ~can_halve], space, whole
         )
         is_open &= can_halve
-        halves = space.halve(some_low[is_open], some_high[is_open], blame[is_open].argmax(axis=1))
+        halves = space.halve(first_low[is_open], first_high[is_open], blame[is_open].argmax(axis=1))
         low, high = np.concatenate([low[rest], halves[0]]), np.concatenate([high[rest], halves[1]])
         least = np.concatenate([least[rest], np.tile(at_least[is_open], 2)])
     share = stuck + _volume(low, high, space, whole)

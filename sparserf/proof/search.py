@@ -20,14 +20,21 @@ if TYPE_CHECKING:
     from .relaxations import TermSum
     from .space import Geometry, Space
 
-# About the number of pairs of a box and a neuron that are looked at together, and the least and the
-# most boxes.
-AT_ONCE, FEWEST, MOST = 300_000, 8, 2_048
+# About the number of pairs of a box and a neuron that are looked at together.
+AT_ONCE = 300_000
+# The fewest and the most boxes that are looked at together.
+FEWEST = 8
+MOST = 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
-# The local search: its starts, its steps, its best points of which all levels of categories are
-# tried, and the share of the box that the first step goes.
-STARTS, STEPS, TRIED, FIRST_STEP = 256, 60, 8, 0.25
+# The starts of the local search.
+STARTS = 256
+# The steps of the local search.
+STEPS = 60
+# The number of its best points for which all levels of categories are tried.
+TRIED = 8
+# The share of the box that its first step goes.
+FIRST_STEP = 0.25
 # A coordinate is not halved where its interval is this share of the numbers at its ends.
 SMALLEST = 1e-13
 # Derivatives that may be infinite count as this number.
@@ -56,8 +63,8 @@ class Bounded(NamedTuple):
     upper: np.ndarray
     blame: np.ndarray
 
-    def take(self, some: np.ndarray) -> Bounded:
-        return Bounded(*(array[some] for array in self))
+    def take(self, places: np.ndarray) -> Bounded:
+        return Bounded(*(array[places] for array in self))
 
     def join(self, other: Bounded) -> Bounded:
         return Bounded(*map(np.concatenate, zip(self, other, strict=True)))
@@ -200,8 +207,8 @@ class Search:
         upper = np.nan_to_num(
             upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf
         )
-        some = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
-        corner = space.tied(corner[some])
+        highest = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
+        corner = space.tied(corner[highest])
         self._keep(corner, self.values(corner))
         low, high = self._cut(low, high, upper, tilt)
         upper = np.minimum(upper, before)
@@ -222,14 +229,14 @@ class Search:
     def _cut(self, low, high, upper, tilt):
         """Cut off the parts of boxes where the linear function is at most the best value."""
         slack = np.maximum(upper - self.best, 0)[:, None] * (1 + 1e-9) + self._total.rounding
-        kept = np.where(
+        share = np.where(
             self._number & (np.abs(tilt) * 2 > slack),
             slack / np.maximum(2 * np.abs(tilt), 1e-300),
             1.0,
         )
-        width = (high - low) * kept
-        return np.where((tilt > 0) & (kept < 1), high - width, low), np.where(
-            (tilt < 0) & (kept < 1), low + width, high
+        width = (high - low) * share
+        return np.where((tilt > 0) & (share < 1), high - width, low), np.where(
+            (tilt < 0) & (share < 1), low + width, high
         )
 
     def _fix(self, low, high, relaxed, shape):

@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from ..expansion.box import Box
 
 # A coordinate of a column with several encodings has cells over which each encoding changes by less
-# than this share of its range, if that takes no more than this number of halvings.
-FINE, HALVINGS = 1 / 128, 12
-# The most quarters of a turn of an angle at which such a coordinate is cut, and the most cells that
-# are halved.
-MOST_QUARTERS, MOST_CELLS = 2**13, 2**14
+# than this share of its range.
+FINE = 1 / 128
+# Cells are halved at most so often for that.
+HALVINGS = 12
+# The most quarters of a turn of an angle at which such a coordinate is cut.
+MOST_QUARTERS = 2**13
+# The most cells that are halved.
+MOST_CELLS = 2**14
 
 
 class Geometry(NamedTuple):
@@ -185,8 +188,8 @@ class Space:
 
     def knots(self, v: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the knots and the scores of an input."""
-        some = slice(*self.stage.first_knot[v : v + 2])
-        return self.stage.knots[some], self.stage.scores[some]
+        own = slice(*self.stage.first_knot[v : v + 2])
+        return self.stage.knots[own], self.stage.scores[own]
 
     def _bound_inputs(self):
         """Bound the size of all inputs, and the rounding of encodings."""
@@ -251,12 +254,12 @@ class Space:
         answers = Geometry(
             mid, chord, np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), rad
         )
-        some, axes = self._direct, self.axis[self._direct]
-        answers.mid[:, some], answers.chord[:, some] = (
+        direct, axes = self._direct, self.axis[self._direct]
+        answers.mid[:, direct], answers.chord[:, direct] = (
             (low[:, axes] + high[:, axes]) / 2,
             (high[:, axes] - low[:, axes]) / 2,
         )
-        answers.rad[:, some] = answers.chord[:, some] + self.rounding[some]
+        answers.rad[:, direct] = answers.chord[:, direct] + self.rounding[direct]
         for a in self.tables:
             inputs, (least, most) = (
                 self._inputs_of[a],
@@ -382,8 +385,8 @@ class Curve:
             u = self._encode(x)
         share = np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)
         z = np.append(0.0, np.cumsum(share.mean(axis=1) + 1e-3 * np.diff(x) / (x[-1] - x[0])))
-        kept = np.append(True, np.diff(z) > 0)
-        self.x, self.z = x[kept], z[kept]
+        is_new = np.append(True, np.diff(z) > 0)
+        self.x, self.z = x[is_new], z[is_new]
         self._slopes()
 
     def _encode(self, x):
@@ -438,6 +441,6 @@ def _range_query(levels, first, last, take):
     power = np.frexp(last - first + 1)[1] - 1
     out = np.empty((len(first), levels[0].shape[1]))
     for p in np.unique(power).tolist():
-        some = power == p
-        out[some] = take(levels[p][first[some]], levels[p][last[some] + 1 - 2**p])
+        has_power = power == p
+        out[has_power] = take(levels[p][first[has_power]], levels[p][last[has_power] + 1 - 2**p])
     return out

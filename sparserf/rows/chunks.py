@@ -488,32 +488,32 @@ class ChunkedRows(RemoteRows):
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
         out = None
-        for some, part in self._answers(answer, vectors):
-            out = self._write(out, some, part, axis)
+        for rows, part in self._answers(answer, vectors):
+            out = self._write(out, rows, part, axis)
         return out
 
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
         out = total = None
-        for some, (part, more) in self._answers(answer, vectors):
-            out = self._write(out, some, part, -1)
+        for rows, (part, more) in self._answers(answer, vectors):
+            out = self._write(out, rows, part, -1)
             total = more if total is None else add_answers(np.add, total, more)
         return out, total
 
-    def _write(self, out, some, part, axis):
+    def _write(self, out, rows, part, axis):
         """Write the result for a block to its slice of out, which is allocated if it is None;
         return out."""
         if out is None:
             shape = list(part.shape)
             shape[axis] = self.n_rows
             out = np.empty(shape, part.dtype)
-        out[some if axis == 0 else (..., some)] = part
+        out[rows if axis == 0 else (..., rows)] = part
         return out
 
     def _answers(self, answer, vectors):
         """Yield (slice of the rows, answer(block)) for each block in turn."""
         self.n_passes += 1
         extremes, looks_at_them = None, self._is_entered and "extremes" not in vars(self)
-        for some, X in self._blocks():
+        for rows, X in self._blocks():
             block = CoreBlock(X, self._workers, self._scratch)
             if looks_at_them:
                 extremes = (
@@ -521,7 +521,7 @@ class ChunkedRows(RemoteRows):
                     if extremes is None
                     else wider_extremes(extremes, block.extremes())
                 )
-            yield some, answer(block, *(v[..., some] for v in vectors))
+            yield rows, answer(block, *(v[..., rows] for v in vectors))
         if looks_at_them:
             vars(self)["extremes"] = extremes  # as the cached property has it
 
@@ -530,14 +530,14 @@ class ChunkedRows(RemoteRows):
         is read."""
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
-        asked = [(k, some) for k, some in enumerate(self._slices()) if some.stop > some.start]
+        asked = [(k, rows) for k, rows in enumerate(self._slices()) if rows.stop > rows.start]
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._read, *asked[0])
-            for i, (_, some) in enumerate(asked):
+            for i, (_, rows) in enumerate(asked):
                 X = ahead.result()
                 if i + 1 < len(asked):
                     ahead = reader.submit(self._read, *asked[i + 1])
-                yield some, X
+                yield rows, X
 
     def _slices(self):
         """Return the slice of these rows that is in each block of the source."""
@@ -545,16 +545,16 @@ class ChunkedRows(RemoteRows):
         edges = edges if self._index is None else np.searchsorted(self._index, edges).tolist()
         return [slice(*pair) for pair in pairwise(edges)]
 
-    def _read(self, k, some):
+    def _read(self, k, rows):
         """Read the rows at the slice `some` of these rows, all of which are in block k of the
         source."""
         X = self._source.read(k, self._may_miss)
         self._check(k, X)
-        X = X if self._index is None else X[self._index[some] - self._source.edges[k]]
+        X = X if self._index is None else X[self._index[rows] - self._source.edges[k]]
         if self._replaced is not None:
             which, values = self._replaced
             X = X.astype(values.dtype)
-            X[:, which] = values[some]
+            X[:, which] = values[rows]
         return X
 
     def _check(self, k, X):
@@ -584,10 +584,10 @@ class ChunkedRows(RemoteRows):
         )
 
     def select(self, index: np.ndarray) -> ChunkedRows:
-        some = index if self._index is None else self._index[index]
+        own = index if self._index is None else self._index[index]
         replaced = None if self._replaced is None else (self._replaced[0], self._replaced[1][index])
         return ChunkedRows(
-            self._source, self._n_workers, some, self._may_miss, self._known, replaced
+            self._source, self._n_workers, own, self._may_miss, self._known, replaced
         )
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:

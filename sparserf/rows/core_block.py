@@ -62,9 +62,12 @@ PROJECTED_ROWS = 128
 # Most columns of a Gram matrix that are computed as correlations, one by one, and not as a product
 # of matrices.
 FEW_COLUMNS = 4
-# A Gram matrix of more features than GRAM_PANEL is made panel by panel, for GRAM_ROWS rows at a
-# time, whose features are made in parts of GRAM_PART_ROWS rows.
-GRAM_PANEL, GRAM_ROWS, GRAM_PART_ROWS = 1024, 2048, 128
+# A Gram matrix of more features than this is made panel by panel.
+GRAM_PANEL = 1024
+# Rows for which a panel is made at a time.
+GRAM_ROWS = 2048
+# Rows whose features are made at a time for that.
+GRAM_PART_ROWS = 128
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
 # Rows that are copied at a time for sums over the columns.
@@ -204,7 +207,7 @@ class CoreBlock(Block):
         if isinstance(X, EncodedMatrix) or not (
             isinstance(rows, slice) and rows.stop - rows.start == self.n_rows
         ):
-            X = _some_rows(X, rows)
+            X = _rows_at(X, rows)
         if kept is not None:
             return X
         return _in_order(X) if block.inputs_key is None else block.made_inputs(X)
@@ -229,8 +232,8 @@ class CoreBlock(Block):
             if block.is_matrix:
                 values[:] = U @ block.matrix.T
             else:
-                for panels, some, packed_rows in _packed(block, U):
-                    panels.transform(packed_rows, values[some])
+                for panels, piece, packed_rows in _packed(block, U):
+                    panels.transform(packed_rows, values[piece])
         return out
 
     # ---------------------------------------------------------------- sums over rows and features
@@ -248,10 +251,10 @@ class CoreBlock(Block):
 
             def part(rows, block=block):
                 sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
-                for panels, some, packed_rows in _packed(block, self._inputs(block, rows)):
+                for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
                     panels.correlate(
                         packed_rows,
-                        v[:, some],
+                        v[:, piece],
                         sums[0],
                         sine=sums[1] if block.is_periodic else None,
                     )
@@ -375,7 +378,7 @@ class CoreBlock(Block):
             for columns, project in projection.parts(self.dtype):
 
                 def part(rows):
-                    project(_in_order(_some_rows(self.X, rows)), out[rows, columns])
+                    project(_in_order(_rows_at(self.X, rows)), out[rows, columns])
 
                 for _ in self._each_slice(part, work, PROJECTED_ROWS):
                     pass
@@ -385,7 +388,7 @@ class CoreBlock(Block):
         self, function: Callable[[Any, Block], np.ndarray], stage: ColumnStage | None, size: int
     ) -> np.ndarray:
         def part(rows):
-            X = _some_rows(self.X, rows)
+            X = _rows_at(self.X, rows)
             return function(X, CoreBlock(X if stage is None else stage.transform(X), Workers(1)))
 
         with single_threaded_blas():
@@ -442,11 +445,11 @@ class CoreBlock(Block):
             shared = right.to_blocks(left.places[shared])
 
         def product(part):
-            kept = part.start + np.flatnonzero(weights[part])
-            h = weights[kept, None]
-            if len(kept) == part.stop - part.start:
-                kept = part
-            phi = self._phi(left, kept, "left").astype(dtype, copy=False)
+            rows = part.start + np.flatnonzero(weights[part])
+            h = weights[rows, None]
+            if len(rows) == part.stop - part.start:
+                rows = part
+            phi = self._phi(left, rows, "left").astype(dtype, copy=False)
             if center is not None:
                 phi = np.subtract(phi, center, out=self.scratch(phi.shape, phi.dtype))
             # nothing to write
@@ -460,7 +463,7 @@ class CoreBlock(Block):
             psi = (
                 phi[:, shared]
                 if shared is not None
-                else self._phi(right, kept, "right").astype(dtype, copy=False)
+                else self._phi(right, rows, "right").astype(dtype, copy=False)
             )
             return phi.T @ np.multiply(
                 psi, h.astype(dtype), out=self.scratch(psi.shape, psi.dtype, "right")
@@ -479,20 +482,20 @@ class CoreBlock(Block):
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
 
         def fill(part):
-            h = weights[kept[part], None]
-            values = self._phi(features, kept[part], "left")
+            h = weights[index[part], None]
+            values = self._phi(features, index[part], "left")
             if center is not None:
                 values = np.subtract(values, center, out=phi[part])
             np.multiply(values, np.sqrt(h).astype(dtype), out=phi[part])
 
         def add(pair):
             one, other = pair
-            total[one, other] += phi[: len(kept), one].T @ phi[: len(kept), other]
+            total[one, other] += phi[: len(index), one].T @ phi[: len(index), other]
 
         with nullcontext() if self._kept is not None else self:
-            for some in slices(len(there), GRAM_ROWS):
-                kept = there[some]
-                for task, parts in ((fill, slices(len(kept), GRAM_PART_ROWS)), (add, pairs)):
+            for chunk in slices(len(there), GRAM_ROWS):
+                index = there[chunk]
+                for task, parts in ((fill, slices(len(index), GRAM_PART_ROWS)), (add, pairs)):
                     for _ in self.workers.map(task, parts):
                         pass
         for panel in panels:
@@ -506,9 +509,11 @@ class CoreBlock(Block):
         """
         total = np.zeros((self.n_rows, self.n_rows))
         parts = slices(self.n_rows, KERNEL_ROWS)
-        for some in slices(len(features), GRAM_PANEL):
-            some = np.arange(some.start, some.stop)
-            phi = self.transform(features.take(some)) * np.sqrt(weights[some]).astype(self.dtype)
+        for places in slices(len(features), GRAM_PANEL):
+            places = np.arange(places.start, places.stop)
+            phi = self.transform(features.take(places)) * np.sqrt(weights[places]).astype(
+                self.dtype
+            )
 
             def add(part, phi=phi):
                 total[part, : part.stop] += phi[part] @ phi[: part.stop].T
@@ -543,22 +548,22 @@ class CoreBlock(Block):
         self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None
     ) -> np.ndarray:
         total = np.zeros(self.n_features_in)
-        for some in slices(self.n_rows, COPIED_ROWS):
-            x = self.X[some] / unit
-            total += (weight[some, None] * (x if mean is None else (x - mean) ** 2)).sum(axis=0)
+        for rows in slices(self.n_rows, COPIED_ROWS):
+            x = self.X[rows] / unit
+            total += (weight[rows, None] * (x if mean is None else (x - mean) ** 2)).sum(axis=0)
         return total
 
     def weighted_sum(self, weight: np.ndarray) -> np.ndarray:
         with single_threaded_blas():
             return sum(
-                weight[some] @ self.X[some].astype(np.float64)
-                for some in slices(self.n_rows, COPIED_ROWS)
+                weight[rows] @ self.X[rows].astype(np.float64)
+                for rows in slices(self.n_rows, COPIED_ROWS)
             )
 
     def largest_square_distance(self, center: np.ndarray) -> float:
         return max(
-            _square_distances(self.X[some], center).max()
-            for some in slices(self.n_rows, COPIED_ROWS)
+            _square_distances(self.X[rows], center).max()
+            for rows in slices(self.n_rows, COPIED_ROWS)
         )
 
     @property
@@ -607,7 +612,7 @@ def _in_order(X):
     return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
 
-def _some_rows(X, rows):
+def _rows_at(X, rows):
     """Return X[rows]; a slice of CSR rows shares the memory of X, where SciPy would copy it."""
     if not (is_sparse(X) and isinstance(rows, slice)):
         return X[rows]
@@ -673,8 +678,8 @@ def _sums(block, U, v, squared, by_moments, scratch):
     """
     if not by_moments:
         out = np.zeros((len(v), _round_up(len(block))))
-        for panels, some, rows in _packed(block, U):
-            panels.correlate(rows, v[:, some], out, squared)
+        for panels, piece, rows in _packed(block, U):
+            panels.correlate(rows, v[:, piece], out, squared)
         return out
     if block.moment_degree == 1 and _is_read_once(U, len(v)):
         total = np.zeros((len(v), U.shape[1]))
@@ -696,8 +701,8 @@ def _apply(block, U, c, out, by_moments):
     """Add Phi c to out (n_outputs, n_rows); where `by_moments` and the features are linear, by a
     product with the inputs."""
     if not by_moments or block.moment_degree != 1:
-        for panels, some, rows in _packed(block, U):
-            panels.apply(rows, c, out[:, some])
+        for panels, piece, rows in _packed(block, U):
+            panels.apply(rows, c, out[:, piece])
         return
     if block.is_matrix and len(block) <= len(c):
         out += c @ (U @ block.matrix.T).T
@@ -747,5 +752,5 @@ def _packed(block, X):
         used = block.used_inputs[0]
         panels = block.packed(X.dtype, len(used), among_used=True)
         n_rows = max(FEWEST_ROWS, SLICE_NUMBERS // max(1, len(used)) // FEWEST_ROWS * FEWEST_ROWS)
-        for some in slices(X.shape[0], n_rows):
-            yield panels, some, block.rows_for_panels(_some_rows(X, some)[:, used].toarray())
+        for piece in slices(X.shape[0], n_rows):
+            yield panels, piece, block.rows_for_panels(_rows_at(X, piece)[:, used].toarray())

@@ -221,8 +221,8 @@ class DaskRows(RemoteRows):
         # twice.
         answers = self._answers(answer, vectors)
         parts, sums = ([task(itemgetter(k), each) for each in answers] for k in (0, 1))
-        kept = self.vectors.persist([*parts, tree_sum(sums, np.add)]).parts
-        return Partitioned(kept[:-1], -1), self.vectors.compute(kept[-1:])[0]
+        stored = self.vectors.persist([*parts, tree_sum(sums, np.add)]).parts
+        return Partitioned(stored[:-1], -1), self.vectors.compute(stored[-1:])[0]
 
     def _answers(self, answer, vectors):
         """Return a task for each partition that holds rows, which computes answer(block,
@@ -246,7 +246,7 @@ class DaskRows(RemoteRows):
 
     def select(self, index: np.ndarray) -> DaskRows:
         return DaskRows(
-            [self._task(_some_rows, k, some) for k, some in self._by_partition(index)],
+            [self._task(_rows_at, k, own) for k, own in self._by_partition(index)],
             self._n_workers,
             self._may_miss,
         )
@@ -256,9 +256,9 @@ class DaskRows(RemoteRows):
             np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
         )
         wanted, place = np.unique(index, return_inverse=True)
-        asked = [(k, some) for k, some in self._by_partition(wanted) if len(some)]
+        asked = [(k, own) for k, own in self._by_partition(wanted) if len(own)]
         return stack_blocks(
-            self.vectors.compute([self._task(_some_rows, k, some) for k, some in asked]), place
+            self.vectors.compute([self._task(_rows_at, k, own) for k, own in asked]), place
         )
 
     def _by_partition(self, index):
@@ -355,9 +355,9 @@ def _in_pairs(add, *parts):
     return parts[0]
 
 
-def _some_rows(which, partition, some):
+def _rows_at(which, partition, index):
     """Return the rows of a partition at the indices `some`."""
-    return _checked(which, partition)[some]
+    return _checked(which, partition)[index]
 
 
 def _checked(which, partition):

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from .protocols import FeatureSetLike, ProjectionLike
 
-# Most numbers in a tile of the feature matrix, 128 MB in float32, and most features in it.
-TILE, TILE_FEATURES = 2**25, 4096
+# Most numbers in a tile of the feature matrix, 128 MB in float32.
+TILE = 2**25
+# Most features in a tile.
+TILE_FEATURES = 4096
 # Number of unit vectors that are projected at a time.
 N_UNIT_VECTORS = 256
 
@@ -173,9 +175,9 @@ class ArrayBlock(Block):
         unit = xp.max(xp.abs(v), axis=1, keepdims=True)  # v may be no float32
         unit = xp.where(unit > 0, unit, xp.ones_like(unit))
         scaled, totals = v / unit, [np.zeros((v.shape[0], 0))]
-        for block, some in _parts(features):
-            total = self._zeros((v.shape[0], len(some)))
-            for rows, phi in self._tiles(block.take(some)):
+        for block, places in _parts(features):
+            total = self._zeros((v.shape[0], len(places)))
+            for rows, phi in self._tiles(block.take(places)):
                 total = total + self._widen(xp.astype(scaled[:, rows], phi.dtype) @ function(phi))
             totals.append(to_host(total * unit))
         return features.from_blocks(np.hstack(totals)).reshape(shape)
@@ -183,11 +185,11 @@ class ArrayBlock(Block):
     def apply(self, features: FeatureSetLike, coef: np.ndarray) -> Array:
         outputs = features.to_blocks(np.atleast_2d(np.asarray(coef, np.float64)))
         f, start = self._zeros((len(outputs), self.n_rows)), 0
-        for block, some in _parts(features):
-            c = self._put(outputs[:, start : start + len(some)])
-            start += len(some)
+        for block, places in _parts(features):
+            c = self._put(outputs[:, start : start + len(places)])
+            start += len(places)
             f = f + self.xp.concat(
-                [c @ self._widen(phi.T) for _, phi in self._tiles(block.take(some))], axis=1
+                [c @ self._widen(phi.T) for _, phi in self._tiles(block.take(places))], axis=1
             )
         return self.xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
 
@@ -214,15 +216,15 @@ class ArrayBlock(Block):
             self.xp.astype(weights / unit, self.X.dtype),
             self._zeros((len(left), len(right))),
         )
-        for some in slices(self.n_rows, n_rows):
-            phi = self._in_product_dtype(self._phi(left, some), (left, right), dtype)
+        for rows in slices(self.n_rows, n_rows):
+            phi = self._in_product_dtype(self._phi(left, rows), (left, right), dtype)
             phi = phi if center is None else phi - self._put(center, phi.dtype)
             psi = (
                 phi
                 if right is left
-                else self._in_product_dtype(self._phi(right, some), (left, right), dtype)
+                else self._in_product_dtype(self._phi(right, rows), (left, right), dtype)
             )
-            weighted = psi * self.xp.astype(h[some], psi.dtype)[:, None]
+            weighted = psi * self.xp.astype(h[rows], psi.dtype)[:, None]
             total = total + self._widen(phi.T @ weighted)
         return to_host(total) * unit
 
@@ -235,8 +237,8 @@ class ArrayBlock(Block):
     def transform(self, features: FeatureSetLike) -> Array:
         n_rows = max(1, TILE // max(1, len(features)))
         tiles = [
-            self.xp.astype(self._phi(features, some), self.X.dtype)
-            for some in slices(self.n_rows, n_rows)
+            self.xp.astype(self._phi(features, rows), self.X.dtype)
+            for rows in slices(self.n_rows, n_rows)
         ]
         return self.xp.concat(tiles, axis=0)
 
@@ -300,13 +302,13 @@ class ArrayBlock(Block):
 
     def _sum(self, part, weight):
         """Return the sum of part(rows, weights) over tiles of the rows."""
-        return to_host(sum(part(x, weight[some]) for some, x in self._widened_rows()))
+        return to_host(sum(part(x, weight[rows]) for rows, x in self._widened_rows()))
 
     def _widened_rows(self):
         """Yield (slice of the rows, the rows at that slice in float64)."""
         n_rows = max(1, TILE // self.n_features_in)
-        for some in slices(self.n_rows, n_rows):
-            yield some, self._widen(self.X[some, :])
+        for rows in slices(self.n_rows, n_rows):
+            yield rows, self._widen(self.X[rows, :])
 
     def take(self, index: np.ndarray) -> Array:
         """Return the rows at these indices, an array on the device."""
@@ -316,12 +318,12 @@ class ArrayBlock(Block):
         """Yield (slice of the rows, Phi of that slice) of a block of features."""
         n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
         values = self._evaluator(block)
-        for some in slices(self.n_rows, n_rows):
-            yield some, values(self.X[some, :])
+        for rows in slices(self.n_rows, n_rows):
+            yield rows, values(self.X[rows, :])
 
-    def _phi(self, features, some):
+    def _phi(self, features, rows):
         """Return Phi of a slice of the rows, in the order of the features."""
-        X, xp = self.X[some, :], self.xp
+        X, xp = self.X[rows, :], self.xp
         parts = [self._evaluator(block)(X) for block in features.blocks]
         if not parts:
             return xp.zeros((X.shape[0], 0), dtype=X.dtype, device=self.device)
@@ -366,5 +368,5 @@ class ArrayBlock(Block):
 def _parts(features):
     """Yield (block of features, the places of at most TILE_FEATURES of them)."""
     for block in features.blocks:
-        for some in slices(len(block), TILE_FEATURES):
-            yield block, np.arange(some.start, some.stop)
+        for places in slices(len(block), TILE_FEATURES):
+            yield block, np.arange(places.start, places.stop)

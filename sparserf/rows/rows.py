@@ -39,9 +39,10 @@ if TYPE_CHECKING:
     from .protocols import FeatureSetLike, ProjectionLike
     from .vectors import RowVectors
 
-# Most numbers that `Rows.staged` stores as the encodings of dense rows in memory: for one pass, and
-# for the many of a fit.
-FEW, DURING_A_FIT = 2**12, 2**23
+# Most numbers that `Rows.staged` stores as the encodings of dense rows in memory for one pass.
+FEW = 2**12
+# The same for the many passes of a fit.
+DURING_A_FIT = 2**23
 # A pair: the function (block, v) that `Rows.ask` sums over the blocks at a dual point v, and the
 # function called with the sum.
 Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"

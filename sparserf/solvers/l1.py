@@ -352,28 +352,32 @@ def solve(
         A.effort.add(STEP_EFFORT)
         A.effort.add_to_whole(A.work_of_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
+
         # The gap shrinks with the violation.
         violation = A.largest_violation(problem.alpha)
         accuracy = max(0.3 * tol / gap, share, trust) * violation
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
         accuracy = accuracy, max(accuracy, A.forcing * violation)
+
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPING_FACTOR)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+
         if (not moved and A.weights.is_best) or (
             is_exact and not A.weights.is_rough and k == max_iter - 1
         ):
             break
+
         if not is_exact and violation > 0:
             left = A.largest_violation(problem.alpha) / violation
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
-        damping = (
-            max(DAMPING, damping / DAMPING_FACTOR)
-            if rejected is None
-            else min(1.0, damping * DAMPING_FACTOR)
-        )
+        if rejected is None:
+            damping = max(DAMPING, damping / DAMPING_FACTOR)
+        else:
+            damping = min(1.0, damping * DAMPING_FACTOR)
+
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
         fell = start - A.objective(problem)
         if (
@@ -393,7 +397,7 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     moved : whether a step lowered the objective
     rejected : the margins at the end of the whole step where that was rejected, else None
     is_wild : whether the predicted decrease was more than there is to gain, and nothing was gained.
-        A loss is never below 0: a model that is has no minimum but for its damping, since fewer
+        A loss is never below 0. A model below 0 has a minimum by its damping alone, since fewer
         rows are curved than there are terms
 
     accuracy : the violation to which the model is minimised where that is quick, and where it is
@@ -407,26 +411,20 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     slope_b = problem.intercept_response(A.weights.total, m)
     H = H + np.outer(m, slope_b)
     H.flat[:: len(m) + 1] += damping
+
     # Where rounding has left H no minimum, d may be of any size.
     nonnegative = A.features.nonnegative
-    d = (
-        minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative)
-        - A.w
-    )
+    at = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative)
+    d = at - A.w
     questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
     predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
+
     # A predicted change above 0 is rounding.
-    moved, rejected = _step(
-        problem, A, d, slope_b @ d, start, min(0.0, predicted_change), questions
-    )
-    return (
-        moved,
-        rejected,
-        rejected is not None
-        and not moved
-        and predicted_change < -2 * start
-        and not problem.loss.is_quadratic,
-    )
+    change = min(0.0, predicted_change)
+    moved, rejected = _step(problem, A, d, slope_b @ d, start, change, questions)
+
+    is_wild = rejected is not None and not moved and predicted_change < -2 * start
+    return moved, rejected, is_wild and not problem.loss.is_quadratic
 
 
 def _step(problem, A, d, d_b, start, predicted_change, questions):

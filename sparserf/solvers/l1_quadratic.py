@@ -146,6 +146,7 @@ def interior_point(
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
+
     sign = np.array([[1.0], [-1.0]])
     start = np.abs(w).max() or alpha / largest
     exists = np.ones((2, len(w)))
@@ -154,6 +155,7 @@ def interior_point(
     n_parts = exists.sum()
     u, z = exists * (np.maximum(sign * w, 0.0) + beyond * start), np.full((2, len(w)), alpha)
     best, least, least_residual = w, np.inf, np.inf
+
     for _ in range(INTERIOR_STEPS):
         check_not_ended()
         effort.add_factor(len(w))
@@ -165,6 +167,7 @@ def interior_point(
                 best = candidate
                 least = value
                 violation = largest_violation(candidate, v, alpha, nonnegative)
+
         residual = exists * (alpha + sign * v - z)
         worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual, exists)
@@ -175,6 +178,7 @@ def interior_point(
             or worst > residual_rounding * max(alpha, least_residual)
         ):
             break
+
         least_residual = min(worst, least_residual)
         du, dz = step(-u * z)
         t = _longest(u, du, z, dz)

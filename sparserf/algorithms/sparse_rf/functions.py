@@ -389,6 +389,7 @@ def _fit_path(
     dictionary = options.dictionary(
         task, draws_of_start if start is not None and options.is_auto else N_COMPONENTS
     )
+
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:
@@ -398,6 +399,7 @@ def _fit_path(
             alphas = np.maximum(
                 largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny
             )
+
         with partial_fits_on_error(fits, task):
             if start is not None:
                 begin_at(start, fits, task, dictionary)
@@ -419,6 +421,7 @@ def _fit_path(
                     effort.note_cut("fits", len(fits) - n_done, lacks_time=True)
                 models.append(_model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
+
     for model, ended in zip(models, ended_by_callback, strict=True):
         if not ended:
             warn_if_unconverged(model.info, options.tol)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -102,26 +102,19 @@ class FeatureBlock(ABC):
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields that are arrays, by name: each has an entry or a line for each feature."""
-        arrays = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                arrays[field.name] = value
-        return arrays
+        values = {name: getattr(self, name) for name in _field_names(type(self))}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
-    @property
+    @cached_property
     def kind(self) -> tuple[Any, ...]:
         """A key of what the features of a block share: blocks of equal kind can be concatenated."""
-        shared = (getattr(self, field.name) for field in fields(self))
-        return (
-            self.activation,
-            type(self),
-            *(value for value in shared if not isinstance(value, np.ndarray)),
-            *((name, array.dtype, array.shape[1:]) for name, array in self.arrays.items()),
-        )
+        arrays, names = self.arrays, _field_names(type(self))
+        shared = [getattr(self, name) for name in names if name not in arrays]
+        shapes = [(name, array.dtype, array.shape[1:]) for name, array in arrays.items()]
+        return (self.activation, type(self), *shared, *shapes)
 
     def __getstate__(self) -> dict[str, Any]:  # without what can be made again
-        return {field.name: self.__dict__[field.name] for field in fields(self)}
+        return {name: self.__dict__[name] for name in _field_names(type(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
         self.__dict__.update(state)
@@ -374,8 +367,8 @@ class FeatureBlock(ABC):
 
         through : rows of all inputs, (n, n_inputs)
         """
-        kept = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
-        stays = kept & ~constraints.is_bound[self.own_inputs]
+        may_see = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
+        stays = may_see & ~constraints.is_bound[self.own_inputs]
         block = self.with_inputs(stays, np.zeros(len(constraints.is_bound)))
         return [(block, np.arange(len(self)))]
 
@@ -402,6 +395,12 @@ class FeatureBlock(ABC):
     @abstractmethod
     def from_stored(cls, stored: StoredBlock) -> FeatureBlock:
         """Check what a file holds of a block of this kind, and return the block."""
+
+
+@cache
+def _field_names(kind):
+    """Return the names of the fields of a kind of features."""
+    return tuple(field.name for field in fields(kind))
 
 
 def count_entries(inputs: np.ndarray, n_inputs: int) -> np.ndarray:

@@ -95,5 +95,5 @@ def without_zeros(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return arrays
     if any(array[is_zero].any() for array in arrays.values()):
         return arrays
-    kept = {name: array.ravel()[places] for name, array in arrays.items()}
-    return kept | {"places": places.astype(np.int32)}
+    nonzero = {name: array.ravel()[places] for name, array in arrays.items()}
+    return nonzero | {"places": places.astype(np.int32)}
