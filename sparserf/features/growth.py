@@ -380,8 +380,9 @@ def _some_columns(allowed, share, rng):
     if share == 1:
         return allowed.astype(np.uint8)
     draws = np.where(allowed, rng.random(allowed.shape, np.float32), np.float32(2))
-    rank = draws.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
-    return (rank < np.ceil(share * allowed.sum(axis=1, keepdims=True))).astype(np.uint8)
+    n = np.ceil(share * allowed.sum(axis=1, keepdims=True)).astype(np.intp)
+    largest = np.take_along_axis(np.sort(draws, axis=1), np.maximum(n - 1, 0), axis=1)
+    return (allowed & (draws <= largest)).astype(np.uint8)
 
 
 def _answered(ask, asked):
