@@ -16,9 +16,14 @@ project = "sparserf"
 author = "the authors of sparserf"
 version = release = sparserf.__version__
 extensions = [
-    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "sphinx_design", "sphinx_copybutton",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
-]  # fmt: skip
+]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "examples"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
@@ -34,11 +39,16 @@ autosummary_generate = True
 
 
 def directives_of(cls):
-    """Return {member: directive} of all that a class and its bases document: what all bases share, each base, and the class."""
+    """Return {member: directive} of all that a class and its bases document: what all bases share,
+    each base, and the class."""
     shared, members = reversed(cls.__bases__[0].__mro__[1:]), {}
     for base in (*shared, *cls.__bases__, cls):
         for name, value in vars(base).items():
-            if not name.startswith("_") and value.__doc__ and (isinstance(value, property) or isroutine(value)):
+            if (
+                not name.startswith("_")
+                and value.__doc__
+                and (isinstance(value, property) or isroutine(value))
+            ):
                 members[name] = "autoproperty" if isinstance(value, property) else "automethod"
     return members
 
@@ -46,19 +56,23 @@ def directives_of(cls):
 autosummary_context = {  # what a page of a class shows beside its docstring; all of SparseModel
     "all_of_a_model": directives_of(sparserf.SparseModel),
     "shown": {
-        "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, transform",
+        "FeatureSet": "n_features_in, feature_names_in_, names, input_usage, take, concat, "
+        "transform",
         "Intervals": "predict",
         "KernelModel": "predict, decision_function",
         "Loss": "value, derivative, curvature, conjugate",
         "Sums": "of, of_folds, fit, mean_loss",
-        **dict.fromkeys(["Bumps", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"], "draw"),
-    }
+        **dict.fromkeys(
+            ["Bumps", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"], "draw"
+        ),
+    },
 }
 numpydoc_show_class_members = False  # each page lists its members itself
 numpydoc_xref_param_type = False
 
 HERE = Path(__file__).parent
-for table in ("airfoil.csv", "ccpp.csv"):  # beside the examples, as readers have them beside what they download
+# beside the examples, as readers have them beside what they download
+for table in ("airfoil.csv", "ccpp.csv"):
     shutil.copy(HERE.parent / "tools" / "data" / table, HERE / "examples")
 
 sphinx_gallery_conf = {
@@ -91,7 +105,8 @@ project_copyright = "the authors of sparserf, BSD 3-Clause licence"
 
 
 def mathml(node, **how):
-    return tex2mathml(node.astext(), **how).replace("<mo>‖", '<mo stretchy="false">‖')  # no bar of a norm longer than the other
+    # no bar of a norm longer than the other
+    return tex2mathml(node.astext(), **how).replace("<mo>‖", '<mo stretchy="false">‖')
 
 
 def inline_formula(translator, node):
@@ -105,7 +120,8 @@ def formula(translator, node):
 
 
 def setup(app):
-    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))  # read by browsers, no script to be loaded
+    # read by browsers, no script to be loaded
+    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
 
 
 html_math_renderer = "mathml"

@@ -1,15 +1,19 @@
-"""Sparse models on random features: nonlinear regression and classification in tens to thousands of terms."""
+"""Sparse models on random features: nonlinear regression and classification in tens to thousands of
+terms."""
 
 from typing import TYPE_CHECKING
 
 try:
     from ._version import __version__ as __version__  # made when the package is built
-except ModuleNotFoundError:  # the sources of a clone, which are not compiled: the end of this file takes what is installed
+except (
+    ModuleNotFoundError
+):  # the sources of a clone, which are not compiled: the end of this file takes what is installed
     __version__ = ""
 else:
     from ._core import rows as _rows  # noqa: F401  kernels that cannot run on this processor fail here, not at the first fit
 
-if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imported when it is first asked for
+# for type checkers and readers; at run time each name is imported when it is first asked for
+if TYPE_CHECKING:
     from . import baselines, losses, plot
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
@@ -28,7 +32,8 @@ if TYPE_CHECKING:  # for type checkers and readers; at run time each name is imp
     from .validation.conformal import Intervals, intervals
     from .validation.cross_validation import CrossValidation, cross_validate
 
-# Where public names are imported from, {module: names}; and the modules that are public names themselves.
+# Where public names are imported from, {module: names}; and the modules that are public names
+# themselves.
 _NAMES = {
     "_base.calls": ("IndexWarning",),
     "_base.warnings": ("TimeLimitWarning",),
@@ -38,7 +43,15 @@ _NAMES = {
     "algorithms.mfga": ("mfga", "mfga_path"),
     "algorithms.prune": ("prune",),
     "algorithms.sparse_rf": ("sparse_rf", "sparse_rf_path"),
-    "features": ("Bumps", "FeatureSet", "Fourier", "Linear", "Perceptron", "RandomNeurons", "Taylor"),
+    "features": (
+        "Bumps",
+        "FeatureSet",
+        "Fourier",
+        "Linear",
+        "Perceptron",
+        "RandomNeurons",
+        "Taylor",
+    ),
     "model": ("ConvergenceWarning", "FitInfo", "SparseModel", "load"),
     "rows": ("BlockError", "Chunks"),
     "sums.sums": ("Sums",),
@@ -89,10 +102,15 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Import a public name when it is first asked for, so that `import sparserf` costs little."""
+        """Import a public name when it is first asked for, so that `import sparserf` costs
+        little."""
         from importlib import import_module
 
-        home = name if name in _MODULES else next((home for home, names in _NAMES.items() if name in names), None)
+        home = (
+            name
+            if name in _MODULES
+            else next((home for home, names in _NAMES.items() if name in names), None)
+        )
         if home is None:
             raise AttributeError(f"module 'sparserf' has no attribute {name!r}")
         module = import_module(f".{home}", __name__)
@@ -102,21 +120,27 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """Return the names that users need, without modules that only the package imports, or whose library is not installed."""
+    """Return the names that users need, without modules that only the package imports, or whose
+    library is not installed."""
     from importlib.util import find_spec
 
     return ["__version__", *__all__, *(["sklearn"] if find_spec("sklearn") else [])]
 
 
-if not __version__:  # Python was started in the root of a clone: this module becomes the installed package, which comes later
+# Python was started in the root of a clone: this module becomes the installed package, which comes
+# later
+if not __version__:
     import sys
     from importlib.machinery import PathFinder
     from pathlib import Path
 
-    _spec = PathFinder.find_spec(__name__, [entry for entry in sys.path if Path(entry, __name__, "_version.py").exists()])
+    _spec = PathFinder.find_spec(
+        __name__, [entry for entry in sys.path if Path(entry, __name__, "_version.py").exists()]
+    )
     if _spec is None or _spec.loader is None:
         raise ImportError(
-            f"the sources of sparserf in {__path__[0]} are not compiled, and no sparserf is installed: "
+            f"the sources of sparserf in {__path__[0]} are not compiled, and no sparserf is "
+            "installed: "
             "`python -m pip install .` in the root of the clone does both"
         )
     __file__, __path__, __loader__ = _spec.origin, _spec.submodule_search_locations, _spec.loader

@@ -31,7 +31,8 @@ __all__ = ["effects", "input_usage"]
 ROWS_OF_EFFECTS, MOST_POINTS = 5_000, 300
 # The least share of the importances of a function that is drawn.
 LEAST_SHARE = 0.005
-# The lines above a picture that explain curves, bands if there are any, and surfaces; their characters by panel in a line.
+# The lines above a picture that explain curves, bands if there are any, and surfaces; their
+# characters by panel in a line.
 OF_CURVES = (
     "%: the input's share of mean |Shapley value|, by all that it does, alone and with others; "
     "grey steps: how many rows; dotted or pale: few rows"
@@ -39,19 +40,23 @@ OF_CURVES = (
 OF_BANDS = "bands: from the least to the largest of {} models"
 OF_SURFACES = "two inputs: what they do together beyond their curves; points: rows; grey: few rows"
 PER_PANEL = 42
-# The most characters of a level or a name that are shown, and the most side by side on an axis or in a title.
+# The most characters of a level or a name that are shown, and the most side by side on an axis or
+# in a title.
 LONGEST, SIDE_BY_SIDE = 24, 20
 # The most names of inputs on the axis of their usage.
 MOST_NAMES = 140
 # The most characters of a label that stands upright beside a panel, in a line.
 MOST_UPRIGHT = 30
-# The size of a panel in inches, and what each character of a level that stands upright adds to its height.
+# The size of a panel in inches, and what each character of a level that stands upright adds to its
+# height.
 WIDTH, HEIGHT, UPRIGHT = 2.8, 2.35, 0.065
-# There are few rows where their density is less than SPARSE of that of rows that are spread evenly; a surface is whole from
-# DENSE on and vanishes where there are none, and a bar of a level without rows is PALE.
+# There are few rows where their density is less than SPARSE of that of rows that are spread evenly;
+# a surface is whole from DENSE on and vanishes where there are none, and a bar of a level without
+# rows is PALE.
 SPARSE, DENSE, PALE = 0.1, 0.3, 0.25
-# Parts of the height of a panel: that of the largest step of the rows, and what is left free for steps below the curves. The
-# number of steps, and where missing cells stand, in lengths of the axis.
+# Parts of the height of a panel: that of the largest step of the rows, and what is left free for
+# steps below the curves. The number of steps, and where missing cells stand, in lengths of the
+# axis.
 STEPS_HIGH, BELOW, N_STEPS, MISSING_AT = 0.1, 0.14, 24, 1.08
 # Colours: effects, rows, and the ground of surfaces.
 EFFECT, ROWS, GROUND = "C0", "0.8", "0.85"
@@ -63,14 +68,18 @@ def __dir__() -> list[str]:
 
 
 @as_ieee
-def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the share of a model's terms that use each input, as in Figures 4 and 5 of the HARFE paper.
+def input_usage(
+    model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the share of a model's terms that use each input, as in Figures 4 and 5 of the HARFE
+    paper.
 
     Parameters
     ----------
     model : SparseModel
     names : sequence of str or None, default None
-        The names of the inputs. None: those of the data frame that the model was fitted to, or none.
+        The names of the inputs. None: those of the data frame that the model was fitted to, or
+        none.
     ax : matplotlib Axes or None, default None
         Where to draw. None: in a new figure.
 
@@ -88,113 +97,153 @@ def input_usage(model: SparseModel, *, names: Iterable[str] | None = None, ax: A
     >>> import matplotlib, numpy as np, sparserf as srf
     >>> matplotlib.use("Agg")
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
-    >>> model = srf.harfe(X, X[:, 0] * X[:, 1], n_components=500, n_nonzero_coefs=10, order=2, rng=0)
+    >>> model = srf.harfe(
+    ...     X, X[:, 0] * X[:, 1], n_components=500, n_nonzero_coefs=10, order=2, rng=0
+    ... )
     >>> srf.plot.input_usage(model, names=["a", "b", "c"]).get_ylabel()
     'share of terms that use it'
     """
     _check_model(model)
-    names = model.feature_names_in_ if names is None else check_names("names", names, model.n_features_in)
+    names = (
+        model.feature_names_in_
+        if names is None
+        else check_names("names", names, model.n_features_in)
+    )
     usage = model.input_usage()
     if ax is None:
         width = min(max(6.4, 0.18 * len(usage)), 4 * 6.4) if names is not None else 6.4
         ax = _pyplot().subplots(figsize=(width, 4.8), layout="constrained")[1]
     ax.bar(np.arange(len(usage)), usage)
-    ax.set(xlabel="input", ylabel="share of terms that use it", xlim=(-0.6, len(usage) - 0.4), ylim=(0, None))
+    ax.set(
+        xlabel="input",
+        ylabel="share of terms that use it",
+        xlim=(-0.6, len(usage) - 0.4),
+        ylim=(0, None),
+    )
     if names is not None:
         every = -(-len(usage) // MOST_NAMES)
-        ax.set_xticks(np.arange(0, len(usage), every), [_short(name) for name in names][::every], rotation=90)
+        ax.set_xticks(
+            np.arange(0, len(usage), every), [_short(name) for name in names][::every], rotation=90
+        )
     return ax
 
 
 @as_ieee
 def effects(
-    model: SparseModel, X: MatrixLike, *, names: Iterable[str] | None = None, output: object = None, n_panels: int = 12,
-    n_points: int = 40, models: Iterable[SparseModel] | None = None,
-) -> Figure:  # fmt: skip
-    """Draw what a model does with its inputs: a curve or bars for each input, and a surface for each pair.
+    model: SparseModel,
+    X: MatrixLike,
+    *,
+    names: Iterable[str] | None = None,
+    output: object = None,
+    n_panels: int = 12,
+    n_points: int = 40,
+    models: Iterable[SparseModel] | None = None,
+) -> Figure:
+    """Draw what a model does with its inputs: a curve or bars for each input, and a surface for
+    each pair.
 
-    Where every term is linear or of at most two inputs, these functions add up to f, and each surface has mean zero along both
-    its sides. Of any other model they are an approximation: the sum of such functions that is nearest to f over the rows
-    of X, by least squares. The curves are piecewise linear, and the pairs explain most of the residual of the curves.
-    Where inputs depend on one another many sums come as near; the one is drawn whose curves are nearest to partial dependence,
-    the mean of f for given values of the input.
+    Where every term is linear or of at most two inputs, these functions add up to f, and each
+    surface has mean zero along both its sides. Of any other model they are an approximation: the
+    sum of such functions that is nearest to f over the rows of X, by least squares. The curves are
+    piecewise linear, and the pairs explain most of the residual of the curves. Where inputs depend
+    on one another many sums come as near; the one is drawn whose curves are nearest to partial
+    dependence, the mean of f for given values of the input.
 
-    The title of a curve has the share of its input in the mean size of all Shapley values, the number that
-    `SparseModel.importances` and `SparseModel.summary` have for the same X and output; curves are chosen and ordered by it. It
-    counts all that the input does, alone and with others: a flat curve may have a large share, whose cause is then in surfaces
-    or, together with two and more other inputs, in no panel. A surface is what two inputs do beyond their curves. It has no
-    share of its own, as half of it is in the values of each of its inputs; by that, but after both of them, it is chosen among
-    the n_panels that matter most. What would have less than 0.5 % is not drawn, except the first. R^2, above all panels, is
-    how much of the variance of f they account for together.
+    The title of a curve has the share of its input in the mean size of all Shapley values, the
+    number that `SparseModel.importances` and `SparseModel.summary` have for the same X and output;
+    curves are chosen and ordered by it. It counts all that the input does, alone and with others: a
+    flat curve may have a large share, whose cause is then in surfaces or, together with two and
+    more other inputs, in no panel. A surface is what two inputs do beyond their curves. It has no
+    share of its own, as half of it is in the values of each of its inputs; by that, but after both
+    of them, it is chosen among the n_panels that matter most. What would have less than 0.5 % is
+    not drawn, except the first. R^2, above all panels, is how much of the variance of f they
+    account for together.
 
     Parameters
     ----------
     model : SparseModel
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        The rows over which effects are computed, at most 5,000 of them; each input is drawn between its 1st and 99th
-        percentile.
+        The rows over which effects are computed, at most 5,000 of them; each input is drawn between
+        its 1st and 99th percentile.
     names : sequence of str or None, default None
-        The names of the columns. None: those of the data frame that the model was fitted to, or x0, x1, ...
+        The names of the columns. None: those of the data frame that the model was fitted to, or x0,
+        x1, ...
     output : label of a class, int, or None, default None
-        The output that is drawn, where a model has several: the label of a class, or its index where labels are text; or the
-        index of a target. For two classes None is the second.
+        The output that is drawn, where a model has several: the label of a class, or its index
+        where labels are text; or the index of a target. For two classes None is the second.
     n_panels : int, default 12
         The most functions to draw, at least 1.
     n_points : int, default 40
         The number of points of a curve and of each side of a surface, at least 2.
     models : iterable of SparseModel or None, default None
-        Models of the same columns and outputs, fitted to other rows: the `models` of `cross_validate`, or `[expert.model for
-        expert in found.experts]` of `intervals`. A band then goes from the least to the largest of their effects.
+        Models of the same columns and outputs, fitted to other rows: the `models` of
+        `cross_validate`, or `[expert.model for expert in found.experts]` of `intervals`. A band
+        then goes from the least to the largest of their effects.
 
     Returns
     -------
     matplotlib Figure
-        Axes are in original units, and all curves have one scale. A category has a bar for each of its 12 most frequent levels,
-        from zero, which is the mean over the rows: the largest first, or in their order if they are numbers, or ordered in X.
-        Then come the mean of all other levels, unknown levels and missing cells, where the rows have any; a curve has a point
-        for missing cells. Grey steps along the lower edge say how many rows there are. A curve is dotted, a bar pale, and a
-        surface vanishes in the grey of its ground, where there are few rows: less than a tenth of what there would be if they
-        were spread evenly. Surfaces have one scale of colours, white at zero, up to their largest value where there are more
-        rows; points are up to 300 random rows. A notebook shows the figure where it is what a cell returns; in a script
-        `plt.show()` does, and ``savefig`` writes it to a file.
+        Axes are in original units, and all curves have one scale. A category has a bar for each of
+        its 12 most frequent levels, from zero, which is the mean over the rows: the largest first,
+        or in their order if they are numbers, or ordered in X. Then come the mean of all other
+        levels, unknown levels and missing cells, where the rows have any; a curve has a point for
+        missing cells. Grey steps along the lower edge say how many rows there are. A curve is
+        dotted, a bar pale, and a surface vanishes in the grey of its ground, where there are few
+        rows: less than a tenth of what there would be if they were spread evenly. Surfaces have one
+        scale of colours, white at zero, up to their largest value where there are more rows; points
+        are up to 300 random rows. A notebook shows the figure where it is what a cell returns; in a
+        script `plt.show()` does, and ``savefig`` writes it to a file.
 
     Raises
     ------
     ValueError, TypeError
-        output is None where there are several, or is none of them; X has no rows; models is empty or one of them has other
-        columns or outputs; an argument is out of its range or of another kind.
+        output is None where there are several, or is none of them; X has no rows; models is empty
+        or one of them has other columns or outputs; an argument is out of its range or of another
+        kind.
     ImportError
         matplotlib is not installed: `pip install sparserf[plot]`.
 
     Notes
     -----
-    R^2 of an approximation, and the sizes of its surfaces, are cross-fitted: computed on each half of the rows by a fit to the
-    other half. The up to 64 inputs of the largest shares have curves, and pairs are sought among the first 14 that some term
-    sees together. Of a category of more than 24 levels, in a pair 12, the most frequent have a value each, and all others share
-    one. A band shows by how much an effect varies with the rows of the fit. It is no confidence interval: models of all folds
-    but one share most of their rows, and all may err alike. Time is that of `SparseModel.importances`, and for the model and
-    each of models O(n p^2 + p^3) for p values in all functions, at most 2,000 and mostly some hundreds.
+    R^2 of an approximation, and the sizes of its surfaces, are cross-fitted: computed on each half
+    of the rows by a fit to the other half. The up to 64 inputs of the largest shares have curves,
+    and pairs are sought among the first 14 that some term sees together. Of a category of more than
+    24 levels, in a pair 12, the most frequent have a value each, and all others share one. A band
+    shows by how much an effect varies with the rows of the fit. It is no confidence interval:
+    models of all folds but one share most of their rows, and all may err alike. Time is that of
+    `SparseModel.importances`, and for the model and each of models O(n p^2 + p^3) for p values in
+    all functions, at most 2,000 and mostly some hundreds.
 
     Examples
     --------
     >>> import matplotlib, numpy as np, sparserf as srf
     >>> matplotlib.use("Agg")
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
-    >>> model = srf.sparse_rf(X, X[:, 0] * X[:, 1] + X[:, 2] ** 2, features="gaussian", alpha=0.01, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     X, X[:, 0] * X[:, 1] + X[:, 2] ** 2, features="gaussian", alpha=0.01, rng=0
+    ... )
     >>> figure = srf.plot.effects(model, X, n_panels=2)
     >>> sorted(ax.get_xlabel() for ax in figure.axes if ax.get_xlabel())
     ['x0', 'x2']
     """
     _check_model(model)
     plt, d = _pyplot(), model.n_features_in
-    of_one, shown_names = of_output(model, output), column_names(model) if names is None else check_names("names", names, d)
-    n_panels, n_points = check_integer("n_panels", n_panels, 1), check_integer("n_points", n_points, 2)
+    of_one, shown_names = (
+        of_output(model, output),
+        column_names(model) if names is None else check_names("names", names, d),
+    )
+    n_panels, n_points = (
+        check_integer("n_panels", n_panels, 1),
+        check_integer("n_points", n_points, 2),
+    )
     others = None if models is None else _check_models(models, model)
     importances, ordered = of_one.importances(X), _ordered_columns(model, X)
 
     def parts_of(one):
         rows = read_numbers(one, X, ROWS_OF_EFFECTS, np.random.default_rng(0))
-        return Effects.from_model(of_output(one, output), rows, importances.share, n_points, n_panels, ordered)
+        return Effects.from_model(
+            of_output(one, output), rows, importances.share, n_points, n_panels, ordered
+        )
 
     parts = parts_of(model)
     drawn = parts.choose(importances, n_panels, LEAST_SHARE)
@@ -203,8 +252,11 @@ def effects(
     n_columns = min(4, max(len(drawn), 1))
     n_lines = -(-max(len(drawn), 1) // n_columns)
     heading = _heading(parts, drawn, 0 if others is None else len(others), PER_PANEL * n_columns)
-    height = sum(HEIGHT + UPRIGHT * max((panels.longest(part) for part in drawn[k : k + n_columns]), default=0)
-                 for k in range(0, n_lines * n_columns, n_columns))  # fmt: skip
+    height = sum(
+        HEIGHT
+        + UPRIGHT * max((panels.longest(part) for part in drawn[k : k + n_columns]), default=0)
+        for k in range(0, n_lines * n_columns, n_columns)
+    )
     size = WIDTH * n_columns, height + 0.15 * (heading.count("\n") + 1)
     fig, axes = plt.subplots(n_lines, n_columns, figsize=size, squeeze=False, layout="constrained")
     fig.suptitle(heading, fontsize="medium")
@@ -222,7 +274,8 @@ def effects(
 def close_in_notebook(plt: Any, fig: Figure) -> Figure:
     """Return the figure, closed in pyplot where that draws into a notebook.
 
-    A notebook shows what a cell returns, and then all figures that are open in pyplot: this one twice.
+    A notebook shows what a cell returns, and then all figures that are open in pyplot: this one
+    twice.
     """
     if "inline" in plt.get_backend().lower():
         plt.close(fig)
@@ -246,14 +299,22 @@ def _short(text):
 
 def _heading(parts, drawn, n_models, width):
     """Return the text above all panels, in lines of at most some characters."""
-    kind, most = "Parts of" if parts.is_whole else "A projection of", max(map(len, drawn), default=0)
+    kind, most = (
+        "Parts of" if parts.is_whole else "A projection of",
+        max(map(len, drawn), default=0),
+    )
     lines = [f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"]
-    lines += [OF_CURVES] * (most > 0) + [OF_BANDS.format(n_models)] * (n_models > 0) + [OF_SURFACES] * (most > 1)
+    lines += (
+        [OF_CURVES] * (most > 0)
+        + [OF_BANDS.format(n_models)] * (n_models > 0)
+        + [OF_SURFACES] * (most > 1)
+    )
     return "\n".join(fill(line, width) for line in lines)
 
 
 def _check_models(models, model):
-    """Check that models are models of the columns and outputs of model, and return them as a list."""
+    """Check that models are models of the columns and outputs of model, and return them as a
+    list."""
     if isinstance(models, SparseModel) or not hasattr(models, "__iter__"):
         raise TypeError(f"models must be a sequence of SparseModel, got {type(models).__name__}")
     models = list(models)
@@ -262,10 +323,16 @@ def _check_models(models, model):
     labels = lambda one: None if one.classes is None else one.classes.tolist()  # noqa: E731
     for k, one in enumerate(models):
         if not isinstance(one, SparseModel):
-            raise TypeError(f"models must be a sequence of SparseModel, got {type(one).__name__} at {k}")
-        same = {"columns": (one.n_features_in, one.feature_names_in_) == (model.n_features_in, model.feature_names_in_),
-                "classes": labels(one) == labels(model), "outputs": one.coef.shape[:-1] == model.coef.shape[:-1],
-                "link and loss": (one.link, one.loss) == (model.link, model.loss)}  # fmt: skip
+            raise TypeError(
+                f"models must be a sequence of SparseModel, got {type(one).__name__} at {k}"
+            )
+        same = {
+            "columns": (one.n_features_in, one.feature_names_in_)
+            == (model.n_features_in, model.feature_names_in_),
+            "classes": labels(one) == labels(model),
+            "outputs": one.coef.shape[:-1] == model.coef.shape[:-1],
+            "link and loss": (one.link, one.loss) == (model.link, model.loss),
+        }
         for what, is_same in same.items():
             if not is_same:
                 raise ValueError(f"models must have the {what} of model, got others at {k}")
@@ -273,17 +340,27 @@ def _check_models(models, model):
 
 
 def _ordered_columns(model, X):
-    """Return the columns whose levels have their own order: numbers, ordered in the frame X, or not sorted."""
+    """Return the columns whose levels have their own order: numbers, ordered in the frame X, or not
+    sorted."""
     levels, names, frame = column_levels(model), model.feature_names_in_, {}
     if is_frame(X):
         columns = Columns(X)
         frame = {columns.names[k] if names else k: columns[k] for k in range(len(columns))}
-    return {j for j, some in enumerate(levels) if some and (not isinstance(some[0], str) or list(some) != sorted(some)
-            or (frame and is_ordered(frame[names[j] if names else j])))}  # fmt: skip
+    return {
+        j
+        for j, some in enumerate(levels)
+        if some
+        and (
+            not isinstance(some[0], str)
+            or list(some) != sorted(some)
+            or (frame and is_ordered(frame[names[j] if names else j]))
+        )
+    }
 
 
 class _Panels:
-    """The panels of a picture of effects: where the points of each input stand, and what is drawn there.
+    """The panels of a picture of effects: where the points of each input stand, and what is drawn
+    there.
 
     others : the effects of other models in the same rows, of which bands are made
     clocks : {input: its `Clock`} for columns of times
@@ -294,20 +371,26 @@ class _Panels:
         inputs = [j for j in parts.grids if (j,) in parts.values]
         self.bars = {j: parts.bars(j) for j in inputs if self.levels[j] is not None}
         self.curves = {j: self._heights(j, parts.values[(j,)]) for j in inputs}
-        every = {j: [self._heights(j, parts.curve_of(other, j)) for other in others] for j in inputs}
-        self.bands = {j: (np.min(some, axis=0), np.max(some, axis=0)) for j, some in every.items() if some}
+        every = {
+            j: [self._heights(j, parts.curve_of(other, j)) for other in others] for j in inputs
+        }
+        self.bands = {
+            j: (np.min(some, axis=0), np.max(some, axis=0)) for j, some in every.items() if some
+        }
 
     def _heights(self, j, curve):
         """Return what is drawn of a function of one input: the heights of bars, or the curve."""
         return curve if self.levels[j] is None else self.parts.at_bars(j, self.bars[j], curve)
 
     def longest(self, part):
-        """Return the number of characters of the longest label that stands upright below a panel; 0 if none does."""
+        """Return the number of characters of the longest label that stands upright below a panel; 0
+        if none does."""
         ticks = self._ticks(part[0], len(part) == 1)
         return max(map(len, ticks)) if _is_long(ticks) else 0
 
     def _ticks(self, j, all_bars):
-        """Return the names on the axis of an input: of all bars of a category, or of its levels alone; of numbers none."""
+        """Return the names on the axis of an input: of all bars of a category, or of its levels
+        alone; of numbers none."""
         bars = self.bars.get(j, [])
         return [_short(bar.label) for bar in bars][: None if all_bars else len(self.parts.shown[j])]
 
@@ -315,7 +398,10 @@ class _Panels:
         """Draw parts into axes, curves on one scale and surfaces on one scale of colours."""
         curves = [part[0] for part in drawn if len(part) == 1]
         lines = [values for j in curves for values in (self.curves[j], *self.bands.get(j, ()))]
-        low, high = min((v.min() for v in lines), default=0.0), max((v.max() for v in lines), default=0.0)
+        low, high = (
+            min((v.min() for v in lines), default=0.0),
+            max((v.max() for v in lines), default=0.0),
+        )
         low, high = min(low, 0.0), max(high, 0.0)
         span = (high - low) or 1.0
         limits = low - (0.05 + BELOW) * span, high + 0.05 * span
@@ -335,7 +421,9 @@ class _Panels:
                 ax.tick_params(labelleft=False)
         if mesh is not None:
             label = f"{effect}, of two inputs"
-            fig.colorbar(mesh, ax=list(axes), shrink=0.6, aspect=30, pad=0.01, extend="both", label=label)
+            fig.colorbar(
+                mesh, ax=list(axes), shrink=0.6, aspect=30, pad=0.01, extend="both", label=label
+            )
 
     def _largest(self, part):
         """Return the largest size of a surface where there are enough rows."""
@@ -345,7 +433,9 @@ class _Panels:
         """Draw the bars of a category, from zero, with bands and the share of the rows of each."""
         at, height, parts = np.arange(len(self.bars[j])), self.curves[j], self.parts
         share = np.array([parts.shares[j][bar.points].sum() for bar in self.bars[j]])
-        for bar, few in zip(ax.bar(at, height, 0.7, color=EFFECT, zorder=2), share * len(at), strict=True):
+        for bar, few in zip(
+            ax.bar(at, height, 0.7, color=EFFECT, zorder=2), share * len(at), strict=True
+        ):
             bar.set_alpha(PALE + (1 - PALE) * min(few / DENSE, 1.0))
         if j in self.bands:
             ax.vlines(at, *self.bands[j], color="0.15", linewidth=1.5, zorder=3)
@@ -354,18 +444,29 @@ class _Panels:
         _name_levels(ax.xaxis, _short(self.names[j]), self._ticks(j, True))
 
     def _curve(self, ax, j):
-        """Draw the curve of numbers, dotted where there are few rows, and a point for missing cells."""
+        """Draw the curve of numbers, dotted where there are few rows, and a point for missing
+        cells."""
         parts, shown = self.parts, self.parts.shown[j]
         x, y = parts.grids[j][shown], self.curves[j]
         length = np.ptp(x) or 1.0
         ax.plot(x, y[shown], ":", color=EFFECT, linewidth=1.2)
-        ax.plot(x, np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan), color=EFFECT, linewidth=1.8)
+        ax.plot(
+            x,
+            np.where(parts.density((j,)) >= SPARSE, y[shown], np.nan),
+            color=EFFECT,
+            linewidth=1.8,
+        )
         if j in self.bands:
-            ax.fill_between(x, *(edge[shown] for edge in self.bands[j]), color=EFFECT, alpha=0.25, linewidth=0)
+            ax.fill_between(
+                x, *(edge[shown] for edge in self.bands[j]), color=EFFECT, alpha=0.25, linewidth=0
+            )
         values, edges = column_of(parts.rows, j), np.linspace(x[0], x[0] + length, N_STEPS + 1)
         at, count = (edges[:-1] + edges[1:]) / 2, np.histogram(values[~np.isnan(values)], edges)[0]
         if len(y) > len(shown):
-            at, count = np.append(at, x[0] + MISSING_AT * length), np.append(count, np.isnan(values).sum())
+            at, count = (
+                np.append(at, x[0] + MISSING_AT * length),
+                np.append(count, np.isnan(values).sum()),
+            )
         self._steps(ax, at, count, edges[1] - edges[0])
         ax.set_xlim(x[0], x[0] + length)
         _name_numbers(ax.xaxis, self.names[j], self.clocks.get(j))
@@ -380,41 +481,81 @@ class _Panels:
         if j in self.bands:
             ax.vlines(at, *(edge[-1] for edge in self.bands[j]), color="0.15", linewidth=1.5)
         is_high = value > low + 0.6 * (high - low)
-        ax.text(at, BELOW if is_high else 0.97, "missing", rotation=90, ha="center", va="bottom" if is_high else "top",
-                fontsize="x-small", transform=ax.get_xaxis_transform())  # fmt: skip
+        ax.text(
+            at,
+            BELOW if is_high else 0.97,
+            "missing",
+            rotation=90,
+            ha="center",
+            va="bottom" if is_high else "top",
+            fontsize="x-small",
+            transform=ax.get_xaxis_transform(),
+        )
         ax.set_xlim(right=at + (MISSING_AT - 1) * length)
 
     def _steps(self, ax, at, count, width):
         """Draw along the lower edge how many rows there are."""
-        ax.bar(at, STEPS_HIGH * count / (max(count, default=0) or 1), width, color=ROWS, zorder=0,
-               transform=ax.get_xaxis_transform())  # fmt: skip
+        ax.bar(
+            at,
+            STEPS_HIGH * count / (max(count, default=0) or 1),
+            width,
+            color=ROWS,
+            zorder=0,
+            transform=ax.get_xaxis_transform(),
+        )
 
     def _surface(self, ax, part, largest, some):
         """Draw a surface, which vanishes where there are few rows, and some rows as points."""
         parts, at, places = self.parts, [], []
         for j in part:
-            x, grid, is_category = column_of(parts.rows, j)[some], parts.grids[j][parts.shown[j]], self.levels[j] is not None
+            x, grid, is_category = (
+                column_of(parts.rows, j)[some],
+                parts.grids[j][parts.shown[j]],
+                self.levels[j] is not None,
+            )
             at.append(np.arange(len(grid)) if is_category else grid)
-            places.append(_places(x, grid) if is_category else np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan))
+            places.append(
+                _places(x, grid)
+                if is_category
+                else np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
+            )
         ax.set_facecolor(GROUND)
-        mesh = ax.pcolormesh(*at, parts.values[part].T, cmap="RdBu_r", vmin=-largest, vmax=largest, shading="nearest",
-                             linewidth=0, alpha=np.minimum(parts.density(part).T / DENSE, 1.0), rasterized=True)  # fmt: skip
+        mesh = ax.pcolormesh(
+            *at,
+            parts.values[part].T,
+            cmap="RdBu_r",
+            vmin=-largest,
+            vmax=largest,
+            shading="nearest",
+            linewidth=0,
+            alpha=np.minimum(parts.density(part).T / DENSE, 1.0),
+            rasterized=True,
+        )
         ax.plot(*places, ".", color="0.2", alpha=0.3, markersize=1.5)
         for axis, j, grid in zip("xy", part, at, strict=True):
             is_category = self.levels[j] is not None
             pad = 0.5 if is_category else 0.0
-            getattr(ax, f"set_{axis}lim")(grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad)
+            getattr(ax, f"set_{axis}lim")(
+                grid[0] - pad, (grid[-1] if grid[-1] > grid[0] else grid[0] + (pad == 0)) + pad
+            )
             side = getattr(ax, f"{axis}axis")
             if is_category:
-                cut = f", {len(grid)} of {len(self.levels[j])} levels" if len(grid) < len(self.levels[j]) else ""
-                _name_levels(side, fill(_short(self.names[j]) + cut, LONGEST + 6), self._ticks(j, False))
+                cut = (
+                    f", {len(grid)} of {len(self.levels[j])} levels"
+                    if len(grid) < len(self.levels[j])
+                    else ""
+                )
+                _name_levels(
+                    side, fill(_short(self.names[j]) + cut, LONGEST + 6), self._ticks(j, False)
+                )
             else:
                 _name_numbers(side, self.names[j], self.clocks.get(j))
         return mesh
 
 
 def _places(codes, grid):
-    """Return the position of codes in a grid; NaN, which is not drawn, for those that are not in it."""
+    """Return the position of codes in a grid; NaN, which is not drawn, for those that are not in
+    it."""
     place = {code: at for at, code in enumerate(grid.tolist())}
     return np.array([place.get(code, np.nan) for code in codes.tolist()])
 
@@ -430,7 +571,8 @@ def _name_levels(axis, name, ticks):
 
 
 def _name_numbers(axis, name, clock):
-    """Label the axis of a column of numbers, or of times, whose numbers of days are written as times."""
+    """Label the axis of a column of numbers, or of times, whose numbers of days are written as
+    times."""
     axis.set_label_text(_short(name))
     if clock is not None:
         span = abs(float(np.subtract(*axis.get_view_interval())))
@@ -440,22 +582,28 @@ def _name_numbers(axis, name, clock):
 
 
 def _thin(axis):
-    """Put fewer numbers on an axis until they fit side by side; turn them upright where even two do not."""
+    """Put fewer numbers on an axis until they fit side by side; turn them upright where even two do
+    not."""
     for n in (5, 4, 3, 2):
         axis.get_major_locator().set_params(nbins=n)
         low, high = axis.get_view_interval()
         at = axis.get_majorticklocs()
-        if len(at) < 2 or not _is_long(axis.get_major_formatter().format_ticks(at), (high - low) / (at[1] - at[0])):
+        if len(at) < 2 or not _is_long(
+            axis.get_major_formatter().format_ticks(at), (high - low) / (at[1] - at[0])
+        ):
             return
     axis.set_tick_params(labelrotation=90)
 
 
 def _is_long(ticks, steps=None):
-    """Return whether labels are too wide for an axis, where each takes as much as the longest and a gap.
+    """Return whether labels are too wide for an axis, where each takes as much as the longest and a
+    gap.
 
     steps : the length of the axis, in distances between labels; None: the number of labels
     """
-    return (len(ticks) if steps is None else steps) * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
+    return (len(ticks) if steps is None else steps) * (
+        max(map(len, ticks), default=0) + 1
+    ) > SIDE_BY_SIDE
 
 
 def _check_model(model):

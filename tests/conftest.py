@@ -1,5 +1,5 @@
-"""Fixtures and helpers of all tests: losses and features written plainly, data, bits of models, and which tests run by
-default."""
+"""Fixtures and helpers of all tests: losses and features written plainly, data, bits of models, and
+which tests run by default."""
 
 import signal
 import tracemalloc
@@ -17,13 +17,22 @@ from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
-as_within_a_call = np.errstate(all="ignore")  # the error state in which internal functions are called
+# the error state in which internal functions are called
+as_within_a_call = np.errstate(all="ignore")
 each_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def pytest_addoption(parser):
-    parser.addoption("--whole", action="store_true", help=f"slow tests too, and all cases of each, not {CASES} alone")
-    parser.addoption("--seeds", type=int, help="tests that draw alone: some case of each for each seed below this number")
+    parser.addoption(
+        "--whole",
+        action="store_true",
+        help=f"slow tests too, and all cases of each, not {CASES} alone",
+    )
+    parser.addoption(
+        "--seeds",
+        type=int,
+        help="tests that draw alone: some case of each for each seed below this number",
+    )
 
 
 def pytest_generate_tests(metafunc):
@@ -33,7 +42,8 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep no slow tests, and of each of the others some cases spread over all, unless all, or some by name, are asked for."""
+    """Keep no slow tests, and of each of the others some cases spread over all, unless all, or some
+    by name, are asked for."""
     by_name = config.option.keyword or any("::" in name for name in config.args)
     if config.option.whole or by_name or config.option.markexpr != "not nightly":
         return
@@ -41,7 +51,11 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("slow") is None and (not seeds or "rng" in item.fixturenames):
             cases[item.path, item.originalname].append(item)
-    kept = {of[round(k)] for of in cases.values() for k in np.linspace(0, len(of) - 1, min(seeds or CASES, len(of)))}
+    kept = {
+        of[round(k)]
+        for of in cases.values()
+        for k in np.linspace(0, len(of) - 1, min(seeds or CASES, len(of)))
+    }
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
@@ -58,7 +72,9 @@ def pytest_terminal_summary(terminalreporter):
     """Print what tests recorded, each figure on a line of its own."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
-            terminalreporter.write_line(f"figures of {report.nodeid.split('::')[1]}: {value} {name}")
+            terminalreporter.write_line(
+                f"figures of {report.nodeid.split('::')[1]}: {value} {name}"
+            )
 
 
 # The losses L(z, y) and their derivatives in z, written plainly.
@@ -112,23 +128,33 @@ def activate(activation, x, level):
 def phi_oracle(features, X):
     """Return the feature matrix, written plainly in float64, which every kernel must agree with."""
     activation = {
-        "cos": np.cos, "sin": np.sin, "tanh": np.tanh, "relu": lambda z: np.maximum(z, 0.0),
-        "sign": lambda z: np.where(z >= 0, 1.0, -1.0), "identity": lambda z: z,
-    }  # fmt: skip
+        "cos": np.cos,
+        "sin": np.sin,
+        "tanh": np.tanh,
+        "relu": lambda z: np.maximum(z, 0.0),
+        "sign": lambda z: np.where(z >= 0, 1.0, -1.0),
+        "identity": lambda z: z,
+    }
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
     if features.stage is not None:
         stage = features.stage
-        X = np.stack([stage_oracle(stage, v, X[:, stage.column[v]]) for v in range(len(stage))], axis=1)
+        X = np.stack(
+            [stage_oracle(stage, v, X[:, stage.column[v]]) for v in range(len(stage))], axis=1
+        )
     columns = [np.empty((len(X), 0))]
     for block in features.blocks:
         if block.activation == "product":
             scaled = np.hstack([np.ones((len(X), 1)), np.sqrt(2 * block.gamma) * X])
             monomials = (block.weights * scaled[:, block.inputs]).prod(axis=2)
-            columns.append(block.scale * np.exp(-block.gamma * (X**2).sum(axis=1, keepdims=True)) * monomials)
+            columns.append(
+                block.scale * np.exp(-block.gamma * (X**2).sum(axis=1, keepdims=True)) * monomials
+            )
             continue
         if block.activation == "bump":
             x = X[:, None] if block.inputs is None else X[:, block.inputs]
-            columns.append(block.scale * np.exp(-np.abs(block.weights * (x - block.centers)).sum(axis=2)))
+            columns.append(
+                block.scale * np.exp(-np.abs(block.weights * (x - block.centers)).sum(axis=2))
+            )
             continue
         if block.inputs is None:
             z = X @ block.weights.T
@@ -139,7 +165,8 @@ def phi_oracle(features, X):
 
 
 def bumps(d, n=12, seed=0):
-    """Return two blocks of bumps of d >= 3 inputs: with dense weights, some of them zero, and with sparse ones."""
+    """Return two blocks of bumps of d >= 3 inputs: with dense weights, some of them zero, and with
+    sparse ones."""
     rng = np.random.default_rng(seed)
     weights, centers = rng.standard_normal((2, n, d))
     inputs = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (n, 1)), axis=1)[:, :2]
@@ -148,9 +175,15 @@ def bumps(d, n=12, seed=0):
 
 
 def friedman(rng, n=400, d=12):
-    """Return rows of d inputs and the target of Friedman's first function, to which five inputs matter."""
+    """Return rows of d inputs and the target of Friedman's first function, to which five inputs
+    matter."""
     X = rng.random((n, d))
-    f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+    f = (
+        10 * np.sin(np.pi * X[:, 0] * X[:, 1])
+        + 20 * (X[:, 2] - 0.5) ** 2
+        + 10 * X[:, 3]
+        + 5 * X[:, 4]
+    )
     return X, f + rng.standard_normal(n)
 
 
@@ -167,7 +200,8 @@ def r2(model, X, y):
 
 
 def l1_oracle(value_and_slopes, phi, alpha, b=0.0, fit_intercept=True, nonnegative=None):
-    """Minimize L(phi w + b) + alpha |w|_1 by L-BFGS-B, from w = 0 and b, over the positive and negative parts of w.
+    """Minimize L(phi w + b) + alpha |w|_1 by L-BFGS-B, from w = 0 and b, over the positive and
+    negative parts of w.
 
     value_and_slopes : function of the margins z that returns L(z) and its derivative in each margin
     nonnegative : a mask of the entries of w that have no negative part
@@ -177,18 +211,23 @@ def l1_oracle(value_and_slopes, phi, alpha, b=0.0, fit_intercept=True, nonnegati
     def value_and_gradient(x):
         value, v = value_and_slopes(phi @ (x[:k] - x[k : 2 * k]) + x[-1] * fit_intercept)
         g = phi.T @ v
-        return value + alpha * x[:-1].sum(), np.concatenate([g + alpha, alpha - g, [v.sum() * fit_intercept]])
+        return value + alpha * x[:-1].sum(), np.concatenate(
+            [g + alpha, alpha - g, [v.sum() * fit_intercept]]
+        )
 
     no_negative = np.zeros(k, bool) if nonnegative is None else nonnegative
     bounds = [(0, None)] * k + [(0, 0 if no else None) for no in no_negative] + [(None, None)]
     start = np.concatenate([np.zeros(2 * k), [b]])
     options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
-    return minimize(value_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    return minimize(
+        value_and_gradient, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options
+    )
 
 
 @contextmanager
 def peak_memory():
-    """Trace what is allocated inside; afterwards the one entry of the list that this yields is its peak in bytes."""
+    """Trace what is allocated inside; afterwards the one entry of the list that this yields is its
+    peak in bytes."""
     peak = []
     tracemalloc.start()
     try:
@@ -213,7 +252,9 @@ def signs(y, loss):
 
 def bits(model):
     """Return the bytes of all coefficients, intercepts and places in the dictionary."""
-    return tuple(np.asarray(part).tobytes() for part in (model.coef, model.intercept, model.support))
+    return tuple(
+        np.asarray(part).tobytes() for part in (model.coef, model.intercept, model.support)
+    )
 
 
 def examples(n):
@@ -238,7 +279,8 @@ HAS_TIMERS = hasattr(signal, "setitimer")
 
 @contextmanager
 def after(seconds, error):
-    """Raise the error after so many seconds of work, in the middle of whatever runs. Time of other programs does not count."""
+    """Raise the error after so many seconds of work, in the middle of whatever runs. Time of other
+    programs does not count."""
 
     def handler(*_):
         raise error
@@ -283,7 +325,9 @@ def watchdog():
 
 @pytest.fixture(autouse=True)
 def callbacks_after_iterations_alone():
-    """Call callbacks after iterations alone, on slow machines, too; a test of calls in between sets the time itself."""
-    with pytest.MonkeyPatch.context() as patch:  # the fixture is not for tests that run in several threads
+    """Call callbacks after iterations alone, on slow machines, too; a test of calls in between sets
+    the time itself."""
+    # the fixture is not for tests that run in several threads
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", np.inf)
         yield

@@ -1,7 +1,7 @@
 """Which Python lines of sparserf/ the tests run: python tests/covered_lines.py
 
-It runs some cases of each test, and all cases of those in tests/solvers and tests/losses, and records which test runs which
-line: `tests/mutants.py` needs that record.
+It runs some cases of each test, and all cases of those in tests/solvers and tests/losses, and
+records which test runs which line: `tests/mutants.py` needs that record.
 """
 
 import subprocess
@@ -19,7 +19,9 @@ def main():
     record = ["--cov", "--cov-context=test", "--cov-report="]
     for more in ([], ["--whole", "--cov-append", *PARTS]):
         subprocess.run([sys.executable, "-m", "pytest", "-q", *record, *more], cwd=ROOT)
-    found = coverage.Coverage(data_file=str(ROOT / ".coverage"), config_file=str(ROOT / "pyproject.toml"))
+    found = coverage.Coverage(
+        data_file=str(ROOT / ".coverage"), config_file=str(ROOT / "pyproject.toml")
+    )
     found.load()
     share = found.report(show_missing=True, skip_covered=True)
     print(f"{share:.1f} % of the lines of sparserf/ run")

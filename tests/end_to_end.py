@@ -1,8 +1,10 @@
-"""What users do, from rows to predictions, explanations, exports and files: python [-OO] [-W error] tests/end_to_end.py [raise]
+"""What users do, from rows to predictions, explanations, exports and files: python [-OO] [-W error]
+tests/end_to_end.py [raise]
 
-It prints what each call gives, as a checksum, and `.ci/run` compares what it prints as usual with what it prints without
-docstrings and assertions (-OO), where each warning is an error (-W error), and where NumPy is to raise whatever happens to a
-floating-point number (raise). What must hold is checked by `check`, as -OO leaves out assertions.
+It prints what each call gives, as a checksum, and `.ci/run` compares what it prints as usual with
+what it prints without docstrings and assertions (-OO), where each warning is an error (-W error),
+and where NumPy is to raise whatever happens to a floating-point number (raise). What must hold is
+checked by `check`, as -OO leaves out assertions.
 """
 
 import hashlib
@@ -25,9 +27,16 @@ X = RNG.standard_normal((N, 3))
 F = X[:, 0] + np.sin(2 * X[:, 1])
 LABELS = np.where(F > 0, "p", "n")
 TARGETS = {
-    "squared": F, "huber": F, "quantile": F, "poisson": RNG.poisson(np.exp(F)).astype(float), "gamma": np.exp(F),
-    "tweedie": np.exp(F), "logistic": LABELS, "squared_hinge": LABELS, "multinomial": np.digitize(F, [-0.7, 0.7]),
-}  # fmt: skip
+    "squared": F,
+    "huber": F,
+    "quantile": F,
+    "poisson": RNG.poisson(np.exp(F)).astype(float),
+    "gamma": np.exp(F),
+    "tweedie": np.exp(F),
+    "logistic": LABELS,
+    "squared_hinge": LABELS,
+    "multinomial": np.digitize(F, [-0.7, 0.7]),
+}
 FRAME = pd.DataFrame(X, columns=list("abc")).assign(k=["u", "v", None] * (N // 3))
 FRAME.loc[3:9, "a"] = np.nan
 FITS = {
@@ -38,12 +47,16 @@ FITS = {
     "drp": partial(srf.drp, alpha=1e-3),
 }
 SQUARED = {
-    "sparse_rf_path": partial(srf.sparse_rf_path, features="gaussian", n_alphas=2, n_components=50, rng=0),
+    "sparse_rf_path": partial(
+        srf.sparse_rf_path, features="gaussian", n_alphas=2, n_components=50, rng=0
+    ),
     "harfe_path": partial(srf.harfe_path, n_nonzero_coefs=[2, 4], n_components=50, rng=0),
-    "mfga_path": partial(srf.mfga_path, n_nonzero_coefs=3, rng=0), "drp_path": partial(srf.drp_path, alphas=[0.1, 0.01], rng=0),
-    "rks": partial(baselines.rks, n_components=40, rng=0), "kernel_ridge": baselines.kernel_ridge,
+    "mfga_path": partial(srf.mfga_path, n_nonzero_coefs=3, rng=0),
+    "drp_path": partial(srf.drp_path, alphas=[0.1, 0.01], rng=0),
+    "rks": partial(baselines.rks, n_components=40, rng=0),
+    "kernel_ridge": baselines.kernel_ridge,
     "srfe": partial(baselines.srfe, n_components=40, rng=0),
-}  # fmt: skip
+}
 
 
 def check(holds, what):
@@ -54,7 +67,11 @@ def check(holds, what):
 
 def tell(what, value):
     """Print a checksum of an array, or of what an object prints."""
-    content = value.tobytes() if isinstance(value, np.ndarray) and value.dtype != object else repr(value).encode()
+    content = (
+        value.tobytes()
+        if isinstance(value, np.ndarray) and value.dtype != object
+        else repr(value).encode()
+    )
     print(what, hashlib.sha256(content).hexdigest()[:16])
 
 
@@ -78,8 +95,14 @@ def all_fits():
         tell(f"y of {size}", predictions(FITS["default"](X, size * F, rng=0), X))
     tell("X of 1e-160", predictions(FITS["drp"](1e-160 * X, F), 1e-160 * X))
     for name, fit in FITS.items():
-        tell(f"{name} of small counts", predictions(fit(X, 1e-250 * TARGETS["poisson"], loss="poisson", rng=0), X))
-    tell("labels that are known", predictions(srf.sparse_rf(FRAME, LABELS, loss="logistic", effort=0.05, rng=0), FRAME))
+        tell(
+            f"{name} of small counts",
+            predictions(fit(X, 1e-250 * TARGETS["poisson"], loss="poisson", rng=0), X),
+        )
+    tell(
+        "labels that are known",
+        predictions(srf.sparse_rf(FRAME, LABELS, loss="logistic", effort=0.05, rng=0), FRAME),
+    )
     model = FITS["default"](X, LABELS, loss="logistic", rng=0)
     check(np.mean(model.predict(X) == LABELS) > 0.8, "labels that are right")
     return model
@@ -98,7 +121,10 @@ def all_uses(model, folder):
         tell(language, model.formula(language))
     tell("C", model.to_c())
     model.save(folder / "model.npz")
-    check((srf.load(folder / "model.npz").predict(X) == model.predict(X)).all(), "the same labels of a saved model")
+    check(
+        (srf.load(folder / "model.npz").predict(X) == model.predict(X)).all(),
+        "the same labels of a saved model",
+    )
     tell("json", srf.SparseModel.from_json(model.to_json()).predict(X))
     tell("prune", srf.prune(model, X, max_terms=3).predict_proba(X))
 

@@ -26,7 +26,8 @@ def bumps(n_inputs, n=60):
 
 
 def with_clipped_columns():
-    """Return a default model that sees clipped columns: which seeds lead to one depends on rounding."""
+    """Return a default model that sees clipped columns: which seeds lead to one depends on
+    rounding."""
     models = (srf.sparse_rf(X, Y, n_models=1, n_components=500, rng=seed) for seed in range(20))
     return next(model for model in models if CLIPPED in model.features.stage.kind)
 
@@ -36,16 +37,26 @@ FITS = {
     "auto of an alpha": lambda: srf.sparse_rf(X, Y, alpha=0.03, **FEW),
     "gaussian": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=0.03, **FEW),
     "steps": lambda: srf.sparse_rf(X, Y, features="perceptron", alpha=0.03, **FEW),
-    "tanh": lambda: srf.mfga(X, Y, features=srf.RandomNeurons("tanh", 2), n_nonzero_coefs=10, **FEW),
-    "relu": lambda: srf.mfga(X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, **FEW),
+    "tanh": lambda: srf.mfga(
+        X, Y, features=srf.RandomNeurons("tanh", 2), n_nonzero_coefs=10, **FEW
+    ),
+    "relu": lambda: srf.mfga(
+        X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, **FEW
+    ),
     "sin": lambda: srf.harfe(X, Y, n_nonzero_coefs=10, **FEW),
     "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
     "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
     "bumps": lambda: srf.sparse_rf(X, Y, features=bumps(4), alpha=0.01, rng=0),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
-    "two classes": lambda: srf.sparse_rf(X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW),
-    "multinomial": lambda: srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="multinomial", alpha=0.03, **FEW),
-    "three classes": lambda: srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="logistic", alpha=0.03, **FEW),
+    "two classes": lambda: srf.sparse_rf(
+        X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW
+    ),
+    "multinomial": lambda: srf.sparse_rf(
+        X, np.digitize(Y, [-1, 1]), loss="multinomial", alpha=0.03, **FEW
+    ),
+    "three classes": lambda: srf.sparse_rf(
+        X, np.digitize(Y, [-1, 1]), loss="logistic", alpha=0.03, **FEW
+    ),
     "counts": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", alpha=0.03, **FEW),
     "no term": lambda: srf.sparse_rf(X, Y, alpha=100.0, **FEW),
 }
@@ -57,8 +68,8 @@ def all_models():
 
 
 def frame(n=500, seed=0):
-    """Return a data frame and a target: numbers with gaps and heavy tails, few levels and many, booleans, names to be
-    quoted."""
+    """Return a data frame and a target: numbers with gaps and heavy tails, few levels and many,
+    booleans, names to be quoted."""
     rng = np.random.default_rng(seed)
     numbers = np.exp(rng.standard_normal((n, 3)))
     numbers[rng.random((n, 3)) < 0.1] = np.nan
@@ -67,13 +78,17 @@ def frame(n=500, seed=0):
     data.loc[3:9, "c o"] = None
     data["many"] = rng.integers(0, 60, n)
     data["flag"] = rng.random(n) > 0.5
-    y = 3 * np.sin(2 * np.nan_to_num(np.log(numbers[:, 0]), nan=1.0)) + (data["c o"] == "a") + 0.5 * (data["many"] > 30)
+    y = (
+        3 * np.sin(2 * np.nan_to_num(np.log(numbers[:, 0]), nan=1.0))
+        + (data["c o"] == "a")
+        + 0.5 * (data["many"] > 30)
+    )
     return data, y.to_numpy(float)
 
 
 def model_of_frame():
-    """Return a model that sees columns as ranks, as levels, as means of levels, and whether cells are missing; and its
-    frame."""
+    """Return a model that sees columns as ranks, as levels, as means of levels, and whether cells
+    are missing; and its frame."""
     data, y = frame()
     model = srf.sparse_rf(data, y, n_models=1, categorical=["many"], n_components=1000, rng=0)
     stage = model.features.stage

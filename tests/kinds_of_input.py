@@ -1,4 +1,5 @@
-"""Kinds of input, wrong, odd and extreme, and every public function that takes them: the tables of `test_every_input.py`."""
+"""Kinds of input, wrong, odd and extreme, and every public function that takes them: the tables of
+`test_every_input.py`."""
 
 import inspect
 import re
@@ -22,7 +23,8 @@ NAMED = {"features": "gaussian", **SMALL}
 
 
 def fitting(function, **options):
-    """Return a function that fits with these options, unless others are given; of a path it returns the last model."""
+    """Return a function that fits with these options, unless others are given; of a path it returns
+    the last model."""
 
     def fit(X, y, **changes):
         model = function(X, y, **{**options, **changes})
@@ -44,13 +46,17 @@ FITS = {
     "mfga_path": fitting(srf.mfga_path, n_nonzero_coefs=4, rng=0),
     "drp": fitting(srf.drp, alpha=0.01, rng=0),
     "drp sketched": fitting(srf.drp, alpha=0.01, n_projections=2, rng=0),
-    "drp of the paper": fitting(srf.drp, alpha=0.01, n_projections=50, accelerate=False, n_iter=20, rng=0),
+    "drp of the paper": fitting(
+        srf.drp, alpha=0.01, n_projections=50, accelerate=False, n_iter=20, rng=0
+    ),
     "drp_path": fitting(srf.drp_path, alphas=[0.1, 0.01], rng=0),
     "rks": fitting(baselines.rks, **SMALL),
     "eerf": fitting(baselines.eerf, n_nonzero_coefs=4, **SMALL),
     "lkrf": fitting(baselines.lkrf, n_nonzero_coefs=4, selection="sample", **SMALL),
     "boosting": fitting(baselines.boosting, alpha=0.01, n_terms=3, loss="squared"),
-    "boosting exact": fitting(baselines.boosting, alpha=0.01, n_terms=3, loss="squared", offset="exact"),
+    "boosting exact": fitting(
+        baselines.boosting, alpha=0.01, n_terms=3, loss="squared", offset="exact"
+    ),
     "kernel_ridge": fitting(baselines.kernel_ridge),
     "kernel_svm": fitting(baselines.kernel_svm),
     "random_projection": fitting(baselines.random_projection, alpha=0.01, n_projections=2, rng=0),
@@ -77,7 +83,8 @@ def refused(name, function, *given, **options):
 
 
 def leaks(name, calls):
-    """Return what the calls gave, by name, that did not raise a ValueError or TypeError naming the argument."""
+    """Return what the calls gave, by name, that did not raise a ValueError or TypeError naming the
+    argument."""
     found = {}
     for kind, call in calls.items():
         try:
@@ -89,7 +96,8 @@ def leaks(name, calls):
 
 
 def check_finite(model, X):
-    """Check that a model, and all that it answers for X, are finite numbers, and return the model."""
+    """Check that a model, and all that it answers for X, are finite numbers, and return the
+    model."""
     answers = [model.coef, model.intercept, model.decision_function(X)]
     if isinstance(model, srf.SparseModel):
         answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
@@ -148,20 +156,27 @@ def changed(matrix, **arrays):
 def unsorted_csr(copies=1, zeros=False, index=np.int32):
     """Return CSR with entries in any order, split into duplicates, or with zeros stored."""
     coo = CSR.tocoo()
-    row, column, data = np.tile(coo.row, copies), np.tile(coo.col, copies), np.tile(coo.data / copies, copies)
+    row, column, data = (
+        np.tile(coo.row, copies),
+        np.tile(coo.col, copies),
+        np.tile(coo.data / copies, copies),
+    )
     if zeros:
         row, column = np.append(row, np.arange(N)), np.append(column, np.arange(N) % D)
         data = np.append(data, np.zeros(N))
     order = np.lexsort((np.random.default_rng(0).permutation(len(row)), row))
     indptr = np.searchsorted(row[order], np.arange(N + 1))
-    matrix = sp.csr_array((data[order], column[order].astype(index), indptr.astype(index)), shape=CSR.shape)
+    matrix = sp.csr_array(
+        (data[order], column[order].astype(index), indptr.astype(index)), shape=CSR.shape
+    )
     assert matrix.indices.dtype == index
     return matrix
 
 
 # X that is wrong: refused, with X named
 
-# Missing cells of dense arrays: wrong where missing="raise", and for functions that cannot learn from them.
+# Missing cells of dense arrays: wrong where missing="raise", and for functions that cannot learn
+# from them.
 MISSING = {
     "nan": put(X, (7, 1), np.nan),
     "float32 nan": put(X, (7, 1), np.nan).astype(np.float32),
@@ -200,8 +215,9 @@ BAD_X = {
     "sparse csc inf": sp.csc_array(put(CSR.toarray(), (7, 1), np.inf)),
     "sparse 1-d": sp.coo_array(X[:, 0]),
     "sparse 0 columns": sp.csr_array((N, 0)),
-}  # fmt: skip
-NO_ROWS = {"0 rows": X[:0], "sparse 0 rows": CSR[:0], "sparse 0 rows of bool": CSR[:0].astype(bool)}  # wrong to train on
+}
+# wrong to train on
+NO_ROWS = {"0 rows": X[:0], "sparse 0 rows": CSR[:0], "sparse 0 rows of bool": CSR[:0].astype(bool)}
 
 LAST = CSR.nnz
 BROKEN = {  # parts of a CSR matrix: a place in an array and its value, or None and the whole array
@@ -237,7 +253,11 @@ def broken(how):
     """Return CSR with a part changed."""
     matrix = CSR.copy()
     for name, (place, value) in BROKEN[how].items():
-        setattr(matrix, name, np.asarray(value) if place is None else put(getattr(matrix, name), place, value))
+        setattr(
+            matrix,
+            name,
+            np.asarray(value) if place is None else put(getattr(matrix, name), place, value),
+        )
     return matrix
 
 
@@ -258,7 +278,8 @@ def series(values):
     return pytest.importorskip("pandas").Series(values, index=np.arange(len(values))[::-1])
 
 
-LEGAL_X = {  # (X, or a function that makes it anew; the same numbers as a float64 or float32 array, or as CSR)
+# (X, or a function that makes it anew; the same numbers as a float64 or float32 array, or as CSR)
+LEGAL_X = {
     "list": (X.tolist(), X),
     "list of arrays": (list(X), X),
     "tuples": (tuple(map(tuple, X.tolist())), X),
@@ -285,8 +306,10 @@ LEGAL_X = {  # (X, or a function that makes it anew; the same numbers as a float
     "big endian int": (WHOLE.astype(">i4"), WHOLE),
     "bool": (X > 0, (X > 0).astype(float)),
     "DataFrame": (lambda: frame(X), X),
-    "DataFrame of kinds": (lambda: frame({"a": X[:, 0], "b": WHOLE[:, 1].astype(int), "c": X[:, 2] > 0}),
-                           np.column_stack([X[:, 0], WHOLE[:, 1], X[:, 2] > 0])),
+    "DataFrame of kinds": (
+        lambda: frame({"a": X[:, 0], "b": WHOLE[:, 1].astype(int), "c": X[:, 2] > 0}),
+        np.column_stack([X[:, 0], WHOLE[:, 1], X[:, 2] > 0]),
+    ),
     "csr_matrix": (sp.csr_matrix(CSR), CSR),
     "csc_array": (sp.csc_array(CSR), CSR),
     "csc_matrix": (sp.csc_matrix(CSR), CSR),
@@ -307,8 +330,13 @@ LEGAL_X = {  # (X, or a function that makes it anew; the same numbers as a float
     "bool csr": (sp.csr_array(X > 0), sp.csr_array((X > 0).astype(float))),
     "big endian csr": (changed(CSR.copy(), data=CSR.data.astype(">f8")), CSR),
     "unaligned csr": (changed(CSR.copy(), data=unaligned(CSR.data)), CSR),
-    "spare room": (sp.csr_array((np.append(CSR.data, 9.0), np.append(CSR.indices, 0), CSR.indptr), shape=CSR.shape), CSR),
-}  # fmt: skip
+    "spare room": (
+        sp.csr_array(
+            (np.append(CSR.data, 9.0), np.append(CSR.indices, 0), CSR.indptr), shape=CSR.shape
+        ),
+        CSR,
+    ),
+}
 
 # X that is hard: a finite model, or a ValueError that says what is wrong
 
@@ -344,15 +372,27 @@ EXTREME_X = {
     "csr one entry of 1e308": sp.csr_array(put(CSR.toarray(), (3, 1), 1e308)),
     "csr float32 times 1e38": sp.csr_array((CSR * 1.5e38).astype(np.float32)),
 }
-FEW_ROWS = {"one row": (X[:1], 1), "two rows": (X[:2], 2), "one number": (X[:1, :1], 1), "csr one row": (CSR[[0]], 1)}
+FEW_ROWS = {
+    "one row": (X[:1], 1),
+    "two rows": (X[:2], 2),
+    "one number": (X[:1, :1], 1),
+    "csr one row": (CSR[[0]], 1),
+}
 
 # Targets and labels
 
 BAD_SHAPE = {
-    "short": Y[:-1], "long": np.append(Y, 0.0), "empty": [], "0-d": 1.0, "None": None, "row": Y[None],
-    "3-d": Y[:, None, None], "sparse": sp.csr_array(Y[:, None]), "no output": np.zeros((N, 0)),
+    "short": Y[:-1],
+    "long": np.append(Y, 0.0),
+    "empty": [],
+    "0-d": 1.0,
+    "None": None,
+    "row": Y[None],
+    "3-d": Y[:, None, None],
+    "sparse": sp.csr_array(Y[:, None]),
+    "no output": np.zeros((N, 0)),
     "ragged": [[1.0]] * (N - 1) + [[1.0, 2.0]],
-}  # fmt: skip
+}
 BAD_NUMBERS = {
     "nan": put(Y, 5, np.nan),
     "inf": put(Y, 5, np.inf),
@@ -368,15 +408,19 @@ BAD_NUMBERS = {
     "dates": np.zeros(N, "M8[s]"),
     "structured": np.zeros(N, [("a", float)]),
     "masked": np.ma.array(np.abs(Y), mask=Y > 0.5),
-}  # fmt: skip
+}
 BOTH = np.stack([Y, Y], axis=1)
 BAD_OUTPUTS = {  # bad targets of two outputs
-    "two outputs short": BOTH[:-1], "two of no output": BOTH[:, :0], "two outputs 3-d": BOTH[:, :, None],
-    "two outputs sparse": sp.csr_array(BOTH), "two outputs nan": put(BOTH, (5, 1), np.nan),
-    "two outputs complex": BOTH.astype(complex), "two outputs strings": BOTH.astype(str),
+    "two outputs short": BOTH[:-1],
+    "two of no output": BOTH[:, :0],
+    "two outputs 3-d": BOTH[:, :, None],
+    "two outputs sparse": sp.csr_array(BOTH),
+    "two outputs nan": put(BOTH, (5, 1), np.nan),
+    "two outputs complex": BOTH.astype(complex),
+    "two outputs strings": BOTH.astype(str),
     "two outputs masked": np.ma.array(BOTH, mask=BOTH > 1),
     "two outputs object None": put(BOTH.astype(object), (5, 1), None),
-}  # fmt: skip
+}
 SIGNS = np.sign(Y)
 BAD_LABELS = {
     "nan": put(SIGNS, 5, np.nan),
@@ -394,7 +438,7 @@ BAD_LABELS = {
     "one class": np.ones(N),
     "one string": np.full(N, "up"),
     "two columns": np.stack([SIGNS, SIGNS], axis=1),
-}  # fmt: skip
+}
 TARGETS = {  # legal targets
     "all equal": np.full(N, 0.1),
     "all zero": np.zeros(N),
@@ -436,15 +480,36 @@ CLASSES = {
 }
 
 
-BAD_OFFSETS = {**{f"shape: {name}": bad for name, bad in BAD_SHAPE.items() if name != "None"}, **BAD_NUMBERS}
+BAD_OFFSETS = {
+    **{f"shape: {name}": bad for name, bad in BAD_SHAPE.items() if name != "None"},
+    **BAD_NUMBERS,
+}
 BAD_WEIGHTS = {
     **BAD_OFFSETS,
-    "zeros": np.zeros(N), "one negative": put(np.ones(N), 3, -1e-300), "negative": -np.ones(N),
-}  # fmt: skip
+    "zeros": np.zeros(N),
+    "one negative": put(np.ones(N), 3, -1e-300),
+    "negative": -np.ones(N),
+}
 
 # Options that more than one has
 
-POSITIVE = [0, 0.0, -1, -0.0, np.nan, np.inf, -np.inf, True, np.True_, "1", None, [1.0], np.ones(1), 1j, 10**400]
+POSITIVE = [
+    0,
+    0.0,
+    -1,
+    -0.0,
+    np.nan,
+    np.inf,
+    -np.inf,
+    True,
+    np.True_,
+    "1",
+    None,
+    [1.0],
+    np.ones(1),
+    1j,
+    10**400,
+]
 COUNT = [0, -1, 1.0, 2.5, np.float64(3), True, np.True_, "1", [1], np.ones(1, int), 1j, np.nan]
 SEEDS = ["0", -1, 1.5, [-1], {}, 1j]
 FLAGS = [0, 1, None, "True", [True], 1.0, np.ones(1, bool)]
@@ -453,9 +518,40 @@ BAD_OPTIONS = {
     "alpha": [bad for bad in POSITIVE if bad is not None],
     "scale": ["standard", "", True, 1.0, ["auto"]],
     "missing": ["drop", "", None, True, 1, np.nan, ["learn"]],
-    "categorical": [3, "ab", b"x", True, [D], [-1], [0, 10**20], ["x0"], [1.5], [None], [[0]], [True] * (D + 1), [True, 1]],
-    "alphas": [[], [[0.1]], [0.1, 0], [0.1, -1], [0.1, np.nan], [np.inf], "0.1", ["a"], [0.1, None], [1j], [True, True],
-               True, {0.1}, 0, -1, [10**400], [[0.1], [0.1, 0.2]]],
+    "categorical": [
+        3,
+        "ab",
+        b"x",
+        True,
+        [D],
+        [-1],
+        [0, 10**20],
+        ["x0"],
+        [1.5],
+        [None],
+        [[0]],
+        [True] * (D + 1),
+        [True, 1],
+    ],
+    "alphas": [
+        [],
+        [[0.1]],
+        [0.1, 0],
+        [0.1, -1],
+        [0.1, np.nan],
+        [np.inf],
+        "0.1",
+        ["a"],
+        [0.1, None],
+        [1j],
+        [True, True],
+        True,
+        {0.1},
+        0,
+        -1,
+        [10**400],
+        [[0.1], [0.1, 0.2]],
+    ],
     "n_alphas": [*COUNT, None],
     "alpha_min_ratio": [*POSITIVE, 1.0000001, 2, 1e300],
     "tol": [bad for bad in POSITIVE if bad is not None],
@@ -475,17 +571,51 @@ BAD_OPTIONS = {
     "max_iter": COUNT,
     "workers": [*(bad for bad in COUNT if type(bad) is not int), 0, -2, None, np.ones(2, int)],
     "rng": SEEDS,
-    "loss": ["", "Squared", "hinge", None, 1, ["squared"], ("squared",), {"squared"}, b"squared", np.array("squared")],
+    "loss": [
+        "",
+        "Squared",
+        "hinge",
+        None,
+        1,
+        ["squared"],
+        ("squared",),
+        {"squared"},
+        b"squared",
+        np.array("squared"),
+    ],
     "kernel": ["", "rbf", None, 1, ["gaussian"], b"gaussian"],
     "offset": ["", "Exact", 1, ["exact"], *BAD_OFFSETS.values()],  # of `boosting` a choice
     "projection": ["", "normal", None, 1, ["auto"]],
-    "features": ["", "rbf", 1, [], (), ["gaussian"], srf.Fourier, b"gaussian", X, OTHER_SET, OTHER_SET.take([]),
-                 [OTHER_SET], {"gaussian"}, [srf.Linear(), None]],
-    "exact": FLAGS, "fit_intercept": FLAGS, "normalize": FLAGS, "accelerate": FLAGS,
+    "features": [
+        "",
+        "rbf",
+        1,
+        [],
+        (),
+        ["gaussian"],
+        srf.Fourier,
+        b"gaussian",
+        X,
+        OTHER_SET,
+        OTHER_SET.take([]),
+        [OTHER_SET],
+        {"gaussian"},
+        [srf.Linear(), None],
+    ],
+    "exact": FLAGS,
+    "fit_intercept": FLAGS,
+    "normalize": FLAGS,
+    "accelerate": FLAGS,
     "callback": [1, "print", [print], {}, True],
     "sample_weight": BAD_WEIGHTS.values(),
-}  # fmt: skip
+}
 
 # Options for which zero is legal.
-LEGAL_ZEROS = {("harfe", "tol"), ("harfe_path", "tol"), ("mfga", "tol"), ("mfga_path", "tol"), ("mfga", "alpha"),
-               ("mfga_path", "alpha")}  # fmt: skip
+LEGAL_ZEROS = {
+    ("harfe", "tol"),
+    ("harfe_path", "tol"),
+    ("mfga", "tol"),
+    ("mfga_path", "tol"),
+    ("mfga", "alpha"),
+    ("mfga_path", "alpha"),
+}

@@ -1,7 +1,8 @@
 """How much faster the kernels are than what users have otherwise: python tests/speed_ratios.py
 
-Each ratio must hold in 3 of 5 runs, on one thread. A run takes the least time of some calls of ours and of theirs in turns.
-These are no tests of pytest, which must pass on every machine: beside other work that keeps the memory busy, a ratio may fail.
+Each ratio must hold in 3 of 5 runs, on one thread. A run takes the least time of some calls of ours
+and of theirs in turns. These are no tests of pytest, which must pass on every machine: beside other
+work that keeps the memory busy, a ratio may fail.
 """
 
 import sys
@@ -29,17 +30,20 @@ def cosines():
 
 
 def epochs(p=300, n_epochs=200):
-    """Return ours and theirs: epochs of coordinate descent on a Gram matrix of columns with much in common, too few to reach
-    the optimum."""
+    """Return ours and theirs: epochs of coordinate descent on a Gram matrix of columns with much in
+    common, too few to reach the optimum."""
     A = RNG.standard_normal((2000, p)) + RNG.standard_normal((2000, 1))
     H, y = np.ascontiguousarray(A.T @ A / len(A)), A @ RNG.standard_normal(p)
-    theirs = Lasso(1e-4, fit_intercept=False, precompute=len(A) * H, max_iter=n_epochs, tol=0.0, copy_X=False)
+    theirs = Lasso(
+        1e-4, fit_intercept=False, precompute=len(A) * H, max_iter=n_epochs, tol=0.0, copy_X=False
+    )
     A, g = np.asfortranarray(A), -A.T @ y / len(A)
     return lambda: descend(H, np.zeros(p), g.copy(), 1e-4, n_epochs), lambda: theirs.fit(A, y)
 
 
 def sparse_features(d=100, q=10):
-    """Return ours and theirs: correlations of neurons of q inputs, and of the same with their weights made dense."""
+    """Return ours and theirs: correlations of neurons of q inputs, and of the same with their
+    weights made dense."""
     X, v = RNG.standard_normal((4096, d)), RNG.standard_normal(4096)
     features = srf.RandomNeurons("cos", order=q).draw(512, d, rng=0)
     [block], W = features.blocks, np.zeros((512, d))
@@ -48,19 +52,25 @@ def sparse_features(d=100, q=10):
 
 
 def sparse_rows(d=1000, q=20):
-    """Return ours and theirs: correlations of cosines with rows of about q entries out of d, and with the same rows made
-    dense."""
+    """Return ours and theirs: correlations of cosines with rows of about q entries out of d, and
+    with the same rows made dense."""
     X = sp.random_array((4096, d), density=q / d, rng=RNG, format="csr")
-    features, v = srf.Fourier("gaussian", gamma=1 / d).draw(512, d, rng=0), RNG.standard_normal(4096)
+    features, v = (
+        srf.Fourier("gaussian", gamma=1 / d).draw(512, d, rng=0),
+        RNG.standard_normal(4096),
+    )
     [block] = features.blocks
-    return lambda: as_rows(X).correlate(features, v), lambda: v @ np.cos(X.toarray() @ block.weights.T + block.offset)
+    return lambda: as_rows(X).correlate(
+        features, v
+    ), lambda: v @ np.cos(X.toarray() @ block.weights.T + block.offset)
 
 
 RATIOS = {
-    "values of np.cos": (cosines, 3), "epochs of Lasso": (epochs, 1 / 1.3),
+    "values of np.cos": (cosines, 3),
+    "epochs of Lasso": (epochs, 1 / 1.3),
     "dense weights, of which 10 of 100 are not zero,": (sparse_features, 5),
     "rows made dense, of which 20 of 1,000 entries are not zero,": (sparse_rows, 5),
-}  # fmt: skip
+}
 
 
 def seconds_of(do):
@@ -84,6 +94,9 @@ if __name__ == "__main__":
             ratios = sorted(ratio(*pair()) for _ in range(5))
             good += ratios[2] >= bound
             times = ", ".join(f"{each:.1f}" for each in ratios)
-            print(f"figures of speed: {name} take {times} times our seconds, at least {bound:.2f} in 3 of 5 runs")
+            print(
+                f"figures of speed: {name} take {times} times our seconds, at least {bound:.2f} in "
+                "3 of 5 runs"
+            )
     print(f"{good} passed")
     sys.exit(int(good < len(RATIOS)))

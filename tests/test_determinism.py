@@ -1,4 +1,5 @@
-"""A seed decides every bit, for any number of workers and callers; threads end with the call; callbacks are called."""
+"""A seed decides every bit, for any number of workers and callers; threads end with the call;
+callbacks are called."""
 
 import os
 import subprocess
@@ -23,7 +24,13 @@ from .conftest import bits
 N, D = 2000, 4
 FEATURES = srf.Fourier(gamma=0.5)
 BLAS = ThreadpoolController().select(user_api="blas")
-TARGETS = {"squared": 0, "squared_hinge": 2, "logistic": 2, "squared_hinge of 3": 3, "logistic of 3": 3}
+TARGETS = {
+    "squared": 0,
+    "squared_hinge": 2,
+    "logistic": 2,
+    "squared_hinge of 3": 3,
+    "logistic of 3": 3,
+}
 
 
 @cache
@@ -32,10 +39,14 @@ def data(kind, dtype=np.float64):
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (N, D))
     X = np.where(rng.random((N, D)) < 0.3, 0.0, X).astype(dtype)
-    return (sp.csr_array(X) if kind == "csr" else X), np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(N)
+    return (sp.csr_array(X) if kind == "csr" else X), np.sin(2 * X[:, 0]) * X[
+        :, 1
+    ] + 0.1 * rng.standard_normal(N)
 
 
-def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, features=FEATURES, **k):
+def fit(
+    target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, features=FEATURES, **k
+):
     """Fit by sparse_rf to a target of TARGETS."""
     X, y = data(kind, dtype)
     if TARGETS[target]:
@@ -46,8 +57,15 @@ def fit(target="squared", kind="dense", dtype=np.float64, alpha=0.01, rng=0, fea
 
 def all_bits(model):
     """Return the bytes of a model, those of its features included, and its `FitInfo`."""
-    blocks = [(b.activation, b.scale, b.gamma or 0.0, b.weights, b.offset, b.inputs) for b in model.features.blocks]
-    return bits(model), [np.asarray(part).tobytes() for block in blocks for part in block], model.info
+    blocks = [
+        (b.activation, b.scale, b.gamma or 0.0, b.weights, b.offset, b.inputs)
+        for b in model.features.blocks
+    ]
+    return (
+        bits(model),
+        [np.asarray(part).tobytes() for block in blocks for part in block],
+        model.info,
+    )
 
 
 def blas_threads():
@@ -57,7 +75,8 @@ def blas_threads():
 
 @pytest.fixture(autouse=True)
 def _many_small_blocks(monkeypatch):
-    """Split the rows into about ten blocks for every question, so that threads have something to get wrong."""
+    """Split the rows into about ten blocks for every question, so that threads have something to
+    get wrong."""
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
 
 
@@ -77,10 +96,16 @@ def _nothing_left_behind():
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("kind", "dtype", "exact"), [
-    ("dense", np.float64, False), ("dense", np.float64, True), ("dense", np.float32, False), ("csr", np.float64, False),
-    ("csr", np.float32, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "dtype", "exact"),
+    [
+        ("dense", np.float64, False),
+        ("dense", np.float64, True),
+        ("dense", np.float32, False),
+        ("csr", np.float64, False),
+        ("csr", np.float32, True),
+    ],
+)
 def test_workers_do_not_matter(target, kind, dtype, exact):
     k = {"n_components": 200, "batch_size": 100, "tol": 0.01, "alpha": 0.02, "exact": exact}
     one = fit(target, kind, dtype, **k, workers=1)
@@ -89,17 +114,30 @@ def test_workers_do_not_matter(target, kind, dtype, exact):
     for workers in (2, 3, 8):
         many = fit(target, kind, dtype, **k, workers=workers)
         assert all_bits(many) == all_bits(one)
-        assert many.decision_function(data(kind, dtype)[0], workers=workers).tobytes() == f.tobytes()
+        assert (
+            many.decision_function(data(kind, dtype)[0], workers=workers).tobytes() == f.tobytes()
+        )
 
 
-@pytest.mark.parametrize("features", [
-    "gaussian", "perceptron", srf.Fourier("laplacian", gamma=0.5), srf.RandomNeurons("relu", order=2),
-    (FEATURES, srf.Linear(), srf.RandomNeurons("tanh")), srf.Taylor(3), (srf.Taylor(2, 0.5), FEATURES, srf.Linear()),
-    (srf.Bumps(40), srf.Linear()),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "features",
+    [
+        "gaussian",
+        "perceptron",
+        srf.Fourier("laplacian", gamma=0.5),
+        srf.RandomNeurons("relu", order=2),
+        (FEATURES, srf.Linear(), srf.RandomNeurons("tanh")),
+        srf.Taylor(3),
+        (srf.Taylor(2, 0.5), FEATURES, srf.Linear()),
+        (srf.Bumps(40), srf.Linear()),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_workers_do_not_matter_to_other_features(features, kind):
-    assert all_bits(fit(kind=kind, features=features, workers=3)) == all_bits(fit(kind=kind, features=features))
+    assert all_bits(fit(kind=kind, features=features, workers=3)) == all_bits(
+        fit(kind=kind, features=features)
+    )
 
 
 LAYOUTS = {
@@ -107,56 +145,95 @@ LAYOUTS = {
     "backwards": lambda X: X[::-1].copy()[::-1],
     "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
 }
-# Where features are the inputs themselves, BLAS reads X as it lies in memory, so that only some layouts give the same bits.
+# Where features are the inputs themselves, BLAS reads X as it lies in memory, so that only some
+# layouts give the same bits.
 OF_FEATURES = {
-    "gaussian": lambda X, y: srf.sparse_rf(X, y, features="gaussian", alpha=0.01, n_components=400, rng=0, workers=2),
-    "taylor": lambda X, y: srf.sparse_rf(X, y, features=srf.Taylor(2, 0.5), alpha=0.01, rng=0, workers=2),
+    "gaussian": lambda X, y: srf.sparse_rf(
+        X, y, features="gaussian", alpha=0.01, n_components=400, rng=0, workers=2
+    ),
+    "taylor": lambda X, y: srf.sparse_rf(
+        X, y, features=srf.Taylor(2, 0.5), alpha=0.01, rng=0, workers=2
+    ),
     "harfe": lambda X, y: srf.harfe(X, y, order=2, n_components=200, n_nonzero_coefs=20, rng=0),
     "kernel_ridge": lambda X, y: srf.baselines.kernel_ridge(X[:200], y[:200], alpha=0.01),
 }
 OF_INPUTS = {
-    "linear": lambda X, y: srf.sparse_rf(X, y, features=(srf.Linear(), FEATURES), alpha=0.01, n_components=100, rng=0),
+    "linear": lambda X, y: srf.sparse_rf(
+        X, y, features=(srf.Linear(), FEATURES), alpha=0.01, n_components=100, rng=0
+    ),
     "auto": lambda X, y: srf.sparse_rf(X[:120], y[:120], rng=0),
     "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8),
     "drp": lambda X, y: srf.drp(X, np.sign(y), alpha=1e-3, loss="logistic", rng=0),
-    "random_projection": lambda X, y: srf.baselines.random_projection(X, y, n_projections=3, alpha=0.01, rng=0),
+    "random_projection": lambda X, y: srf.baselines.random_projection(
+        X, y, n_projections=3, alpha=0.01, rng=0
+    ),
 }
 
 
-@pytest.mark.parametrize(("layout", "name"), [
-    *((layout, name) for layout in LAYOUTS for name in OF_FEATURES),
-    *((layout, name) for layout in list(LAYOUTS)[1:] for name in OF_INPUTS),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [
+        *((layout, name) for layout in LAYOUTS for name in OF_FEATURES),
+        *((layout, name) for layout in list(LAYOUTS)[1:] for name in OF_INPUTS),
+    ],
+)
 def test_layout_does_not_matter(layout, name):
     (X, y), fit = data("dense"), (OF_FEATURES | OF_INPUTS)[name]
     one, other = fit(X, y), fit(LAYOUTS[layout](X), y)
-    assert (one.coef.tobytes(), one.support.tobytes()) == (other.coef.tobytes(), other.support.tobytes())
-    assert one.decision_function(X).tobytes() == other.decision_function(LAYOUTS[layout](X)).tobytes()
+    assert (one.coef.tobytes(), one.support.tobytes()) == (
+        other.coef.tobytes(),
+        other.support.tobytes(),
+    )
+    assert (
+        one.decision_function(X).tobytes() == other.decision_function(LAYOUTS[layout](X)).tobytes()
+    )
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("solver", ["sparse_rf", "harfe"])
 def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtype):
-    """Maps beside each other have the bits of the set drawn by hand, for any workers, and halve the error on an interaction."""
+    """Maps beside each other have the bits of the set drawn by hand, for any workers, and halve the
+    error on an interaction."""
     (X, _), maps = data(kind, dtype), (srf.Taylor(2, 0.2), FEATURES)
     dense = data("dense")[0]
-    y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(2 * dense[:, 2])
-    drawn = make_dictionary(maps, as_rows(X), n_components=60, batch_size=60, gamma=None, rng=0).batch(0)
+    y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(
+        2 * dense[:, 2]
+    )
+    drawn = make_dictionary(
+        maps, as_rows(X), n_components=60, batch_size=60, gamma=None, rng=0
+    ).batch(0)
     by_hand = srf.Taylor(2, 0.2).draw(None, D).concat(drawn.take(np.arange(15, 75)))
-    k = {"rng": 0} | ({"alpha": 0.002, "batch_size": 1000} if solver == "sparse_rf" else {"n_nonzero_coefs": 40, "alpha": 1e-6})
-    models = [getattr(srf, solver)(X[:1500], y[:1500], features=maps, n_components=60, workers=w, **k) for w in (1, 3)]
+    k = {"rng": 0} | (
+        {"alpha": 0.002, "batch_size": 1000}
+        if solver == "sparse_rf"
+        else {"n_nonzero_coefs": 40, "alpha": 1e-6}
+    )
+    models = [
+        getattr(srf, solver)(X[:1500], y[:1500], features=maps, n_components=60, workers=w, **k)
+        for w in (1, 3)
+    ]
     models += [getattr(srf, solver)(X[:1500], y[:1500], features=by_hand, **k)]
     assert all_bits(models[0]) == all_bits(models[1]) == all_bits(models[2])
     assert {block.activation for block in models[0].features.blocks} == {"product", "cos"}
-    models += [getattr(srf, solver)(X[:1500], y[:1500], features=drawn.take(np.arange(15, 75)), **k)]
-    with_products, without = (np.mean((models[i].predict(X[1500:]) - y[1500:]) ** 2) / y.var() for i in (0, -1))
+    models += [
+        getattr(srf, solver)(X[:1500], y[:1500], features=drawn.take(np.arange(15, 75)), **k)
+    ]
+    with_products, without = (
+        np.mean((models[i].predict(X[1500:]) - y[1500:]) ** 2) / y.var() for i in (0, -1)
+    )
     assert with_products < 0.1 < 2 * with_products < without
 
 
 def test_path_of_many_workers():
     X, y = data("dense")
-    k = {"features": "gaussian", "n_alphas": 5, "alpha_min_ratio": 0.02, "n_components": 300, "rng": 0}
+    k = {
+        "features": "gaussian",
+        "n_alphas": 5,
+        "alpha_min_ratio": 0.02,
+        "n_components": 300,
+        "rng": 0,
+    }
     one, three = srf.sparse_rf_path(X, y, **k), srf.sparse_rf_path(X, y, workers=3, **k)
     assert [all_bits(model) for model in one] == [all_bits(model) for model in three]
 
@@ -172,7 +249,9 @@ def test_threads_of_blas_do_not_matter(target, threads):
 
 
 @pytest.mark.parametrize(
-    "features", [srf.Fourier(gamma=0.5), "perceptron", (srf.Fourier(), srf.RandomNeurons(order=2))], ids=str
+    "features",
+    [srf.Fourier(gamma=0.5), "perceptron", (srf.Fourier(), srf.RandomNeurons(order=2))],
+    ids=str,
 )
 def test_seeds(features):
     def short(rng):
@@ -211,7 +290,9 @@ def test_calls_at_once(workers):
     jobs = ["squared", "logistic", "squared_hinge", "logistic of 3"] * 3
     plain = {target: all_bits(fit(target)) for target in set(jobs)}
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda target: all_bits(fit(target, workers=workers)), jobs)) == [plain[target] for target in jobs]
+        assert list(pool.map(lambda target: all_bits(fit(target, workers=workers)), jobs)) == [
+            plain[target] for target in jobs
+        ]
 
 
 def test_one_model_asked_by_many():
@@ -266,41 +347,62 @@ first = fit()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.parametrize("how", [
-    "assert forked(fit) == 0; assert fit() == first",
-    "assert forked(lambda: [first, forked(fit)][0] if forked(fit) == 0 else None) == 0",
-    "status = []; fit(lambda info: status.append(forked(fit)) or False); assert set(status) == {{0}}",
-    # The child lacks the thread that fits in the parent.
-    "go, on = threading.Event(), threading.Event()\\n"
-    "t = threading.Thread(target=fit, args=[lambda info: go.set() or on.wait(20) and False])\\n"
-    "t.start(); go.wait(20); status = forked(fit); on.set(); t.join(); assert status == 0; assert fit() == first",
-], ids=["after", "twice", "inside", "beside"])  # fmt: skip
+@pytest.mark.parametrize(
+    "how",
+    [
+        "assert forked(fit) == 0; assert fit() == first",
+        "assert forked(lambda: [first, forked(fit)][0] if forked(fit) == 0 else None) == 0",
+        "status = []; fit(lambda info: status.append(forked(fit)) or False); assert set(status) == "
+        "{{0}}",
+        # The child lacks the thread that fits in the parent.
+        "go, on = threading.Event(), threading.Event()\\n"
+        "t = threading.Thread(target=fit, args=[lambda info: go.set() or on.wait(20) and False])\\n"
+        "t.start(); go.wait(20); status = forked(fit); on.set(); t.join(); assert status == 0; "
+        "assert fit() == first",
+    ],
+    ids=["after", "twice", "inside", "beside"],
+)
 def test_fork(how):
     code = FORK.format(how=how.replace("\\n", "\n").replace("{{", "{").replace("}}", "}"))
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_same_bits_in_another_process():
-    code = "import numpy as np, sparserf as srf, hashlib\n" \
-           "X = np.random.default_rng(0).uniform(-2, 2, (4000, 5)); y = X[:, 0] * X[:, 1] > 0\n" \
-           "k = {'loss': 'logistic', 'features': 'gaussian', 'gamma': 0.5, 'n_components': 400, 'rng': 0}\n" \
-           "m = srf.sparse_rf(X, y, alpha=0.01, **k)\n" \
-           "print(hashlib.sha256(m.coef.tobytes() + m.support.tobytes()).hexdigest())"  # fmt: skip
-    runs = [{"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "3"}]
+    code = (
+        "import numpy as np, sparserf as srf, hashlib\n"
+        "X = np.random.default_rng(0).uniform(-2, 2, (4000, 5)); y = X[:, 0] * X[:, 1] > 0\n"
+        "k = {'loss': 'logistic', 'features': 'gaussian', 'gamma': 0.5, 'n_components': 400, "
+        "'rng': 0}\n"
+        "m = srf.sparse_rf(X, y, alpha=0.01, **k)\n"
+        "print(hashlib.sha256(m.coef.tobytes() + m.support.tobytes()).hexdigest())"
+    )
+    runs = [
+        {"PYTHONHASHSEED": "1"},
+        {"PYTHONHASHSEED": "2", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "3"},
+    ]
     k = {"capture_output": True, "text": True, "timeout": 60, "check": True}
-    outputs = [subprocess.run([sys.executable, "-P", "-c", code], env=os.environ | env, **k).stdout for env in runs]
+    outputs = [
+        subprocess.run([sys.executable, "-P", "-c", code], env=os.environ | env, **k).stdout
+        for env in runs
+    ]
     assert outputs[0] == outputs[1] != ""
 
 
 # Callbacks
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError])
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt, SystemExit, RuntimeError, StopIteration, GeneratorExit, MemoryError],
+)
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("exact", [False, True])
 def test_error_in_the_callback_comes_out(error, workers, exact):
-    """It leaves no threads and no limit of BLAS behind (the fixture looks), and a library that works."""
+    """It leaves no threads and no limit of BLAS behind (the fixture looks), and a library that
+    works."""
 
     def callback(info):
         if info.n_iter == 2:
@@ -311,7 +413,8 @@ def test_error_in_the_callback_comes_out(error, workers, exact):
 
 
 def test_limit_of_blas_is_lifted_by_the_call_that_ends_last():
-    """The first call ends first, and its thread lives on: threadpoolctl may take that thread for the owner of the limit."""
+    """The first call ends first, and its thread lives on: threadpoolctl may take that thread for
+    the owner of the limit."""
     before, order = blas_threads(), [threading.Event() for _ in range(4)]
     a_inside, b_inside, a_done, let_a_die = order
 
@@ -396,12 +499,19 @@ def test_callback_hears_every_iteration(target, exact):
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("exact", [False, True])
 def test_callback_that_returns_true_stops(stop, at, exact):
-    """The fit ends there, as if there were no more draws, but that batches before the last are solved to `early_tol` alone."""
+    """The fit ends there, as if there were no more draws, but that batches before the last are
+    solved to `early_tol` alone."""
     heard = []
     callback = lambda info: heard.append(info) or (stop if len(heard) == at else None)  # noqa: E731
     model = fit(n_components=400, batch_size=50, exact=exact, callback=callback)
-    assert [(info.n_iter, info.n_drawn) for info in heard] == [(k, 50 * k) for k in range(1, at + 1)]
-    assert model.info.n_iter == at and model.info.n_drawn == 50 * at and model.info.objective == heard[-1].objective
+    assert [(info.n_iter, info.n_drawn) for info in heard] == [
+        (k, 50 * k) for k in range(1, at + 1)
+    ]
+    assert (
+        model.info.n_iter == at
+        and model.info.n_drawn == 50 * at
+        and model.info.objective == heard[-1].objective
+    )
     assert np.all(model.support < 50 * at)
     assert model.info.converged == (model.info.dual_gap <= 1e-4 * model.info.objective[-1])
     if not exact:
@@ -412,7 +522,9 @@ def test_callback_that_returns_true_stops(stop, at, exact):
 def draws(n):
     """Return the first n features of the dictionary as a dictionary of their own."""
     X, _ = data("dense")
-    dictionary = make_dictionary(srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0)
+    dictionary = make_dictionary(
+        srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0
+    )
     features = dictionary.batch(0)
     for k in range(1, n // 50):
         features = features.concat(dictionary.batch(k))
@@ -440,7 +552,10 @@ def test_stop_of_one_class_or_penalty_is_not_the_stop_of_the_next():
 
 def test_callback_may_fit():
     inner = []
-    outer = fit(workers=2, callback=lambda info: inner.append(all_bits(fit("logistic", workers=2))) and False)
+    outer = fit(
+        workers=2,
+        callback=lambda info: inner.append(all_bits(fit("logistic", workers=2))) and False,
+    )
     assert all_bits(outer) == all_bits(fit())
     assert inner == [all_bits(fit("logistic"))] * len(inner)
 
@@ -449,13 +564,22 @@ def test_callback_may_fit():
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("dtype", "alpha"), [(np.float32, 2e-3), (np.float64, 2e-3), (np.float64, 0.05)])
+@pytest.mark.parametrize(
+    ("dtype", "alpha"), [(np.float32, 2e-3), (np.float64, 2e-3), (np.float64, 0.05)]
+)
 @pytest.mark.parametrize("exact", [False, True])
 def test_objective_never_rises(target, alpha, exact, dtype):
     X, y = (part[:200] for part in data("dense", dtype))
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
-    k = {"features": "gaussian", "gamma": 0.5, "n_components": 120, "batch_size": 15, "rng": 0, "exact": exact}
+    k = {
+        "features": "gaussian",
+        "gamma": 0.5,
+        "n_components": 120,
+        "batch_size": 15,
+        "rng": 0,
+        "exact": exact,
+    }
     model = srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], **k)
     assert model.info.n_iter >= (2 if exact else 8)
     assert np.all(np.diff(model.info.objective) <= 0)
@@ -470,12 +594,20 @@ def test_objective_is_that_of_the_model(target, dtype, accuracy):
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
     k = {"features": "gaussian", "n_components": 200, "batch_size": 25, "rng": 0, "exact": True}
     model = srf.sparse_rf(X, y, alpha=1e-3, loss=target.split()[0], **k)
-    f = model.features.transform(X).astype(float) @ np.atleast_2d(model.coef).T + np.atleast_1d(model.intercept)
+    f = model.features.transform(X).astype(float) @ np.atleast_2d(model.coef).T + np.atleast_1d(
+        model.intercept
+    )
     if model.classes is None:
         signs, loss = y[:, None], (f - y[:, None]) ** 2 / 2
     else:
-        signs = np.where(y[:, None] == (model.classes if TARGETS[target] == 3 else model.classes[1:]), 1.0, -1.0)
-        loss = np.maximum(0, 1 - signs * f) ** 2 if model.loss == "squared_hinge" else np.logaddexp(0, -signs * f)
+        signs = np.where(
+            y[:, None] == (model.classes if TARGETS[target] == 3 else model.classes[1:]), 1.0, -1.0
+        )
+        loss = (
+            np.maximum(0, 1 - signs * f) ** 2
+            if model.loss == "squared_hinge"
+            else np.logaddexp(0, -signs * f)
+        )
     objective = loss.mean(axis=0).sum() + 1e-3 * np.abs(model.coef).sum()
     np.testing.assert_allclose(model.info.objective[-1], objective, rtol=accuracy)
     assert 0 <= model.info.dual_gap <= 1e-4 * model.info.objective[-1]

@@ -1,4 +1,5 @@
-"""Every public function with every kind of input: what is wrong is refused by name; what is legal gives a finite model."""
+"""Every public function with every kind of input: what is wrong is refused by name; what is legal
+gives a finite model."""
 
 from functools import cache
 
@@ -44,7 +45,7 @@ from .kinds_of_input import (
     parameters,
     refused,
     target_of,
-)  # fmt: skip
+)
 
 matplotlib.use("Agg")
 pytestmark = [ignore_convergence, pytest.mark.usefixtures("watchdog")]
@@ -55,7 +56,9 @@ WRONG_X = BAD_X | {kind: broken(kind) for kind in BROKEN}
 
 def each(names, kinds):
     """Mark a test as one for each function and each kind of input."""
-    return pytest.mark.parametrize(("name", "kind"), [(name, kind) for name in names for kind in kinds])
+    return pytest.mark.parametrize(
+        ("name", "kind"), [(name, kind) for name in names for kind in kinds]
+    )
 
 
 def value(kind):
@@ -75,9 +78,12 @@ def check_finite_or_refused(name, X, y, **options):
 
 
 def calls(function, bad, *given, **options):
-    """Return a call for each kind of bad X, y or indices, which takes the place of None among the arguments."""
+    """Return a call for each kind of bad X, y or indices, which takes the place of None among the
+    arguments."""
     return {
-        kind: lambda value=value: function(*(value if each is None else each for each in given), **options)
+        kind: lambda value=value: function(
+            *(value if each is None else each for each in given), **options
+        )
         for kind, value in bad.items()
     }
 
@@ -98,7 +104,8 @@ PLAIN = {}
 
 
 def plain_answer(name, X):
-    """Return the decision function of the fit to X, kept: most kinds of X have the numbers of one array."""
+    """Return the decision function of the fit to X, kept: most kinds of X have the numbers of one
+    array."""
     key = name, id(X)
     if key not in PLAIN:
         PLAIN[key] = FITS[name](X, target_of(name)).decision_function(X)
@@ -113,10 +120,17 @@ def test_x_that_is_odd_but_legal(name, kind):
     model = FITS[name](odd, target_of(name))
     check_finite(model, plain)
     same = plain_answer(name, plain)
-    np.testing.assert_allclose(model.decision_function(odd), same, rtol=1e-6, atol=1e-6 * np.abs(same).max())
+    np.testing.assert_allclose(
+        model.decision_function(odd), same, rtol=1e-6, atol=1e-6 * np.abs(same).max()
+    )
 
 
-HARD = [(name, loss) for name in FITS for loss in ("squared", "logistic") if loss == "squared" or "loss" in parameters(name)]
+HARD = [
+    (name, loss)
+    for name in FITS
+    for loss in ("squared", "logistic")
+    if loss == "squared" or "loss" in parameters(name)
+]
 
 
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
@@ -125,7 +139,9 @@ HARD = [(name, loss) for name in FITS for loss in ("squared", "logistic") if los
 def test_x_that_is_hard(name, loss, kind):
     """A fit gives a finite model, or an error that says what is wrong with X."""
     options = {"loss": loss} if "loss" in parameters(name) else {}
-    check_finite_or_refused(name, EXTREME_X[kind], Y if name in REGRESSORS and loss == "squared" else LABELS, **options)
+    check_finite_or_refused(
+        name, EXTREME_X[kind], Y if name in REGRESSORS and loss == "squared" else LABELS, **options
+    )
 
 
 @each(FITS, FEW_ROWS)
@@ -177,13 +193,16 @@ def test_target_given_to_a_classifier():
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [(name, option) for name in FITS for option in BAD_OPTIONS if option in parameters(name)]
+    ("name", "option"),
+    [(name, option) for name in FITS for option in BAD_OPTIONS if option in parameters(name)],
 )
 def test_option_that_is_wrong(name, option):
     allowed = (int, float) if (name, option) in LEGAL_ZEROS else ()
     bad = [value for value in BAD_OPTIONS[option] if type(value) not in allowed or value != 0]
     fit = lambda value: FITS[name](X, target_of(name), **{option: value})  # noqa: E731
-    assert not leaks(option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None))
+    assert not leaks(
+        option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None)
+    )
 
 
 # What is asked of a model
@@ -193,18 +212,40 @@ def test_option_that_is_wrong(name, option):
 def asked(missing="learn"):
     """Return questions to models, by name."""
     logistic = FITS["sparse_rf"](X, LABELS, loss="logistic", missing=missing)
-    kernel, product, drawn = FITS["kernel_svm"](X, LABELS), FITS["mfga"](X, Y, missing=missing), additive(missing)
+    kernel, product, drawn = (
+        FITS["kernel_svm"](X, LABELS),
+        FITS["mfga"](X, Y, missing=missing),
+        additive(missing),
+    )
     return {
-        "predict": logistic.predict, "decision_function": logistic.decision_function, "predict_proba": logistic.predict_proba,
-        "predict by products": product.predict, "predict by kernel": kernel.predict,
-        "decision_function by kernel": kernel.decision_function, "transform": logistic.features.transform,
-        "prune": lambda X: srf.prune(product, X), "effects": lambda X: srf.plot.effects(drawn, X),
-    }  # fmt: skip
+        "predict": logistic.predict,
+        "decision_function": logistic.decision_function,
+        "predict_proba": logistic.predict_proba,
+        "predict by products": product.predict,
+        "predict by kernel": kernel.predict,
+        "decision_function by kernel": kernel.decision_function,
+        "transform": logistic.features.transform,
+        "prune": lambda X: srf.prune(product, X),
+        "effects": lambda X: srf.plot.effects(drawn, X),
+    }
 
 
-QUESTIONS = ["predict", "decision_function", "predict_proba", "predict by products", "predict by kernel",
-             "decision_function by kernel", "transform", "prune", "effects"]  # fmt: skip
-COLUMNS = {f"{kind.__name__} of {d} columns": kind(np.ones((5, d))) for kind in (np.array, sp.csr_array) for d in (1, 2, 4)}
+QUESTIONS = [
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict by products",
+    "predict by kernel",
+    "decision_function by kernel",
+    "transform",
+    "prune",
+    "effects",
+]
+COLUMNS = {
+    f"{kind.__name__} of {d} columns": kind(np.ones((5, d)))
+    for kind in (np.array, sp.csr_array)
+    for d in (1, 2, 4)
+}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -248,9 +289,13 @@ def test_question_about_x_that_is_hard(name, kind):
 
 
 MAPS = {
-    "Fourier": srf.Fourier(gamma=1.0), "Perceptron": srf.Perceptron(radius=1.0), "RandomNeurons": srf.RandomNeurons(order=2),
-    "Taylor": srf.Taylor(gamma=1.0), "Linear": srf.Linear(), "Bumps": srf.Bumps(np.zeros((4, D)), 1.0),
-}  # fmt: skip
+    "Fourier": srf.Fourier(gamma=1.0),
+    "Perceptron": srf.Perceptron(radius=1.0),
+    "RandomNeurons": srf.RandomNeurons(order=2),
+    "Taylor": srf.Taylor(gamma=1.0),
+    "Linear": srf.Linear(),
+    "Bumps": srf.Bumps(np.zeros((4, D)), 1.0),
+}
 BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 
 
@@ -258,64 +303,99 @@ BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 @pytest.mark.parametrize("name", MAPS)
 def test_draw_with_what_is_wrong(name, option):
     given = {"n_components": 5, "n_features": D, "rng": 0}
-    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():  # others are ignored
+    # others are ignored
+    for bad in BAD_DRAWS[option] if option == "n_features" or not MAPS[name].is_finite else ():
         refused(option, MAPS[name].draw, **given | {option: bad})
 
 
-@pytest.mark.parametrize("features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET])
+@pytest.mark.parametrize(
+    "features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET]
+)
 def test_gamma_only_beside_a_kernel(features):
     refused("gamma", FITS["sparse_rf"], X, Y, features=features, gamma=1.0)
 
 
-@pytest.mark.parametrize(("name", "make"), [
-    ("kernel", lambda: srf.Fourier("rbf")),
-    ("kernel", lambda: srf.Fourier(None)),
-    ("gamma", lambda: srf.Fourier(gamma=True)),
-    ("gamma", lambda: srf.Fourier(gamma=0)),
-    ("gamma", lambda: srf.Fourier().draw(5, 2)),
-    ("activation", lambda: srf.RandomNeurons("elu")),
-    ("order", lambda: srf.RandomNeurons(order=0)),
-    ("order", lambda: srf.RandomNeurons(order=True)),
-    ("order", lambda: FITS["sparse_rf"](X, Y, features=srf.RandomNeurons(order=D + 1))),
-    ("weights", lambda: srf.RandomNeurons(weights="beta")),
-    ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
-    ("degree", lambda: srf.Taylor(0)),
-    ("degree", lambda: srf.Taylor("2")),
-    ("degree", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(10**9))),
-    ("gamma", lambda: srf.Taylor(gamma=0)),
-    ("gamma", lambda: srf.Taylor(gamma=True)),
-    ("gamma", lambda: srf.Taylor().draw(None, 2)),
-    ("gamma", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(), gamma=1.0)),
-    ("centers", lambda: srf.Bumps(0)),
-    ("centers", lambda: srf.Bumps(True)),
-    ("centers", lambda: srf.Bumps(None)),
-    ("centers", lambda: srf.Bumps("abc")),
-    ("centers", lambda: srf.Bumps(np.zeros(D))),
-    ("centers", lambda: srf.Bumps(np.zeros((0, D)))),
-    ("centers", lambda: srf.Bumps([[np.inf] * D])),
-    ("centers", lambda: srf.Bumps(5, 1.0).draw(None, D)),
-    ("centers", lambda: FITS["sparse_rf"](X, Y, features=srf.Bumps(np.zeros((4, D + 1))))),
-    ("gamma", lambda: srf.Bumps(gamma=0)),
-    ("gamma", lambda: srf.Bumps(np.zeros((4, D))).draw(None, D)),
-    ("include_squares", lambda: srf.Taylor(include_squares=None)),
-    ("radius", lambda: srf.Perceptron(radius=-1.0)),
-    ("radius", lambda: srf.Perceptron().draw(5, 2)),
-    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1)))),
-    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center=np.zeros(D + 1)))),
-    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(radius=1.0, center=[np.nan] * D))),
-    ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center="abc"))),
-    ("other", lambda: OTHER_SET.concat(None)),
-    ("inputs", lambda: OTHER_SET.concat(srf.Linear().draw(None, D))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("kernel", lambda: srf.Fourier("rbf")),
+        ("kernel", lambda: srf.Fourier(None)),
+        ("gamma", lambda: srf.Fourier(gamma=True)),
+        ("gamma", lambda: srf.Fourier(gamma=0)),
+        ("gamma", lambda: srf.Fourier().draw(5, 2)),
+        ("activation", lambda: srf.RandomNeurons("elu")),
+        ("order", lambda: srf.RandomNeurons(order=0)),
+        ("order", lambda: srf.RandomNeurons(order=True)),
+        ("order", lambda: FITS["sparse_rf"](X, Y, features=srf.RandomNeurons(order=D + 1))),
+        ("weights", lambda: srf.RandomNeurons(weights="beta")),
+        ("scale", lambda: srf.RandomNeurons(scale=np.inf)),
+        ("degree", lambda: srf.Taylor(0)),
+        ("degree", lambda: srf.Taylor("2")),
+        ("degree", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(10**9))),
+        ("gamma", lambda: srf.Taylor(gamma=0)),
+        ("gamma", lambda: srf.Taylor(gamma=True)),
+        ("gamma", lambda: srf.Taylor().draw(None, 2)),
+        ("gamma", lambda: FITS["sparse_rf"](X, Y, features=srf.Taylor(), gamma=1.0)),
+        ("centers", lambda: srf.Bumps(0)),
+        ("centers", lambda: srf.Bumps(True)),
+        ("centers", lambda: srf.Bumps(None)),
+        ("centers", lambda: srf.Bumps("abc")),
+        ("centers", lambda: srf.Bumps(np.zeros(D))),
+        ("centers", lambda: srf.Bumps(np.zeros((0, D)))),
+        ("centers", lambda: srf.Bumps([[np.inf] * D])),
+        ("centers", lambda: srf.Bumps(5, 1.0).draw(None, D)),
+        ("centers", lambda: FITS["sparse_rf"](X, Y, features=srf.Bumps(np.zeros((4, D + 1))))),
+        ("gamma", lambda: srf.Bumps(gamma=0)),
+        ("gamma", lambda: srf.Bumps(np.zeros((4, D))).draw(None, D)),
+        ("include_squares", lambda: srf.Taylor(include_squares=None)),
+        ("radius", lambda: srf.Perceptron(radius=-1.0)),
+        ("radius", lambda: srf.Perceptron().draw(5, 2)),
+        (
+            "center",
+            lambda: FITS["sparse_rf"](
+                X, Y, features=srf.Perceptron(radius=1.0, center=np.zeros(D + 1))
+            ),
+        ),
+        (
+            "center",
+            lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center=np.zeros(D + 1))),
+        ),
+        (
+            "center",
+            lambda: FITS["sparse_rf"](
+                X, Y, features=srf.Perceptron(radius=1.0, center=[np.nan] * D)
+            ),
+        ),
+        ("center", lambda: FITS["sparse_rf"](X, Y, features=srf.Perceptron(center="abc"))),
+        ("other", lambda: OTHER_SET.concat(None)),
+        ("inputs", lambda: OTHER_SET.concat(srf.Linear().draw(None, D))),
+    ],
+)
 def test_bad_map(name, make):
     refused(name, make)
 
 
 SET = srf.Fourier(gamma=1.0).draw(10, D, rng=0)
 BAD_INDICES = [
-    [10], [-1], [0.5], [True], [[0]], "a", ["a"], 0, 1.0, [None], [1, None], {1}, [10**30], [1j], [[0], [1, 2]],
-    np.array(["1"]), np.array([0], "M8[s]"), np.ma.array([0, 1], mask=[0, 1]),
-]  # fmt: skip
+    [10],
+    [-1],
+    [0.5],
+    [True],
+    [[0]],
+    "a",
+    ["a"],
+    0,
+    1.0,
+    [None],
+    [1, None],
+    {1},
+    [10**30],
+    [1j],
+    [[0], [1, 2]],
+    np.array(["1"]),
+    np.array([0], "M8[s]"),
+    np.ma.array([0, 1], mask=[0, 1]),
+]
 
 
 @pytest.mark.parametrize("bad", BAD_INDICES, ids=repr)
@@ -335,7 +415,11 @@ def test_wrong_names(bad):
     refused("names", srf.plot.input_usage, additive(), names=bad)
 
 
-@pytest.mark.parametrize("bad", ["a", None, X, FITS["kernel_ridge"](X, Y), srf.Linear()], ids=lambda bad: type(bad).__name__)
+@pytest.mark.parametrize(
+    "bad",
+    ["a", None, X, FITS["kernel_ridge"](X, Y), srf.Linear()],
+    ids=lambda bad: type(bad).__name__,
+)
 def test_what_is_no_model(bad):
     refused("model", srf.plot.effects, bad, X)
     refused("model", srf.plot.input_usage, bad)

@@ -1,4 +1,5 @@
-"""sparse_rf, drp and the maps on odd, degenerate and extreme input: the same bits, and finite answers."""
+"""sparse_rf, drp and the maps on odd, degenerate and extreme input: the same bits, and finite
+answers."""
 
 import subprocess
 import sys
@@ -47,25 +48,32 @@ import numpy as np, scipy.sparse as sp, sparserf as srf
 X = {make}(np.random.default_rng(0).uniform(1, 2, (60, 3)))
 {change}
 try:
-    srf.sparse_rf(X, np.arange(60.0), features="gaussian", alpha=0.1, gamma=1.0, n_components=50, rng=0)
+    y, fixed = np.arange(60.0), dict(features="gaussian", alpha=0.1, gamma=1.0, n_components=50)
+    srf.sparse_rf(X, y, **fixed, rng=0)
 except (ValueError, TypeError) as error:
     print(error)
 """
 
 
-@pytest.mark.parametrize(("make", "change"), [
-    ("sp.coo_matrix", "X.row[0] = 10**8"),
-    ("sp.coo_array", "X.coords[0][0] = -10**8"),
-    ("sp.coo_array", "X.coords[1][0] = 3"),
-    ("sp.csc_array", "X.indices[0] = 10**8"),
-    ("sp.csc_array", "X.indptr[1] = 10**8"),
-    ("sp.bsr_array", "X.indices[0] = 10**8"),
-    ("sp.bsr_array", "X.indptr[1] = 10**8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        ("sp.coo_matrix", "X.row[0] = 10**8"),
+        ("sp.coo_array", "X.coords[0][0] = -10**8"),
+        ("sp.coo_array", "X.coords[1][0] = 3"),
+        ("sp.csc_array", "X.indices[0] = 10**8"),
+        ("sp.csc_array", "X.indptr[1] = 10**8"),
+        ("sp.bsr_array", "X.indices[0] = 10**8"),
+        ("sp.bsr_array", "X.indptr[1] = 10**8"),
+    ],
+)
 def test_broken_matrix_of_another_format_does_not_crash(make, change):
-    """scipy converts such a matrix without a check, and writes out of bounds: so a process of its own looks."""
+    """scipy converts such a matrix without a check, and writes out of bounds: so a process of its
+    own looks."""
     code = CRASH.format(make=make, change=change)
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0
     assert "X " in done.stdout
 
@@ -78,7 +86,9 @@ def snapshot(array):
     if not sp.issparse(array):
         array = np.asarray(array)
         return array.tolist() if array.dtype == object else array.tobytes()
-    parts = [getattr(array, name) for name in ("data", "indices", "indptr") if array.format == "csr"]
+    parts = [
+        getattr(array, name) for name in ("data", "indices", "indptr") if array.format == "csr"
+    ]
     return [part.tobytes() for part in (array.toarray(), *parts)]
 
 
@@ -86,7 +96,8 @@ def snapshot(array):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @each_solver
 def test_layout_of_x_does_not_matter(how, loss, solver):
-    """The bits are the same, but for sums of duplicates and the sums of drp over X itself, which may end in other digits."""
+    """The bits are the same, but for sums of duplicates and the sums of drp over X itself, which
+    may end in other digits."""
     y = kinds_of_input.Y if loss == "squared" else kinds_of_input.LABELS
     odd, same = kinds_of_input.LEGAL_X[how]
     odd = odd() if callable(odd) else odd
@@ -108,12 +119,20 @@ def test_mapped_file(tmp_path):
     assert bits(fit(X=np.load(tmp_path / "X.npy", mmap_mode="r"))) == bits(fit())
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8", ">i4", "?", "f2", ">f4", "f4", "O"])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "u1", "i4", "i8", "u8", ">i4", "?", "f2", ">f4", "f4", "O"]
+)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_kind_of_number(dtype, sparse):
     if sparse and dtype in ("f2", ">f4", ">i4", "O"):
         pytest.skip("not a dtype of scipy.sparse")
-    whole = np.round(X) > 0 if dtype == "?" else np.abs(np.round(X)) if dtype.startswith("u") else np.round(X)
+    whole = (
+        np.round(X) > 0
+        if dtype == "?"
+        else np.abs(np.round(X))
+        if dtype.startswith("u")
+        else np.round(X)
+    )
     plain = whole.astype(np.float32 if dtype == "f4" else np.float64)
     make = sp.csr_array if sparse else np.asarray
     model = check_finite(fit(X=make(whole.astype(dtype))), make(plain))
@@ -149,7 +168,11 @@ def test_empty_rows_and_columns_of_csr(order, kernel):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("features", ["gaussian", "perceptron"])
 def test_input_is_never_modified(name, loss, features):
-    given = {"X": X.copy(), "y": Y.copy() if loss == "squared" else LABELS.copy(), "sample_weight": np.abs(Y) + 1}
+    given = {
+        "X": X.copy(),
+        "y": Y.copy() if loss == "squared" else LABELS.copy(),
+        "sample_weight": np.abs(Y) + 1,
+    }
     before = given[name].tobytes()
     model = fit(**given, loss=loss, features=features, exact=True)
     model.predict(given["X"])
@@ -159,15 +182,17 @@ def test_input_is_never_modified(name, loss, features):
 
 @pytest.mark.parametrize("scalar", [np.float32, np.float64, np.longdouble, Fraction])
 def test_scalars_of_any_kind(scalar):
-    assert bits(fit(alpha=scalar(1) / scalar(64), tol=scalar(1) / scalar(1024), gamma=scalar(1))) == bits(
-        fit(alpha=1 / 64, tol=1 / 1024, gamma=1)
-    )
+    assert bits(
+        fit(alpha=scalar(1) / scalar(64), tol=scalar(1) / scalar(1024), gamma=scalar(1))
+    ) == bits(fit(alpha=1 / 64, tol=1 / 1024, gamma=1))
 
 
 @pytest.mark.parametrize("integer", [np.int8, np.uint16, np.int64])
 def test_integers_of_any_kind(integer):
     given = {"n_components": 100, "batch_size": 50, "max_iter": 100, "workers": 2}
-    assert bits(fit(**{name: integer(value) for name, value in given.items()})) == bits(fit(**given))
+    assert bits(fit(**{name: integer(value) for name, value in given.items()})) == bits(
+        fit(**given)
+    )
 
 
 # Degenerate data
@@ -195,25 +220,47 @@ def test_path_of_a_constant_target():
 
 
 @pytest.mark.parametrize(
-    "features", ["gaussian", "laplacian", "perceptron", srf.Linear(), srf.RandomNeurons("relu"), srf.Taylor(2)]
+    "features",
+    ["gaussian", "laplacian", "perceptron", srf.Linear(), srf.RandomNeurons("relu"), srf.Taylor(2)],
 )
-@pytest.mark.parametrize(("rows", "columns"), [
-    (X[:1], slice(None)), (X[:2], slice(None)), (X, slice(0, 1)), (np.tile(X[:1], (N, 1)), slice(None)),
-    (X * [1, 0, 0], slice(None)), (X * 0 + 5, slice(None)), (np.repeat(X[:5], 12, axis=0), slice(None)),
-    (np.broadcast_to(X[:, :1], X.shape), slice(None)), (X[:2] * 0, slice(0, 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        (X[:1], slice(None)),
+        (X[:2], slice(None)),
+        (X, slice(0, 1)),
+        (np.tile(X[:1], (N, 1)), slice(None)),
+        (X * [1, 0, 0], slice(None)),
+        (X * 0 + 5, slice(None)),
+        (np.repeat(X[:5], 12, axis=0), slice(None)),
+        (np.broadcast_to(X[:, :1], X.shape), slice(None)),
+        (X[:2] * 0, slice(0, 1)),
+    ],
+)
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_few_or_equal_rows_and_columns(features, rows, columns, kind):
     Z = kind(rows[:, columns])
     check_finite(fit(X=Z, y=Y[: len(rows)], features=features), Z)
     if len(rows) > 1:
-        check_finite(fit(X=Z, y=LABELS[: len(rows)] if len(rows) > 2 else ["a", "b"], features=features, loss="logistic"), Z)
+        check_finite(
+            fit(
+                X=Z,
+                y=LABELS[: len(rows)] if len(rows) > 2 else ["a", "b"],
+                features=features,
+                loss="logistic",
+            ),
+            Z,
+        )
 
 
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 def test_dictionary_of_repeats(loss):
     features = srf.Fourier(gamma=0.5).draw(50, D, rng=0)
-    model = fit(y=Y if loss == "squared" else LABELS, loss=loss, features=features.take(np.tile(np.arange(50), 3)))
+    model = fit(
+        y=Y if loss == "squared" else LABELS,
+        loss=loss,
+        features=features.take(np.tile(np.arange(50), 3)),
+    )
     check_finite(model, X)
     assert model.info.converged
 
@@ -222,7 +269,9 @@ def test_dictionary_of_repeats(loss):
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 def test_weights_of_any_size(spread, loss):
     y = Y if loss == "squared" else LABELS
-    np.testing.assert_allclose(fit(y=y, loss=loss, sample_weight=np.full(N, spread)).coef, fit(y=y, loss=loss).coef)
+    np.testing.assert_allclose(
+        fit(y=y, loss=loss, sample_weight=np.full(N, spread)).coef, fit(y=y, loss=loss).coef
+    )
     with convergence_ignored():
         check_finite(fit(y=y, loss=loss, sample_weight=put(np.ones(N), 0, spread)), X)
 
@@ -250,7 +299,13 @@ def test_large_target_beside_float32():
     assert not np.isnan(f).any()
 
 
-MAPS = [*KERNELS, "perceptron", srf.RandomNeurons("tanh", order=1), srf.Taylor(2), srf.Taylor(3, "knn")]
+MAPS = [
+    *KERNELS,
+    "perceptron",
+    srf.RandomNeurons("tanh", order=1),
+    srf.Taylor(2),
+    srf.Taylor(3, "knn"),
+]
 
 
 @pytest.mark.parametrize("features", MAPS, ids=str)
@@ -275,18 +330,35 @@ def test_float32_of_extreme_size(features, scale, kind):
 
 
 @pytest.mark.parametrize("features", [srf.Linear(), srf.RandomNeurons("relu")], ids=str)
-@pytest.mark.parametrize(("dtype", "scale"), [
-    (np.float64, 1e-300), (np.float64, 1e-200), (np.float64, 1e-160), (np.float64, 1e100), (np.float64, 1e150),
-    (np.float64, 1e200), (np.float64, 8e307), (np.float32, 1e-40), (np.float32, 1e15), (np.float32, 1e25),
-    (np.float32, 1.6e38),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [
+        (np.float64, 1e-300),
+        (np.float64, 1e-200),
+        (np.float64, 1e-160),
+        (np.float64, 1e100),
+        (np.float64, 1e150),
+        (np.float64, 1e200),
+        (np.float64, 8e307),
+        (np.float32, 1e-40),
+        (np.float32, 1e15),
+        (np.float32, 1e25),
+        (np.float32, 1.6e38),
+    ],
+)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
     """A fit gives a finite model, or an error that says what is wrong with X: nothing else."""
     Z = (X * scale).astype(dtype)
     try:
         with convergence_ignored():
-            model = fit(X=Z, y=Y if loss == "squared" else LABELS, loss=loss, features=features, alpha=1e-3 * scale)
+            model = fit(
+                X=Z,
+                y=Y if loss == "squared" else LABELS,
+                loss=loss,
+                features=features,
+                alpha=1e-3 * scale,
+            )
     except ValueError as error:
         assert str(error).startswith("X must be of moderate size")  # noqa: PT017
         assert scale > 1e10
@@ -294,17 +366,25 @@ def test_unbounded_features_of_extreme_size(features, dtype, scale, loss):
         check_finite(model, Z)
 
 
-FAR = [srf.Linear(), srf.RandomNeurons("relu"), srf.Fourier(gamma=1.0), srf.Perceptron(radius=1.0), srf.Taylor(4)]
+FAR = [
+    srf.Linear(),
+    srf.RandomNeurons("relu"),
+    srf.Fourier(gamma=1.0),
+    srf.Perceptron(radius=1.0),
+    srf.Taylor(4),
+]
 FAR += [srf.Bumps(20)]
 
 
 @pytest.mark.parametrize("features", FAR, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_predict_far_away_is_not_nan(features, dtype):
-    """The largest rows there are, with coefficients of both signs, are refused or predicted as infinite at worst, never as
-    NaN."""
+    """The largest rows there are, with coefficients of both signs, are refused or predicted as
+    infinite at worst, never as NaN."""
     model = fit(y=50 * X[:, 0] - 50 * X[:, 1] + np.abs(X[:, 2]), features=features)
-    far = (np.sign(np.random.default_rng(0).standard_normal((20, D))) * np.finfo(dtype).max).astype(dtype)
+    far = (np.sign(np.random.default_rng(0).standard_normal((20, D))) * np.finfo(dtype).max).astype(
+        dtype
+    )
     try:
         f = model.predict(far)
     except ValueError as error:
@@ -318,7 +398,10 @@ def test_predict_far_away_is_not_nan(features, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_extreme_gamma(gamma, kernel, dtype):
     with convergence_ignored():
-        check_finite(fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30), X.astype(dtype))
+        check_finite(
+            fit(X=X.astype(dtype), features=kernel, gamma=gamma, n_components=100, max_iter=30),
+            X.astype(dtype),
+        )
 
 
 @pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e-30, 1e30, 1e150, 1e300])
@@ -329,16 +412,33 @@ def test_extreme_gamma(gamma, kernel, dtype):
 def test_extreme_gamma_of_products(gamma, degree, dtype, kind, loss):
     Z = kind(X.astype(dtype))
     with convergence_ignored():
-        model = fit(X=Z, y=Y if loss == "squared" else LABELS, loss=loss, features=srf.Taylor(degree, gamma), max_iter=30)
+        model = fit(
+            X=Z,
+            y=Y if loss == "squared" else LABELS,
+            loss=loss,
+            features=srf.Taylor(degree, gamma),
+            max_iter=30,
+        )
     check_finite(model, Z)
 
 
-@pytest.mark.parametrize("features", [
-    srf.RandomNeurons("tanh", scale=1e150), srf.RandomNeurons("sin", scale=1e150, weights="uniform"),
-    srf.RandomNeurons("sign", scale=1e150, weights="cauchy"), srf.RandomNeurons("cos", scale=5e-324),
-    srf.Perceptron(radius=1e150), srf.Perceptron(radius=5e-324), srf.Perceptron(radius=1.0, center=np.full(D, 1e150)),
-    srf.Bumps(20, 5e-324), srf.Bumps(20, 1e300), srf.Bumps(np.full((3, D), 1e150)), srf.Bumps(np.full((3, D), 1e308), 1e300),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "features",
+    [
+        srf.RandomNeurons("tanh", scale=1e150),
+        srf.RandomNeurons("sin", scale=1e150, weights="uniform"),
+        srf.RandomNeurons("sign", scale=1e150, weights="cauchy"),
+        srf.RandomNeurons("cos", scale=5e-324),
+        srf.Perceptron(radius=1e150),
+        srf.Perceptron(radius=5e-324),
+        srf.Perceptron(radius=1.0, center=np.full(D, 1e150)),
+        srf.Bumps(20, 5e-324),
+        srf.Bumps(20, 1e300),
+        srf.Bumps(np.full((3, D), 1e150)),
+        srf.Bumps(np.full((3, D), 1e308), 1e300),
+    ],
+    ids=str,
+)
 def test_extreme_maps(features):
     with convergence_ignored():
         check_finite(fit(features=features, max_iter=30), X)
@@ -348,7 +448,8 @@ def test_extreme_maps(features):
 @pytest.mark.parametrize("alpha", [1e-100, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
 def test_extreme_alpha(loss, alpha, monkeypatch):
     """The fit ends, no worse than without terms, and its gap bounds the distance to the optimum."""
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)  # without it fits that cannot converge take 100 times as long
+    # without it fits that cannot converge take 100 times as long
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1.5e9)
     with convergence_ignored():
         model = fit(y=Y if loss == "squared" else LABELS, loss=loss, alpha=alpha, exact=True)
     check_finite(model, X)
@@ -365,7 +466,9 @@ def test_extreme_alpha(loss, alpha, monkeypatch):
 def test_tolerance_beyond_floating_point(loss, tol, dtype):
     """The fit ends, and the gap that it tells is that of the model, not of an earlier round."""
     with convergence_ignored():
-        model = fit(X=X.astype(dtype), y=Y if loss == "squared" else LABELS, loss=loss, tol=tol, exact=True)
+        model = fit(
+            X=X.astype(dtype), y=Y if loss == "squared" else LABELS, loss=loss, tol=tol, exact=True
+        )
     assert model.info.dual_gap <= 1e-6 * model.info.objective[-1]
 
 
@@ -381,7 +484,9 @@ def test_extreme_paths(ratio):
     with convergence_ignored():
         models = path(alpha_min_ratio=ratio, n_components=20, max_iter=10)
     assert all(model.info.alpha > 0 for model in models)
-    assert [check_finite(model, X).info.alpha for model in models] == sorted((m.info.alpha for m in models), reverse=True)
+    assert [check_finite(model, X).info.alpha for model in models] == sorted(
+        (m.info.alpha for m in models), reverse=True
+    )
 
 
 # Searches, with alpha=None
@@ -389,22 +494,35 @@ def test_extreme_paths(ratio):
 
 def search(X, y, **options):
     """Fit with a search for alpha and few draws, and check that all numbers are finite."""
-    model = check_finite(srf.sparse_rf(X, y, **{"n_models": 2, "n_components": 300, "rng": 0, **options}), X)
+    model = check_finite(
+        srf.sparse_rf(X, y, **{"n_models": 2, "n_components": 300, "rng": 0, **options}), X
+    )
     assert np.isfinite([model.info.validation_loss, model.info.alpha]).all()
     return model
 
 
 SCALES = {
-    "one": np.ones(6), "spread": np.array([1e-280, 1e-100, 1e-5, 1.0, 1e100, 1e200]), "tiny": np.full(6, 1e-280),
-    "subnormal": np.full(6, 1e-310), "large": np.full(6, 1e200), "largest": np.full(6, 1e300),
-}  # fmt: skip
-SINGLE = {"one": 1, "spread": [1e-41, 1e-20, 1, 1e10, 1e30, 1e37], "tiny": 1e-34, "subnormal": 1e-42, "largest": 1e37}
+    "one": np.ones(6),
+    "spread": np.array([1e-280, 1e-100, 1e-5, 1.0, 1e100, 1e200]),
+    "tiny": np.full(6, 1e-280),
+    "subnormal": np.full(6, 1e-310),
+    "large": np.full(6, 1e200),
+    "largest": np.full(6, 1e300),
+}
+SINGLE = {
+    "one": 1,
+    "spread": [1e-41, 1e-20, 1, 1e10, 1e30, 1e37],
+    "tiny": 1e-34,
+    "subnormal": 1e-42,
+    "largest": 1e37,
+}
 
 
 @pytest.mark.parametrize(("layout", "loss"), [(np.asarray, "logistic"), (sp.csr_array, "squared")])
 @pytest.mark.slow
 def test_columns_of_any_scale(layout, loss):
-    """The fit sees the shape of columns of any scale beside constant ones, unless no float can scale them up."""
+    """The fit sees the shape of columns of any scale beside constant ones, unless no float can
+    scale them up."""
     rng = np.random.default_rng(42)
     X = rng.standard_normal((200, 6))
     y = np.sin(2 * X[:, 3]) + 0.1 * rng.standard_normal(200)
@@ -441,12 +559,15 @@ def test_targets_of_any_size(size, features):
     model, plain = search(X, y * size, features=features), search(X, y, features=features)
     assert np.corrcoef(model.predict(X) / size, plain.predict(X))[0, 1] > 0.95
     if 1e-150 < size < 1e150:  # squares of other sizes are no floats
-        assert model.info.validation_loss / size / size == pytest.approx(plain.info.validation_loss, rel=0.5)
+        assert model.info.validation_loss / size / size == pytest.approx(
+            plain.info.validation_loss, rel=0.5
+        )
 
 
 @pytest.mark.slow
 def test_more_columns_than_it_sees():
-    """The columns of large variance matter, dense and CSR. On fewer rows a linear model might predict as well."""
+    """The columns of large variance matter, dense and CSR. On fewer rows a linear model might
+    predict as well."""
     rng = np.random.default_rng(42)
     X = np.where(rng.random((1000, 1500)) < 0.02, rng.standard_normal((1000, 1500)), 0.0)
     X[:, 700:703] = 3 * rng.uniform(-1, 1, (1000, 3))

@@ -47,7 +47,8 @@ def test_input_usage(model):
 
 @pytest.mark.parametrize("backend", ["inline", "module://matplotlib_inline.backend_inline", "agg"])
 def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
-    """A notebook shows what a cell returns, and then all figures that pyplot holds; in a script plt.show() shows the latter."""
+    """A notebook shows what a cell returns, and then all figures that pyplot holds; in a script
+    plt.show() shows the latter."""
     plt = matplotlib.pyplot
     plt.close("all")
     monkeypatch.setattr(plt, "get_backend", lambda: backend)
@@ -63,14 +64,19 @@ def test_effects_show_what_is_there(model, kind):
     fig = plot.effects(model, kind(X), names=list("abcde"), n_panels=4)
     axes = [ax for ax in fig.axes if ax.get_xlabel()]
     labels = [(ax.get_xlabel(), ax.get_ylabel()) for ax in axes]
-    assert labels[0] == ("a", EFFECT) and {*labels[1:3]} == {("b", ""), ("c", "")} and labels[3] == ("b", "c")
+    assert (
+        labels[0] == ("a", EFFECT)
+        and {*labels[1:3]} == {("b", ""), ("c", "")}
+        and labels[3] == ("b", "c")
+    )
     curve = next(ax for ax in axes if ax.get_xlabel() == "a").lines[0]
     x, y = curve.get_data()
     assert np.abs(y - np.sin(3 * x)).max() < 0.25
 
 
 def test_parts_add_up_to_the_model(model):
-    """At any point, f is the sum of the parts and a constant: nothing is lost in taking the curves out of the surfaces."""
+    """At any point, f is the sum of the parts and a constant: nothing is lost in taking the curves
+    out of the surfaces."""
     groups = effects.groups_of(model)
     grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(5)}
     parts = effects.parts_of(model, groups, grids)
@@ -82,13 +88,19 @@ def test_parts_add_up_to_the_model(model):
 
 @pytest.mark.parametrize("order", ["as drawn", "interleaved"])
 def test_effects_of_products_of_two_inputs(order):
-    """Each Taylor feature sees both inputs, by its envelope; beside features of one input the parts still add up to the
-    model."""
+    """Each Taylor feature sees both inputs, by its envelope; beside features of one input the parts
+    still add up to the model."""
     neurons = srf.RandomNeurons("sin", 1).draw(40, 2, 0)
     features = srf.Taylor(2, 0.5).draw(None, 2).concat(neurons).concat(srf.Linear().draw(None, 2))
-    features = features if order == "as drawn" else features.take(np.random.default_rng(0).permutation(len(features)))
+    features = (
+        features
+        if order == "as drawn"
+        else features.take(np.random.default_rng(0).permutation(len(features)))
+    )
     Z = X[:, :2]
-    model = srf.mfga(Z, Z[:, 0] * Z[:, 1] + np.sin(3 * Z[:, 0]), features=features, n_nonzero_coefs=20, rng=0)
+    model = srf.mfga(
+        Z, Z[:, 0] * Z[:, 1] + np.sin(3 * Z[:, 0]), features=features, n_nonzero_coefs=20, rng=0
+    )
     assert len(model.features.blocks) == 3 and model.features.order is not None
     groups = effects.groups_of(model)
     for inputs, terms in groups.items():
@@ -99,7 +111,12 @@ def test_effects_of_products_of_two_inputs(order):
     parts = effects.parts_of(model, groups, grids)
     points = RNG.integers(0, 7, (50, 2))
     f = model.predict(np.stack([grids[j][points[:, j]] for j in range(2)], axis=1))
-    assert np.ptp(f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())) < 1e-10
+    assert (
+        np.ptp(
+            f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())
+        )
+        < 1e-10
+    )
     axes = [ax for ax in plot.effects(model, Z, names=["a", "b"]).axes if ax.get_xlabel()]
     assert {ax.get_xlabel() for ax in axes} <= {"a", "b"} and axes[0].get_ylabel() == EFFECT
 
@@ -140,20 +157,28 @@ def test_two_classes_speak_for_the_second():
     for output, sign in ((None, 1), ("b", 1), ("a", -1)):
         ax = plot.effects(model, X, output=output).axes[0]
         assert ax.get_ylabel() == f"effect on the log odds of {'a' if sign < 0 else 'b'}"
-        assert sign * np.diff(ax.lines[0].get_ydata()).min() > 0 or sign * np.diff(ax.lines[0].get_ydata()).max() > 0
+        assert (
+            sign * np.diff(ax.lines[0].get_ydata()).min() > 0
+            or sign * np.diff(ax.lines[0].get_ydata()).max() > 0
+        )
 
 
 def test_targets_are_outputs_by_their_number():
-    model = srf.mfga(X, np.stack([X[:, 0], X[:, 1]], axis=1), features=srf.Linear(), n_nonzero_coefs=2, rng=0)
+    model = srf.mfga(
+        X, np.stack([X[:, 0], X[:, 1]], axis=1), features=srf.Linear(), n_nonzero_coefs=2, rng=0
+    )
     for k in range(2):
         figure = plot.effects(model, X, output=k)
-        assert [ax.get_xlabel() for ax in figure.axes] == [f"x{k}"] and figure.axes[0].get_ylabel() == f"effect on target {k}"
+        assert [ax.get_xlabel() for ax in figure.axes] == [f"x{k}"] and figure.axes[
+            0
+        ].get_ylabel() == f"effect on target {k}"
     with pytest.raises(ValueError, match="output must be one of 2 targets, 0 to 1, got 2"):
         plot.effects(model, X, output=2)
 
 
 def test_a_category_of_many_levels_costs_little():
-    """The most frequent levels have a value each and the others share one; what is drawn is named, and no place is empty."""
+    """The most frequent levels have a value each and the others share one; what is drawn is named,
+    and no place is empty."""
     rng = np.random.default_rng(0)
     n, many = 500, 250
     code = np.minimum(rng.geometric(0.03, n), many) - 1
@@ -165,15 +190,23 @@ def test_a_category_of_many_levels_costs_little():
     of_name = additive.approximate(model, read_numbers(model, table), np.ones(3), 12)
     sizes = {part: len(values) for part, values in of_name.values.items()}
     assert sizes[(0,)] == additive.LEVELS + 2 and sum(sizes.values()) <= additive.MOST_VALUES
-    assert all(size <= (additive.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,))
+    assert all(
+        size <= (additive.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,)
+    )
     rare = np.array([[many - 1.0], [many - 2.0], [-1.0]])
-    assert np.ptp(of_name.at((0,), rare)) == 0 and of_name.at((0,), np.array([[0.0]])) > of_name.at((0,), rare[:1])
+    assert np.ptp(of_name.at((0,), rare)) == 0 and of_name.at((0,), np.array([[0.0]])) > of_name.at(
+        (0,), rare[:1]
+    )
     figure = plot.effects(model, table)
     ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("name"))
     labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert len(labels) == 13 and labels[-1] == "238 others" and max(map(len, labels)) <= plot.LONGEST
+    assert (
+        len(labels) == 13 and labels[-1] == "238 others" and max(map(len, labels)) <= plot.LONGEST
+    )
     assert ax.get_xticklabels()[0].get_rotation() == 90
-    assert all(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes) and all(ax.axison for ax in figure.axes)
+    assert all(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes) and all(
+        ax.axison for ax in figure.axes
+    )
 
 
 def test_few_levels_have_a_value_each():
@@ -186,37 +219,53 @@ def test_few_levels_have_a_value_each():
 
 
 def test_curves_are_what_the_model_makes_of_an_input():
-    """The target depends on one of several inputs that are nearly the same: many sums come as near, but the model sees one
-    input."""
+    """The target depends on one of several inputs that are nearly the same: many sums come as near,
+    but the model sees one input."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((600, 1)) + 0.05 * rng.standard_normal((600, 3))
     model = srf.mfga(Z, 2 * Z[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
     seen = srf.RandomNeurons("sin", 3).draw(20, 3, 0)  # terms of all inputs, with hardly any effect
-    both = replace(model, features=model.features.concat(seen.take([0])), coef=np.append(model.coef, 1e-3),
-                   support=np.arange(2))  # fmt: skip
+    both = replace(
+        model,
+        features=model.features.concat(seen.take([0])),
+        coef=np.append(model.coef, 1e-3),
+        support=np.arange(2),
+    )
     assert effects.groups_of(both) is None
     worth = both.importances(Z, Z)
     parts = additive.approximate(both, Z, worth.share, 3).at_rows
-    np.testing.assert_allclose([np.abs(parts[(j,)]).mean() for j in range(3)], worth.value, atol=0.02)
+    np.testing.assert_allclose(
+        [np.abs(parts[(j,)]).mean() for j in range(3)], worth.value, atol=0.02
+    )
 
 
 def dependent(n=600):
-    """Return numbers that nearly repeat one another, a category of many levels that goes along with them, and a target."""
+    """Return numbers that nearly repeat one another, a category of many levels that goes along with
+    them, and a target."""
     rng = np.random.default_rng(0)
     size = rng.standard_normal(n)
     width, length = size + 0.1 * rng.standard_normal((2, n))
     place = np.clip(np.round(4 * (size + 0.5 * rng.standard_normal(n)) + 15), 0, 29).astype(int)
     worth = rng.standard_normal(30)[place]
     color = rng.integers(0, 8, n)
-    table = pd.DataFrame({
-        "size": size, "width": width, "length": length, "place": [f"place {k}" for k in place],
-        "color": np.array(["I1", "IF", "SI1", "SI2", "VS1", "VS2", "VVS1", "VVS2"])[color], "chance": rng.standard_normal(n),
-    })  # fmt: skip
-    return table, 3 * size - width + np.maximum(length, 0) + 2 * worth * (size > 0) + 0.3 * color * np.exp(0.3 * size)
+    table = pd.DataFrame(
+        {
+            "size": size,
+            "width": width,
+            "length": length,
+            "place": [f"place {k}" for k in place],
+            "color": np.array(["I1", "IF", "SI1", "SI2", "VS1", "VS2", "VVS1", "VVS2"])[color],
+            "chance": rng.standard_normal(n),
+        }
+    )
+    return table, 3 * size - width + np.maximum(length, 0) + 2 * worth * (
+        size > 0
+    ) + 0.3 * color * np.exp(0.3 * size)
 
 
 def shares_in(figure):
-    """Return the printed share of each input in a picture of effects, in the order of its panels."""
+    """Return the printed share of each input in a picture of effects, in the order of its
+    panels."""
     titles = [ax.get_title().split(": ") for ax in figure.axes if ": " in ax.get_title()]
     return dict(titles)
 
@@ -231,8 +280,9 @@ ESTIMATORS = {
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("of", ["Regressor", "Classifier"])
 def test_shares_of_inputs_are_the_same_everywhere(kind, of):
-    """For inputs that depend on one another, summary, importances, picture and estimator show the same shares in the same
-    order: the mean sizes of Shapley values, none below zero, that add up to one."""
+    """For inputs that depend on one another, summary, importances, picture and estimator show the
+    same shares in the same order: the mean sizes of Shapley values, none below zero, that add up to
+    one."""
     import sparserf.sklearn
 
     (table, y), (name, how) = dependent(), ESTIMATORS[kind]
@@ -241,28 +291,41 @@ def test_shares_of_inputs_are_the_same_everywhere(kind, of):
     model = estimator.model_
     page, worth = model.summary(table), model.importances(table)
     shares = {row.name: row.share for row in page.inputs}
-    assert list(shares.items()) == [(worth.names[j], worth.share[j]) for j in worth.order if worth.names[j] in shares]
-    assert len(shares) > 3 and all(worth.share[j] == 0 for j in worth.order if worth.names[j] not in shares)
-    assert list(shares.values()) == sorted(shares.values(), reverse=True) and min(shares.values()) >= 0
+    assert list(shares.items()) == [
+        (worth.names[j], worth.share[j]) for j in worth.order if worth.names[j] in shares
+    ]
+    assert len(shares) > 3 and all(
+        worth.share[j] == 0 for j in worth.order if worth.names[j] not in shares
+    )
+    assert (
+        list(shares.values()) == sorted(shares.values(), reverse=True) and min(shares.values()) >= 0
+    )
     assert abs(sum(shares.values()) - 1) < 1e-12
     size = np.abs(model.shapley(table, rng=0)).mean(axis=0)
     np.testing.assert_allclose(worth.share, size / size.sum(), rtol=1e-9)
     np.testing.assert_array_equal(estimator.feature_importances_, worth.share)
     printed = dict(re.findall(r"^(\w+) +(\d+\.\d %) ", str(page), re.MULTILINE))
     drawn = shares_in(plot.effects(model, table))
-    assert list(drawn.items()) == [(name, printed[name]) for name in shares if shares[name] >= plot.LEAST_SHARE]
+    assert list(drawn.items()) == [
+        (name, printed[name]) for name in shares if shares[name] >= plot.LEAST_SHARE
+    ]
 
 
 def test_the_picture_of_an_output_has_the_shares_of_this_output(classes):
     for output in ("low", "high"):
         worth = classes.importances(X, output=output)
         drawn = shares_in(plot.effects(classes, X, output=output))
-        assert drawn and drawn == {f"x{j}": f"{100 * worth.share[j]:.1f} %" for j in worth.order[: len(drawn)]}
+        assert drawn and drawn == {
+            f"x{j}": f"{100 * worth.share[j]:.1f} %" for j in worth.order[: len(drawn)]
+        }
 
 
 def test_each_input_that_matters_has_a_curve_before_its_pairs(model):
     """It has a curve, a flat one, even if all that it does is together with another."""
-    titles = [ax.get_title().split(": ")[0] for ax in plot.effects(model, X, names=list("abcde"), n_panels=4).axes]
+    titles = [
+        ax.get_title().split(": ")[0]
+        for ax in plot.effects(model, X, names=list("abcde"), n_panels=4).axes
+    ]
     assert titles[0] == "a" and {*titles[1:3]} == {"b", "c"} and titles[3] == "b and c"
 
 
@@ -270,9 +333,16 @@ def test_labels_of_ticks_lie_beside_one_another():
     """This holds for levels and for numbers with many digits; a long name of a column is cut."""
     rng = np.random.default_rng(0)
     table, _ = dependent(300)
-    table = table.assign(dollars=rng.uniform(250_000, 350_000, 300), rate=rng.uniform(0.0021, 0.0049, 300))
+    table = table.assign(
+        dollars=rng.uniform(250_000, 350_000, 300), rate=rng.uniform(0.0021, 0.0049, 300)
+    )
     table = table.rename(columns={"chance": "a name that is longer than panels are wide"})
-    y = 4 * (table["color"] == "IF") + table["dollars"] / 1e5 + 1e3 * table["rate"] + (table["place"] > "place 2")
+    y = (
+        4 * (table["color"] == "IF")
+        + table["dollars"] / 1e5
+        + 1e3 * table["rate"]
+        + (table["place"] > "place 2")
+    )
     y += table["a name that is longer than panels are wide"]
     model = srf.sparse_rf(table, y, alpha=0.01, n_components=300, max_order=1, rng=0)
     figure = plot.effects(model, table)
@@ -281,7 +351,11 @@ def test_labels_of_ticks_lie_beside_one_another():
     assert {"color", "dollars", "rate", "a name that is longer t…"} <= set(drawn)
     for ax in drawn.values():
         low, high = ax.get_xlim()
-        boxes = [label.get_window_extent() for label in ax.get_xticklabels() if low <= label.get_position()[0] <= high]
+        boxes = [
+            label.get_window_extent()
+            for label in ax.get_xticklabels()
+            if low <= label.get_position()[0] <= high
+        ]
         assert len(boxes) > 1 and not any(one.overlaps(other) for one, other in pairwise(boxes))
 
 
@@ -297,33 +371,43 @@ def test_parts_that_tell_nothing_are_not_drawn(model):
 
 
 def test_grey_steps_are_the_rows(model):
-    """They are the histogram of all rows, in whatever order the rows come; points are spread over all rows."""
+    """They are the histogram of all rows, in whatever order the rows come; points are spread over
+    all rows."""
     order = np.argsort(X[:, 1])
     figure = plot.effects(model, X[order], names=list("abcde"))
     steps = panel(figure, "b").containers[-1].patches
     low, high = np.percentile(X[:, 1], [1, 99])
     count = np.histogram(X[:, 1], np.linspace(low, high, plot.N_STEPS + 1))[0]
-    np.testing.assert_allclose([step.get_height() for step in steps], plot.STEPS_HIGH * count / count.max())
+    np.testing.assert_allclose(
+        [step.get_height() for step in steps], plot.STEPS_HIGH * count / count.max()
+    )
     x = next(ax for ax in figure.axes if ax.get_title() == "b and c").lines[0].get_xdata()
     assert len(x) == plot.MOST_POINTS and np.nanmax(x) > 0.9 and np.nanmin(x) < -0.9
 
 
 def panel(figure, name):
     """Return the axes of the function of one input."""
-    return next(ax for ax in figure.axes if ax.get_title().split(": ")[0] == name and ": " in ax.get_title())
+    return next(
+        ax for ax in figure.axes if ax.get_title().split(": ")[0] == name and ": " in ax.get_title()
+    )
 
 
 def levels_of(ax):
-    """Return {level: (the height of its bar, where the bar begins, its alpha)} from left to right."""
+    """Return {level: (the height of its bar, where the bar begins, its alpha)} from left to
+    right."""
     ticks = [label.get_text() for label in ax.get_xticklabels()]
-    return {tick: (bar.get_height(), bar.get_y(), bar.get_alpha()) for tick, bar in zip(ticks, ax.containers[0], strict=True)}
+    return {
+        tick: (bar.get_height(), bar.get_y(), bar.get_alpha())
+        for tick, bar in zip(ticks, ax.containers[0], strict=True)
+    }
 
 
 HEIGHTS = {"small": -1.0, "large": 1.5, "middle": 0.2, "none": -0.3}
 
 
 def of_words(n=600, order=None, gaps=False, numbers=False):
-    """Return a table of a category and numbers, and a target in which levels have the effects HEIGHTS."""
+    """Return a table of a category and numbers, and a target in which levels have the effects
+    HEIGHTS."""
     rng = np.random.default_rng(0)
     word = rng.choice(list(HEIGHTS), n, p=[0.5, 0.3, 0.195, 0.005])
     y = np.array([HEIGHTS[each] for each in word])
@@ -333,7 +417,9 @@ def of_words(n=600, order=None, gaps=False, numbers=False):
     if numbers:
         word = word.map({each: k for k, each in enumerate(HEIGHTS)})
     a = rng.normal(size=n)
-    table = pd.DataFrame({"word": word if order is None else pd.Categorical(word, order, ordered=True), "a": a})
+    table = pd.DataFrame(
+        {"word": word if order is None else pd.Categorical(word, order, ordered=True), "a": a}
+    )
     if gaps:
         table.loc[rng.random(n) < 0.1, "a"] = np.nan
     return table, y + 0.5 * a
@@ -343,22 +429,33 @@ WAYS = {"whole": {"max_order": 1}, "of two inputs": {"max_order": 2}, "projectio
 
 
 def fit_words(table, y, way, rng=0):
-    return srf.sparse_rf(table, y, alpha=0.01, n_components=200, categorical=["word"], rng=rng, **WAYS[way])
+    return srf.sparse_rf(
+        table, y, alpha=0.01, n_components=200, categorical=["word"], rng=rng, **WAYS[way]
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("order", [None, ["none", "small", "middle", "large"], sorted(HEIGHTS), "numbers"], ids=str)
+@pytest.mark.parametrize(
+    "order", [None, ["none", "small", "middle", "large"], sorted(HEIGHTS), "numbers"], ids=str
+)
 def test_levels_are_bars_from_zero_the_largest_first_or_in_their_order(way, order):
-    table, y = of_words(order=order if isinstance(order, list) else None, numbers=order == "numbers")
+    table, y = of_words(
+        order=order if isinstance(order, list) else None, numbers=order == "numbers"
+    )
     bars = levels_of(panel(plot.effects(fit_words(table, y, way), table), "word"))
     heights = [height for height, _, _ in bars.values()]
     if order is None:
-        assert heights == sorted(heights, reverse=True) and next(iter(bars)) == "large" and list(bars)[-1] == "small"
+        assert (
+            heights == sorted(heights, reverse=True)
+            and next(iter(bars)) == "large"
+            and list(bars)[-1] == "small"
+        )
     else:
         assert list(bars) == (list("0123") if order == "numbers" else order)
     assert all(begin == 0 for _, begin, _ in bars.values())
     share = table["word"].astype(str).value_counts(normalize=True)
-    assert abs(sum(share[level] * height for level, (height, _, _) in bars.items())) < 1e-8  # zero is the mean over the rows
+    # zero is the mean over the rows
+    assert abs(sum(share[level] * height for level, (height, _, _) in bars.items())) < 1e-8
     pale = [alpha for level, (_, _, alpha) in bars.items() if level in ("none", "3")]
     assert pale[0] < 0.5 and max(alpha for _, _, alpha in bars.values()) == 1
 
@@ -369,10 +466,15 @@ def test_missing_and_unknown_levels_have_bars(way):
     model = fit_words(table, y, way)
     assert list(levels_of(panel(plot.effects(model, table), "word")))[-1] == "missing"
     a = panel(plot.effects(model, table), "a")
-    assert [text.get_text() for text in a.texts] == ["missing"] and np.isfinite(a.lines[2].get_ydata()).all()
+    assert [text.get_text() for text in a.texts] == ["missing"] and np.isfinite(
+        a.lines[2].get_ydata()
+    ).all()
     new = table.assign(word=table["word"].where(table.index % 7 > 0, "new"))
     bars = levels_of(panel(plot.effects(model, new), "word"))
-    assert list(bars)[-2:] == ["unknown", "missing"] and np.isfinite([height for height, _, _ in bars.values()]).all()
+    assert (
+        list(bars)[-2:] == ["unknown", "missing"]
+        and np.isfinite([height for height, _, _ in bars.values()]).all()
+    )
 
 
 def edges_of(ax):
@@ -394,7 +496,10 @@ def test_bands_are_the_least_and_largest_of_the_models(way, labels):
     """Also where a model has other numbers for the levels, or has never seen one."""
     table, y = of_words()
     y, how = (np.where(y > 0, "p", "n"), {"loss": "logistic"}) if labels else (y, {})
-    fit = lambda X, y, **others: srf.sparse_rf(X, y, alpha=0.01, n_components=200, **WAYS[way], **how, **others)  # noqa: E731
+
+    def fit(X, y, **others):
+        return srf.sparse_rf(X, y, alpha=0.01, n_components=200, **WAYS[way], **how, **others)
+
     found = srf.cross_validate(fit, table, y, {}, cv=4, rng=0)
     without = (table["word"] != "middle").to_numpy()
     models = [*found.models, fit(table[without], y[without], rng=0)]
@@ -409,7 +514,11 @@ def test_bands_are_the_least_and_largest_of_the_models(way, labels):
         heights = levels_of(panel(alone, "word"))
         bars.append([heights.get(each, heights.get("unknown", [np.nan]))[0] for each in level])
     for name, values in (("a", curves), ("word", bars)):
-        np.testing.assert_allclose(edges_of(panel(figure, name)), [np.min(values, axis=0), np.max(values, axis=0)], atol=1e-9)
+        np.testing.assert_allclose(
+            edges_of(panel(figure, name)),
+            [np.min(values, axis=0), np.max(values, axis=0)],
+            atol=1e-9,
+        )
 
 
 def test_models_that_make_no_band(model):
@@ -425,15 +534,21 @@ def test_models_that_make_no_band(model):
 
 @pytest.mark.parametrize("order", [2, None], ids=["whole", "projection"])
 def test_what_has_few_rows_is_faded(order):
-    """Inputs are near a diagonal, and one has a gap: the corners of the surface vanish, and the curve is dotted in the gap."""
+    """Inputs are near a diagonal, and one has a gap: the corners of the surface vanish, and the
+    curve is dotted in the gap."""
     rng = np.random.default_rng(0)
     a = rng.uniform(-1, 1, 600)
     Z = np.stack([a, a + 0.05 * rng.normal(size=600)], axis=1)
     Z[:, 1] += np.sign(Z[:, 1])
-    model = srf.harfe(Z, Z[:, 0] * Z[:, 1], order=order, n_components=500, n_nonzero_coefs=30, rng=0)
+    model = srf.harfe(
+        Z, Z[:, 0] * Z[:, 1], order=order, n_components=500, n_nonzero_coefs=30, rng=0
+    )
     figure = plot.effects(model, Z, names=["a", "b"])
     solid = panel(figure, "b").lines[1].get_data()
-    assert np.isnan(solid[1][np.abs(solid[0]) < 0.3]).all() and not np.isnan(solid[1][np.abs(solid[0]) > 1.2]).any()
+    assert (
+        np.isnan(solid[1][np.abs(solid[0]) < 0.3]).all()
+        and not np.isnan(solid[1][np.abs(solid[0]) > 1.2]).any()
+    )
     assert not np.isnan(panel(figure, "b").lines[0].get_ydata()).any()
     assert not np.isnan(panel(figure, "a").lines[1].get_ydata()).any()
     (mesh,) = next(ax for ax in figure.axes if ax.get_title() == "a and b").collections
@@ -456,7 +571,10 @@ def test_a_row_of_curves_has_one_label_and_one_scale():
 
 def test_names_of_many_inputs_do_not_overlap():
     Z = np.random.default_rng(0).uniform(-1, 1, (100, 85))
-    ax = plot.input_usage(srf.drp(Z, Z[:, 0], alpha=0.1, rng=0), names=[f"a name of an input, number {k}" for k in range(85)])
+    ax = plot.input_usage(
+        srf.drp(Z, Z[:, 0], alpha=0.1, rng=0),
+        names=[f"a name of an input, number {k}" for k in range(85)],
+    )
     ax.figure.canvas.draw()
     boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert not any(one.overlaps(other) for one, other in pairwise(boxes))

@@ -1,4 +1,5 @@
-"""Code as users write it, as type checkers see it: tests/project/test_types.py runs mypy --strict over it.
+"""Code as users write it, as type checkers see it: tests/project/test_types.py runs mypy --strict
+over it.
 
 A line that ignores an error must have one: otherwise mypy complains.
 """
@@ -15,7 +16,9 @@ from sparserf.sklearn import MFGAClassifier, SparseRFRegressor
 X = np.zeros((100, 3))
 y = np.zeros(100)
 
-model = srf.sparse_rf(X, y, features="gaussian", alpha=0.1, sample_weight=np.ones(100), rng=np.random.default_rng(0))
+model = srf.sparse_rf(
+    X, y, features="gaussian", alpha=0.1, sample_weight=np.ones(100), rng=np.random.default_rng(0)
+)
 assert_type(model, srf.SparseModel)
 assert_type(model.coef, NDArray[np.float64])
 assert_type(model.intercept, float | NDArray[np.float64])
@@ -29,7 +32,10 @@ assert_type(model.predict([[1.0, 2.0, 3.0]]).ndim, int)
 assert_type(model.to_json(), str)
 assert_type(srf.load("model"), srf.SparseModel)
 
-assert_type(srf.sparse_rf(X, y, validation=[(np.arange(50), np.arange(50, 100))], groups=["a", "b"] * 50), srf.SparseModel)
+assert_type(
+    srf.sparse_rf(X, y, validation=[(np.arange(50), np.arange(50, 100))], groups=["a", "b"] * 50),
+    srf.SparseModel,
+)
 assert_type(srf.sparse_rf(X, y, validation=np.arange(100) > 80), srf.SparseModel)
 assert_type(srf.sparse_rf_path(X, y, alphas=[0.1, 0.01]), list[srf.SparseModel])
 assert_type(srf.harfe(X, y, order=2, selection="positive", start="zero"), srf.SparseModel)
@@ -43,8 +49,13 @@ assert_type(srf.distill(lambda rows: rows.sum(axis=1), X, max_terms=3), srf.Spar
 assert_type(srf.calibrated(partial(srf.sparse_rf, loss="squared_hinge"), X, y), srf.SparseModel)
 lower, upper = srf.intervals(srf.sparse_rf, X, y, method="cv+").predict(X)
 assert_type(bool((lower < upper).all()), bool)
-assert_type(srf.cross_validate(srf.harfe, X, y, {"order": [1, 2]}, rule="1se").model, srf.SparseModel)
-assert_type(srf.cross_validate(srf.sparse_rf, X, y, {"alpha": np.logspace(-3, 0, 5)}).table, dict[str, list[Any]])
+assert_type(
+    srf.cross_validate(srf.harfe, X, y, {"order": [1, 2]}, rule="1se").model, srf.SparseModel
+)
+assert_type(
+    srf.cross_validate(srf.sparse_rf, X, y, {"alpha": np.logspace(-3, 0, 5)}).table,
+    dict[str, list[Any]],
+)
 assert_type(srf.baselines.kernel_ridge(X, y, kernel="gaussian+linear").dual_gap, float)
 
 sums = srf.Sums.of(X, y, srf.Fourier(kernel="matern32").draw(10, 3))

@@ -1,20 +1,22 @@
 """Write sparserf/sklearn/__init__.pyi: python tests/write_stubs.py ["-": to standard output]
 
-Type checkers and editors see the estimators by this stub: their constructors are made from the signatures of functions when
-they are imported. A test asks whether the stub is up to date.
+Type checkers and editors see the estimators by this stub: their constructors are made from the
+signatures of functions when they are imported. A test asks whether the stub is up to date.
 """
 
 import inspect
 import re
 import sys
-import textwrap
 from pathlib import Path
 
 from sparserf import sklearn
 
 PACKAGE = Path(__file__).parents[1] / "sparserf"
 PLACE = PACKAGE / "sklearn/__init__.pyi"
-TYPES = {"random_state": "int | np.random.RandomState | np.random.Generator | None", "n_jobs": "int | None"}
+TYPES = {
+    "random_state": "int | np.random.RandomState | np.random.Generator | None",
+    "n_jobs": "int | None",
+}
 HEAD = '''"""Written by tests/write_stubs.py."""
 
 from typing import Literal, Self
@@ -31,12 +33,20 @@ class _Estimator(BaseEstimator):
     @property
     def n_iter_(self) -> int: ...
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self: ...
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray: ...
     def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float: ...
 
 class _Regressor(RegressorMixin, _Estimator): ...
@@ -67,17 +77,22 @@ def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 
 def stub() -> str:
     """Return the text of the file."""
-    classes = "".join(written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted"))
+    classes = "".join(
+        written(getattr(sklearn, name)) for name in sklearn.__all__ if not name.startswith("Fitted")
+    )
     return HEAD.format(types=imports_for({*re.findall(r"\w+", classes), "MatrixLike"})) + classes
 
 
 def imports_for(names: set[str]) -> str:
-    """Return import lines of the type aliases among these names, each from the module that defines it, and of `SparseModel`."""
+    """Return import lines of the type aliases among these names, each from the module that defines
+    it, and of `SparseModel`."""
     imports = {"model": "from ..model import SparseModel\n"}
     for path in sorted(PACKAGE.rglob("*.py")):
         used = sorted(names & set(re.findall(r"^(\w+): TypeAlias", path.read_text(), re.MULTILINE)))
         if used:
-            module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+            module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(
+                ".__init__"
+            )
             lines = "".join(f"    {name},\n" for name in used)
             imports[module] = f"from ..{module} import (\n{lines})\n"
     return "".join(text for _, text in sorted(imports.items()))
@@ -92,18 +107,13 @@ def written(cls: type) -> str:
     base = "_Regressor" if issubclass(cls, sklearn.Regressor) else "_Classifier"
     attributes = "".join(f"    {name}: {kind}\n" for name, kind in types.items())
     head = f"\nclass {cls.__name__}(_FitMixin, {base}):\n{attributes}"
-    return f"{head}    def __init__(\n{filled(given, 8)}\n    ) -> None: ...\n"
+    lines = "".join(f"        {item},\n" for item in given)
+    return f"{head}    def __init__(\n{lines}    ) -> None: ...\n"
 
 
 def default(parameter: inspect.Parameter) -> str:
     """Return the text of a default value."""
     return "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
-
-
-def filled(items: list[str], indent: int) -> str:
-    """Return items side by side in lines, none of them broken."""
-    text = ", ".join(item.replace(" ", "~") for item in items) + ","
-    return textwrap.indent(textwrap.fill(text, 128 - indent, break_long_words=False), " " * indent).replace("~", " ")
 
 
 if __name__ == "__main__":

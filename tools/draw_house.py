@@ -1,8 +1,9 @@
 """Draw which rooms of the package import which: docs/pictures/architecture.png, or another file.
 
-A room is a folder or a file of sparserf/. It stands one floor above the highest room that it imports, or at the top if no room
-imports it. Stops with an error where rooms import each other in a circle, so that no floors exist. An arrow that others imply
-(a to c, where there are a to b and b to c) is not drawn. What is said of each room is in house.toml.
+A room is a folder or a file of sparserf/. It stands one floor above the highest room that it
+imports, or at the top if no room imports it. Stops with an error where rooms import each other in a
+circle, so that no floors exist. An arrow that others imply (a to c, where there are a to b and b to
+c) is not drawn. What is said of each room is in house.toml.
 """
 
 import ast
@@ -20,9 +21,11 @@ from matplotlib.patches import FancyArrowPatch
 
 ROOT = Path(__file__).parents[1] / "sparserf"
 SAYS = tomllib.loads(Path(__file__).with_name("house.toml").read_text())["says"]
-BENDS = [0.0, *(sign * bend / 10 for bend in range(1, 11) for sign in (1, -1))]  # of arrows, from straight to a half circle
+# of arrows, from straight to a half circle
+BENDS = [0.0, *(sign * bend / 10 for bend in range(1, 11) for sign in (1, -1))]
 ROUNDS = 3  # in which each floor in turn gets its best order
-MOST_ORDERED = 4  # rooms of a floor of which all orders are tried; more stand in the order of what they import
+# rooms of a floor of which all orders are tried; more stand in the order of what they import
+MOST_ORDERED = 4
 
 
 def room(path):
@@ -31,11 +34,14 @@ def room(path):
 
 
 def imported(path):
-    """Yield the rooms that a module imports: when it is loaded, within functions, and for types alone."""
+    """Yield the rooms that a module imports: when it is loaded, within functions, and for types
+    alone."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = path.parents[node.level - 1]
-            for name in [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]:
+            for name in (
+                [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+            ):
                 if (folder / name).is_dir() or (folder / f"{name}.py").exists():
                     yield room(folder / name)
 
@@ -55,9 +61,13 @@ def floors_of(imports):
 
     def climb(name, above):
         if name in above:
-            raise SystemExit("rooms import in a circle: " + " -> ".join([*above[above.index(name) :], name]))
+            raise SystemExit(
+                "rooms import in a circle: " + " -> ".join([*above[above.index(name) :], name])
+            )
         if name not in level:
-            level[name] = max((climb(other, [*above, name]) + 1 for other in imports[name]), default=0)
+            level[name] = max(
+                (climb(other, [*above, name]) + 1 for other in imports[name]), default=0
+            )
         return level[name]
 
     top = max(climb(name, []) for name in imports)
@@ -73,7 +83,12 @@ def direct(imports):
     def below(name):
         return set(imports[name]).union(*(below(other) for other in imports[name]))
 
-    return [(a, b) for a, others in imports.items() for b in others if not any(b in below(other) for other in others)]
+    return [
+        (a, b)
+        for a, others in imports.items()
+        for b in others
+        if not any(b in below(other) for other in others)
+    ]
 
 
 def curve(start, end, bend):
@@ -84,12 +99,15 @@ def curve(start, end, bend):
 
 
 def best_bend(a, b, at, size):
-    """Return the smallest bend by which an arrow from a to b passes all other rooms, and how many it meets with it."""
+    """Return the smallest bend by which an arrow from a to b passes all other rooms, and how many
+    it meets with it."""
     others = [name for name in at if name not in (a, b)]
     least = (np.inf, 0.0)
     for bend in BENDS:
         points = curve(at[a], at[b], bend)
-        met = sum((np.abs(points - at[name]) < size[name] / 2 + 6).all(axis=1).any() for name in others)
+        met = sum(
+            (np.abs(points - at[name]) < size[name] / 2 + 6).all(axis=1).any() for name in others
+        )
         least = min(least, (met, bend), key=lambda found: found[0])
         if not met:
             break
@@ -97,7 +115,8 @@ def best_bend(a, b, at, size):
 
 
 def arrange(floors, arrows, size, width, height):
-    """Return where each room stands: on its floor, in an order in which arrows are short and meet few rooms."""
+    """Return where each room stands: on its floor, in an order in which arrows are short and meet
+    few rooms."""
 
     def places(orders):
         at = {}
@@ -105,24 +124,33 @@ def arrange(floors, arrows, size, width, height):
             gap = (width - sum(size[name][0] for name in order)) / (len(order) + 1)
             left = np.cumsum([gap + (size[order[i - 1]][0] if i else 0) for i in range(len(order))])
             y = height * (k + 0.5) / len(orders)
-            at |= {name: np.array([x + size[name][0] / 2, y]) for name, x in zip(order, left, strict=True)}
+            at |= {
+                name: np.array([x + size[name][0] / 2, y])
+                for name, x in zip(order, left, strict=True)
+            }
         return at
 
     def cost(orders):
         at = places(orders)
         found = [best_bend(a, b, at, size) for a, b in arrows]
         length = sum(abs(at[a][0] - at[b][0]) for a, b in arrows)
-        return 1e4 * sum(met for met, _ in found) + 300 * sum(abs(bend) for _, bend in found) + length
+        return (
+            1e4 * sum(met for met, _ in found) + 300 * sum(abs(bend) for _, bend in found) + length
+        )
 
     orders = [list(floor) for floor in floors]
     for _ in range(ROUNDS):
         for k, order in enumerate(orders):
             if len(order) > MOST_ORDERED:
                 at = places(orders)
-                orders[k] = sorted(order, key=lambda name: np.mean([at[b][0] for a, b in arrows if a == name]))
+                orders[k] = sorted(
+                    order, key=lambda name: np.mean([at[b][0] for a, b in arrows if a == name])
+                )
             elif len(order) > 1:
                 tried = [list(one) for one in itertools.permutations(order)]
-                orders[k] = min(tried, key=lambda one, k=k: cost([*orders[:k], one, *orders[k + 1 :]]))
+                orders[k] = min(
+                    tried, key=lambda one, k=k: cost([*orders[:k], one, *orders[k + 1 :]])
+                )
     return places(orders)
 
 
@@ -135,9 +163,22 @@ def main():
     texts = {}
     for name in imports:
         label = "\n".join([name, SAYS[name]]) if name in SAYS else name
-        texts[name] = fig.text(0.5, 0.5, label, ha="center", va="center", fontsize=8.5, linespacing=1.3, bbox=box, zorder=3)
+        texts[name] = fig.text(
+            0.5,
+            0.5,
+            label,
+            ha="center",
+            va="center",
+            fontsize=8.5,
+            linespacing=1.3,
+            bbox=box,
+            zorder=3,
+        )
     fig.canvas.draw()
-    size = {name: np.array(text.get_bbox_patch().get_window_extent().size) for name, text in texts.items()}
+    size = {
+        name: np.array(text.get_bbox_patch().get_window_extent().size)
+        for name, text in texts.items()
+    }
     at = arrange(floors, arrows, size, width, height)
     for name, text in texts.items():
         text.set_position(at[name] / [width, height])
@@ -145,10 +186,19 @@ def main():
     for a, b in arrows:
         bend = best_bend(a, b, at, size)[1]
         arrow = FancyArrowPatch(
-            at[a] / [width, height], at[b] / [width, height], transform=fig.transFigure, zorder=1, color="#8899aa",
-            arrowstyle="->", mutation_scale=10, connectionstyle=f"arc3,rad={bend}",
-            patchA=texts[a].get_bbox_patch(), patchB=texts[b].get_bbox_patch(), shrinkA=0, shrinkB=1,
-        )  # fmt: skip
+            at[a] / [width, height],
+            at[b] / [width, height],
+            transform=fig.transFigure,
+            zorder=1,
+            color="#8899aa",
+            arrowstyle="->",
+            mutation_scale=10,
+            connectionstyle=f"arc3,rad={bend}",
+            patchA=texts[a].get_bbox_patch(),
+            patchB=texts[b].get_bbox_patch(),
+            shrinkA=0,
+            shrinkB=1,
+        )
         fig.add_artist(arrow)
     fig.savefig(sys.argv[1] if sys.argv[1:] else ROOT.parent / "docs/pictures/architecture.png")
 

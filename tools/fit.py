@@ -3,9 +3,10 @@
     python tools/fit.py tools/data/ccpp.csv
     python tools/fit.py mine.csv --target price --save model.npz
 
-The file has a header. Cells may be numbers, words, or missing: empty, NA, nan, null, none or a question mark. The target is the
-last column unless named; rows without it are left out. A target of words, or of two values, is classified; others are with
---loss multinomial; quantile, poisson, tweedie and gamma are for numbers. Each line begins with the seconds since the start.
+The file has a header. Cells may be numbers, words, or missing: empty, NA, nan, null, none or a
+question mark. The target is the last column unless named; rows without it are left out. A target of
+words, or of two values, is classified; others are with --loss multinomial; quantile, poisson,
+tweedie and gamma are for numbers. Each line begins with the seconds since the start.
 """
 
 import argparse
@@ -31,7 +32,10 @@ def main():
     is_labels = loss in PROBABILISTIC or loss == "squared_hinge"
     kind = f"{len(np.unique(y))} classes" if is_labels else "numbers"
     n_missing = sum(cell is None for row in X for cell in row)
-    say(f"{len(y)} rows; {X.shape[1]} inputs, {len(words)} of words; {n_missing} missing cells; {target}: {kind}, loss {loss}")
+    say(
+        f"{len(y)} rows; {X.shape[1]} inputs, {len(words)} of words; {n_missing} missing cells; "
+        f"{target}: {kind}, loss {loss}"
+    )
     order, held = np.random.default_rng(args.seed).permutation(len(y)), round(len(y) * args.test)
     train, test = order[held:], order[:held]
     how = {"loss": loss, "rng": args.seed, "workers": -1, "categorical": words or None}
@@ -41,13 +45,21 @@ def main():
     model = srf.sparse_rf(X[train], y[train], **how)
     seconds = time.perf_counter() - start
     say(f"fits a linear model, to compare with, and tests both on {len(test)} rows")
-    linear = test_error(srf.sparse_rf(X[train], y[train], features=srf.Linear(), **how), X[test], y[test])
+    linear = test_error(
+        srf.sparse_rf(X[train], y[train], features=srf.Linear(), **how), X[test], y[test]
+    )
     start = time.perf_counter()
-    error, micros = test_error(model, X[test], y[test]), (time.perf_counter() - start) / len(test) * 1e6
+    error, micros = (
+        test_error(model, X[test], y[test]),
+        (time.perf_counter() - start) / len(test) * 1e6,
+    )
     sizes = [size for size in SIZES if size < len(model.features)]
     say(f"fits the same in {', '.join(map(str, sizes)) or 'no fewer'} terms")
     smaller = [srf.prune(model, X[train], max_terms=size, tol=0, workers=-1) for size in sizes]
-    curve = [*sizes, len(model.features)], [*(test_error(one, X[test], y[test]) for one in smaller), error]
+    curve = (
+        [*sizes, len(model.features)],
+        [*(test_error(one, X[test], y[test]) for one in smaller), error],
+    )
     what = "share of wrong labels" if is_labels else "test RMSE"
     say(f"draws {args.picture}")
     draw(args.picture, curve, model, X[test], y[test], (what, error, linear), target, is_labels)
@@ -56,8 +68,13 @@ def main():
         model.save(args.save)
 
     print(f"\n{what} {error:.4g}   (a linear model: {linear:.4g})")
-    print(f"terms {len(model.features)} of {model.info.n_drawn} drawn   alpha {model.info.alpha:.3g}")
-    print(f"time {seconds:.1f} s, the whole search included   prediction {micros:.1f} microseconds a row")
+    print(
+        f"terms {len(model.features)} of {model.info.n_drawn} drawn   alpha {model.info.alpha:.3g}"
+    )
+    print(
+        f"time {seconds:.1f} s, the whole search included   prediction {micros:.1f} microseconds a "
+        "row"
+    )
 
 
 def say(line):
@@ -65,11 +82,21 @@ def say(line):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("csv", type=Path)
     parser.add_argument("--target", help="name of the target column (default: the last)")
-    parser.add_argument("--loss", help="any of sparse_rf (default: squared, of two classes logistic, of more multinomial)")
-    parser.add_argument("--test", type=float, default=0.25, help="share of the rows kept for the test (default 0.25)")
+    parser.add_argument(
+        "--loss",
+        help="any of sparse_rf (default: squared, of two classes logistic, of more multinomial)",
+    )
+    parser.add_argument(
+        "--test",
+        type=float,
+        default=0.25,
+        help="share of the rows kept for the test (default 0.25)",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, default=Path("sparserf-fit.png"))
     parser.add_argument("--save", type=Path, help="write the model here, as .npz")
@@ -77,7 +104,8 @@ def arguments():
 
 
 def read(path, target):
-    """(X, y, the indices of the columns of words, the name of the target): cells as numbers, words, or None where missing."""
+    """(X, y, the indices of the columns of words, the name of the target): cells as numbers, words,
+    or None where missing."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             header, *rows = [row for row in csv.reader(file) if row]
@@ -87,7 +115,9 @@ def read(path, target):
         raise SystemExit(f"no column {target!r} in {path}; there are {', '.join(header)}")
     wrong = next((k for k, row in enumerate(rows, 2) if len(row) != len(header)), None)
     if wrong is not None:
-        raise SystemExit(f"row {wrong} of {path} has {len(rows[wrong - 2])} cells, the header has {len(header)}")
+        raise SystemExit(
+            f"row {wrong} of {path} has {len(rows[wrong - 2])} cells, the header has {len(header)}"
+        )
     at = header.index(target) if target else len(header) - 1
     rows = [row for row in rows if not is_missing(row[at])]
     columns = [cells(column) for column in zip(*rows, strict=True)]
@@ -101,7 +131,8 @@ def is_missing(cell):
 
 
 def cells(column):
-    """A column of numbers where all that is there is one, else of words; None where a cell is missing."""
+    """A column of numbers where all that is there is one, else of words; None where a cell is
+    missing."""
     there = [None if is_missing(cell) else cell.strip() for cell in column]
     try:
         return [None if cell is None else float(cell) for cell in there]
@@ -131,9 +162,22 @@ def draw(path, curve, model, X, y, result, target, is_labels):
     (what, error, linear), f = result, model.predict(X)
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
     left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
-    left.plot(len(model.features), error, "*", ms=16, color="C3", label=f"sparserf, on test rows: {error:.3g}")
+    left.plot(
+        len(model.features),
+        error,
+        "*",
+        ms=16,
+        color="C3",
+        label=f"sparserf, on test rows: {error:.3g}",
+    )
     left.axhline(linear, ls="--", color="gray", label=f"linear model, on test rows: {linear:.3g}")
-    left.set(xlabel="terms", ylabel=what.replace("test ", ""), xscale="symlog", xlim=(0, None), title="Error against size")
+    left.set(
+        xlabel="terms",
+        ylabel=what.replace("test ", ""),
+        xscale="symlog",
+        xlim=(0, None),
+        title="Error against size",
+    )
     left.legend(frameon=False, fontsize=8, loc="best")
     if is_labels:
         right.imshow([[np.mean(f[y == a] == b) for b in model.classes] for a in model.classes])
@@ -141,7 +185,11 @@ def draw(path, curve, model, X, y, result, target, is_labels):
     else:
         right.plot(y, f, ".", ms=3, alpha=0.5)
         right.plot([y.min(), y.max()], [y.min(), y.max()], color="gray", lw=1)
-        right.set(xlabel=f"true {target}", ylabel="predicted", title=f"Test rows, {len(model.features)} terms")
+        right.set(
+            xlabel=f"true {target}",
+            ylabel="predicted",
+            title=f"Test rows, {len(model.features)} terms",
+        )
     fig.savefig(path, dpi=130)
 
 

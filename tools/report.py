@@ -1,8 +1,10 @@
-"""The page of an experiment, of its records: tables as its file declares them, pictures, and where the records were made.
+"""The page of an experiment, of its records: tables as its file declares them, pictures, and where
+the records were made.
 
-A table has a row for each set (with rows = "contender", for each contender of each set), the `columns` that are declared, and
-with a `cell` one for each contender. Both are templates, of which a list is tried in turn: {name} is what the file says of the
-set, or the mean of a measure over seeds, {name_sd}, {name_geo}, {name_short}, ... are others; {WHO[name]} is of a contender.
+A table has a row for each set (with rows = "contender", for each contender of each set), the
+`columns` that are declared, and with a `cell` one for each contender. Both are templates, of which
+a list is tried in turn: {name} is what the file says of the set, or the mean of a measure over
+seeds, {name_sd}, {name_geo}, {name_short}, ... are others; {WHO[name]} is of a contender.
 """
 
 import re
@@ -27,19 +29,35 @@ NO_NOTES = "set contender seed seconds cpu runs mb skipped".split() + WHERE
 
 
 def write(experiment, sets, records, folder):
-    """The page, and its pictures beside it; of an experiment without one, what pages ask for is made by `fill`."""
+    """The page, and its pictures beside it; of an experiment without one, what pages ask for is
+    made by `fill`."""
     page = folder / experiment.get("page", f"tables/{Path(experiment['name']).stem}.md")
     page.parent.mkdir(parents=True, exist_ok=True)
-    records, text = ordered(sets, records), [f"# {experiment['title']}", f"`python tools/run.py --only {experiment['name']}`"]
+    records, text = (
+        ordered(sets, records),
+        [f"# {experiment['title']}", f"`python tools/run.py --only {experiment['name']}`"],
+    )
     text += [experiment["about"].strip()] if "about" in experiment else []
     for group, of in experiment["groups"].items():
-        mine = {name: one for name, one in sets.items() if one["group"] == group and any(r["set"] == name for r in records)}
-        text += [form.format(of[key].strip()) for key, form in (("title", "## {}"), ("about", "{}")) if mine and key in of]
-        for some in [{name: one} for name, one in mine.items()] if of.get("each") else [mine] * bool(mine):
+        mine = {
+            name: one
+            for name, one in sets.items()
+            if one["group"] == group and any(r["set"] == name for r in records)
+        }
+        text += [
+            form.format(of[key].strip())
+            for key, form in (("title", "## {}"), ("about", "{}"))
+            if mine and key in of
+        ]
+        for some in (
+            [{name: one} for name, one in mine.items()] if of.get("each") else [mine] * bool(mine)
+        ):
             there = [r for r in records if r["set"] in some]
             name, one = next(iter(some.items()))
             commits = ", ".join(dict.fromkeys(r["commit"] for r in there if "commit" in r))
-            about = one.get("about", "").format_map(one) + (f" Commit {commits}." if commits else "")
+            about = one.get("about", "").format_map(one) + (
+                f" Commit {commits}." if commits else ""
+            )
             text += [f"## {name}", WRAP(about)] if of.get("each") else []
             text += part(some, there, page)
         text += [of["after"].strip()] if "after" in of and mine else []
@@ -47,20 +65,33 @@ def write(experiment, sets, records, folder):
 
 
 def ordered(sets, records):
-    """Those of sets and contenders that are declared, in that order; in place of one that quotes others, theirs."""
-    order = {(name, who): k for name, one in sets.items() for k, who in enumerate(one["contenders"])}
+    """Those of sets and contenders that are declared, in that order; in place of one that quotes
+    others, theirs."""
+    order = {
+        (name, who): k for name, one in sets.items() for k, who in enumerate(one["contenders"])
+    }
     some = [r for r in records if (r["set"], r["contender"]) in order]
-    return [one for r in sorted(some, key=lambda r: (order[r["set"], r["contender"]], r["seed"])) for one in parted(r)]
+    return [
+        one
+        for r in sorted(some, key=lambda r: (order[r["set"], r["contender"]], r["seed"]))
+        for one in parted(r)
+    ]
 
 
 def parted(record):
-    """The record; or of `each` contender that it quotes one, all with its set, seed, and where it was made."""
+    """The record; or of `each` contender that it quotes one, all with its set, seed, and where it
+    was made."""
     common = {key: record[key] for key in ("set", "seed", *WHERE) if key in record}
-    return [common | {"contender": who} | one for who, one in record["each"].items()] if "each" in record else [record]
+    return (
+        [common | {"contender": who} | one for who, one in record["each"].items()]
+        if "each" in record
+        else [record]
+    )
 
 
 def fill(text, stored):
-    """The text of a page, with the tables of pages.toml where its marks name them; stored(name): its sets and records."""
+    """The text of a page, with the tables of pages.toml where its marks name them; stored(name):
+    its sets and records."""
     return MARK.sub(lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", text)
 
 
@@ -74,16 +105,30 @@ def asked_for(name, stored):
             sets, some = sets | mine, ordered(mine, found)
             records, made[of] = records + some, made.get(of, []) + some
         text += [table["about"].strip()] if "about" in table else []
-        text.append("\n".join(TABLES[table.get("kind", "plain")](table, sets, records)) if records else "Not run yet.")
+        text.append(
+            "\n".join(TABLES[table.get("kind", "plain")](table, sets, records))
+            if records
+            else "Not run yet."
+        )
     told = made.items() if PAGES[name][0].get("made", True) else ()
-    text += [WRAP(f"`python tools/run.py --only {of}`. {' '.join(provenance(some))}") for of, some in told]
+    text += [
+        WRAP(f"`python tools/run.py --only {of}`. {' '.join(provenance(some))}")
+        for of, some in told
+    ]
     return "\n\n".join(text)
 
 
 def narrowed(sets, table):
     """The sets that a table is about, with the contenders that it is about."""
-    some = lambda named, key: {n: one for n, one in named.items() if any(fnmatch(n, p) for p in table.get(key, "*"))}  # noqa: E731
-    return {name: one | {"contenders": some(one["contenders"], "contenders")} for name, one in some(sets, "sets").items()}
+
+    def select(named, key):
+        patterns = table.get(key, "*")
+        return {n: one for n, one in named.items() if any(fnmatch(n, p) for p in patterns)}
+
+    return {
+        name: one | {"contenders": select(one["contenders"], "contenders")}
+        for name, one in select(sets, "sets").items()
+    }
 
 
 def part(sets, records, page):
@@ -93,7 +138,9 @@ def part(sets, records, page):
         text += [table["about"].strip()] if "about" in table else []
         text.append("\n".join(TABLES[table.get("kind", "plain")](table, sets, records)))
     for picture in one["pictures"]:
-        figure = PICTURES[picture["kind"]](picture, sets, [r for r in records if "skipped" not in r])
+        figure = PICTURES[picture["kind"]](
+            picture, sets, [r for r in records if "skipped" not in r]
+        )
         if figure is not None:
             file = picture["file"].format(set=name)
             figure.savefig(page.parent / file, dpi=110)
@@ -106,22 +153,43 @@ def provenance(records):
     """Where the records were made."""
     made = defaultdict(lambda: ({}, {}))
     for r in records:
-        versions, commits = made[f"{r.get('machine', 'a machine that was not recorded')}, {r.get('threads', 'some')} threads"]
+        versions, commits = made[
+            f"{r.get('machine', 'a machine that was not recorded')}, {r.get('threads', 'some')} "
+            "threads"
+        ]
         versions |= dict.fromkeys(filter(None, r.get("versions", "").split(", ")))
         commits[r.get("commit", "not recorded")] = None
-    return [WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.") for of, (found, commits) in made.items()]
+    return [
+        WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.")
+        for of, (found, commits) in made.items()
+    ]
 
 
 def measures(records):
     """The summaries over seeds of the measures of a contender on a set."""
     values, found = defaultdict(list), {}
-    for key, value in ((key, value) for r in records if "skipped" not in r for key, value in r.items() if value is not None):
+    for key, value in (
+        (key, value)
+        for r in records
+        if "skipped" not in r
+        for key, value in r.items()
+        if value is not None
+    ):
         values[key].append(value)
     for key, each in values.items():
         found.setdefault(key, each[0])
         if all(isinstance(value, int | float) for value in each):
-            found[key], geo, sd = np.mean(each), np.exp(np.mean(np.log(np.maximum(each, 1e-300)))), np.std(each)
-            more = {"sd": sd * (sd > 1e-12 * abs(found[key])), "geo": geo, "median": np.median(each), "n": len(each)}
+            found[key], geo, sd = (
+                np.mean(each),
+                np.exp(np.mean(np.log(np.maximum(each, 1e-300)))),
+                np.std(each),
+            )
+            more = {
+                "sd": sd * (sd > 1e-12 * abs(found[key])),
+                "geo": geo,
+                "median": np.median(each),
+                "n": len(each),
+            }
             more |= {"max": max(each), "short": short(geo)}
             found |= {f"{key}_{what}": more[what] for what in more if f"{key}_{what}" not in values}
     return found
@@ -132,30 +200,64 @@ def short(x):
 
 
 def by_contender(records):
-    return {who: [r for r in records if r["contender"] == who] for who in dict.fromkeys(r["contender"] for r in records)}
+    return {
+        who: [r for r in records if r["contender"] == who]
+        for who in dict.fromkeys(r["contender"] for r in records)
+    }
 
 
 def spaces(table, sets, records):
-    """The names of each row: what is said of a set (of each contender, its own), measures, costs beside the first's."""
+    """The names of each row: what is said of a set (of each contender, its own), measures, costs
+    beside the first's."""
     for name, one in sets.items():
-        each, over = by_contender([r for r in records if r["set"] == name]), f"{table.get('over', 'seconds')}_geo"
+        each, over = (
+            by_contender([r for r in records if r["set"] == name]),
+            f"{table.get('over', 'seconds')}_geo",
+        )
         of = {who: measures(some) for who, some in each.items()}
         base = next((found[over] for found in of.values() if over in found), None)
         for found in (found for found in of.values() if over in found):
             found["times"] = found[over] / base
-        beside = {w: r for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))}
+        beside = {
+            w: r for w in list(of)[1:] if not np.isnan(r := ratio(records, name, next(iter(of)), w))
+        }
         for who, times in beside.items():
             of[who]["beside"] = times
         rivals = [(r, w) for w, r in beside.items() if w in one.get("rivals", beside)]
         worst, rival = max(rivals, default=(np.nan, None))
-        best = {"rival": rival, "ratio": worst, "rival_error": (error := of.get(rival, {}).get("error_geo", np.nan))}
-        best |= {"ours": worst * error, "rank": 1 + sum(r > 1 for r, _ in rivals), "ranked": 1 + len(rivals)}
+        best = {
+            "rival": rival,
+            "ratio": worst,
+            "rival_error": (error := of.get(rival, {}).get("error_geo", np.nan)),
+        }
+        best |= {
+            "ours": worst * error,
+            "rank": 1 + sum(r > 1 for r, _ in rivals),
+            "ranked": 1 + len(rivals),
+        }
         for who in each if table.get("rows") == "contender" else list(each)[:1]:
-            said = {key: value.get(who) if isinstance(value, dict) else value for key, value in one.items()}
+            said = {
+                key: value.get(who) if isinstance(value, dict) else value
+                for key, value in one.items()
+            }
             rest = ((key, value) for key, value in each[who][0].items() if key not in NO_NOTES)
-            notes = ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in rest)
-            skipped = {"skipped": f"skipped: {each[who][0]['skipped']}"} if "skipped" in each[who][0] else {}
-            yield said | best | of[who] | {"of": of, "set": name, "contender": who, "notes": notes} | skipped | of
+            notes = ", ".join(
+                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in rest
+            )
+            skipped = (
+                {"skipped": f"skipped: {each[who][0]['skipped']}"}
+                if "skipped" in each[who][0]
+                else {}
+            )
+            yield (
+                said
+                | best
+                | of[who]
+                | {"of": of, "set": name, "contender": who, "notes": notes}
+                | skipped
+                | of
+            )
 
 
 def cell(templates, space):
@@ -181,9 +283,16 @@ def markdown(head, rows):
 
 
 def plain(table, sets, records):
-    order, there = dict.fromkeys(who for one in sets.values() for who in one["contenders"]), by_contender(records)
-    who = [w for w in order if "cell" in table and any("skipped" not in r for r in there.get(w, ()))]
-    found = [space for space in spaces(table, sets, records) if answer(table.get("where", "True"), space)]
+    order, there = (
+        dict.fromkeys(who for one in sets.values() for who in one["contenders"]),
+        by_contender(records),
+    )
+    who = [
+        w for w in order if "cell" in table and any("skipped" not in r for r in there.get(w, ()))
+    ]
+    found = [
+        space for space in spaces(table, sets, records) if answer(table.get("where", "True"), space)
+    ]
     found.sort(key=lambda space: answer(table.get("sort", "0"), space))
     of_set = [[cell(template, space) for template in table["columns"].values()] for space in found]
     of_contenders = [[cell(table["cell"], space.get(w, {})) for w in who] for space in found]
@@ -191,9 +300,18 @@ def plain(table, sets, records):
 
 
 def ratio(records, name, ours, theirs, measure="error"):
-    """ours / theirs on a set, the geometric mean over seeds that both have, nan where there is none; no terms count as one."""
-    of = {(r["contender"], r["seed"]): r[measure] for r in records if r["set"] == name and measure in r}
-    found = [np.log((of[ours, s] or 1) / (of[theirs, s] or 1)) for who, s in of if who == ours and (theirs, s) in of]
+    """ours / theirs on a set, the geometric mean over seeds that both have, nan where there is
+    none; no terms count as one."""
+    of = {
+        (r["contender"], r["seed"]): r[measure]
+        for r in records
+        if r["set"] == name and measure in r
+    }
+    found = [
+        np.log((of[ours, s] or 1) / (of[theirs, s] or 1))
+        for who, s in of
+        if who == ours and (theirs, s) in of
+    ]
     return np.exp(np.mean(found)) if found else np.nan
 
 
@@ -202,35 +320,70 @@ def geometric(ratios):
 
 
 def standing(table, sets, records):
-    """The first contender beside each other, over sets that say the same `by`: ratios of the error, and means of `costs`'."""
+    """The first contender beside each other, over sets that say the same `by`: ratios of the error,
+    and means of `costs`'."""
     ours, *others = [*by_contender([r for r in records if "error" in r])] or [None]
     by, costs, groups, rows = table.get("by", ()), table.get("costs", {}), defaultdict(list), []
     for name, one in sets.items():
         groups[", ".join(str(one.get(key, "")) for key in by)].append(name)
     for (group, names), other in product(groups.items(), others):
         each = [r for name in names if not np.isnan(r := ratio(records, name, ours, other))]
-        cost = [[ratio(records, name, ours, other, key) for name in names] for key in costs.values()]
+        cost = [
+            [ratio(records, name, ours, other, key) for name in names] for key in costs.values()
+        ]
         if each:
-            what = [len(each), f"{np.median(each):.2f}", f"{geometric(each):.2f}", sum(r < 1 for r in each), f"{max(each):.2f}"]
+            what = [
+                len(each),
+                f"{np.median(each):.2f}",
+                f"{geometric(each):.2f}",
+                sum(r < 1 for r in each),
+                f"{max(each):.2f}",
+            ]
             means = ("" if np.isnan(c).all() else short(geometric(c)) for c in cost)
             rows.append((geometric(each), [group] * bool(by) + [other, *map(str, what), *means]))
-    rows = [row for _, row in sorted(rows, key=lambda row: answer(table.get("sort", "0"), {"mean": row[0]}))]
-    head = ["sets of"] * bool(by) + ["beside", "sets", "median", "geometric mean", "ahead on", "worst", *costs]
+    rows = [
+        row
+        for _, row in sorted(rows, key=lambda row: answer(table.get("sort", "0"), {"mean": row[0]}))
+    ]
+    head = ["sets of"] * bool(by) + [
+        "beside",
+        "sets",
+        "median",
+        "geometric mean",
+        "ahead on",
+        "worst",
+        *costs,
+    ]
     return markdown(head, rows)
 
 
 def ranks(table, sets, records):
-    """The first contender and its rivals by their mean ranks, over the sets that have all of them; our error over theirs."""
+    """The first contender and its rivals by their mean ranks, over the sets that have all of them;
+    our error over theirs."""
     each, rows = [], []
     for name, one in sets.items():
         ours = next(iter(by_contender([r for r in records if r["set"] == name])), None)
         over = {ours: 1.0} | {who: ratio(records, name, ours, who) for who in one["rivals"]}
         each += [] if np.isnan([*over.values()]).any() else [over]
     for who in each[0] if each else ():
-        places, over = [1 + sum(other > of[who] for other in of.values()) for of in each], [of[who] for of in each]
-        what = [f"{np.mean(places):.1f}", str(places.count(1)), f"{geometric(over):.2f}", f"{max(over):.2f}"]
+        places, over = (
+            [1 + sum(other > of[who] for other in of.values()) for of in each],
+            [of[who] for of in each],
+        )
+        what = [
+            f"{np.mean(places):.1f}",
+            str(places.count(1)),
+            f"{geometric(over):.2f}",
+            f"{max(over):.2f}",
+        ]
         rows.append((np.mean(places), [who, *what]))
-    head = ["", f"mean rank on {len(each)} sets", "first on", "our error over its, geometric mean", "worst"]
+    head = [
+        "",
+        f"mean rank on {len(each)} sets",
+        "first on",
+        "our error over its, geometric mean",
+        "worst",
+    ]
     return markdown(head, [row for _, row in sorted(rows)])
 
 
@@ -241,18 +394,35 @@ def quoted(table, sets, records):
 
 
 def lines(picture, sets, records):
-    """Curves of one list of numbers against another; a level where a record has one number; crosses at a paper's."""
-    panels = [(name, y) for name in sets for y in picture["y"] if any(r["set"] == name and y in r for r in records)]
+    """Curves of one list of numbers against another; a level where a record has one number; crosses
+    at a paper's."""
+    panels = [
+        (name, y)
+        for name in sets
+        for y in picture["y"]
+        if any(r["set"] == name and y in r for r in records)
+    ]
     if not panels:
         return None
     columns = min(len(panels), 2 if len(panels) == 4 else 3)
     shape = -(-len(panels) // columns), columns
-    figure, axes = plt.subplots(*shape, figsize=(4.2 * columns + 1, 3.8 * shape[0]), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        *shape, figsize=(4.2 * columns + 1, 3.8 * shape[0]), layout="constrained", squeeze=False
+    )
     for ax, (name, y) in zip(axes.flat, panels, strict=False):
-        for k, (who, some) in enumerate(by_contender([r for r in records if r["set"] == name and r.get(y)]).items()):
+        for k, (who, some) in enumerate(
+            by_contender([r for r in records if r["set"] == name and r.get(y)]).items()
+        ):
             curves(ax, picture, y, who, some, f"C{k}")
             if who in sets[name].get("points", {}):
-                ax.plot(*sets[name]["points"][who], "X", ms=10, color=f"C{k}", mec="k", label=f"{who}, the paper's")
+                ax.plot(
+                    *sets[name]["points"][who],
+                    "X",
+                    ms=10,
+                    color=f"C{k}",
+                    mec="k",
+                    label=f"{who}, the paper's",
+                )
         ax.set(title=name, **{"xlabel": picture["x"], "ylabel": y} | picture.get("axes", {}))
         ax.legend(frameon=False, fontsize=8)
     return figure
@@ -271,9 +441,17 @@ def curves(ax, picture, y, who, some, colour):
     else:
         values = np.array([r[y] for r in some], dtype=float)
         ax.plot(some[0][x], values.mean(axis=0), "o-", ms=4, color=colour, label=who)
-        ax.fill_between(some[0][x], values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, lw=0)
+        ax.fill_between(
+            some[0][x], values.min(axis=0), values.max(axis=0), color=colour, alpha=0.2, lw=0
+        )
         if "dashed" in picture:
-            ax.plot(some[0][x], np.array(some[0][picture["dashed"]], dtype=float), "--", color=colour, alpha=0.6)
+            ax.plot(
+                some[0][x],
+                np.array(some[0][picture["dashed"]], dtype=float),
+                "--",
+                color=colour,
+                alpha=0.6,
+            )
 
 
 def dots(picture, sets, records):

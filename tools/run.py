@@ -1,16 +1,22 @@
-"""Run experiments, and write their records, tables and pictures: every figure of README and docs that is measured.
+"""Run experiments, and write their records, tables and pictures: every figure of README and docs
+that is measured.
 
-    python tools/run.py --data DIR                              # all that has no record yet: many hours
+    python tools/run.py --data DIR                              # all without a record: many hours
     python tools/run.py --data DIR --only auto mixed            # some experiments
-    python tools/run.py --only benchmarks --sets 'correlate*'   # some of their sets; some --contenders of these
-    python tools/run.py --report                                # pages and pictures again, of the records that there are
-    python tools/run.py --quick                                 # does everything run? Few rows, one seed, a temporary folder
+    python tools/run.py --only benchmarks --sets 'correlate*'   # some of their sets
+    python tools/run.py --report                                # pages and pictures, from records
+    python tools/run.py --quick                                 # does everything run? Few rows
 
-An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders, and what is told of a
-result. Each contender runs on each set and seed in a process of its own, whose peak memory is its own: "mb" is the peak beyond
-what the process held with its rows and modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made.
-What has a record is not run again, unless --again. Run it alone on the machine. --data (or SPARSERF_DATA) is a folder of .npz
-data sets, and of folders of tables; what needs one that is not there, or a library that is not, is skipped.
+--contenders names some contenders of the sets. --quick runs few rows and one seed, and writes to a
+temporary folder.
+
+An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders,
+and what is told of a result. Each contender runs on each set and seed in a process of its own,
+whose peak memory is its own: "mb" is the peak beyond what the process held with its rows and
+modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made. What has a
+record is not run again, unless --again. Run it alone on the machine. --data (or SPARSERF_DATA) is a
+folder of .npz data sets, and of folders of tables; what needs one that is not there, or a library
+that is not, is skipped.
 """
 
 import argparse
@@ -31,7 +37,15 @@ from pathlib import Path
 
 DOCS, FOLDER = Path(__file__).parents[1] / "docs", Path(__file__).parent / "experiments"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
-DEFAULTS = {"seeds": 1, "repeat": 1, "longest": 1800, "load": {}, "describe": {}, "tables": [], "pictures": []}
+DEFAULTS = {
+    "seeds": 1,
+    "repeat": 1,
+    "longest": 1800,
+    "load": {},
+    "describe": {},
+    "tables": [],
+    "pictures": [],
+}
 
 
 def main():
@@ -39,7 +53,13 @@ def main():
     if args.one:
         name, which, contender, seed = args.one
         found = Records(args.to, name).found
-        record = measure(sets(read(name), found)[which], which, contender, int(seed), found.get((which, contender, 0)))
+        record = measure(
+            sets(read(name), found)[which],
+            which,
+            contender,
+            int(seed),
+            found.get((which, contender, 0)),
+        )
         print(json.dumps(record, default=lambda number: number.item()))
         return
     import report  # with matplotlib, which processes of contenders are spared
@@ -49,7 +69,9 @@ def main():
         experiment, records = read(name), Records(args.to, name)
         failed += [] if args.report else run(experiment, records, args)
         if records.found and experiment.get("page", True):
-            report.write(experiment, sets(experiment, records.found), list(records.found.values()), args.to)
+            report.write(
+                experiment, sets(experiment, records.found), list(records.found.values()), args.to
+            )
     for page in PAGES if args.to == DOCS else ():
         page.write_text(report.fill(page.read_text(), stored))
     if failed:
@@ -62,13 +84,32 @@ def stored(name):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="experiments")
-    parser.add_argument("--sets", nargs="+", metavar="SET", default=["*"], help="some of the sets, or patterns of their names")
-    parser.add_argument("--contenders", nargs="+", metavar="WHO", default=["*"], help="some of the contenders, or patterns")
+    parser.add_argument(
+        "--sets",
+        nargs="+",
+        metavar="SET",
+        default=["*"],
+        help="some of the sets, or patterns of their names",
+    )
+    parser.add_argument(
+        "--contenders",
+        nargs="+",
+        metavar="WHO",
+        default=["*"],
+        help="some of the contenders, or patterns",
+    )
     parser.add_argument("--data", help="the folder of the data sets (default: SPARSERF_DATA)")
     parser.add_argument("--seeds", type=int, help="so many (default: what the experiment says)")
-    parser.add_argument("--threads", type=int, default=int(os.environ.get("SPARSERF_WORKERS", 2)), help="of contenders (2)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=int(os.environ.get("SPARSERF_WORKERS", 2)),
+        help="of contenders (2)",
+    )
     parser.add_argument("--again", action="store_true", help="run what has a record, too")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--quick", action="store_true")
@@ -76,7 +117,11 @@ def arguments():
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.to = args.to or (Path(tempfile.mkdtemp(prefix="quick-")) if args.quick else DOCS)
-    threads = {"SPARSERF_WORKERS": str(args.threads), "OMP_NUM_THREADS": str(args.threads), "JAX_PLATFORMS": "cpu"}
+    threads = {
+        "SPARSERF_WORKERS": str(args.threads),
+        "OMP_NUM_THREADS": str(args.threads),
+        "JAX_PLATFORMS": "cpu",
+    }
     os.environ |= threads | ({"SPARSERF_DATA": str(Path(args.data).resolve())} if args.data else {})
     if args.quick:
         os.environ["SPARSERF_QUICK"], args.seeds = "1", 1
@@ -85,22 +130,32 @@ def arguments():
 
 
 def read(name):
-    """The experiment of a name or of a file; what it does not say is as in the one that it is `like`."""
+    """The experiment of a name or of a file; what it does not say is as in the one that it is
+    `like`."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.exists():
-        raise SystemExit(f"no experiment {name}; there are {', '.join(sorted(p.stem for p in FOLDER.glob('*.toml')))}")
+        raise SystemExit(
+            f"no experiment {name}; there are "
+            f"{', '.join(sorted(p.stem for p in FOLDER.glob('*.toml')))}"
+        )
     said = tomllib.loads(path.read_text())
     base = read(said["like"]) if "like" in said else {"groups": {}}
-    groups = {group: base["groups"].get(group, {}) | of for group, of in said.get("groups", base["groups"]).items()}
+    groups = {
+        group: base["groups"].get(group, {}) | of
+        for group, of in said.get("groups", base["groups"]).items()
+    }
     return base | said | {"name": name, "groups": groups}
 
 
 def sets(experiment, recorded=()):
-    """{name: set}, each with what its group and the experiment say of all; `recorded` are keys of records."""
+    """{name: set}, each with what its group and the experiment say of all; `recorded` are keys of
+    records."""
     common = DEFAULTS | {key: value for key, value in experiment.items() if key in DEFAULTS}
     found = {}
     for group, of in experiment["groups"].items():
-        shared = common | {"contenders": {}} | {key: value for key, value in of.items() if key != "sets"}
+        shared = (
+            common | {"contenders": {}} | {key: value for key, value in of.items() if key != "sets"}
+        )
         for name, one in (of["sets"] if "sets" in of else listed(of["folder"], recorded)).items():
             both = {key: shared[key] | one.get(key, {}) for key in ("load", "describe")}
             found[name] = shared | one | both | {"group": group}
@@ -108,9 +163,12 @@ def sets(experiment, recorded=()):
 
 
 def listed(folder, recorded):
-    """Sets that an experiment does not name: those of the index of a folder of tables, and those that have a record."""
+    """Sets that an experiment does not name: those of the index of a folder of tables, and those
+    that have a record."""
     index = Path(os.environ.get("SPARSERF_DATA", ""), folder, "index.json")
-    there = json.loads(index.read_text()) if "SPARSERF_DATA" in os.environ and index.exists() else {}
+    there = (
+        json.loads(index.read_text()) if "SPARSERF_DATA" in os.environ and index.exists() else {}
+    )
     return {name: {} for name in sorted({*there, *(key[0] for key in recorded)})}
 
 
@@ -120,14 +178,18 @@ class Records:
     def __init__(self, folder, name):
         self.path = folder / f"tables/{Path(name).stem}.jsonl"
         lines = self.path.read_text().splitlines() if self.path.exists() else []
-        self.found = {(one["set"], one["contender"], one["seed"]): one for one in map(json.loads, lines)}
+        self.found = {
+            (one["set"], one["contender"], one["seed"]): one for one in map(json.loads, lines)
+        }
 
     def add(self, key, record):
         named = dict(zip(("set", "contender", "seed"), key, strict=True))
         self.found[key] = named | record | named
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
-        part.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in self.found.values()))
+        part.write_text(
+            "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in self.found.values())
+        )
         part.replace(self.path)
 
 
@@ -135,12 +197,20 @@ def run(experiment, records, args):
     """Make the records that are missing; the names of those that failed."""
     failed, there = [], sets(experiment, records.found)
     if not there:
-        print(experiment["name"], "skipped: give the folder that has its tables by --data or SPARSERF_DATA")
+        print(
+            experiment["name"],
+            "skipped: give the folder that has its tables by --data or SPARSERF_DATA",
+        )
     for key, one in chosen(there, args):
         if key in records.found and not args.again:
             continue
         found = in_process(experiment["name"], one, key, args)
-        print(experiment["name"], *key, f"skipped: {found['absent']}" if "absent" in found else found, flush=True)
+        print(
+            experiment["name"],
+            *key,
+            f"skipped: {found['absent']}" if "absent" in found else found,
+            flush=True,
+        )
         if "failed" in found:
             failed.append(" ".join(map(str, (experiment["name"], *key))))
         elif "absent" not in found:
@@ -149,7 +219,8 @@ def run(experiment, records, args):
 
 
 def chosen(there, args):
-    """(set, contender, seed) and the set, of what is asked for; in a quick run of one set of each group."""
+    """(set, contender, seed) and the set, of what is asked for; in a quick run of one set of each
+    group."""
     groups = set()
     for name, one in there.items():
         is_new, quick = one["group"] not in groups, args.quick and args.sets == ["*"]
@@ -162,14 +233,20 @@ def chosen(there, args):
 
 
 def in_process(name, one, key, args):
-    """Its record; or why there is none, which is `skipped` where that is a result, `absent` where something is to be had."""
+    """Its record; or why there is none, which is `skipped` where that is a result, `absent` where
+    something is to be had."""
     command = [sys.executable, __file__, "--to", args.to, "--one", name, *map(str, key)]
-    with tempfile.TemporaryDirectory() as scratch:  # whose files go, too, where the contender is stopped
+    # whose files go, too, where the contender is stopped
+    with tempfile.TemporaryDirectory() as scratch:
         try:
             env = os.environ | {"TMPDIR": scratch} | one["contenders"][key[1]].get("env", {})
-            done = subprocess.run(command, capture_output=True, text=True, timeout=one["longest"], env=env)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=one["longest"], env=env
+            )
         except subprocess.TimeoutExpired:
-            return {"skipped": f"not done in {one['longest']} s, data and repetitions included"} | where(())
+            return {
+                "skipped": f"not done in {one['longest']} s, data and repetitions included"
+            } | where(())
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])
     print(done.stderr, file=sys.stderr)
@@ -177,14 +254,18 @@ def in_process(name, one, key, args):
 
 
 def measure(one, name, contender, seed, first):
-    """In a process of its own: costs, and what is told of the result. `first` is the record of seed 0, with what it chose."""
+    """In a process of its own: costs, and what is told of the result. `first` is the record of seed
+    0, with what it chose."""
     spec = one["contenders"][contender]
     context = {"name": name, "seed": seed, "first": first, "said": one, "spec": spec}
     try:
         for module in (*spec.get("needs", ()), f"experiments.{spec['of'].rsplit('.', 1)[0]}"):
             importlib.import_module(module)
         data = call(one["load"], **context) if one["load"] else None
-        result, costs = timed(lambda: call(spec, data, **context), 1 if "SPARSERF_QUICK" in os.environ else one["repeat"])
+        result, costs = timed(
+            lambda: call(spec, data, **context),
+            1 if "SPARSERF_QUICK" in os.environ else one["repeat"],
+        )
     except (ImportError, FileNotFoundError) as error:
         return {"absent": f"{type(error).__name__}: {error}"}
     except NotImplementedError as error:  # a contender that does not take such rows
@@ -195,16 +276,24 @@ def measure(one, name, contender, seed, first):
 
 
 def call(spec, /, *args, **context):
-    """The function `of` a module of experiments/ with its options, and what it asks for of the context."""
+    """The function `of` a module of experiments/ with its options, and what it asks for of the
+    context."""
     module, name = spec["of"].rsplit(".", 1)
     function = getattr(importlib.import_module(f"experiments.{module}"), name)
-    options = {key: value for key, value in spec.items() if key not in ("of", "needs", "env", "seeds", "describe")}
+    options = {
+        key: value
+        for key, value in spec.items()
+        if key not in ("of", "needs", "env", "seeds", "describe")
+    }
     asked = inspect.signature(function).parameters
-    return function(*args, **{key: value for key, value in context.items() if key in asked} | options)
+    return function(
+        *args, **{key: value for key, value in context.items() if key in asked} | options
+    )
 
 
 def timed(function, repeat):
-    """(its result, the least seconds of the clock and of the processor over the repetitions, the peak of memory beyond now)."""
+    """(its result, the least seconds of the clock and of the processor over the repetitions, the
+    peak of memory beyond now)."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # the peak is counted anew, on Linux
     before, runs = peak_mb(), []
@@ -225,22 +314,38 @@ def peak_mb():
 
 def processor():
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def where(needs):
     """Where a record is made; the commit with a + where the library has been changed since."""
 
     def git(*words):
-        return subprocess.run(["git", *words], capture_output=True, text=True, cwd=FOLDER).stdout.strip()
+        return subprocess.run(
+            ["git", *words], capture_output=True, text=True, cwd=FOLDER
+        ).stdout.strip()
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    versions, threads = [f"Python {platform.python_version()}"], int(os.environ.get("SPARSERF_WORKERS", 2))
-    for package in dict.fromkeys(("numpy", "scipy", *(one.split(".")[0].replace("sklearn", "scikit-learn") for one in needs))):
+    versions, threads = (
+        [f"Python {platform.python_version()}"],
+        int(os.environ.get("SPARSERF_WORKERS", 2)),
+    )
+    for package in dict.fromkeys(
+        ("numpy", "scipy", *(one.split(".")[0].replace("sklearn", "scikit-learn") for one in needs))
+    ):
         with contextlib.suppress(PackageNotFoundError):
             versions.append(f"{package} {version(package)}")
-    commit = (git("rev-parse", "--short", "HEAD") or "unknown") + "+" * bool(git("status", "--porcelain", "../../sparserf"))
-    said = {"machine": f"{cores} cores ({processor()})", "versions": ", ".join(versions), "threads": threads}
+    commit = (git("rev-parse", "--short", "HEAD") or "unknown") + "+" * bool(
+        git("status", "--porcelain", "../../sparserf")
+    )
+    said = {
+        "machine": f"{cores} cores ({processor()})",
+        "versions": ", ".join(versions),
+        "threads": threads,
+    }
     return said | {"commit": commit}
 
 

@@ -1,4 +1,5 @@
-"""What is in the wheels and source distributions given: contents, sizes, metadata, licence, and the checksums of RECORD."""
+"""What is in the wheels and source distributions given: contents, sizes, metadata, licence, and the
+checksums of RECORD."""
 
 import base64
 import csv
@@ -18,7 +19,12 @@ SOURCES = (".pyx", ".pxd", ".c", ".h", ".in", "meson.build")
 
 def check_metadata(text):
     metadata = email.message_from_bytes(text)
-    expected = {"Name": "sparserf", "Version": VERSION, "License-Expression": "BSD-3-Clause", "License-File": "LICENSE"}
+    expected = {
+        "Name": "sparserf",
+        "Version": VERSION,
+        "License-Expression": "BSD-3-Clause",
+        "License-File": "LICENSE",
+    }
     assert {key: metadata[key] for key in expected} == expected, metadata.items()
     assert metadata["Requires-Python"] == ">=3.11"
 
@@ -28,7 +34,10 @@ def check_wheel(path):
     with zipfile.ZipFile(path) as wheel:
         files = {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
     info = f"sparserf-{VERSION}.dist-info"
-    record = {name: checksum for name, checksum, _ in csv.reader(files[f"{info}/RECORD"].decode().splitlines())}
+    record = {
+        name: checksum
+        for name, checksum, _ in csv.reader(files[f"{info}/RECORD"].decode().splitlines())
+    }
     assert record.pop(f"{info}/RECORD") == ""
     expected = {name: checksum(data) for name, data in files.items() if not name.endswith("RECORD")}
     assert record == expected, record.items() ^ expected.items()
@@ -46,10 +55,24 @@ def check_sdist(path):
     assert path.stat().st_size <= 1e6, "larger than 1 MB"
     folder = f"sparserf-{VERSION}/"
     with tarfile.open(path) as sdist:
-        files = {member.name.removeprefix(folder): sdist.extractfile(member).read() for member in sdist if member.isfile()}
+        files = {
+            member.name.removeprefix(folder): sdist.extractfile(member).read()
+            for member in sdist
+            if member.isfile()
+        }
     present = {name.split("/")[0] for name in files if not name.startswith(".")}
-    assert present == {"LICENSE", "PKG-INFO", "README.md", "docs", "meson.build", "meson.options", "pyproject.toml",
-                       "sparserf", "tests", "tools"}, present  # fmt: skip
+    assert present == {
+        "LICENSE",
+        "PKG-INFO",
+        "README.md",
+        "docs",
+        "meson.build",
+        "meson.options",
+        "pyproject.toml",
+        "sparserf",
+        "tests",
+        "tools",
+    }, present
     assert not [name for name in files if name.endswith((".png", ".so", ".pyc"))]
     assert files["LICENSE"] == LICENSE
     check_metadata(files["PKG-INFO"])

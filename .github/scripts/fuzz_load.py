@@ -1,8 +1,8 @@
 """Model files with random damage, for some seconds: fuzz_load.py SECONDS [SEED].
 
-Each is a model that predicts, or a ValueError; in neither case has reading it taken more than twice its size and 1.5 MB. The
-damage is of bytes anywhere, or within a member under a right checksum. tests/model/test_file.py has it too, with seeds that
-stay."""
+Each is a model that predicts, or a ValueError; in neither case has reading it taken more than twice
+its size and 1.5 MB. The damage is of bytes anywhere, or within a member under a right checksum.
+tests/model/test_file.py has it too, with seeds that stay."""
 
 import io
 import random
@@ -25,7 +25,9 @@ def damaged(data, rng):
     for _ in range(rng.choice([1, 1, 2, 8])):
         start, stop = sorted(rng.randrange(len(data) + 1) for _ in range(2))
         length = min(stop - start, rng.choice([1, 4, 64]))
-        data[start : start + length] = rng.choice([rng.randbytes(length), b"", data[start : start + length] * 2])
+        data[start : start + length] = rng.choice(
+            [rng.randbytes(length), b"", data[start : start + length] * 2]
+        )
     return bytes(data)
 
 
@@ -51,7 +53,9 @@ def load(path):
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak <= 2 * path.stat().st_size + 1_500_000, f"{peak} bytes for a file of {path.stat().st_size}"
+        assert peak <= 2 * path.stat().st_size + 1_500_000, (
+            f"{peak} bytes for a file of {path.stat().st_size}"
+        )
 
 
 def use(model):

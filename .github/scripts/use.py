@@ -18,4 +18,7 @@ assert np.mean((model.predict(X) - y) ** 2) < 0.05 * np.var(y)
 with tempfile.TemporaryDirectory() as folder:
     model.save(f"{folder}/model.npz")
     assert np.array_equal(srf.load(f"{folder}/model.npz").predict(X), model.predict(X))
-print(f"sparserf {srf.__version__}, Python {sys.version.split()[0]}, NumPy {np.__version__}, {LEVELS[LEVEL]}: {model}")
+print(
+    f"sparserf {srf.__version__}, Python {sys.version.split()[0]}, NumPy {np.__version__}, "
+    f"{LEVELS[LEVEL]}: {model}"
+)

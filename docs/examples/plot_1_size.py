@@ -2,9 +2,9 @@
 How few terms are enough?
 =========================
 
-This example makes a model smaller step by step and measures what that costs. It predicts a power plant's output from
-temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything, also the number of terms; ``prune`` then makes a
-model of fewer terms that predicts nearly the same.
+This example makes a model smaller step by step and measures what that costs. It predicts a power
+plant's output from temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything,
+also the number of terms; ``prune`` then makes a model of fewer terms that predicts nearly the same.
 """
 
 # %%
@@ -32,10 +32,8 @@ def error(model):
 model = srf.sparse_rf(X, y, n_models=1, rng=0, workers=-1)
 print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
 
-# %%
-# The same in fewer terms
-# -----------------------
-# ``max_terms`` says how many terms a model may have. The dashed line is the error of a linear model of the four inputs.
+# %% The same in fewer terms ----------------------- ``max_terms`` says how many terms a model may
+# have. The dashed line is the error of a linear model of the four inputs.
 
 sizes = [2, 5, 10, 20, 50]
 smaller = [srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes]

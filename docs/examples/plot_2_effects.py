@@ -2,8 +2,9 @@
 A model that can be seen whole
 ==============================
 
-This example draws a whole model, of the noise of an airfoil in a wind tunnel. With ``max_order=2`` no term depends on more than
-two inputs, so that the model is a sum of curves and surfaces, and nearly all of it fits on a page.
+This example draws a whole model, of the noise of an airfoil in a wind tunnel. With ``max_order=2``
+no term depends on more than two inputs, so that the model is a sum of curves and surfaces, and
+nearly all of it fits on a page.
 """
 
 # %%
@@ -19,11 +20,10 @@ X, y = table.drop(columns="sound_pressure_level"), table["sound_pressure_level"]
 model = srf.sparse_rf(X, y, max_order=2, n_models=1, rng=0, workers=-1)
 srf.plot.effects(model, X)
 
-# %%
-# Beside the name of an input stands its share of all that the model does, alone and together with others. It is a share of
-# the mean sizes of Shapley values, the same number as in the summary. Grey steps and points are rows: do not trust a
-# curve where it is dotted, or a surface where it is grey.
-#
+# %% Beside the name of an input stands its share of all that the model does, alone and together
+# with others. It is a share of the mean sizes of Shapley values, the same number as in the summary.
+# Grey steps and points are rows: do not trust a curve where it is dotted, or a surface where it is
+# grey.
 # The summary says in numbers which inputs matter; :doc:`/interpreting` says what its columns mean.
 
 print(model.summary(X, n_terms=3, rng=0))

@@ -2,12 +2,12 @@
 A table as it comes: words, gaps, odd units
 ===========================================
 
-This example fits a data frame with categories and missing cells as it is: neither the fit nor ``predict`` needs a step that
-prepares it.
+This example fits a data frame with categories and missing cells as it is: neither the fit nor
+``predict`` needs a step that prepares it.
 """
 
-# %%
-# The table of flats is made here, with what real tables have: words, empty cells and a cell with an absurd number.
+# %% The table of flats is made here, with what real tables have: words, empty cells and a cell with
+# an absurd number.
 
 import numpy as np
 import pandas as pd
@@ -32,8 +32,8 @@ flats.loc[rng.random(n) < 0.1, "city"] = None
 flats.loc[7, "area"] = 99999.0
 flats.head()
 
-# %%
-# Half of the rows are for training. The gamma loss is for targets that are positive and vary by factors, as prices do.
+# %% Half of the rows are for training. The gamma loss is for targets that are positive and vary by
+# factors, as prices do.
 
 train, test = flats[: n // 2], flats[n // 2 :]
 model = srf.sparse_rf(train, price[: n // 2], loss="gamma", n_models=1, rng=0, workers=-1)

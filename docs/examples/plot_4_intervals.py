@@ -2,8 +2,8 @@
 Intervals and quantiles
 =======================
 
-This example shows how sure a prediction is, in two ways. ``intervals`` gives two ends between which new targets lie as often as
-asked; the quantile loss fits one curve to each level.
+This example shows how sure a prediction is, in two ways. ``intervals`` gives two ends between which
+new targets lie as often as asked; the quantile loss fits one curve to each level.
 """
 
 # %%

@@ -2,13 +2,14 @@
 What a dictionary that learns is worth
 ======================================
 
-This example compares features that are learned with features that are only drawn. The papers draw features from one
-distribution, whose width you must know, until good ones come. ``features="auto"`` draws near the features that the fit has
-accepted so far. Here both look at the same number of draws.
+This example compares features that are learned with features that are only drawn. The papers draw
+features from one distribution, whose width you must know, until good ones come. ``features="auto"``
+draws near the features that the fit has accepted so far. Here both look at the same number of
+draws.
 """
 
-# %%
-# There are ten inputs. The target varies along two directions in them, which neither of the fits is told.
+# %% There are ten inputs. The target varies along two directions in them, which neither of the fits
+# is told.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,7 +37,9 @@ def error(features, n_components):
 
 draws = [1000, 2000, 4000, 8000, 16000]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.plot(draws, [error("gaussian", n) for n in draws], "o-", label="fixed draws: features='gaussian'")
+ax.plot(
+    draws, [error("gaussian", n) for n in draws], "o-", label="fixed draws: features='gaussian'"
+)
 ax.plot(draws, [error("auto", n) for n in draws], "o-", label="draws that learn: features='auto'")
 ax.set(xscale="log", yscale="log", xlabel="features drawn", ylabel="error / variance, on test rows")
 ax.legend(frameon=False)

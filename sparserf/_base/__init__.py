@@ -1,1 +1,2 @@
-"""Tools that are independent of methods: checks of arguments and calls, arrays, randomness, threads, progress, files."""
+"""Tools that are independent of methods: checks of arguments and calls, arrays, randomness,
+threads, progress, files."""

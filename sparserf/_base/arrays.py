@@ -1,4 +1,5 @@
-"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): copy them to the host's memory, and results back."""
+"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): copy them to the host's memory,
+and results back."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def is_foreign(X: object) -> bool:
-    """Return whether X is an array of PyTorch, JAX, CuPy or another namespace than NumPy's that exchanges arrays by DLPack."""
+    """Return whether X is an array of PyTorch, JAX, CuPy or another namespace than NumPy's that
+    exchanges arrays by DLPack."""
     return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
 
 
@@ -22,7 +24,9 @@ def namespace_of(X: Array) -> tuple[Any, Any]:
     try:
         from array_api_compat import array_namespace, device
     except ImportError:
-        raise ImportError(f"X is an array of {type(X).__module__}: install sparserf[array-api]") from None
+        raise ImportError(
+            f"X is an array of {type(X).__module__}: install sparserf[array-api]"
+        ) from None
     return array_namespace(X), device(X)
 
 
@@ -32,7 +36,8 @@ def is_on_host(X: Array) -> bool:
 
 
 def _device_of(X):
-    """Return DLPack's (kind, number) of the device of X; (1, 0), the host's memory, for dtypes that DLPack lacks."""
+    """Return DLPack's (kind, number) of the device of X; (1, 0), the host's memory, for dtypes that
+    DLPack lacks."""
     try:
         return X.__dlpack_device__()
     except TypeError:
@@ -40,7 +45,8 @@ def _device_of(X):
 
 
 def to_host(X: Array) -> np.ndarray:
-    """Return the numbers of X as an ndarray, without a copy where they are in the memory of this process."""
+    """Return the numbers of X as an ndarray, without a copy where they are in the memory of this
+    process."""
     if isinstance(X, np.ndarray):
         return X
     try:
@@ -63,8 +69,13 @@ def _from_accelerator(X):
 
 def from_host(values: np.ndarray, xp: Any, device: Any, dtype: Any = None) -> Array:
     """Return an ndarray as an array of the namespace xp, on a device."""
-    values = np.require(values, requirements=["C", "W"])  # PyTorch shares no memory that it may not write to
-    return xp.asarray(values, device=device) if dtype is None else xp.astype(xp.asarray(values, device=device), dtype)
+    # PyTorch shares no memory that it may not write to
+    values = np.require(values, requirements=["C", "W"])
+    return (
+        xp.asarray(values, device=device)
+        if dtype is None
+        else xp.astype(xp.asarray(values, device=device), dtype)
+    )
 
 
 def check_same_device(name: str, values: Any, X: Any) -> None:
@@ -73,7 +84,9 @@ def check_same_device(name: str, values: Any, X: Any) -> None:
         return
     here, there = (_device_of(array) if is_foreign(array) else (1, 0) for array in (X, values))
     if here != there:
-        of_x, of_values = (namespace_of(array)[1] if is_foreign(array) else "cpu" for array in (X, values))
+        of_x, of_values = (
+            namespace_of(array)[1] if is_foreign(array) else "cpu" for array in (X, values)
+        )
         raise ValueError(f"{name} must be on the device of X, {of_x}, got one on {of_values}")
 
 
@@ -88,14 +101,22 @@ def as_like(values: np.ndarray, x: Array) -> Array:
 
 
 def outputs_like(t: float | np.ndarray, x: Array) -> Array:
-    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x; a single number as a float."""
-    if type(t) is float:  # tested first, since predicting a single row takes little longer than a few such tests
+    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x; a single
+    number as a float."""
+    # tested first, since predicting a single row takes little longer than a few such tests
+    if type(t) is float:
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]
 
 
 def check_no_overflow(sums: Array) -> Array:
     """Return the sums of features; raise ValueError if they overflowed."""
-    if not (are_finite(sums) if isinstance(sums, np.ndarray) else namespace(sums).all(namespace(sums).isfinite(sums))):
-        raise ValueError("X must be of moderate size, got values whose features overflow: scale its columns")
+    if not (
+        are_finite(sums)
+        if isinstance(sums, np.ndarray)
+        else namespace(sums).all(namespace(sums).isfinite(sums))
+    ):
+        raise ValueError(
+            "X must be of moderate size, got values whose features overflow: scale its columns"
+        )
     return sums

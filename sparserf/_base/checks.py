@@ -1,11 +1,13 @@
-"""Checks of arguments: each returns the argument in the form that the library computes with, or raises an error that names it.
+"""Checks of arguments: each returns the argument in the form that the library computes with, or
+raises an error that names it.
 
-Types of arrays and matrices are checked here and in `csr.py`, types of data frames in `columns/frames.py`; `as_rows` (`rows/`)
-chooses by the type of X how its rows are stored.
+Types of arrays and matrices are checked here and in `csr.py`, types of data frames in
+`columns/frames.py`; `as_rows` (`rows/`) chooses by the type of X how its rows are stored.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from decimal import Decimal
 from numbers import Complex, Integral, Number, Real
@@ -19,7 +21,7 @@ from .csr import canonical_csr
 from .warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from .types import Array, DenseOrCSR
 
@@ -30,15 +32,20 @@ LARGEST_EXACT, FARTHEST = 2**53, 10**308
 
 
 def is_sparse(X: object) -> bool:
-    """Return whether X is a SciPy sparse matrix or array, without importing scipy.sparse: whoever made such an X has."""
-    if type(X) is np.ndarray:  # tested first, since predicting a single row takes little longer than a few such tests
+    """Return whether X is a SciPy sparse matrix or array, without importing scipy.sparse: whoever
+    made such an X has."""
+    # tested first, since predicting a single row takes little longer than a few such tests
+    if type(X) is np.ndarray:
         return False
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(X)
 
 
-def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False) -> DenseOrCSR:
-    """Return X as a finite float32 or float64 ndarray (n_samples, n_features) of any strides, or as a canonical CSR matrix.
+def check_X(
+    X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False
+) -> DenseOrCSR:
+    """Return X as a finite float32 or float64 ndarray (n_samples, n_features) of any strides, or as
+    a canonical CSR matrix.
 
     n_features : the number of columns that X must have; None: any
     known_finite : whether X is known to be finite, and is not checked for it
@@ -51,7 +58,11 @@ def check_X(X: Any, n_features: int | None = None, known_finite: bool = False, m
     else:
         numbers = X = as_real("X", X)
         if X.ndim != 2:
-            hint = "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row" if X.ndim == 1 else ""
+            hint = (
+                "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row"
+                if X.ndim == 1
+                else ""
+            )
             raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
     if not known_finite:
         check_finite("X", numbers, may_miss)
@@ -69,7 +80,8 @@ def check_training_X(X: Any, known_finite: bool = False, may_miss: bool = False)
 
 
 def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
-    """Check X as `check_X` does, where X is an array of the namespace xp, which stays on its device."""
+    """Check X as `check_X` does, where X is an array of the namespace xp, which stays on its
+    device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
@@ -83,7 +95,8 @@ def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
 def as_array(name: str, values: Any) -> np.ndarray:
     """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length.
 
-    A list of strings and other things becomes an array of objects: NumPy would make strings of all, "nan" of NaN.
+    A list of strings and other things becomes an array of objects: NumPy would make strings of all,
+    "nan" of NaN.
     """
     if is_foreign(values):
         return to_host(values)
@@ -92,7 +105,9 @@ def as_array(name: str, values: Any) -> np.ndarray:
         array = np.asarray(values)
         if isinstance(values, (list, tuple)) and array.dtype.kind in "US":
             objects = np.array(values, object)
-            return array if all(isinstance(value, (str, bytes)) for value in objects.flat) else objects
+            return (
+                array if all(isinstance(value, (str, bytes)) for value in objects.flat) else objects
+            )
         return array
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
@@ -105,8 +120,11 @@ def check_unmasked(name: str, values: Any) -> None:
 
 
 def is_real_type(kind: type) -> bool:
-    """Return whether a type is one of real numbers: Real, numpy.bool, or Decimal, a Number that is neither Real nor Complex."""
-    return kind is np.bool_ or (issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex))
+    """Return whether a type is one of real numbers: Real, numpy.bool, or Decimal, a Number that is
+    neither Real nor Complex."""
+    return kind is np.bool_ or (
+        issubclass(kind, Number) and issubclass(kind, Real) == issubclass(kind, Complex)
+    )
 
 
 def is_missing(value: Any) -> bool:
@@ -121,59 +139,82 @@ def check_labels_there(name: str, labels: np.ndarray) -> None:
     else:
         missing = np.flatnonzero(labels != labels).tolist()
     if missing:
-        where = f"{labels[missing[0]]} at [{missing[0]}]" + f" and {len(missing) - 1} more" * (len(missing) > 1)
+        where = f"{labels[missing[0]]} at [{missing[0]}]" + f" and {len(missing) - 1} more" * (
+            len(missing) > 1
+        )
         raise ValueError(f"{name} must not have missing labels, got {where}: leave such rows out")
 
 
 def _is_native(array):
-    """Return whether compiled code can read the array: float32 or float64 in the processor's byte order, aligned."""
+    """Return whether compiled code can read the array: float32 or float64 in the processor's byte
+    order, aligned."""
     return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
-    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64; raise TypeError for others."""
+    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64;
+    raise TypeError for others."""
     if type(values) is np.ndarray and _is_native(values):
         return values
     array = as_array(name, values)
-    if array.dtype.kind == "O":  # objects of Python: real numbers become float64, others are refused
+    # objects of Python: real numbers become float64, others are refused
+    if array.dtype.kind == "O":
         strangers = [value for value in array.flat if not is_real_type(type(value))]
         if strangers:
             from reprlib import repr as shortened
 
-            raise TypeError(f"{name} must hold real numbers, got {shortened(strangers[0])}{_hint_of_categories(name)}")
+            raise TypeError(
+                f"{name} must hold real numbers, got "
+                f"{shortened(strangers[0])}{_hint_of_categories(name)}"
+            )
         warn_of_lost_integers(name, array.ravel().tolist())
         try:
             array = array.astype(np.float64)
         except OverflowError as error:
             raise ValueError(f"{name} must hold finite numbers: {error}") from None
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_hint_of_categories(name)}")
+        raise TypeError(
+            f"{name} must hold real numbers, got dtype {array.dtype}{_hint_of_categories(name)}"
+        )
     if array.dtype.char in "fd" and array.dtype.isnative:
         return array if array.flags.aligned else array.copy()
     warn_of_lost_integers(name, array if array.dtype.kind in "iu" else ())
-    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused later
+    # a long double may be too large: it becomes infinite, and is refused later
+    with np.errstate(over="ignore"):
         return array.astype(np.float64)
 
 
 def _is_lost(value):
     """Return whether an integer or decimal is a whole number that float64 does not hold."""
-    is_large = value == value and LARGEST_EXACT < abs(value) < FARTHEST  # NaN of Decimal has no order
+    # NaN of Decimal has no order
+    is_large = value == value and LARGEST_EXACT < abs(value) < FARTHEST
     return is_large and value == int(value) != int(float(value))
 
 
 def warn_of_lost_integers(name: str, values: Any) -> None:
-    """Warn if integers, or whole decimals, are so large that float64 does not hold them, so that different ones become equal.
+    """Warn if integers, or whole decimals, are so large that float64 does not hold them, so that
+    different ones become equal.
 
     values : an array, or a sequence of any numbers, of which those that are neither are passed over
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         may_be = values.dtype.kind in "iu" and values.dtype.itemsize == 8
-        values = values[(values > LARGEST_EXACT) | (values < -LARGEST_EXACT)].tolist() if may_be else []
+        values = (
+            values[(values > LARGEST_EXACT) | (values < -LARGEST_EXACT)].tolist() if may_be else []
+        )
     for value in values:
         if isinstance(value, (Integral, Decimal)) and _is_lost(value):
-            hint = "leave them out, or make them a category" if name.startswith("X") else "number them anew"
-            warn(f"{name} holds integers beyond 2**53, such as {value}, which numbers of 64 bits do not tell apart: are these "
-                 f"identifiers? If so, {hint}", UserWarning)  # fmt: skip
+            hint = (
+                "leave them out, or make them a category"
+                if name.startswith("X")
+                else "number them anew"
+            )
+            warn(
+                f"{name} holds integers beyond 2**53, such as {value}, which numbers of 64 bits do "
+                "not tell apart: are these "
+                f"identifiers? If so, {hint}",
+                UserWarning,
+            )
             return
 
 
@@ -183,7 +224,8 @@ def _hint_of_categories(name):
 
 
 def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> bool:
-    """Check that all numbers are finite; where may_miss, they may also be NaN. Return whether all are known to be finite."""
+    """Check that all numbers are finite; where may_miss, they may also be NaN. Return whether all
+    are known to be finite."""
     if _is_native(array) and are_finite(array):
         return True
     if _is_native(array) and may_miss and are_finite(array, may_miss):
@@ -192,7 +234,10 @@ def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> bool:
     if len(bad):
         place = tuple(int(i) for i in bad[0])
         hint = "; leave out rows whose target is missing" if name == "y" else ""
-        raise ValueError(f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more places{hint}")
+        raise ValueError(
+            f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more "
+            f"places{hint}"
+        )
     return False
 
 
@@ -205,7 +250,8 @@ def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return float64 weights of shape (n_samples,), scaled so that the largest is 1; for None all ones."""
+    """Return float64 weights of shape (n_samples,), scaled so that the largest is 1; for None all
+    ones."""
     if sample_weight is None:
         return np.ones(n_samples)
     weight = real_rows("sample_weight", sample_weight, n_samples)
@@ -217,11 +263,16 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def check_offset(offset: Any, n_samples: int, n_outputs: int) -> np.ndarray:
-    """Return finite float64 offsets, (n_samples,) for one output or for all alike, else (n_outputs, n_samples)."""
+    """Return finite float64 offsets, (n_samples,) for one output or for all alike, else (n_outputs,
+    n_samples)."""
     array = as_real("offset", offset).astype(np.float64)
     if array.shape != (n_samples,) and (n_outputs == 1 or array.shape != (n_samples, n_outputs)):
-        shapes = f"({n_samples},)" if n_outputs == 1 else f"({n_samples},) or ({n_samples}, {n_outputs})"
-        raise ValueError(f"offset must have shape {shapes}, one entry a row of X, got {array.shape}")
+        shapes = (
+            f"({n_samples},)" if n_outputs == 1 else f"({n_samples},) or ({n_samples}, {n_outputs})"
+        )
+        raise ValueError(
+            f"offset must have shape {shapes}, one entry a row of X, got {array.shape}"
+        )
     check_finite("offset", array)
     return np.ascontiguousarray(array.T)
 
@@ -229,7 +280,9 @@ def check_offset(offset: Any, n_samples: int, n_outputs: int) -> np.ndarray:
 def check_length(name: str, array: np.ndarray, n_samples: int) -> None:
     """Check that an array has one entry for each row."""
     if array.ndim != 1 or len(array) != n_samples:
-        raise ValueError(f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}")
+        raise ValueError(
+            f"{name} must have shape ({n_samples},), one entry a row of X, got {array.shape}"
+        )
 
 
 def check_rng(rng: Any) -> np.random.Generator:
@@ -237,7 +290,9 @@ def check_rng(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"rng must be None, a seed or a numpy.random.Generator, got {rng!r}: {error}") from None
+        raise type(error)(
+            f"rng must be None, a seed or a numpy.random.Generator, got {rng!r}: {error}"
+        ) from None
 
 
 def check_scale(name: str, value: Any) -> float:
@@ -285,17 +340,24 @@ def check_alphas(alphas: Any) -> np.ndarray:
         raise TypeError(f"alphas must be real numbers, got {alphas!r}")
     alphas = np.atleast_1d(values).astype(np.float64)
     if alphas.ndim != 1 or alphas.size == 0:
-        raise ValueError(f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}")
+        raise ValueError(
+            f"alphas must be a non-empty one-dimensional sequence, got shape {alphas.shape}"
+        )
     return np.sort([check_real("alphas", alpha, 0, strict=True) for alpha in alphas.tolist()])[::-1]
 
 
 def check_sizes(name: str, sizes: Any, largest: float) -> list[int]:
     """Return numbers of terms, each from 1 to largest, in ascending order without repeats."""
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
-        raise TypeError(f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}")
+        raise TypeError(
+            f"{name} must be a sequence of integers, such as [10, 30, 100], got {sizes!r}"
+        )
     sizes = sorted({check_integer(name, size, 1) for size in sizes})
     if not sizes or sizes[-1] > largest:
-        raise ValueError(f"{name} must be at least one and at most {largest}, the number of features, got {sizes}")
+        raise ValueError(
+            f"{name} must be at least one and at most {largest}, the number of features, got "
+            f"{sizes}"
+        )
     return sizes
 
 
@@ -315,7 +377,9 @@ def check_names(name: str, names: Any, n: int) -> list[str]:
         raise TypeError(f"{name} must be a sequence of names, got {names!r}")
     names = [str(each) for each in names]
     if len(names) != n:
-        raise ValueError(f"{name} must hold a name for each of the {n} columns of X, got {len(names)}")
+        raise ValueError(
+            f"{name} must hold a name for each of the {n} columns of X, got {len(names)}"
+        )
     return names
 
 
@@ -340,3 +404,20 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def checked(
+    check: Callable[..., Any], *limits: Any, default: Any = dataclasses.MISSING, **how: Any
+) -> Any:
+    """Declare a field of a dataclass that `check_fields` replaces by check(name, value, *limits,
+    **how); None stays where it is the default."""
+    return dataclasses.field(default=default, metadata={"check": (check, limits, how)})
+
+
+def check_fields(arguments: Any) -> None:
+    """Replace the `checked` fields of a dataclass, which may be frozen, by their checked values."""
+    for each in dataclasses.fields(arguments):
+        value = getattr(arguments, each.name)
+        if "check" in each.metadata and not (value is None and each.default is None):
+            check, limits, how = each.metadata["check"]
+            object.__setattr__(arguments, each.name, check(each.name, value, *limits, **how))

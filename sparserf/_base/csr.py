@@ -1,4 +1,5 @@
-"""Checks of sparse X: a SciPy sparse matrix of any format becomes CSR that compiled code can trust, or raises an error."""
+"""Checks of sparse X: a SciPy sparse matrix of any format becomes CSR that compiled code can trust,
+or raises an error."""
 
 from __future__ import annotations
 
@@ -17,20 +18,29 @@ if TYPE_CHECKING:
 def canonical_csr(X: DenseOrCSR) -> DenseOrCSR:
     """Return X as CSR of float32 or float64 whose indices are in range, sorted and without repeats.
 
-    The indices are copies, which other code cannot change; the values are shared with X if X is canonical already.
+    The indices are copies, which other code cannot change; the values are shared with X if X is
+    canonical already.
     """
     X = _copy_structure(X)
     return X if _is_canonical(X) else _make_canonical(X)
 
 
-def csr_arrays(X: DenseOrCSR, some: slice | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the arrays (data, indices, indptr) of CSR rows, or of a slice of them, in the dtypes of compiled code."""
+def csr_arrays(
+    X: DenseOrCSR, some: slice | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the arrays (data, indices, indptr) of CSR rows, or of a slice of them, in the dtypes
+    of compiled code."""
     indptr = X.indptr if some is None else X.indptr[some.start : some.stop + 1]
-    return np.ascontiguousarray(X.data), np.ascontiguousarray(X.indices, np.int32), np.ascontiguousarray(indptr, np.int64)
+    return (
+        np.ascontiguousarray(X.data),
+        np.ascontiguousarray(X.indices, np.int32),
+        np.ascontiguousarray(indptr, np.int64),
+    )
 
 
 def _copy_structure(X):
-    """Return X with copies of its index arrays, which other code cannot change after the check; the values are shared."""
+    """Return X with copies of its index arrays, which other code cannot change after the check; the
+    values are shared."""
     mine = copy(X)
     if X.format in ("csr", "csc", "bsr"):
         mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
@@ -41,7 +51,8 @@ def _copy_structure(X):
 
 
 def _is_canonical(X):
-    """Return whether X is canonical CSR already; for a single row this takes a tenth of the time of `_make_canonical`."""
+    """Return whether X is canonical CSR already; for a single row this takes a tenth of the time of
+    `_make_canonical`."""
     if type(X) is not sys.modules["scipy.sparse"].csr_array or X.ndim != 2:
         return False
     try:
@@ -63,10 +74,12 @@ def _make_canonical(X):
     if X.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"X must have fewer than 2**31 columns, got {X.shape[1]}")
     try:
-        if X.format in ("lil", "dok", "dia"):  # SciPy's routines for these formats may make invalid CSR rows
+        # SciPy's routines for these formats may make invalid CSR rows
+        if X.format in ("lil", "dok", "dia"):
             X = X.tocsr()
         _check_sparse_structure(X)
-        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:  # SciPy's routines accept no others
+        # SciPy's routines accept no others
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
             X = X.astype(np.float64)
         X = csr_array(X)
     except (ValueError, IndexError, TypeError) as error:
@@ -88,8 +101,14 @@ def _check_sparse_structure(X):
     block = X.blocksize if X.format == "bsr" else (1, 1)
     indptr = np.asarray(X.indptr)
     if indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != shape[0] // block[0] + 1:
-        raise ValueError(f"indptr must hold {shape[0] // block[0] + 1} integers, got shape {indptr.shape}")
-    if indptr[0] != 0 or np.any(np.diff(indptr) < 0) or indptr[-1] > min(len(X.indices), len(X.data)):
+        raise ValueError(
+            f"indptr must hold {shape[0] // block[0] + 1} integers, got shape {indptr.shape}"
+        )
+    if (
+        indptr[0] != 0
+        or np.any(np.diff(indptr) < 0)
+        or indptr[-1] > min(len(X.indices), len(X.data))
+    ):
         raise ValueError("indptr must start at 0, not decrease, and end within the data")
     _check_indices("indices", X.indices, shape[1] // block[1], len(X.data))
 
@@ -98,6 +117,8 @@ def _check_indices(name, indices, size, n):
     """Check that there are n indices, all in [0, size)."""
     indices = np.asarray(indices)
     if indices.ndim != 1 or indices.dtype.kind not in "iu" or len(indices) != n:
-        raise ValueError(f"{name} must hold {n} integers, one for each entry of data, got shape {indices.shape}")
+        raise ValueError(
+            f"{name} must hold {n} integers, one for each entry of data, got shape {indices.shape}"
+        )
     if n and (indices.min() < 0 or indices.max() >= size):
         raise ValueError(f"{name} must lie in [0, {size}), got {indices.min()} to {indices.max()}")

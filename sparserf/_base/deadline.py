@@ -1,9 +1,10 @@
 """Deadlines: when the work of a call with a `time_limit` is to end.
 
-A deadline is a time of the clock `now`, infinite where there is no limit. A public function that has `time_limit` sets the
-deadline of its call with `limits_time`. What may take time in proportion to its rows, such as the units of columns, looks at
-fewer of them where little time is left (`fewer_in_time`); what goes in steps ends at the deadline (`Effort`,
-`progress.ends_at`). Without a limit nothing here changes a result.
+A deadline is a time of the clock `now`, infinite where there is no limit. A public function that
+has `time_limit` sets the deadline of its call with `limits_time`. What may take time in proportion
+to its rows, such as the units of columns, looks at fewer of them where little time is left
+(`fewer_in_time`); what goes in steps ends at the deadline (`Effort`, `progress.ends_at`). Without a
+limit nothing here changes a result.
 
 The deadline of the current call is kept for each thread.
 """
@@ -35,8 +36,13 @@ _here = _Thread()
 
 
 def check_time_limit(time_limit: float | None) -> float:
-    """Return the deadline of a call that begins now and may take `time_limit` seconds; None: any time."""
-    return NEVER if time_limit is None else now() + check_real("time_limit", time_limit, 0, strict=True)
+    """Return the deadline of a call that begins now and may take `time_limit` seconds; None: any
+    time."""
+    return (
+        NEVER
+        if time_limit is None
+        else now() + check_real("time_limit", time_limit, 0, strict=True)
+    )
 
 
 @contextmanager
@@ -60,7 +66,8 @@ def share_of_time(deadline: float, share: float) -> float:
 
 
 def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1, share: float = 0.05) -> int:
-    """Return how many of n to look at in this share of the time that the current call has left: n, but at least `fewest`.
+    """Return how many of n to look at in this share of the time that the current call has left: n,
+    but at least `fewest`.
 
     seconds : about the time that all n take
     power : the power of n that the time grows with

@@ -1,4 +1,5 @@
-"""Displays of progress: one line that is drawn again and again in a terminal or a notebook, and lines of a log elsewhere."""
+"""Displays of progress: one line that is drawn again and again in a terminal or a notebook, and
+lines of a log elsewhere."""
 
 from __future__ import annotations
 
@@ -9,17 +10,22 @@ import time
 from contextlib import suppress
 from typing import Literal
 
-# The seconds until a line is shown that the user did not ask for, and the seconds between two drawings of a line.
+# The seconds until a line is shown that the user did not ask for, and the seconds between two
+# drawings of a line.
 UNASKED, REDRAWN = 2.0, 0.2
-# A log gets a line at least NEAR seconds after the one before, once another share STEP of the work is done or FAR seconds
-# have passed.
+# A log gets a line at least NEAR seconds after the one before, once another share STEP of the work
+# is done or FAR seconds have passed.
 NEAR, STEP, FAR = 1.0, 0.05, 30.0
 
-_screen = threading.Lock()  # held by the line on the screen: of fits on several threads one is shown
+# held by the line on the screen: of fits on several threads one is shown
+_screen = threading.Lock()
 
 
 def display(
-    name: str, screen: Literal["notebook", "terminal"] | None, verbose: bool | None, is_inner: bool,
+    name: str,
+    screen: Literal["notebook", "terminal"] | None,
+    verbose: bool | None,
+    is_inner: bool,
     time_limit: float | None = None,
 ) -> ScreenLine | LogLines | None:
     """Return a display of the progress of a call of this name; None where nothing is to be shown.
@@ -27,7 +33,8 @@ def display(
     Parameters
     ----------
     screen : "notebook", "terminal" or None
-        Where a line can be drawn again and again. None: lines of a log are written, where verbose is True.
+        Where a line can be drawn again and again. None: lines of a log are written, where verbose
+        is True.
     verbose : bool or None
         As the user gave it. None shows a line once the call has taken long, on a screen alone.
     is_inner : bool
@@ -40,7 +47,9 @@ def display(
         return LogLines(clock) if verbose else None
     if is_inner or (verbose is None and screen == "terminal" and _has_bars()):
         return None
-    return ScreenLine(clock, NotebookOutput() if screen == "notebook" else Terminal(), stays=bool(verbose))
+    return ScreenLine(
+        clock, NotebookOutput() if screen == "notebook" else Terminal(), stays=bool(verbose)
+    )
 
 
 def _has_bars():
@@ -62,7 +71,8 @@ class Clock:
         return time.monotonic() - self._start
 
     def text(self, share: float, held_out: float | None, n_terms: int | None) -> str:
-        """Return the line: the share done, held-out loss, number of terms, the time, and an estimate of the time left."""
+        """Return the line: the share done, held-out loss, number of terms, the time, and an
+        estimate of the time left."""
         gone = self.elapsed()
         words = [f"{self._name}: {100 * share:.0f} % done"]
         words += [] if held_out is None else [f"held-out loss {held_out:.4g}"]
@@ -70,7 +80,8 @@ class Clock:
         return ", ".join([*words, f"{gone:.1f} s", *self._left(share, gone)])
 
     def _left(self, share, gone):
-        """Return the words on the time left: an estimate, or the time that the limit leaves where that is less."""
+        """Return the words on the time left: an estimate, or the time that the limit leaves where
+        that is less."""
         left = gone / share - gone if 0 < share < 1 else None
         if share < 1 and self._limit is not None and (left is None or gone + left > self._limit):
             return [f"at most {max(0.0, self._limit - gone):.0f} s left"]
@@ -94,7 +105,8 @@ class ScreenLine:
         """Draw the line now, if the screen is free or this line has it."""
         self._draws = self._draws or _screen.acquire(blocking=False)
         if self._draws:
-            with suppress(OSError, ValueError):  # a terminal that has been closed must not end the fit
+            # a terminal that has been closed must not end the fit
+            with suppress(OSError, ValueError):
                 self._screen.draw(self._clock.text(share, held_out, n_terms), share)
 
     def finish(self, held_out: float | None, n_terms: int | None) -> None:
@@ -118,7 +130,8 @@ class Terminal:
     def draw(self, text: str, share: float) -> None:
         """Write the text over the last line."""
         text = text[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write("\r" + text.ljust(self._length) + "\r")  # text that others write starts at the beginning of the line
+        # text that others write starts at the beginning of the line
+        sys.stderr.write("\r" + text.ljust(self._length) + "\r")
         sys.stderr.flush()
         self._length = len(text)
 
@@ -156,7 +169,8 @@ class NotebookOutput:
 
 
 class LogLines:
-    """Lines to the logger "sparserf", or to standard error where no handler of that logger accepts the level INFO."""
+    """Lines to the logger "sparserf", or to standard error where no handler of that logger accepts
+    the level INFO."""
 
     def __init__(self, clock: Clock):
         self._clock, self._at, self._share = clock, 0.0, 0.0
@@ -188,11 +202,15 @@ class LogLines:
 
 
 def _takes_info(logger):
-    """Return whether a handler of this logger, or of a logger above it, writes lines of level INFO."""
+    """Return whether a handler of this logger, or of a logger above it, writes lines of level
+    INFO."""
     from logging import INFO, NullHandler
 
     is_taken, at = False, logger if logger.isEnabledFor(INFO) else None
     while at is not None:
-        is_taken |= any(handler.level <= INFO and not isinstance(handler, NullHandler) for handler in at.handlers)
+        is_taken |= any(
+            handler.level <= INFO and not isinstance(handler, NullHandler)
+            for handler in at.handlers
+        )
         at = at.parent if at.propagate else None
     return is_taken

@@ -1,13 +1,18 @@
-"""Expressions: trees of a few operations in which encodings, activations and terms are written, and which languages print.
+"""Expressions: trees of a few operations in which encodings, activations and terms are written, and
+which languages print.
 
-An operation is a name; the printer of a language has a method or a template of that name for it. The operations are
+An operation is a name; the printer of a language has a method or a template of that name for it.
+The operations are
 
-- leaves: `number`; `cell`, of a column of X; `encoding`, of such a cell; `envelope`, the Gaussian factor of some terms;
+- leaves: `number`; `cell`, of a column of X; `encoding`, of such a cell; `envelope`, the Gaussian
+  factor of some terms;
 - arithmetic: `add`, `multiply`, `negative`, `raised`;
-- functions: `cos`, `sin`, `tanh`, `exp`, `absolute`, `sign` (1 at 0), `positive` (the larger of z and 0);
+- functions: `cos`, `sin`, `tanh`, `exp`, `absolute`, `sign` (1 at 0), `positive` (the larger of z
+  and 0);
 - of cells: `between`, `angle`, `units`, `reached`, `squeezed`, `filled`, `asked`, `table`;
-- of terms, many of which are written at once, in arrays: `over`, a sum or product over the inputs of each term, of `seen`, its
-  inputs, and `parameter`, its numbers. `expanded` writes one term out in the other operations.
+- of terms, many of which are written at once, in arrays: `over`, a sum or product over the inputs
+  of each term, of `seen`, its inputs, and `parameter`, its numbers. `expanded` writes one term out
+  in the other operations.
 """
 
 from __future__ import annotations
@@ -75,7 +80,11 @@ def made(operation: str, *operands: Expression, **about: Any) -> Expression:
 
 def _joined(operation, *operands):
     """Return a sum, or product, whose operands are none themselves."""
-    flat = [part for each in operands for part in (each.operands if each.operation == operation else [each])]
+    flat = [
+        part
+        for each in operands
+        for part in (each.operands if each.operation == operation else [each])
+    ]
     return made(operation, *flat)
 
 
@@ -98,9 +107,9 @@ def encoding(v: int) -> Expression:
     return made("encoding", v=v)
 
 
-def envelope(gamma: float) -> Expression:
-    """Return exp(-gamma |u|^2) of all encodings u."""
-    return made("envelope", gamma=gamma)
+def envelope(gamma: float, encodings: np.ndarray) -> Expression:
+    """Return exp(-gamma |u|^2) of some encodings u."""
+    return made("envelope", gamma=gamma, encodings=encodings)
 
 
 def raised(u: Expression, power: int) -> Expression:
@@ -113,7 +122,9 @@ def _function(operation: str) -> Callable[[Expression], Expression]:
     return lambda z: made(operation, z)
 
 
-cos, sin, tanh, exp, absolute, sign, positive = map(_function, ("cos", "sin", "tanh", "exp", "absolute", "sign", "positive"))
+cos, sin, tanh, exp, absolute, sign, positive = map(
+    _function, ("cos", "sin", "tanh", "exp", "absolute", "sign", "positive")
+)
 
 
 def between(x: Expression, knots: np.ndarray, scores: np.ndarray) -> Expression:
@@ -147,21 +158,36 @@ def filled(u: Expression, x: Expression, fill: float) -> Expression:
 
 
 def asked(x: Expression, question: str, high: float, low: float) -> Expression:
-    """Return high or low, by whether x is missing, or whether it is not 0; question : "missing" or "present"."""
+    """Return high or low, by whether x is missing, or whether it is not 0; question : "missing" or
+    "present"."""
     return made("asked", x, question=question, high=high, low=low)
 
 
 def table(
-    x: Expression, levels: Sequence[Any], values: Mapping[int, float], rest: float, other: float, fill: float,
+    x: Expression,
+    levels: Sequence[Any],
+    values: Mapping[int, float],
+    rest: float,
+    other: float,
+    fill: float,
     in_float32: Mapping[Any, float],
-) -> Expression:  # fmt: skip
+) -> Expression:
     """Return a number for each level of a category.
 
     values : {place of a level: its number}
-    rest, other, fill : the numbers of the levels that are not among these, of cells that are no level, and of missing ones
-    in_float32 : {level: number} of the levels that x also is where it is rounded to that number of float32
+    rest, other, fill : the numbers of the levels that are not among these, of cells that are no
+        level, and of missing ones
+    in_float32 : {level: number} of the levels that x also is where it is rounded to that number of
+        float32
     """
-    about = {"levels": levels, "values": values, "rest": rest, "other": other, "fill": fill, "in_float32": in_float32}
+    about = {
+        "levels": levels,
+        "values": values,
+        "rest": rest,
+        "other": other,
+        "fill": fill,
+        "in_float32": in_float32,
+    }
     return made("table", x, **about)
 
 
@@ -169,7 +195,8 @@ def table(
 
 
 def parameter(name: str, values: np.ndarray) -> Expression:
-    """Return a number of each term, (n_terms,), or of each of its inputs, (n_terms, n_inputs); of one term without n_terms."""
+    """Return a number of each term, (n_terms,), or of each of its inputs, (n_terms, n_inputs); of
+    one term without n_terms."""
     return made("parameter", name=name, values=values)
 
 
@@ -177,13 +204,15 @@ def seen(inputs: np.ndarray | None, enveloped: tuple[float, int] | None = None) 
     """Return the inputs of each term.
 
     inputs : the encoding that each input is, (n_terms, n_inputs); None: all of them
-    enveloped : (gamma, degree), if inputs are those of exp(-gamma |u|^2 / degree) (1, sqrt(2 gamma) u) in place of u
+    enveloped : (gamma, degree), if inputs are those of exp(-gamma |u|^2 / degree) (1, sqrt(2 gamma)
+        u) in place of u
     """
     return made("seen", inputs=inputs, enveloped=enveloped)
 
 
 def over(how: str, summand: Expression) -> Expression:
-    """Return the sum, "add", or product, "multiply", of an expression over the inputs of each term."""
+    """Return the sum, "add", or product, "multiply", of an expression over the inputs of each
+    term."""
     return made("over", summand, how=how)
 
 
@@ -196,9 +225,13 @@ def is_matrix(sums: Expression) -> bool:
 
 
 def expanded(expression: Expression) -> Expression:
-    """Return the expression of one term with sums and products over its inputs written out, and without negatives of sums."""
+    """Return the expression of one term with sums and products over its inputs written out, and
+    without negatives of sums."""
     if expression.operation == "over":
-        n = max(len(each.values if each.operation == "parameter" else each.inputs) for each in _leaves(expression))
+        n = max(
+            len(each.values if each.operation == "parameter" else each.inputs)
+            for each in _leaves(expression)
+        )
         return made(expression.how, *(_at(expression.operands[0], i) for i in range(n)))
     operands = [expanded(each) for each in expression.operands]
     if expression.operation == "parameter":
@@ -212,8 +245,11 @@ def expanded(expression: Expression) -> Expression:
 
 def _leaves(expression):
     """Return the leaves of an expression that are inputs or parameters."""
-    return [expression] * (not expression.operands) if expression.operation in ("seen", "parameter") else [
-        leaf for each in expression.operands for leaf in _leaves(each)]  # fmt: skip
+    return (
+        [expression] * (not expression.operands)
+        if expression.operation in ("seen", "parameter")
+        else [leaf for each in expression.operands for leaf in _leaves(each)]
+    )
 
 
 def _at(expression, i):

@@ -1,4 +1,5 @@
-"""Files that are written whole or not at all: what was there stays until all that replaces it has been written."""
+"""Files that are written whole or not at all: what was there stays until all that replaces it has
+been written."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def new_file(path: str | bytes | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a binary file that takes the place of the one at `path` when the block ends, unless it ends with an error.
+    """Yield a binary file that takes the place of the one at `path` when the block ends, unless it
+    ends with an error.
 
-    It is written beside that file, in its folder, and has its permissions; of a link it replaces what the link points to. Where
-    the block fails, it is removed. A path of something that is no regular file, such as a pipe or a device, is opened as it is.
-    In place of a path there may be an open file, which is yielded.
+    It is written beside that file, in its folder, and has its permissions; of a link it replaces
+    what the link points to. Where the block fails, it is removed. A path of something that is no
+    regular file, such as a pipe or a device, is opened as it is. In place of a path there may be an
+    open file, which is yielded.
     """
     if hasattr(path, "write"):
         yield path
@@ -30,7 +33,8 @@ def new_file(path: str | bytes | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes
             yield file
         return
     if there is not None:
-        os.close(os.open(path, os.O_WRONLY))  # an error where the file may not be written, though its folder may
+        # an error where the file may not be written, though its folder may
+        os.close(os.open(path, os.O_WRONLY))
     beside = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
     try:
         with open(beside, "xb") as file:

@@ -1,9 +1,11 @@
-"""What floating point does within a call: what overflows is inf, what is undefined is NaN, and the code looks at these.
+"""What floating point does within a call: what overflows is inf, what is undefined is NaN, and the
+code looks at these.
 
-NumPy's error state (`np.errstate`) is the caller's, who may have warnings, or errors, of all that the code is written to meet.
-So each public call computes in a state of its own, which says nothing (`as_ieee`, `methods_as_ieee`); so do the threads
-and tasks that a call starts, which do not have the state of the thread that started them. Functions of the user's are called in
-the user's state (`state_of_caller`).
+NumPy's error state (`np.errstate`) is the caller's, who may have warnings, or errors, of all that
+the code is written to meet. So each public call computes in a state of its own, which says nothing
+(`as_ieee`, `methods_as_ieee`); so do the threads and tasks that a call starts, which do not have
+the state of the thread that started them. Functions of the user's are called in the user's state
+(`state_of_caller`).
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ _of_caller: ContextVar[Any] = ContextVar("_of_caller", default=None)
 
 
 def as_ieee(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to say nothing of floating point, and to remember the state before it as the caller's.
+    """Decorate a function to say nothing of floating point, and to remember the state before it as
+    the caller's.
 
-    Called within such a function it sets no state again. This costs some 2 microseconds, which predicting one row feels.
+    Called within such a function it sets no state again. This costs some 2 microseconds, which
+    predicting one row feels.
     """
 
     @wraps(function)
@@ -56,7 +60,8 @@ def methods_as_ieee(cls: type[T]) -> type[T]:
 
 @contextmanager
 def state_of_caller() -> Iterator[None]:
-    """Have the error state of the caller of the package within this block, which calls a function of the caller's."""
+    """Have the error state of the caller of the package within this block, which calls a function
+    of the caller's."""
     state = _of_caller.get()
     token = _of_caller.set(None)  # what that function calls of the package is called from outside
     try:

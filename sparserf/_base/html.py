@@ -1,7 +1,9 @@
-"""HTML for notebooks: tables with bars, in the font and on the background of the page around them, bright or dark.
+"""HTML for notebooks: tables with bars, in the font and on the background of the page around them,
+bright or dark.
 
-Each element has its own style, since notebooks keep no style sheets; there are no scripts and no files from elsewhere. Text of
-users, such as names of columns and classes, goes through `text`, which escapes it.
+Each element has its own style, since notebooks keep no style sheets; there are no scripts and no
+files from elsewhere. Text of users, such as names of columns and classes, goes through `text`,
+which escapes it.
 """
 
 from __future__ import annotations
@@ -13,9 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 # The colours of bars and their tracks, and the style of lines; the style of cells of tables.
-BAR, TRACK, RULE = "#4c8fd6", "rgba(128,128,128,.2)", "1px solid rgba(128,128,128,.4)"  # seen on white and on black
-CELL = "padding:.15em 1em .15em 0;border:0;background:none;white-space:nowrap;vertical-align:middle;"
-MOST_LETTERS = 60  # the most letters of a name; a longer one is shown whole where the mouse rests on it
+# seen on white and on black
+BAR, TRACK, RULE = "#4c8fd6", "rgba(128,128,128,.2)", "1px solid rgba(128,128,128,.4)"
+CELL = (
+    "padding:.15em 1em .15em 0;border:0;background:none;white-space:nowrap;vertical-align:middle;"
+)
+# the most letters of a name; a longer one is shown whole where the mouse rests on it
+MOST_LETTERS = 60
 LONGEST_BAR = 9  # the length of the longest bar, in em
 
 
@@ -28,9 +34,11 @@ def text(words: object) -> str:
 
 
 def bar(share: float, start: float = 0.0) -> str:
-    """Return a bar whose length is this share, in [0, 1], of the longest; up to `start` it is fainter."""
+    """Return a bar whose length is this share, in [0, 1], of the longest; up to `start` it is
+    fainter."""
     return "".join(
-        f'<span style="display:inline-block;width:{LONGEST_BAR * size:.2f}em;height:.7em;background:{BAR};{look}"></span>'
+        f'<span style="display:inline-block;width:{LONGEST_BAR * size:.2f}em;height:.7em;'
+        f'background:{BAR};{look}"></span>'
         for size, look in ((start, "opacity:.4;"), (share - start, ""))
         if size > 0
     )
@@ -38,10 +46,21 @@ def bar(share: float, start: float = 0.0) -> str:
 
 def progress(share: float, words: str) -> str:
     """Return a progress bar with words beside it."""
-    track = f"position:absolute;width:{LONGEST_BAR}em;height:100%;background:{TRACK};border-radius:2px;"
-    whole = f"display:inline-block;position:relative;width:{LONGEST_BAR}em;height:.7em;margin-right:.8em;"
-    filled = f"position:absolute;width:{100 * share:.1f}%;height:100%;background:{BAR};border-radius:2px;"
-    return page(f'<span style="{whole}"><span style="{track}"></span><span style="{filled}"></span></span>{escape(words)}')
+    track = (
+        f"position:absolute;width:{LONGEST_BAR}em;height:100%;background:{TRACK};border-radius:2px;"
+    )
+    whole = (
+        f"display:inline-block;position:relative;width:{LONGEST_BAR}em;height:.7em;"
+        "margin-right:.8em;"
+    )
+    filled = (
+        f"position:absolute;width:{100 * share:.1f}%;height:100%;background:{BAR};"
+        "border-radius:2px;"
+    )
+    return page(
+        f'<span style="{whole}"><span style="{track}"></span><span '
+        f'style="{filled}"></span></span>{escape(words)}'
+    )
 
 
 def title(name: str, words: str) -> str:
@@ -64,10 +83,13 @@ def gap() -> str:
     return '<div style="height:.8em;"></div>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, best: int | None = None) -> str:
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, best: int | None = None
+) -> str:
     """Return a table of cells of HTML.
 
-    n_left : the number of left-aligned columns, of words and bars; the others, of numbers, are right-aligned
+    n_left : the number of left-aligned columns, of words and bars; the others, of numbers, are
+        right-aligned
     best : the row that is in bold
     """
 
@@ -75,12 +97,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1, b
         """Return a row of cells of one tag and style."""
         sides = ["left" if k < n_left else "right" for k in range(len(cells))]
         styled = zip(cells, sides, strict=True)
-        cells = (f'<{tag} style="{CELL}text-align:{side};{look}">{cell}</{tag}>' for cell, side in styled)
+        cells = (
+            f'<{tag} style="{CELL}text-align:{side};{look}">{cell}</{tag}>' for cell, side in styled
+        )
         return f'<tr style="background:none;">{"".join(cells)}</tr>'
 
-    body = "".join(row(cells, "td", "font-weight:600;" if k == best else "") for k, cells in enumerate(rows))
+    body = "".join(
+        row(cells, "td", "font-weight:600;" if k == best else "") for k, cells in enumerate(rows)
+    )
     head = row(head, "th", f"font-weight:400;opacity:.7;border-bottom:{RULE};")
-    look = "border-collapse:collapse;border:0;margin:.5em 0;font-size:inherit;font-variant-numeric:tabular-nums;"
+    look = (
+        "border-collapse:collapse;border:0;margin:.5em "
+        "0;font-size:inherit;font-variant-numeric:tabular-nums;"
+    )
     return f'<table style="{look}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 

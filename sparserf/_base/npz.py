@@ -1,7 +1,8 @@
 """Archives .npz of plain arrays and JSON metadata, in which `model/file.py` saves models.
 
-A file is not trusted: reading it runs no code, and no array takes more memory than the file has bytes. The metadata begin with
-the number of the format of model files, `FORMAT`: it is here since it is checked before the rest of the metadata is read.
+A file is not trusted: reading it runs no code, and no array takes more memory than the file has
+bytes. The metadata begin with the number of the format of model files, `FORMAT`: it is here since
+it is checked before the rest of the metadata is read.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # the format number of model files
 # The header of an array in an .npz file, as NumPy writes it.
-HEADER = rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': \(([0-9, ]{0,200})\), \} *\n"
-# Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON, before it can be
-# checked, takes some twenty times the memory of its text.
+HEADER = (
+    rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': "
+    rb"\(([0-9, ]{0,200})\), \} *\n"
+)
+# Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON, before it can
+# be checked, takes some twenty times the memory of its text.
 META_BYTES, META_SHARE = 2**16, 32
 STORED = 0  # zipfile.ZIP_STORED
 # The names of the members of an archive, and the version of the package that wrote it.
@@ -36,7 +40,11 @@ def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.
 
     text = json.dumps({"format": FORMAT, "version": __version__, **meta}, allow_nan=False).encode()
     with new_file(path) as file:
-        np.savez(file, meta=np.frombuffer(text, np.uint8), **{k: np.asarray(a, order="C") for k, a in arrays.items()})
+        np.savez(
+            file,
+            meta=np.frombuffer(text, np.uint8),
+            **{k: np.asarray(a, order="C") for k, a in arrays.items()},
+        )
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -55,14 +63,24 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
         if error.filename is not None:  # there is no such file, or it may not be read
             raise
         raise ValueError(f"{path} is not a model file: {error}") from None
-    except (ValueError, TypeError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, RecursionError, MemoryError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        RuntimeError,
+        EOFError,
+        zipfile.BadZipFile,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise ValueError(f"{path} is not a model file: {type(error).__name__}: {error}") from None
     check_format(path, meta)
     return meta, arrays
 
 
 def check_format(where: object, meta: dict[str, Any]) -> None:
-    """Check that the metadata are those of a model, in a format that this version reads; where : the file, for an error."""
+    """Check that the metadata are those of a model, in a format that this version reads; where :
+    the file, for an error."""
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
@@ -70,12 +88,17 @@ def check_format(where: object, meta: dict[str, Any]) -> None:
 
         version = meta.get("version")
         is_known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)
-        which = f"version {version}, which wrote it, or a later one" if is_known else "a later version"
-        raise ValueError(f"{where} has a format after {FORMAT}: this is sparserf {__version__}; install {which}")
+        which = (
+            f"version {version}, which wrote it, or a later one" if is_known else "a later version"
+        )
+        raise ValueError(
+            f"{where} has a format after {FORMAT}: this is sparserf {__version__}; install {which}"
+        )
 
 
 def require(condition: object, what: str) -> None:
-    """Raise a ValueError unless the condition holds: the array `what` of a file is missing or inconsistent."""
+    """Raise a ValueError unless the condition holds: the array `what` of a file is missing or
+    inconsistent."""
     if not condition:
         raise ValueError(f"{what} is missing or inconsistent")
 
@@ -107,18 +130,21 @@ def _members(archive, file_size):
         raise ValueError(f"unexpected members {names[:5]}")
     if any(m.compress_type != STORED or m.file_size != m.compress_size for m in members):
         raise ValueError("compressed members")
-    if sum(member.file_size for member in members) > file_size:  # overlapping members, or sizes that lie
+    # overlapping members, or sizes that lie
+    if sum(member.file_size for member in members) > file_size:
         raise ValueError("members larger than the file")
     return {member.filename[:-4]: _array(archive, member) for member in members}
 
 
 def _array(archive, member):
-    """Return the array of a member of an archive; raise ValueError unless its header is plain and gives its size."""
+    """Return the array of a member of an archive; raise ValueError unless its header is plain and
+    gives its size."""
     with archive.open(member) as file:
         start = file.read(10)
         if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:
             raise ValueError(f"{member.filename} is not an array")
-        header = re.fullmatch(HEADER, file.read(int.from_bytes(start[8:], "little")))  # NumPy's own reader evaluates it
+        # NumPy's own reader evaluates it
+        header = re.fullmatch(HEADER, file.read(int.from_bytes(start[8:], "little")))
         if header is None:
             raise ValueError(f"{member.filename} is not an array of numbers or strings")
         dtype = np.dtype(header[1].decode())

@@ -1,16 +1,21 @@
-"""Progress of long work: the share that is done, shown on a screen and passed to the user's callback, which may end the work.
+"""Progress of long work: the share that is done, shown on a screen and passed to the user's
+callback, which may end the work.
 
 The parts of this file and of `display.py`:
 
-- Each call of a public function with a callback or a display has a `ProgressReport`, made by `shows_progress` or `reporting`,
-  which knows the share of the call's work that is done. A fit does not know how long it will take. It divides the work into
-  parts (`part`, `parts`), each a share of the remaining work, and a part into parts of its own. The share grows as parts
-  begin and end, and as iterations of a fit end within their part (`FitCallback.end_iteration`).
-- Each fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`). Within long iterations
-  (`asked_within`) the work itself lets the callback be called, by `check_not_ended` every now and then.
-- `display.py` draws lines on a screen or writes them to a log. It is imported when there is something to show.
+- Each call of a public function with a callback or a display has a `ProgressReport`, made by
+  `shows_progress` or `reporting`, which knows the share of the call's work that is done. A fit does
+  not know how long it will take. It divides the work into parts (`part`, `parts`), each a share of
+  the remaining work, and a part into parts of its own. The share grows as parts begin and end, and
+  as iterations of a fit end within their part (`FitCallback.end_iteration`).
+- Each fit has a `FitCallback`, which calls the user's callback after each iteration (`ask`). Within
+  long iterations (`asked_within`) the work itself lets the callback be called, by `check_not_ended`
+  every now and then.
+- `display.py` draws lines on a screen or writes them to a log. It is imported when there is
+  something to show.
 
-The current report and callback are kept for each thread, so that fits on several threads do not mix.
+The current report and callback are kept for each thread, so that fits on several threads do not
+mix.
 """
 
 from __future__ import annotations
@@ -40,14 +45,15 @@ if TYPE_CHECKING:
     from .display import LogLines, ScreenLine
     from .types import P, T
 
-# Within an iteration the callback is called after SECONDS_BETWEEN_CALLS; or, in a fit that counts the numbers that it reads,
-# after NUMBERS_BETWEEN_CALLS, which take some tenths of a second.
+# Within an iteration the callback is called after SECONDS_BETWEEN_CALLS; or, in a fit that counts
+# the numbers that it reads, after NUMBERS_BETWEEN_CALLS, which take some tenths of a second.
 SECONDS_BETWEEN_CALLS = 0.3
 NUMBERS_BETWEEN_CALLS = 2**27
 
 
 class _Thread(threading.local):
-    """The state of progress in a thread; each thread has values of its own, which begin with the defaults.
+    """The state of progress in a thread; each thread has values of its own, which begin with the
+    defaults.
 
     report : the ProgressReport of the call that runs, or None
     is_busy : whether a call runs
@@ -63,11 +69,13 @@ _here = _Thread()
 
 
 class Ended(Exception):
-    """The exception by which the callback, or a deadline, ends a fit within an iteration; `asked_within` catches it."""
+    """The exception by which the callback, or a deadline, ends a fit within an iteration;
+    `asked_within` catches it."""
 
 
 class FitCallback:
-    """The user's callback of one fit: called after each iteration and within long ones, until it ends the fit.
+    """The user's callback of one fit: called after each iteration and within long ones, until it
+    ends the fit.
 
     callback : callable(info) or None
         The user's callback, which ends the fit by returning something true.
@@ -86,12 +94,14 @@ class FitCallback:
         self.restart()
 
     def restart(self) -> None:
-        """Reset whether the callback has ended a fit, and when it was last called, at the start of another fit."""
+        """Reset whether the callback has ended a fit, and when it was last called, at the start of
+        another fit."""
         self.ended_by_callback, self._n_read = False, 0
         self._last_call = time.monotonic()
 
     def ask(self, info: Callable[[], Any]) -> bool:
-        """Call the callback with info(), and show the share that is done; return whether the callback has ended the fit."""
+        """Call the callback with info(), and show the share that is done; return whether the
+        callback has ended the fit."""
         if _here.report is not None:
             _here.report.show()
         if self.callback is not None and not self.ended_by_callback:
@@ -100,23 +110,27 @@ class FitCallback:
         return self.ended_by_callback
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], Any]) -> bool:
-        """Count n_numbers as read, and call the callback once NUMBERS_BETWEEN_CALLS have been read since its last call."""
+        """Count n_numbers as read, and call the callback once NUMBERS_BETWEEN_CALLS have been read
+        since its last call."""
         self._n_read += n_numbers
         return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
     def is_due(self) -> bool:
-        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call and the end of the last iteration."""
+        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call and the end of the
+        last iteration."""
         return time.monotonic() - self._last_call >= SECONDS_BETWEEN_CALLS
 
     def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
-        """Report that an iteration has ended, at this distance from the optimum; the fit ends at the distance `target`."""
+        """Report that an iteration has ended, at this distance from the optimum; the fit ends at
+        the distance `target`."""
         if _here.report is not None:
             _here.report.iteration_ended(distance, target)
         self._last_call = time.monotonic()
 
     @contextmanager
     def asked_within(self, info: Callable[[], Any]) -> Iterator[None]:
-        """Let `check_not_ended` call the callback with info() within this block; if that ends the fit, leave the block.
+        """Let `check_not_ended` call the callback with info() within this block; if that ends the
+        fit, leave the block.
 
         The block is also left at the deadline.
         """
@@ -130,10 +144,12 @@ class FitCallback:
 
 
 def check_not_ended() -> None:
-    """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the callback ends the fit.
+    """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the
+    callback ends the fit.
 
-    It is also raised where the deadline of the fit has passed. Long computations call this function every now and then. Outside
-    of `FitCallback.asked_within` and `ends_at` nothing is called or raised.
+    It is also raised where the deadline of the fit has passed. Long computations call this function
+    every now and then. Outside of `FitCallback.asked_within` and `ends_at` nothing is called or
+    raised.
     """
     if _here.asking is None:
         return
@@ -162,14 +178,16 @@ def ends_at(deadline: float) -> Iterator[None]:
 
 
 class ProgressReport:
-    """The share of a call's work that is done, which is shown, and added to the `FitInfo` that the callback is given.
+    """The share of a call's work that is done, which is shown, and added to the `FitInfo` that the
+    callback is given.
 
     It is passed to the fit in place of the user's callback, and called with each `FitInfo`.
 
     share : float
         The share that is done, in [0, 1]; it never falls.
     span : tuple of (float, float, bool)
-        The shares at which the current part begins and ends, and whether the part is open: of an unknown number of iterations.
+        The shares at which the current part begins and ends, and whether the part is open: of an
+        unknown number of iterations.
     held_out : float or None
         The mean loss of held-out rows of the best model so far.
     """
@@ -178,7 +196,9 @@ class ProgressReport:
     held_out: float | None
     span: tuple[float, float, bool]
 
-    def __init__(self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | _PartOf | None):
+    def __init__(
+        self, callback: Callable[[Any], object] | None, show: ScreenLine | LogLines | _PartOf | None
+    ):
         self._callback, self._show = callback, show
         self.share, self.held_out = 0.0, None
         self._ended = False  # whether the callback has ended the fit
@@ -198,7 +218,8 @@ class ProgressReport:
     def iteration_ended(self, distance: float, target: float) -> None:
         """Increase the share by one iteration, which ended at this distance from the optimum.
 
-        In an open part the share is as near to the part's end as the distance is to the target; other parts have ended.
+        In an open part the share is as near to the part's end as the distance is to the target;
+        other parts have ended.
         """
         start, end, is_open = self.span
         done = 1.0
@@ -214,14 +235,16 @@ class ProgressReport:
             self._show(self.share, self.held_out, n_terms)
 
     def __call__(self, info: Any) -> bool:
-        """Call the user's callback with a `FitInfo` that has the share; return whether it ends the fit."""
+        """Call the user's callback with a `FitInfo` that has the share; return whether it ends the
+        fit."""
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
         self._told = self.share
         self.show(info.n_nonzero)
         if self._callback is not None:
-            here, _here.report = _here.report, None  # fits of the callback's own are no part of this work
+            # fits of the callback's own are no part of this work
+            here, _here.report = _here.report, None
             try:
                 with state_of_caller():
                     answer = self._callback(info)
@@ -231,7 +254,8 @@ class ProgressReport:
         return self._ended
 
     def finish(self, info: Any) -> None:
-        """Report a share of 1 to the callback and the display, unless they have it or the callback has ended the fit."""
+        """Report a share of 1 to the callback and the display, unless they have it or the callback
+        has ended the fit."""
         if self._ended:
             return
         if self._told != 1.0:
@@ -242,7 +266,8 @@ class ProgressReport:
 
 
 class _PartOf:
-    """The display of a call within another: what it has done is shown as a share of the current part of the outer call."""
+    """The display of a call within another: what it has done is shown as a share of the current
+    part of the outer call."""
 
     def __init__(self, outer):
         self._outer, (self._start, self._end, _) = outer, outer.span
@@ -259,21 +284,31 @@ class _PartOf:
 
 
 def nearness(first: float, distance: float, target: float) -> float:
-    """Return the share of the way from the first distance to the target that is done, on a logarithmic scale."""
+    """Return the share of the way from the first distance to the target that is done, on a
+    logarithmic scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
-    return float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0)) if first < np.inf else 0.5
+    return (
+        float(np.clip(np.log(first / max(distance, target)) / np.log(first / target), 0.0, 1.0))
+        if first < np.inf
+        else 0.5
+    )
 
 
 @contextmanager
 def reporting(
-    name: str, callback: Callable[[Any], object] | None, verbose: bool | None, time_limit: float | None = None
+    name: str,
+    callback: Callable[[Any], object] | None,
+    verbose: bool | None,
+    time_limit: float | None = None,
 ) -> Iterator[ProgressReport | None]:
-    """Make the `ProgressReport` of the work within this block; None where there is no callback and nothing is shown.
+    """Make the `ProgressReport` of the work within this block; None where there is no callback and
+    nothing is shown.
 
     time_limit : the seconds that the call may take, which are checked here
 
-    Of nested calls the outermost alone is shown on the screen; the share that an inner one has done is a share of its part.
+    Of nested calls the outermost alone is shown on the screen; the share that an inner one has done
+    is a share of its part.
     """
     check_callable("callback", callback)
     if time_limit is not None:
@@ -301,7 +336,8 @@ def reporting(
 
 
 def find_screen() -> Literal["notebook", "terminal"] | None:
-    """Return where a line can be drawn again and again; None in a pipe, a file, or a process that another one started."""
+    """Return where a line can be drawn again and again; None in a pipe, a file, or a process that
+    another one started."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         return None
@@ -316,10 +352,12 @@ def find_screen() -> Literal["notebook", "terminal"] | None:
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function that has verbose and callback: its calls are checked, run `as_ieee`, and report progress.
+    """Decorate a public function that has verbose and callback: its calls are checked, run
+    `as_ieee`, and report progress.
 
-    The function gets the `ProgressReport` of the call as its callback. Where the user gives no callback it gets none, so that
-    nothing is computed for a callback alone: what the display shows is known anyway.
+    The function gets the `ProgressReport` of the call as its callback. Where the user gives no
+    callback it gets none, so that nothing is computed for a callback alone: what the display shows
+    is known anyway.
     """
     parameters = tuple(signature(function).parameters)
 
@@ -332,7 +370,9 @@ def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
             keywords["callback"] = None if callback is None else report
             try:
                 fitted = function(*args, **keywords)
-            except RuntimeError as error:  # into which Python turns a StopIteration that leaves a generator
+            except (
+                RuntimeError
+            ) as error:  # into which Python turns a StopIteration that leaves a generator
                 if isinstance(error.__cause__, StopIteration):
                     raise error.__cause__ from None
                 raise
@@ -362,8 +402,11 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
         report.begin(middle, end, outer_is_open)
 
 
-def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False) -> Iterator[T]:
-    """Yield the items, where the work on each is a part of the current work, in proportion to its weight.
+def parts(
+    items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False
+) -> Iterator[T]:
+    """Yield the items, where the work on each is a part of the current work, in proportion to its
+    weight.
 
     weights : the weights of the items; None: all are equal
     rest : the weight of the work that comes after all items, of an unknown number of iterations
@@ -380,13 +423,15 @@ def parts(items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.
 
 
 def note_held_out_loss(loss: float) -> None:
-    """Report the mean loss of held-out rows of the best model so far, to be shown and passed to the callback."""
+    """Report the mean loss of held-out rows of the best model so far, to be shown and passed to the
+    callback."""
     if _here.report is not None:
         _here.report.held_out = loss
 
 
 def tell_model(info: Any) -> None:
-    """Report that one of many fits is done, and with it the current part; info : the `FitInfo` of its model."""
+    """Report that one of many fits is done, and with it the current part; info : the `FitInfo` of
+    its model."""
     if _here.report is not None:
         _here.report.iteration_ended(np.inf, 0.0)
         _here.report(info)

@@ -11,8 +11,11 @@ def draw_seed(rng: np.random.Generator) -> np.random.SeedSequence:
 
 
 def stream(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
-    """Return the Generator of stream k of a seed: the same numbers at each call, whichever other streams have been used."""
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k)))
+    """Return the Generator of stream k of a seed: the same numbers at each call, whichever other
+    streams have been used."""
+    return np.random.default_rng(
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k))
+    )
 
 
 def draw_rows(n_rows: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -20,12 +23,16 @@ def draw_rows(n_rows: int, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_rows, n, replace=False))
 
 
-def sample_rows(weight: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a sample of at most n rows by their weights, and return (their indices in ascending order, their weights in it).
+def sample_rows(
+    weight: np.ndarray, n: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a sample of at most n rows by their weights, and return (their indices in ascending
+    order, their weights in it).
 
-    Where all weights are equal, or there are at most n rows, rows are drawn without replacement and keep their weights.
-    Otherwise n draws with replacement, with probabilities in proportion to the weights, are made: the sample has each row that
-    was drawn once, and its weight in the sample is the number of times that it was drawn.
+    Where all weights are equal, or there are at most n rows, rows are drawn without replacement and
+    keep their weights. Otherwise n draws with replacement, with probabilities in proportion to the
+    weights, are made: the sample has each row that was drawn once, and its weight in the sample is
+    the number of times that it was drawn.
     """
     n = min(n, len(weight))
     if n == len(weight) or is_uniform(weight):

@@ -1,4 +1,5 @@
-"""Threads: workers that compute on blocks of rows and return results in order, and a context in which BLAS uses one thread."""
+"""Threads: workers that compute on blocks of rows and return results in order, and a context in
+which BLAS uses one thread."""
 
 from __future__ import annotations
 
@@ -19,12 +20,17 @@ if TYPE_CHECKING:
 
 
 def check_workers(workers: int) -> int:
-    """Return the number of threads for `workers`: itself if positive, for -1 the cores that this process may use."""
+    """Return the number of threads for `workers`: itself if positive, for -1 the cores that this
+    process may use."""
     if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
     if workers == -1:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if workers < 1:
         raise ValueError(f"workers must be positive, or -1 for all cores, got {workers}")
     return workers
@@ -33,7 +39,8 @@ def check_workers(workers: int) -> int:
 class Workers:
     """Threads with a `map` that keeps the order of its items.
 
-    The threads live while the object is entered as a context, which may be nested; otherwise for one `map`.
+    The threads live while the object is entered as a context, which may be nested; otherwise for
+    one `map`.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-2, -1]))
@@ -60,16 +67,21 @@ class Workers:
     def map(self, function: Callable[[Any], T], items: Iterable[Any]) -> Iterator[T]:
         """Yield function(item) in the order of the items; a few results are computed ahead.
 
-        This order gives sums over blocks the same bits for any number of workers. Between items the user's callback may end the
-        fit.
+        This order gives sums over blocks the same bits for any number of workers. Between items the
+        user's callback may end the fit.
         """
-        results = map(function, items) if self._n == 1 or len(items) < 2 else self._results_of_threads(function, items)
+        results = (
+            map(function, items)
+            if self._n == 1 or len(items) < 2
+            else self._results_of_threads(function, items)
+        )
         for result in results:
             check_not_ended()
             yield result
 
     def _results_of_threads(self, function, items):
-        """Yield function(item) in the order of the items, computed by the threads of the pool, or of one made for this call."""
+        """Yield function(item) in the order of the items, computed by the threads of the pool, or
+        of one made for this call."""
         if self._pool is None:
             with Workers(self._n) as workers:
                 yield from workers._results_of_threads(function, items)
@@ -84,10 +96,11 @@ class Workers:
 
 
 class _SingleThreadedBlas:
-    """A context in which BLAS uses one thread; the last caller to exit restores the former numbers of threads.
+    """A context in which BLAS uses one thread; the last caller to exit restores the former numbers
+    of threads.
 
-    A limit of threadpoolctl would belong to the Python thread that set it: of two overlapping calls, the one that ends last
-    could not lift it.
+    A limit of threadpoolctl would belong to the Python thread that set it: of two overlapping
+    calls, the one that ends last could not lift it.
     """
 
     def __init__(self):
@@ -115,14 +128,16 @@ class _SingleThreadedBlas:
     def _set_threads(self, numbers):
         """Set the number of threads of each library."""
         for library, number in zip(self._libraries, numbers, strict=True):
-            free = getattr(library, "clear_controlling_thread", lambda force: None)  # of threadpoolctl >= 3.8
+            # of threadpoolctl >= 3.8
+            free = getattr(library, "clear_controlling_thread", lambda force: None)
             free(force=True)
             library.set_num_threads(number)
             free(force=True)
 
 
 def _find_blas():
-    """Return threadpoolctl's controllers of all BLAS libraries; searching the loaded libraries takes milliseconds."""
+    """Return threadpoolctl's controllers of all BLAS libraries; searching the loaded libraries
+    takes milliseconds."""
     import scipy.linalg  # noqa: F401  SciPy's BLAS is not NumPy's, and must be loaded to be found
     from threadpoolctl import ThreadpoolController
 

@@ -10,7 +10,8 @@ P = ParamSpec("P")
 
 
 class HasShape(Protocol):
-    """A matrix that is no NumPy array: a data frame, a sparse matrix, a dask collection, `Chunks`, a tensor."""
+    """A matrix that is no NumPy array: a data frame, a sparse matrix, a dask collection, `Chunks`,
+    a tensor."""
 
     @property
     def shape(self) -> Any:
@@ -24,7 +25,8 @@ Seed: TypeAlias = "int | np.integer | np.random.Generator | None"  # numpy.rando
 
 # An array of any namespace, on any device.
 Array: TypeAlias = Any
-# A vector with a number for each row, stored where the rows are; arithmetic on it goes through `RowVectors`.
+# A vector with a number for each row, stored where the rows are; arithmetic on it goes through
+# `RowVectors`.
 RowVector: TypeAlias = Any
 # A dense matrix, or a canonical CSR one, in the memory of this process.
 DenseOrCSR: TypeAlias = Any

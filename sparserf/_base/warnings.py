@@ -5,7 +5,8 @@ import warnings
 
 
 class TimeLimitWarning(UserWarning):
-    """The warning of a call whose `time_limit` was so short that not one search was finished: the model is the best until then.
+    """The warning of a call whose `time_limit` was so short that not one search was finished: the
+    model is the best until then.
 
     Examples
     --------
@@ -20,8 +21,12 @@ class TimeLimitWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning that points at the user's line, however many functions of this package are between it and here."""
+    """Issue a warning that points at the user's line, however many functions of this package are
+    between it and here."""
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0]:
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == __package__.partition(".")[0]
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-def largest_violation(w: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None) -> float: ...
+def largest_violation(
+    w: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None
+) -> float: ...
 def as_bytes(nonnegative: np.ndarray | None, n: int) -> np.ndarray | None: ...
 def descend(
     H: np.ndarray, w: np.ndarray, v: np.ndarray, alpha: float, n_epochs: int, tol: float = 0.0,

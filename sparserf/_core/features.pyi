@@ -18,7 +18,12 @@ class Panels:
         centers: np.ndarray | None = None,
     ) -> None: ...
     def correlate(
-        self, X: RowSlice, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: np.ndarray | None = None
+        self,
+        X: RowSlice,
+        v: np.ndarray,
+        out: np.ndarray,
+        squared: bool = False,
+        sine: np.ndarray | None = None,
     ) -> None: ...
     def apply(self, X: RowSlice, coef: np.ndarray, out: np.ndarray) -> None: ...
     def transform(self, X: RowSlice, out: np.ndarray) -> None: ...

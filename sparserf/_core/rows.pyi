@@ -7,7 +7,11 @@ LEVEL: int
 
 class RowSlice:
     def __init__(
-        self, X: np.ndarray, indices: np.ndarray | None = None, indptr: np.ndarray | None = None, level: int = -1
+        self,
+        X: np.ndarray,
+        indices: np.ndarray | None = None,
+        indptr: np.ndarray | None = None,
+        level: int = -1,
     ) -> None: ...
     def correlate(self, v: np.ndarray, out: np.ndarray, squared: bool = False) -> None: ...
     def apply(self, p: np.ndarray, f: np.ndarray) -> None: ...

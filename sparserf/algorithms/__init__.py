@@ -1,7 +1,9 @@
-"""The algorithms, and `REGISTRY`, the one list of the functions that fit models, with what callers need to know of each.
+"""The algorithms, and `REGISTRY`, the one list of the functions that fit models, with what callers
+need to know of each.
 
-`REGISTRY` is read by `sums` (which functions can fit from sums over rows), by `validation` (which path gives the models of a
-whole grid from one run) and by `sklearn` (what its estimators call). A new algorithm is entered here.
+`REGISTRY` is read by `sums` (which functions can fit from sums over rows), by `validation` (which
+path gives the models of a whole grid from one run) and by `sklearn` (what its estimators call). A
+new algorithm is entered here.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class Path:
     parameter : what the function of one fit calls the parameter that varies
     argument : what `function` calls it
     from_largest : whether models are fitted from the largest value down
-    step : the parameter by which the models of the path grow, if `function` takes the largest value alone; else None
+    step : the parameter by which the models of the path grow, if `function` takes the largest value
+        alone; else None
     """
 
     function: Callable[..., Any]
@@ -39,7 +42,8 @@ class Algorithm:
 
     fit : ``fit(X, y, **options) -> SparseModel``
     path : the path that belongs to it
-    needs_rows : the arguments of either function whose defaults depend on the rows themselves, not on sums over them alone
+    needs_rows : the arguments of either function whose defaults depend on the rows themselves, not
+        on sums over them alone
     """
 
     fit: Callable[..., Any]
@@ -54,14 +58,24 @@ class Algorithm:
 
 REGISTRY: dict[str, Algorithm] = {
     "sparse_rf": Algorithm(
-        sparse_rf.sparse_rf, Path(sparse_rf.sparse_rf_path, "alpha", "alphas", from_largest=True), needs_rows=("alpha",)
+        sparse_rf.sparse_rf,
+        Path(sparse_rf.sparse_rf_path, "alpha", "alphas", from_largest=True),
+        needs_rows=("alpha",),
     ),
     "harfe": Algorithm(
-        harfe.harfe, Path(harfe.harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False),
+        harfe.harfe,
+        Path(harfe.harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False),
         needs_rows=("n_nonzero_coefs",),
     ),
     "mfga": Algorithm(
-        mfga.mfga, Path(mfga.mfga_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False, step="n_select")
+        mfga.mfga,
+        Path(
+            mfga.mfga_path,
+            "n_nonzero_coefs",
+            "n_nonzero_coefs",
+            from_largest=False,
+            step="n_select",
+        ),
     ),
     "drp": Algorithm(drp.drp, Path(drp.drp_path, "alpha", "alphas", from_largest=True)),
-}  # fmt: skip
+}

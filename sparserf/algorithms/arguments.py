@@ -1,16 +1,27 @@
-"""The arguments of a call, each read once: those of the columns of X, those of its rows, and those of a fit to both.
+"""The arguments of a call, each read once: those of the columns of X, those of its rows, and those
+of a fit to both.
 
-A public function hands over its `locals()`, out of which each class here takes its own arguments by name, and checks them:
-`HarfeOptions.of_call(locals())`. What comes after gets these objects, and passes them on as they are.
+A public function hands over its `locals()`, out of which each class here takes its own arguments by
+name, and checks them: `HarfeOptions.of_call(locals())`. What comes after gets these objects, and
+passes them on as they are.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Self
 
-from .._base.checks import check_callable, check_choice, check_flag, check_rng
-from .limits import check_limits
+from .._base.checks import (
+    check_callable,
+    check_choice,
+    check_fields,
+    check_flag,
+    check_real,
+    check_rng,
+    checked,
+)
+from ..losses import JOINTLY, check_loss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,44 +42,43 @@ class Arguments:
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
-        """Take the arguments out of all those of a call; what the function does not have keeps its default."""
+        """Take the arguments out of all those of a call; what the function does not have keeps its
+        default."""
         return cls(**{field.name: call[field.name] for field in fields(cls) if field.name in call})
 
-    def _set_checked(self, **checked: Any) -> None:
-        """Replace fields that the user gave by their checked values."""
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnSetting(Arguments):
     """How a fit encodes the columns of X, and what the model may be in them.
 
-    scale : "robust" for robust units; "auto" for robust units where features are a name or None; None for columns as they are
+    scale : "robust" for robust units; "auto" for robust units where features are a name or None;
+        None for columns as they are
     missing : "learn" where dense X may have NaN, or "raise"
-    categorical : which columns are categories, as the user says; None where a data frame has them marked, or none are
-    monotone, convex, interactions : the constraints, which `read_constraints` checks once the columns are known
+    categorical : which columns are categories, as the user says; None where a data frame has them
+        marked, or none are
+    monotone, convex, interactions : the constraints, which `read_constraints` checks once the
+        columns are known
     """
 
-    scale: Units = None
-    missing: Missing = "raise"
+    scale: Units = checked(check_choice, ("auto", "robust"), default=None)
+    missing: Missing = checked(check_choice, ("learn", "raise"), default="raise")
     categorical: Categorical = None
     monotone: Signs = None
     convex: Signs = None
     interactions: Interactions = None
 
-    def __post_init__(self) -> None:
-        check_choice("missing", self.missing, ("learn", "raise"))
-        if self.scale is not None:
-            check_choice("scale", self.scale, ("auto", "robust"))
-
 
 @dataclass(frozen=True, eq=False)
 class RowSetting(Arguments):
-    """The loss of the rows, what each counts, and which belong together; `Task.from_arrays` checks them against X and y.
+    """The loss of the rows, what each counts, and which belong together; `Task.from_arrays` checks
+    them against X and y.
 
     loss : the name of a loss, or a `Loss`
-    sample_weight, class_weight : the weights of the rows, and of the classes; None: all are the same
+    sample_weight, class_weight : the weights of the rows, and of the classes; None: all are the
+        same
     offset : what is added to f in the loss of each row, or of each row and output; None: nothing
     groups : the group of each row; None: each is its own
     workers : the number of threads that go over the rows
@@ -102,9 +112,9 @@ class FitOptions(Arguments):
     columns: ColumnSetting = RAW_COLUMNS
     rows: RowSetting = PLAIN_ROWS
     limits: tuple[float | None, float | None] = (None, None)
-    fit_intercept: bool = True
+    fit_intercept: bool = checked(check_flag, default=True)
     rng: Any = None
-    callback: Callback = None
+    callback: Callback = checked(check_callable, default=None)
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
@@ -117,13 +127,54 @@ class FitOptions(Arguments):
         return super().of_call({**call, **parts})
 
     def __post_init__(self) -> None:
-        self._set_checked(
-            fit_intercept=check_flag("fit_intercept", self.fit_intercept),
-            rng=check_rng(self.rng),
-            callback=check_callable("callback", self.callback),
-        )
+        super().__post_init__()
+        object.__setattr__(self, "rng", check_rng(self.rng))
 
     @property
     def is_auto(self) -> bool:
-        """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga` by `sparse_rf` first."""
+        """Whether the fit finds its features: by a dictionary that learns; for `harfe` and `mfga`
+        by `sparse_rf` first."""
         return isinstance(self.features, str) and self.features == "auto"
+
+
+def check_limits(
+    lower: float | None, upper: float | None, loss: LossLike
+) -> tuple[float | None, float | None]:
+    """Return the limits of f for the limits of predictions that the user gave; None: no limit.
+
+    With the log link a prediction is e^f. The fit does not know of limits: its model clips decision
+    values to them, wherever it predicts.
+    """
+    if lower is None and upper is None:
+        return None, None
+    loss = check_loss(loss, JOINTLY)
+    for name, value in (("lower", lower), ("upper", upper)):
+        if value is not None and loss.is_classifier:
+            raise ValueError(
+                f"{name} must be None for loss={loss.name!r}, which predicts classes, got {value!r}"
+            )
+    lower, upper = (
+        None if value is None else check_real(name, value, -math.inf)
+        for name, value in (("lower", lower), ("upper", upper))
+    )
+    if loss.link == "log":
+        lower = None if lower is None else check_real("lower", lower, 0)
+        upper = None if upper is None else check_real("upper", upper, 0, strict=True)
+    given = lower, upper
+    if loss.link == "log":
+        lower, upper = _log(lower, 1.0), _log(upper, -1.0)
+    if lower is not None and upper is not None and lower >= upper:
+        raise ValueError(f"lower must be below upper, got lower={given[0]} and upper={given[1]}")
+    return lower, upper
+
+
+def _log(limit, inwards):
+    """Return the logarithm of a limit, moved inwards, up for 1 and down for -1; None for 0 or None.
+
+    It moves by 2^-50 of itself, and of 1 at least. No library's logarithm and exponential err by as
+    much, so that e^f is within the limit that the user gave.
+    """
+    if not limit:
+        return None
+    log = math.log(limit)
+    return log + inwards * 2.0**-50 * max(1.0, abs(log))

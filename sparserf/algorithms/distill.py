@@ -1,10 +1,12 @@
 """Distill any function of rows, a large model say, into a sparse model.
 
-`distill` is four steps: it makes more rows in the manner of X (`columns/made_rows.py`), asks the teacher for the values of all
-of them, fits `sparse_rf` to these values, and compares model and teacher on rows of X that were kept apart.
+`distill` is four steps: it makes more rows in the manner of X (`columns/made_rows.py`), asks the
+teacher for the values of all of them, fits `sparse_rf` to these values, and compares model and
+teacher on rows of X that were kept apart.
 
-Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can be fitted as closely as
-values. (The log loss, with the probabilities as weights of labels, would take the labels for noise, and stop early.)
+Probabilities of classes are fitted by their logarithms: a teacher has no noise, so that these can
+be fitted as closely as values. (The log loss, with the probabilities as weights of labels, would
+take the labels for noise, and stop early.)
 
 C. Bucila, R. Caruana, A. Niculescu-Mizil, Model compression, KDD 2006.
 """
@@ -56,7 +58,8 @@ if TYPE_CHECKING:
 MADE_ROWS = 12_000
 # The teacher is asked for at most this number of rows at once.
 BATCH = 10_000
-# The share of the progress bar that asking the teacher takes; and the least time of the fit, in seconds.
+# The share of the progress bar that asking the teacher takes; and the least time of the fit, in
+# seconds.
 SHARE_OF_TEACHER, LEAST_SECONDS = 0.2, 1e-3
 # Probabilities may differ from 0 to 1, and their sums from 1, by rounding in single precision.
 ROUNDING = 1e-4
@@ -68,32 +71,51 @@ FOR_VALUES = tuple(name for name, loss in LOSSES.items() if not loss.is_classifi
 
 @checks_call
 def distill(
-    teacher: Callable[[Any], ArrayLike], X: MatrixLike, *, max_terms: int = 1_000, n_made: int | None = None,
-    classes: ArrayLike | None = None, loss: LossLike = "squared", test_size: float = 0.1, categorical: Categorical = None,
-    max_order: int | None = None, n_models: int | None = 1, effort: float = 1.0, time_limit: float | None = None,
-    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, rng: Seed = None, workers: int = 1,
-    callback: Callback = None, verbose: bool | None = None,
-) -> SparseModel:  # fmt: skip
-    r"""Distill a teacher, any function from rows to values, into a sparse model, and tell how near that came to it.
+    teacher: Callable[[Any], ArrayLike],
+    X: MatrixLike,
+    *,
+    max_terms: int = 1_000,
+    n_made: int | None = None,
+    classes: ArrayLike | None = None,
+    loss: LossLike = "squared",
+    test_size: float = 0.1,
+    categorical: Categorical = None,
+    max_order: int | None = None,
+    n_models: int | None = 1,
+    effort: float = 1.0,
+    time_limit: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
+    verbose: bool | None = None,
+) -> SparseModel:
+    r"""Distill a teacher, any function from rows to values, into a sparse model, and tell how near
+    that came to it.
 
-    The teacher is what is too large or too slow to ship: a Gaussian process, boosted trees, a network, a mean of models. It is
-    asked for the values of the rows of X and of more rows made in their manner, so that few rows are enough, without y.
+    The teacher is what is too large or too slow to ship: a Gaussian process, boosted trees, a
+    network, a mean of models. It is asked for the values of the rows of X and of more rows made in
+    their manner, so that few rows are enough, without y.
 
     Parameters
     ----------
     teacher : function
-        Most often ``other.predict``: from at most 10,000 rows as X has them to their values, (n_rows,) or (n_rows, n_outputs);
-        where `classes` are given, to probabilities, as ``other.predict_proba``.
+        Most often ``other.predict``: from at most 10,000 rows as X has them to their values,
+        (n_rows,) or (n_rows, n_outputs); where `classes` are given, to probabilities, as
+        ``other.predict_proba``.
     X : data frame or dense array of shape (n_samples, n_features)
         Rows as the teacher will meet them, in memory. NaN and strings are passed on.
     max_terms : int, default 1,000
         The most terms of the model.
     n_made : int, optional
-        The number of rows to make, each cell from a row of X or one of its thirty nearest. None: up to 12,000 with those of X.
+        The number of rows to make, each cell from a row of X or one of its thirty nearest. None: up
+        to 12,000 with those of X.
     classes : array of shape (n_classes,), optional
         The labels of the classes, ascending: ``other.classes_``. None: the teacher returns values.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, where ratios matter.
+        For values, a loss of `sparse_rf` for real targets: "poisson" or "gamma", say, where ratios
+        matter.
     test_size : float, default 0.1
         The share of the rows of X, in (0, 1), that is kept apart to compare model and teacher on.
     time_limit : float, optional
@@ -112,22 +134,25 @@ def distill(
     Returns
     -------
     SparseModel
-        `info.fidelity` is the share of the teacher's variance that the model gives, on the rows kept apart:
+        `info.fidelity` is the share of the teacher's variance that the model gives, on the rows
+        kept apart:
 
         .. math:: 1 - \sum_i s_i |f(x_i) - t(x_i)|^2 / \sum_i s_i |t(x_i) - \bar t|^2
 
-        for predictions, or probabilities, f of the model and t of the teacher. With `classes` it is a classifier.
+        for predictions, or probabilities, f of the model and t of the teacher. With `classes` it is
+        a classifier.
 
     Raises
     ------
     ValueError, TypeError
-        An argument is out of its range or of another type; the teacher returns something else than a finite number, or
-        probabilities, for each row.
+        An argument is out of its range or of another type; the teacher returns something else than
+        a finite number, or probabilities, for each row.
 
     Warns
     -----
     TimeLimitWarning
-        As `sparse_rf`. There is no ConvergenceWarning, since `fidelity` tells how near the model came.
+        As `sparse_rf`. There is no ConvergenceWarning, since `fidelity` tells how near the model
+        came.
 
     See Also
     --------
@@ -136,12 +161,14 @@ def distill(
 
     Notes
     -----
-    A model of fidelity r in place of its teacher has a mean squared error of at most :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2`,
-    where E is that of the teacher, and V the variance of the teacher's values, on the same rows. On rows to which the teacher
-    itself was fitted the fidelity may be too low: give others, which need no y.
+    A model of fidelity r in place of its teacher has a mean squared error of at most
+    :math:`(\sqrt{E} + \sqrt{(1 - r) V})^2`, where E is that of the teacher, and V the variance of
+    the teacher's values, on the same rows. On rows to which the teacher itself was fitted the
+    fidelity may be too low: give others, which need no y.
 
-    Probabilities are fitted by their logarithms, as the page "Small models of large ones" says. Time: that of asking the
-    teacher for all rows, and of `sparse_rf` for these. Memory: that of these.
+    Probabilities are fitted by their logarithms, as the page "Small models of large ones" says.
+    Time: that of asking the teacher for all rows, and of `sparse_rf` for these. Memory: that of
+    these.
 
     References
     ----------
@@ -157,9 +184,17 @@ def distill(
     (True, True)
     """
     if not callable(teacher):
-        hint = f"{type(teacher).__name__}.predict" if hasattr(teacher, "predict") else "model.predict"
-        raise TypeError(f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}")
-    max_terms, rng, loss = check_integer("max_terms", max_terms, 1), check_rng(rng), check_loss(loss, FOR_VALUES)
+        hint = (
+            f"{type(teacher).__name__}.predict" if hasattr(teacher, "predict") else "model.predict"
+        )
+        raise TypeError(
+            f"teacher must be a function from rows to values, such as {hint}, got {teacher!r}"
+        )
+    max_terms, rng, loss = (
+        check_integer("max_terms", max_terms, 1),
+        check_rng(rng),
+        check_loss(loss, FOR_VALUES),
+    )
     n_made = None if n_made is None else check_integer("n_made", n_made, 0)
     test_size = check_real("test_size", test_size, 0, strict=True)
     if test_size >= 1:
@@ -173,7 +208,9 @@ def distill(
     check_workers(workers)
     check_callable("callback", callback)
     if is_sparse(X) or not (is_frame(X) or isinstance(X, (np.ndarray, Sequence))):
-        raise TypeError(f"X must be a data frame or a dense array in memory, got {type(X).__name__}")
+        raise TypeError(
+            f"X must be a data frame or a dense array in memory, got {type(X).__name__}"
+        )
     X = X if is_frame(X) else as_array("X", X)
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
@@ -194,23 +231,42 @@ def distill(
             values = _ask(teacher, take_cells(X, apart), labels, apart)
             targets = _ask(teacher, rows, labels, fitted)
         if targets.shape[1:] != values.shape[1:]:
-            raise ValueError(f"teacher must return as many values for each row, got {values.shape[1:]} and {targets.shape[1:]}")
+            raise ValueError(
+                f"teacher must return as many values for each row, got {values.shape[1:]} and "
+                f"{targets.shape[1:]}"
+            )
 
         # Fit the model to its values.
         left = None if time_limit is None else max(LEAST_SECONDS, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             model = sparse_rf(
-                rows, targets if labels is None else _log_odds(targets), loss=loss, max_terms=max_terms,
-                categorical=categorical, max_order=max_order, n_models=n_models, effort=effort, time_limit=left,
-                sample_weight=weights, rng=rng, workers=workers, callback=callback,
-            )  # fmt: skip
+                rows,
+                targets if labels is None else _log_odds(targets),
+                loss=loss,
+                max_terms=max_terms,
+                categorical=categorical,
+                max_order=max_order,
+                n_models=n_models,
+                effort=effort,
+                time_limit=left,
+                sample_weight=weights,
+                rng=rng,
+                workers=workers,
+                callback=callback,
+            )
         if labels is not None:
-            name, link = ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
+            name, link = (
+                ("logistic", "identity") if len(labels) == 2 else ("multinomial", "softmax")
+            )
             model = replace(model, loss=name, classes=labels, link=link)
 
         # Compare both on the rows kept apart.
-        answers = (model.predict if labels is None else model.predict_proba)(take_cells(X, apart), workers)
-        model = replace(model, info=replace(model.info, fidelity=_explained(values, answers, weight[apart])))
+        answers = (model.predict if labels is None else model.predict_proba)(
+            take_cells(X, apart), workers
+        )
+        model = replace(
+            model, info=replace(model.info, fidelity=_explained(values, answers, weight[apart]))
+        )
         if report is not None:
             report.finish(model.info)
     return model
@@ -222,12 +278,15 @@ def _check_classes(classes, loss):
         raise ValueError(f"loss must be 'squared' for probabilities of classes, got {loss.name!r}")
     labels = as_labels(classes, "classes")
     if labels.ndim != 1 or len(labels) < 2 or not (labels[:-1] < labels[1:]).all():
-        raise ValueError(f"classes must be labels in ascending order, at least two, got {classes!r}")
+        raise ValueError(
+            f"classes must be labels in ascending order, at least two, got {classes!r}"
+        )
     return labels
 
 
 def _groups_of_equal_rows(numbers, groups):
-    """Return the number of the group of each row: rows are in one where they are equal, or in one of the user's (or None)."""
+    """Return the number of the group of each row: rows are in one where they are equal, or in one
+    of the user's (or None)."""
     equal = number_rows(numbers)
     if groups is None:
         return equal
@@ -246,13 +305,17 @@ def _are_among(rows, others):
 
 
 def _keep_apart(there, groups, share, rng):
-    """Return (the rows to fit, the rows kept apart), whole groups, of the indices of rows that count."""
+    """Return (the rows to fit, the rows kept apart), whole groups, of the indices of rows that
+    count."""
     if len(there) < 3:
         raise ValueError(f"X must have at least 3 rows of positive weight, got {len(there)}")
     groups, is_apart = groups[there], np.zeros(len(there), bool)
     n_groups = len(np.unique(groups))
     if n_groups < 2:
-        what = "different rows, or rows of different groups, of positive weight, so that some can be kept apart"
+        what = (
+            "different rows, or rows of different groups, of positive weight, so that some can "
+            "be kept apart"
+        )
         raise ValueError(f"X must have {what}, got {len(there)} that stay together")
     if n_groups == len(there):
         n = min(max(2, round(share * len(there))), len(there) - 1)
@@ -263,7 +326,8 @@ def _keep_apart(there, groups, share, rng):
 
 
 def _ask(teacher, rows, labels, index):
-    """Return the teacher's values of rows: (n_rows,) or (n_rows, n_outputs); the probabilities of all classes if there are any.
+    """Return the teacher's values of rows: (n_rows,) or (n_rows, n_outputs); the probabilities of
+    all classes if there are any.
 
     index : the places in X of the first rows; others are made
     """
@@ -273,10 +337,14 @@ def _ask(teacher, rows, labels, index):
     for batch in parts(batches):
         with state_of_caller():
             answer = teacher(take_cells(rows, batch))
-        lots.append(numbers_from("teacher", answer, len(batch), (1, 2)))  # a copy: the teacher may write there again
+        # a copy: the teacher may write there again
+        lots.append(numbers_from("teacher", answer, len(batch), (1, 2)))
     for values in lots:
         if values.shape[1:] != lots[0].shape[1:]:
-            raise ValueError(f"teacher must return as many values for each row, got {lots[0].shape[1:]} and {values.shape[1:]}")
+            raise ValueError(
+                f"teacher must return as many values for each row, got {lots[0].shape[1:]} and "
+                f"{values.shape[1:]}"
+            )
     values = np.concatenate(lots)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -289,14 +357,18 @@ def _check_probabilities(p, labels, index):
     _check_each((p >= -ROUNDING) & (p <= 1 + ROUNDING), "probabilities", p, index)
     p = np.clip(np.column_stack([1 - p, p]) if p.ndim == 1 else p, 0.0, 1.0)
     if p.shape[1] != len(labels):
-        raise ValueError(f"teacher must return the probabilities of {len(labels)} classes, got those of {p.shape[1]}")
+        raise ValueError(
+            f"teacher must return the probabilities of {len(labels)} classes, got those of "
+            f"{p.shape[1]}"
+        )
     total = p.sum(axis=1)
     _check_each(np.abs(total - 1) <= len(labels) * ROUNDING, "probabilities of sum 1", p, index)
     return p / total[:, None]
 
 
 def _log_odds(p):
-    """Return the log-odds of two classes, (n_rows,); of more the logarithms, less their mean, (n_rows, n_classes)."""
+    """Return the log-odds of two classes, (n_rows,); of more the logarithms, less their mean,
+    (n_rows, n_classes)."""
     logs = np.log(np.maximum(p, LEAST_PROBABILITY))
     return logs[:, 1] - logs[:, 0] if p.shape[1] == 2 else logs - logs.mean(axis=1)[:, None]
 
@@ -307,13 +379,21 @@ def _check_each(is_right, what, values, index):
     if len(wrong):
         row = int(wrong[0])
         where = f"row {index[row]} of X" if row < len(index) else "a made row"
-        raise ValueError(f"teacher must return {what} for each row, got {values[row]} for {where} and {len(wrong) - 1} more")
+        raise ValueError(
+            f"teacher must return {what} for each row, got {values[row]} for {where} and "
+            f"{len(wrong) - 1} more"
+        )
 
 
 def _explained(values, answers, weight):
-    """Return the share of the variance of the values that the answers explain; for constant values 1 if they agree, else 0."""
-    values, answers = values.reshape(len(values), -1), np.asarray(answers, np.float64).reshape(len(values), -1)
-    share, unit = weight / weight.sum(), max(power_of_two(values), power_of_two(answers))  # no square over- or underflows
+    """Return the share of the variance of the values that the answers explain; for constant values
+    1 if they agree, else 0."""
+    values, answers = (
+        values.reshape(len(values), -1),
+        np.asarray(answers, np.float64).reshape(len(values), -1),
+    )
+    # no square over- or underflows
+    share, unit = weight / weight.sum(), max(power_of_two(values), power_of_two(answers))
     values, answers = values / unit, answers / unit
     variance = float((share @ (values - share @ values) ** 2).sum())
     change = float((share @ (answers - values) ** 2).sum())

@@ -1,15 +1,21 @@
-"""Fallbacks: the values that replace the encodings of a cell whose value the fit has not seen, chosen at the end of a fit.
+"""Fallbacks: the values that replace the encodings of a cell whose value the fit has not seen,
+chosen at the end of a fit.
 
-There are two kinds of such cells in rows to predict: a NaN in a column without NaN in training, and a level of a category that
-no training row has. (Where training rows have NaN in a column, or unknown levels, the model has learnt what they mean, and
-their encodings stay.) The fallback of a column, one value for each of its encodings, replaces cells of both kinds. It is the
-centre or, where the centre loses too much on rows whose cells of that column are hidden, the best of the points
+There are two kinds of such cells in rows to predict: a NaN in a column without NaN in training, and
+a level of a category that no training row has. (Where training rows have NaN in a column, or
+unknown levels, the model has learnt what they mean, and their encodings stay.) The fallback of a
+column, one value for each of its encodings, replaces cells of both kinds. It is the centre or,
+where the centre loses too much on rows whose cells of that column are hidden, the best of the
+points
 
-    centre,   centre + t (level - centre) for t in STEPS and each level of a category,   QUANTILES of a number.
+    centre,
+    centre + t (level - centre) for t in STEPS and each level of a category,
+    QUANTILES of a number.
 
-From fit to predict: `Task.from_options` fits a `ColumnStage`, whose `fill` is the encodings of a NaN, at first the centre
-of the column. After the fit `with_fallbacks` replaces `fill`, and the scores of unknown levels, in the stage of the model.
-`predict` reads X, which may have NaN where `ColumnStage.may_miss`, and `ColumnStage.transform` puts these values in place.
+From fit to predict: `Task.from_options` fits a `ColumnStage`, whose `fill` is the encodings of a
+NaN, at first the centre of the column. After the fit `with_fallbacks` replaces `fill`, and the
+scores of unknown levels, in the stage of the model. `predict` reads X, which may have NaN where
+`ColumnStage.may_miss`, and `ColumnStage.transform` puts these values in place.
 """
 
 from __future__ import annotations
@@ -30,13 +36,15 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from .task import Task
 
-# Fallbacks are chosen on at most MOST_FALLBACK_ROWS training rows, and for at most MOST_FALLBACK_COLUMNS columns, unless more
-# are categories: first for these, then for the columns that most terms see.
+# Fallbacks are chosen on at most MOST_FALLBACK_ROWS training rows, and for at most
+# MOST_FALLBACK_COLUMNS columns, unless more are categories: first for these, then for the columns
+# that most terms see.
 MOST_FALLBACK_ROWS, MOST_FALLBACK_COLUMNS = 512, 24
-# The number of columns, the ones that lose most, for which points other than the present fallback are tried.
+# The number of columns, the ones that lose most, for which points other than the present fallback
+# are tried.
 MOST_TRIED = 3
-# Other points are tried where the present fallback loses more than this share of the way from the model's loss to the loss of
-# the best constant, for a category and for a number.
+# Other points are tried where the present fallback loses more than this share of the way from the
+# model's loss to the loss of the best constant, for a category and for a number.
 OF_CATEGORY, OF_NUMBER = 0.8, 1.0
 # The points that are tried for a category: these shares of the way from its centre to each level.
 STEPS = np.array([0.25, 0.5, 0.75, 1.0])
@@ -47,12 +55,15 @@ CONSTANTS = np.linspace(0, 1, 33)
 
 
 def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
-    """Return the model with fallbacks chosen for its columns; the model itself where none of its cells can need one.
+    """Return the model with fallbacks chosen for its columns; the model itself where none of its
+    cells can need one.
 
-    At the fallback of a column the model loses least on training rows whose cells of that column are hidden. It is the centre
-    of the column; or, where the model loses about as much there as a constant would (a nonlinear function may be anything at a
-    centre), a point on the way from the centre to a level of a category, or a quantile of a number. Takes the time to predict
-    at most 512 rows for each of at most 24 columns, and for each point that is tried for the three columns that matter most.
+    At the fallback of a column the model loses least on training rows whose cells of that column
+    are hidden. It is the centre of the column; or, where the model loses about as much there as a
+    constant would (a nonlinear function may be anything at a centre), a point on the way from the
+    centre to a level of a category, or a quantile of a number. Takes the time to predict at most
+    512 rows for each of at most 24 columns, and for each point that is tried for the three columns
+    that matter most.
     """
     stage = model.features.stage
     if stage is None or task.raw.is_sparse or not task.raw.in_memory or not len(stage):
@@ -76,30 +87,43 @@ def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:
     for j in sorted(losses, key=losses.__getitem__, reverse=True)[:MOST_TRIED]:
         places, tried = points[j]
         share = OF_CATEGORY if (stage.kind[places] == LEVEL).any() else OF_NUMBER
-        if losses[j] > hidden.loss_of_model + share * max(0.0, hidden.loss_of_constant - hidden.loss_of_model):
+        if losses[j] > hidden.loss_of_model + share * max(
+            0.0, hidden.loss_of_constant - hidden.loss_of_model
+        ):
             best[j] = places, min(tried, key=partial(hidden.loss_at, places))
-    return replace(model, features=model.features.staged(_replace_fallbacks(stage, best, task.raw.array())))
+    return replace(
+        model, features=model.features.staged(_replace_fallbacks(stage, best, task.raw.array()))
+    )
 
 
 class HiddenCells:
-    """The loss of a model on training rows in which the cells of a column are hidden; infinite where it overflows.
+    """The loss of a model on training rows in which the cells of a column are hidden; infinite
+    where it overflows.
 
-    mean : the weighted mean of each encoding over the rows; 0 where it differs from 0 by rounding alone
+    mean : the weighted mean of each encoding over the rows; 0 where it differs from 0 by rounding
+        alone
     loss_of_model : the loss with nothing hidden
-    loss_of_constant : the loss of about the best constant: a quantile of the predictions; for classes that are fitted together,
-        the mean margins
+    loss_of_constant : the loss of about the best constant: a quantile of the predictions; for
+        classes that are fitted together, the mean margins
     """
 
     mean: np.ndarray
     loss_of_model: float
     loss_of_constant: float
 
-    def __init__(self, model: SparseModel, task: Task, X: np.ndarray, sample: np.ndarray, weight: np.ndarray):
-        """X, weight : the rows, and their weights; sample : their places among the rows of the task."""
-        self._on_encodings = replace(model, features=model.features.staged(None), lower=None, upper=None)
+    def __init__(
+        self, model: SparseModel, task: Task, X: np.ndarray, sample: np.ndarray, weight: np.ndarray
+    ):
+        """X, weight : the rows, and their weights; sample : their places among the rows of the
+        task."""
+        self._on_encodings = replace(
+            model, features=model.features.staged(None), lower=None, upper=None
+        )
         self._task, self._weight = task, weight
         self._encodings = model.features.stage.transform(X)
-        self._y = np.vstack([y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)])[:, sample]
+        self._y = np.vstack(
+            [y + np.expand_dims(c, -1) for y, c in zip(task.targets, task.centers, strict=True)]
+        )[:, sample]
         self._offset = 0.0 if task.offset is None else task.offset[..., sample]
 
         mean = weight / weight.sum() @ self._encodings
@@ -112,14 +136,16 @@ class HiddenCells:
         self.loss_of_constant = float(np.min(losses, axis=0).sum())
 
     def loss_at(self, places: np.ndarray, point: np.ndarray) -> float:
-        """Return the loss where the encodings at these places have the values of a point in all rows."""
+        """Return the loss where the encodings at these places have the values of a point in all
+        rows."""
         check_not_ended()
         hidden = self._encodings.copy()
         hidden[:, places] = point
         return float(self._losses(self._on_encodings.decision_function(hidden).T).sum())
 
     def _losses(self, f):
-        """Return the loss of each output, in the unit of its target; of classes fitted together, one for each class."""
+        """Return the loss of each output, in the unit of its target; of classes fitted together,
+        one for each class."""
         f, y, task = np.atleast_2d(f).astype(np.float64) + self._offset, self._y, self._task
         if task.is_joint:
             losses = task.loss.value(f, y)
@@ -132,7 +158,8 @@ class HiddenCells:
 
 
 def _columns_in_doubt(model, stage):
-    """Return the columns that need a fallback: categories, and numbers that terms see and that may be missing.
+    """Return the columns that need a fallback: categories, and numbers that terms see and that may
+    be missing.
 
     The columns that most terms see come first.
     """
@@ -142,13 +169,18 @@ def _columns_in_doubt(model, stage):
         return []
     if stage.table is not None:
         is_seen &= [levels is None for levels in stage.table.levels]
-    worth = is_category + np.where(is_category | (is_seen & stage.may_miss), model.input_usage(), 0.0)
+    worth = is_category + np.where(
+        is_category | (is_seen & stage.may_miss), model.input_usage(), 0.0
+    )
     first = np.argsort(-worth, kind="stable")[: max(MOST_FALLBACK_COLUMNS, is_category.sum())]
     return first[worth[first] > 0].tolist()
 
 
-def _points(stage: ColumnStage, j: int, x: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the encodings of column j, and points in these: first the centre, then what else is tried.
+def _points(
+    stage: ColumnStage, j: int, x: np.ndarray, mean: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the encodings of column j, and points in these: first the centre, then
+    what else is tried.
 
     x : the cells of the column in the rows
     mean : the mean of each encoding over the rows
@@ -159,8 +191,12 @@ def _points(stage: ColumnStage, j: int, x: np.ndarray, mean: np.ndarray) -> tupl
         there = x[~np.isnan(x)]
         tried = np.quantile(there, QUANTILES, method="nearest") if len(there) else there
         return places, np.vstack([stage.fill[places], _encode_cells(stage, places, j, tried)])
-    of_levels, is_level = _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))), stage.kind[places] == LEVEL
-    unknown = _encode_cells(stage, places, j, [UNKNOWN])  # an encoding by the mean of y is here the mean over all rows
+    of_levels, is_level = (
+        _encode_cells(stage, places, j, np.arange(len(stage.table.levels[j]))),
+        stage.kind[places] == LEVEL,
+    )
+    # an encoding by the mean of y is here the mean over all rows
+    unknown = _encode_cells(stage, places, j, [UNKNOWN])
     of_levels = np.unique(np.where(is_level, of_levels, unknown), axis=0)
     centre = np.where(is_level, mean[places], unknown[0])
     return places, np.vstack([centre, *(centre + step * (of_levels - centre) for step in STEPS)])
@@ -176,12 +212,17 @@ def _encode_cells(stage, places, j, cells):
 def _replace_fallbacks(stage, points, X):
     """Return the stage with fallbacks {column: (places of its encodings, point)}.
 
-    Columns of X, all training rows, that have NaN or unknown levels keep the encodings that these had.
+    Columns of X, all training rows, that have NaN or unknown levels keep the encodings that these
+    had.
     """
     fill, unknown = stage.fill.copy(), {}
     for j, (places, point) in points.items():
-        fill[places] = _encode_cells(stage, places, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
-        of_unknown = _encode_cells(stage, places, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
+        fill[places] = (
+            _encode_cells(stage, places, j, [np.nan])[0] if np.isnan(X[:, j]).any() else point
+        )
+        of_unknown = (
+            _encode_cells(stage, places, j, [UNKNOWN])[0] if (X[:, j] == UNKNOWN).any() else point
+        )
         scores = stage.center[places] + of_unknown * stage.unit[places]
         for v, score in zip(places.tolist(), scores.tolist(), strict=True):
             if stage.kind[v] == LEVEL:

@@ -1,22 +1,29 @@
-"""Hard-Ridge Random Feature Expansion (HARFE): hard thresholding pursuit with ridge regression on random features.
+"""Hard-Ridge Random Feature Expansion (HARFE): hard thresholding pursuit with ridge regression on
+random features.
 
-With A the m x N matrix of N random features phi_j(x_k) on m rows, the paper looks for the c that minimises, (6) there,
+With A the m x N matrix of N random features phi_j(x_k) on m rows, the paper looks for the c that
+minimises, (6) there,
 
     ||A c - y||^2 + m lambda ||c||^2    subject to at most s entries of c that are not zero.
 
-Algorithm 1 of the paper repeats two lines: a gradient step, c~ = (1 - m mu lambda) c + mu A'(y - A c); and ridge regression on
-the support S of the s largest entries of c~. (The paper prints (8) with y in place of [y; 0], and the loop condition with "or"
-in place of "and".) Here the objective is divided by 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with r_j
-the root mean square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss may be another;
-an intercept is not penalised; and by default the step is halved until the objective falls, since the paper's fixed step may
-raise it. The path over s is that of graded hard thresholding pursuit.
+Algorithm 1 of the paper repeats two lines: a gradient step, c~ = (1 - m mu lambda) c + mu A'(y - A
+c); and ridge regression on the support S of the s largest entries of c~. (The paper prints (8) with
+y in place of [y; 0], and the loop condition with "or" in place of "and".) Here the objective is
+divided by 2 m, so that lambda is `alpha`; the columns of A are phi_j / r_j with r_j the root mean
+square of feature j, and c_j = r_j w_j for the coefficients w of the features themselves; the loss
+may be another; an intercept is not penalised; and by default the step is halved until the objective
+falls, since the paper's fixed step may raise it. The path over s is that of graded hard
+thresholding pursuit.
 
 E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022.
-S. Foucart, Hard Thresholding Pursuit: An Algorithm for Compressive Sensing, SIAM Journal on Numerical Analysis 49, 2011.
-J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations, 2016.
+S. Foucart, Hard Thresholding Pursuit: An Algorithm for Compressive Sensing, SIAM Journal on
+Numerical Analysis 49, 2011.
+J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations,
+2016.
 
-This file has the functions that users call, the loop of Algorithm 1 and the drawing of A. One turn of the loop on one target is
-in `harfe_fit`; on classes that are fitted together, in `harfe_multinomial`.
+This file has the functions that users call, the loop of Algorithm 1 and the drawing of A. One turn
+of the loop on one target is in `harfe_fit`; on classes that are fitted together, in
+`harfe_multinomial`.
 """
 
 from __future__ import annotations
@@ -29,11 +36,12 @@ from .._base.checks import check_integer, check_sizes
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, check_any_sign, draw_all
+from ..losses import JOINTLY
 from ..model import warn_unconverged
-from .auto_features import read_task
+from .auto_features import with_found_features
 from .fallback import with_fallbacks
 from .harfe_fit import HarfeOptions, begin_fits
-from .task import Fit, model_of, partial_fits_on_error, with_ranges
+from .task import Fit, Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,17 +59,20 @@ if TYPE_CHECKING:
     from ..losses import LossLike
     from ..model import Callback, SparseModel
     from .harfe_fit import SupportIterate
-    from .task import Progress, Task
+    from .task import Progress
 
-# Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm 1 adds the last part.
+# Before Algorithm 1 a support grows by one part in GROWTH_STEPS of its size in each step; Algorithm
+# 1 adds the last part.
 GROWTH_STEPS = 10
-# For the progress bar: FADING is the expected probability that an iteration of Algorithm 1 is followed by another, and
-# AFTER_GROWTH the expected work of Algorithm 1 after a greedy start, in steps of growth.
+# For the progress bar: FADING is the expected probability that an iteration of Algorithm 1 is
+# followed by another, and AFTER_GROWTH the expected work of Algorithm 1 after a greedy start, in
+# steps of growth.
 FADING, AFTER_GROWTH = 0.6, 2.0
 
 
 class PursuitFit(Fit, Protocol):
-    """A fit of one target, `L0Fit`, or of several classes together, `MultinomialL0Fit`, as Algorithm 1 moves it.
+    """A fit of one target, `L0Fit`, or of several classes together, `MultinomialL0Fit`, as
+    Algorithm 1 moves it.
 
     progress : the objectives so far, and whether the user's callback has ended the fit
     """
@@ -70,7 +81,8 @@ class PursuitFit(Fit, Protocol):
 
     @property
     def iterate(self) -> SupportIterate:
-        """The current iterate; for several classes, the iterate of the class that has the most terms."""
+        """The current iterate; for several classes, the iterate of the class that has the most
+        terms."""
         ...
 
     def restart(self) -> None:
@@ -91,17 +103,21 @@ class PursuitFit(Fit, Protocol):
 
 
 def algorithm_1(fit: PursuitFit, s: int, max_iter: int) -> None:
-    """Run Algorithm 1 of the HARFE paper from the current iterate of the fit: A = Phi / r, c = r w, mu = step_size."""
+    """Run Algorithm 1 of the HARFE paper from the current iterate of the fit: A = Phi / r, c = r w,
+    mu = step_size."""
     n_iter = 0 if fit.progress.ended_by_callback else max_iter
-    for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):  # while n < tot_iter and residual > eps
-        fit.step(s)  #          c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
+    # while n < tot_iter and residual > eps
+    for _ in parts(range(n_iter), np.maximum(FADING ** np.arange(n_iter), 1e-9)):
+        # c~ = (1 - m mu lambda) c + mu A'(y - A c);  S = the s largest |c~|;  ridge regression on S
+        fit.step(s)
         if fit.record():
             break
     fit.finish()
 
 
 def grow(fit: PursuitFit, s: int) -> None:
-    """Start greedily: let the support grow to s, a share of it in each step, and exchange terms on the way."""
+    """Start greedily: let the support grow to s, a share of it in each step, and exchange terms on
+    the way."""
     size = len(fit.iterate.index)
     for k in parts(range(1, GROWTH_STEPS), rest=AFTER_GROWTH):
         fit.step(size + (s - size) * k // GROWTH_STEPS)
@@ -112,29 +128,59 @@ def grow(fit: PursuitFit, s: int) -> None:
 
 @shows_progress
 def harfe(
-    X: MatrixLike, y: ArrayLike, *, n_components: int = 10_000, n_nonzero_coefs: int | None = None, order: int | None = None,
-    alpha: float = 1e-4, activation: Activation = "sin", features: Features | None = None, scale: Units = "auto",
-    missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None, convex: Signs = None,
-    interactions: Interactions = None, loss: LossLike = "squared",
-    selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True, step_size: float = 0.1,
-    backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50, tol: float = 5e-3,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, groups: ArrayLike | None = None, lower: float | None = None, upper: float | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
-) -> SparseModel:  # fmt: skip
-    r"""Fit a model of s terms, chosen among many random features by hard thresholding and ridge regression.
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_components: int = 10_000,
+    n_nonzero_coefs: int | None = None,
+    order: int | None = None,
+    alpha: float = 1e-4,
+    activation: Activation = "sin",
+    features: Features | None = None,
+    scale: Units = "auto",
+    missing: Missing = "learn",
+    categorical: Categorical = None,
+    monotone: Signs = None,
+    convex: Signs = None,
+    interactions: Interactions = None,
+    loss: LossLike = "squared",
+    selection: Literal["magnitude", "positive"] = "magnitude",
+    normalize: bool = True,
+    step_size: float = 0.1,
+    backtracking: bool = True,
+    start: Literal["greedy", "zero"] = "greedy",
+    max_iter: int = 50,
+    tol: float = 5e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
+    verbose: bool | None = None,
+) -> SparseModel:
+    r"""Fit a model of s terms, chosen among many random features by hard thresholding and ridge
+    regression.
 
-    Hard-Ridge Random Feature Expansion minimises, over coefficients c of which at most s are not zero and the intercept b,
+    Hard-Ridge Random Feature Expansion minimises, over coefficients c of which at most s are not
+    zero and the intercept b,
 
-    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i) + \frac\alpha2 \sum_j c_j^2
+    .. math:: \frac1n \sum_i s_i L(b + \sum_j c_j \phi_j(x_i) / r_j, y_i)
+              + \frac\alpha2 \sum_j c_j^2
 
-    with the loss L as in `sparse_rf`, sample weights s_i of mean 1, and r_j the root mean square of feature j (`normalize`).
-    The problem is not convex: the result is a point that no such step improves.
+    with the loss L as in `sparse_rf`, sample weights s_i of mean 1, and r_j the root mean square of
+    feature j (`normalize`). The problem is not convex: the result is a point that no such step
+    improves.
 
     Parameters
     ----------
     X, y
-        As in `sparse_rf`. Outputs and classes share one dictionary, and each has n_nonzero_coefs terms of its own.
+        As in `sparse_rf`. Outputs and classes share one dictionary, and each has n_nonzero_coefs
+        terms of its own.
     n_components : int, default 10_000
         N, the number of features to draw.
     n_nonzero_coefs : int, optional
@@ -142,38 +188,47 @@ def harfe(
     order : int, optional
         q, the number of inputs that each feature sees. None: all.
     alpha : float, default 1e-4
-        Ridge penalty, > 0, in the unit of the loss; with normalize=False lambda of (6) in the paper.
+        Ridge penalty, > 0, in the unit of the loss; with normalize=False lambda of (6) in the
+        paper.
     activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
         The function phi of the features, whose weights are standard normal, as in `RandomNeurons`.
     features : map, sequence of maps, str or FeatureSet, optional
-        In place of order and activation, the dictionary as in `sparse_rf`; "auto": the terms that ``sparse_rf(X, y)`` finds.
+        In place of order and activation, the dictionary as in `sparse_rf`; "auto": the terms that
+        ``sparse_rf(X, y)`` finds.
     scale, missing, categorical, monotone, convex, interactions
         As in `sparse_rf`.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        As in `sparse_rf`: with "squared_hinge" and "logistic" classes are one-vs-rest, with "multinomial" fitted together.
+        As in `sparse_rf`: with "squared_hinge" and "logistic" classes are one-vs-rest, with
+        "multinomial" fitted together.
     selection : {"magnitude", "positive"}, default "magnitude"
-        "magnitude": keep the s largest ``|c|``, as Algorithm 1 does. "positive": keep positive c alone, which regularises where
-        s is near the number of rows.
+        "magnitude": keep the s largest ``|c|``, as Algorithm 1 does. "positive": keep positive c
+        alone, which regularises where s is near the number of rows.
     normalize : bool, default True
-        Whether to scale features to mean square 1 on the rows, as the reference implementation does.
+        Whether to scale features to mean square 1 on the rows, as the reference implementation
+        does.
     step_size : float, default 0.1
         mu > 0, the step along the gradient; the paper's mu n with normalize=False.
     backtracking : bool, default True
-        Whether to halve the step until the objective falls. False: the paper's fixed step, until a support comes back.
+        Whether to halve the step until the objective falls. False: the paper's fixed step, until a
+        support comes back.
     start : {"greedy", "zero"}, default "greedy"
-        "greedy": let the support grow to s first, which ends lower on most data. "zero": the paper's c = 0.
+        "greedy": let the support grow to s first, which ends lower on most data. "zero": the
+        paper's c = 0.
     max_iter : int, default 50
         The most iterations of Algorithm 1.
     tol : float, default 5e-3
-        Stop where the relative residual is at most tol: the root of the mean loss over that of the best constant.
-    fit_intercept, sample_weight, class_weight, offset, groups, lower, upper, rng, workers, callback, verbose
+        Stop where the relative residual is at most tol: the root of the mean loss over that of the
+        best constant.
+    fit_intercept, sample_weight, class_weight, offset, groups, lower, upper, rng, workers,
+    callback, verbose
         As in `sparse_rf`. The paper has no intercept.
 
     Returns
     -------
     SparseModel
-        `coef` are c_j / r_j. `info.converged` says whether the support came to rest, or tol was reached. `info.dual_gap` bounds
-        the distance of the objective to that of the best of *all* models of s terms; it is rarely small.
+        `coef` are c_j / r_j. `info.converged` says whether the support came to rest, or tol was
+        reached. `info.dual_gap` bounds the distance of the objective to that of the best of *all*
+        models of s terms; it is rarely small.
 
     Raises
     ------
@@ -191,12 +246,14 @@ def harfe(
 
     Notes
     -----
-    Time: an iteration takes O(n N q) for the gradient and, with m the lesser of s and n, O(k s m) + O(m^3) for the ridge
-    problem where k terms change; a loss other than the squared one solves several. Memory, beyond X: O(n + N q + m^2).
+    Time: an iteration takes O(n N q) for the gradient and, with m the lesser of s and n, O(k s m) +
+    O(m^3) for the ridge problem where k terms change; a loss other than the squared one solves
+    several. Memory, beyond X: O(n + N q + m^2).
 
     References
     ----------
-    E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022. Algorithm 1, problem (6).
+    E. Saha, H. Schaeffer, G. Tran, HARFE: Hard-Ridge Random Feature Expansion, 2022. Algorithm 1,
+    problem (6).
 
     Examples
     --------
@@ -209,36 +266,65 @@ def harfe(
     (60, True)
     """
     options = HarfeOptions.of_call(locals())
-    sizes = None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
+    sizes = (
+        None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
+    )
     return models_of_sizes(X, y, options, sizes)[0]
 
 
 @shows_progress
 def harfe_path(
-    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: Iterable[int] | None = None, n_models: int = 10,
-    n_components: int = 10_000, order: int | None = None, alpha: float = 1e-4, activation: Activation = "sin",
-    features: Features | None = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
-    monotone: Signs = None, convex: Signs = None, interactions: Interactions = None, loss: LossLike = "squared",
-    selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
-    step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-    tol: float = 5e-3, fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None,
-    offset: ArrayLike | None = None, groups: ArrayLike | None = None, lower: float | None = None, upper: float | None = None,
-    rng: Seed = None, workers: int = 1, callback: Callback = None, verbose: bool | None = None,
-) -> list[SparseModel]:  # fmt: skip
-    """Fit models of `harfe` for growing numbers of terms, each from the one before, over one dictionary.
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_nonzero_coefs: Iterable[int] | None = None,
+    n_models: int = 10,
+    n_components: int = 10_000,
+    order: int | None = None,
+    alpha: float = 1e-4,
+    activation: Activation = "sin",
+    features: Features | None = None,
+    scale: Units = "auto",
+    missing: Missing = "learn",
+    categorical: Categorical = None,
+    monotone: Signs = None,
+    convex: Signs = None,
+    interactions: Interactions = None,
+    loss: LossLike = "squared",
+    selection: Literal["magnitude", "positive"] = "magnitude",
+    normalize: bool = True,
+    step_size: float = 0.1,
+    backtracking: bool = True,
+    start: Literal["greedy", "zero"] = "greedy",
+    max_iter: int = 50,
+    tol: float = 5e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
+    verbose: bool | None = None,
+) -> list[SparseModel]:
+    """Fit models of `harfe` for growing numbers of terms, each from the one before, over one
+    dictionary.
 
     Parameters
     ----------
-    X, y, n_components, order, alpha, activation, features, scale, missing, categorical, monotone, convex, interactions, loss,
-    selection, normalize
+    X, y, n_components, order, alpha, activation, features, scale, missing, categorical, monotone,
+    convex, interactions, loss, selection, normalize
         As in `harfe`.
     n_nonzero_coefs : sequence of int or None, default None
-        The numbers of terms, which are used in ascending order. None: n_models of them, in geometric steps up to the default
-        of `harfe`.
+        The numbers of terms, which are used in ascending order. None: n_models of them, in
+        geometric steps up to the default of `harfe`.
     n_models : int, default 10
         The number of models where n_nonzero_coefs is None, at least 1.
-    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight, offset, groups, lower, upper,
-    rng, workers, callback, verbose
+    step_size, backtracking, start, max_iter, tol, fit_intercept, sample_weight, class_weight,
+    offset, groups, lower, upper, rng, workers, callback, verbose
         As in `harfe`, for each model.
 
     Returns
@@ -262,13 +348,16 @@ def harfe_path(
 
     References
     ----------
-    J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of iterations, 2016.
+    J.-L. Bouchot, S. Foucart, P. Hitczenko, Hard thresholding pursuit algorithms: number of
+    iterations, 2016.
 
     Examples
     --------
     >>> import numpy as np, sparserf as srf
     >>> X = np.linspace(-3, 3, 300)[:, None]
-    >>> models = srf.harfe_path(X, np.sin(2 * X.ravel()), n_nonzero_coefs=[2, 5, 10], n_components=500, rng=0)
+    >>> models = srf.harfe_path(
+    ...     X, np.sin(2 * X.ravel()), n_nonzero_coefs=[2, 5, 10], n_components=500, rng=0
+    ... )
     >>> [len(model.features) for model in models]
     [2, 5, 10]
     """
@@ -277,18 +366,32 @@ def harfe_path(
 
 
 def models_of_sizes(
-    X: MatrixLike, y: ArrayLike, options: HarfeOptions, n_nonzero_coefs: Iterable[int] | None, n_models: int = 1
+    X: MatrixLike,
+    y: ArrayLike,
+    options: HarfeOptions,
+    n_nonzero_coefs: Iterable[int] | None,
+    n_models: int = 1,
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    task = read_task(X, y, options, several_outputs="apart")
-    dictionary = draw_dictionary(task, options.n_components, options.activation, options.order, options.rng)
+    is_found = options.is_auto
+    if is_found:
+        options = with_found_features(X, y, options)
+    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="apart")
+    task = task.centered(options.fit_intercept)
+    dictionary = draw_dictionary(
+        task, options.n_components, options.activation, options.order, options.rng
+    )
     if task.is_joint:
         check_any_sign(dictionary, "classes that are fitted together")
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
-        sizes = np.unique(np.geomspace(largest, max(1, largest // 20), n_models).astype(int)).tolist()
+        sizes = np.unique(
+            np.geomspace(largest, max(1, largest // 20), n_models).astype(int)
+        ).tolist()
     else:  # a search may have found fewer features than the user wants
-        sizes = check_sizes("n_nonzero_coefs", n_nonzero_coefs, np.inf if options.is_auto else len(dictionary))
+        sizes = check_sizes(
+            "n_nonzero_coefs", n_nonzero_coefs, np.inf if is_found else len(dictionary)
+        )
         sizes = sorted({min(size, len(dictionary)) for size in sizes})
 
     models = []
@@ -307,24 +410,39 @@ def models_of_sizes(
                         grow(fit, s)
                     algorithm_1(fit, s, options.max_iter)
                 is_ended = any(fit.progress.ended_by_callback for fit in fits)
-                models.append((with_ranges(with_fallbacks(model_of(fits, task), task), task), is_ended))
+                models.append(
+                    (with_ranges(with_fallbacks(model_of(fits, task), task), task), is_ended)
+                )
     for model, is_ended in models:
         if not (model.info.converged or is_ended):
             warn_unconverged(
-                f"n_nonzero_coefs={model.info.n_nonzero}: stopped after max_iter={options.max_iter} iterations, before the "
-                f"support came to rest, above tol={options.tol:.3g} and with a dual gap of {model.info.dual_gap:.3g}; "
+                f"n_nonzero_coefs={model.info.n_nonzero}: stopped after "
+                f"max_iter={options.max_iter} iterations, before the "
+                f"support came to rest, above tol={options.tol:.3g} and with a dual gap of "
+                f"{model.info.dual_gap:.3g}; "
                 "raise max_iter or tol",
             )
     return [model for model, _ in models]
 
 
-def draw_dictionary(task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed) -> FeatureSet:
-    """Return all N features: random neurons of this activation and order, or what the features of the task describe."""
+def draw_dictionary(
+    task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed
+) -> FeatureSet:
+    """Return all N features: random neurons of this activation and order, or what the features of
+    the task describe."""
     features = task.features
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
-        raise ValueError(f"order and activation must not be given beside features, got {order!r} and {activation!r}")
+        raise ValueError(
+            f"order and activation must not be given beside features, got {order!r} and "
+            f"{activation!r}"
+        )
     return draw_all(
-        features, task.rows, n_components=n_components, rng=rng, weight=task.weight, constraints=task.input_constraints
+        features,
+        task.rows,
+        n_components=n_components,
+        rng=rng,
+        weight=task.weight,
+        constraints=task.input_constraints,
     )

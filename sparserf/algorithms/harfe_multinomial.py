@@ -1,8 +1,10 @@
-"""HARFE with the multinomial loss: the l0 fits of all classes as one fit, by block coordinate descent over the classes.
+"""HARFE with the multinomial loss: the l0 fits of all classes as one fit, by block coordinate
+descent over the classes.
 
-Each class has a support of its own. A step is a sweep, in which every class in turn makes a step of HARFE while the margins of
-the others stay as they are (`solvers/multinomial.py`). At the end the coefficients on the supports are brought to their best by
-further sweeps, which are extrapolated (Anderson acceleration).
+Each class has a support of its own. A step is a sweep, in which every class in turn makes a step of
+HARFE while the margins of the others stay as they are (`solvers/multinomial.py`). At the end the
+coefficients on the supports are brought to their best by further sweeps, which are extrapolated
+(Anderson acceleration).
 """
 
 from __future__ import annotations
@@ -26,33 +28,42 @@ if TYPE_CHECKING:
     from .harfe_fit import HarfeOptions, SupportIterate
     from .task import Progress, Task
 
-# The sweeps at the end, on fixed supports, end where one lowers the objective by less than this share, or after this number.
+# The sweeps at the end, on fixed supports, end where one lowers the objective by less than this
+# share, or after this number.
 SETTLED, MOST_SWEEPS = 1e-7, 100
 
 
 class OneClassL0Fit(L0Fit):
-    """The l0 fit of one class, with the margins of the others fixed: a `solvers.multinomial.OneClassFit`."""
+    """The l0 fit of one class, with the margins of the others fixed: a
+    `solvers.multinomial.OneClassFit`."""
 
     problem: RidgeProblem
     constant: SupportIterate
     iterate: SupportIterate
 
     def hold_others(self, y: RowVector, b: float | None = None) -> None:
-        """Keep the other classes at the margins that the target y describes, and go to intercept b, or to the best one."""
+        """Keep the other classes at the margins that the target y describes, and go to intercept b,
+        or to the best one."""
         old, self.problem = self.iterate, replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         self.constant = self._at_intercept(self.constant, None)
-        self.iterate = self.constant if len(old.index) == 0 and b is None else self._at_intercept(old, b)
+        self.iterate = (
+            self.constant if len(old.index) == 0 and b is None else self._at_intercept(old, b)
+        )
         self.forget_past()
 
     def _at_intercept(self, iterate, b):
-        """Return an iterate with its objective for the others as they are now, at the best intercept, or at b."""
+        """Return an iterate with its objective for the others as they are now, at the best
+        intercept, or at b."""
         problem = self.problem
         b = problem.best_intercept(iterate.f, iterate.b) if b is None else b
-        objective = problem.objective(problem.margins(iterate.f, b), iterate.w, self.p[iterate.index])
+        objective = problem.objective(
+            problem.margins(iterate.f, b), iterate.w, self.p[iterate.index]
+        )
         return replace(iterate, b=b, objective=objective, g=None)
 
     def take_turn(self, s: int) -> None:
-        """Make a step of HARFE or, where none lowers the objective, go to the best coefficients on the support."""
+        """Make a step of HARFE or, where none lowers the objective, go to the best coefficients on
+        the support."""
         self.step(s)
         if self.at_rest:
             self.settle_on_support()
@@ -70,7 +81,8 @@ class OneClassL0Fit(L0Fit):
 
 
 class MultinomialL0Fit:
-    """The fit of all classes together, with the moves of an `L0Fit`: a step is a sweep over the classes.
+    """The fit of all classes together, with the moves of an `L0Fit`: a step is a sweep over the
+    classes.
 
     progress : the objectives so far, and the callback
     at_rest : whether no class has found another support in the last sweep
@@ -83,11 +95,16 @@ class MultinomialL0Fit:
 
     def __init__(self, task: Task, dictionary: FeatureSet, options: HarfeOptions):
         if not options.backtracking:
-            raise ValueError(f"backtracking must be True for loss={task.loss.name!r} and more than two classes, got False")
+            raise ValueError(
+                f"backtracking must be True for loss={task.loss.name!r} and more than two classes, "
+                "got False"
+            )
         self._dictionary, self._tol, self._alpha = dictionary, options.tol, options.alpha
         self.progress, self._s = task.progress(options.callback, task.targets[0]), 0
         self._fits = begin_fits(task, dictionary, replace(options, callback=None), OneClassL0Fit)
-        self._problem = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, options.fit_intercept)
+        self._problem = MultinomialProblem.from_targets(
+            task.rows.vectors, task.targets, task.weight, options.fit_intercept
+        )
         self._classes = BlockDescent(self._problem, self._fits)
         self.at_rest = self.fits_well = False
         self._classes.settle()
@@ -133,9 +150,12 @@ class MultinomialL0Fit:
         self.progress.note(self._objective())
 
     def _extrapolate(self, extrapolation):
-        """Go where the last sweeps on the same supports lead, if that is lower and has the signs that the selection allows."""
+        """Go where the last sweeps on the same supports lead, if that is lower and has the signs
+        that the selection allows."""
         iterates = [fit.iterate for fit in self._fits]
-        found = extrapolation.after_sweep([iterate.index.tobytes() for iterate in iterates], iterates)
+        found = extrapolation.after_sweep(
+            [iterate.index.tobytes() for iterate in iterates], iterates
+        )
         if found is None:
             return
         (shares, of_classes), before = found, self._objective()
@@ -143,32 +163,42 @@ class MultinomialL0Fit:
             w, b, f = self._problem.combine_iterates(shares, iterates_of_class)
             fit.iterate = replace(fit.iterate, w=w, b=b, f=f)  # its objective comes from `settle`
         self._classes.settle()
-        is_feasible = not any((fit.iterate.w < 0)[fit.nonnegative[fit.iterate.index]].any() for fit in self._fits)
+        is_feasible = not any(
+            (fit.iterate.w < 0)[fit.nonnegative[fit.iterate.index]].any() for fit in self._fits
+        )
         if not self._objective() < before or not is_feasible:
             for fit, iterate in zip(self._fits, iterates, strict=True):
                 fit.iterate = iterate
             self._classes.settle()
 
     def _objective(self):
-        """Return the joint objective: the objective of the first class, which has the loss of all, plus the other penalties."""
+        """Return the joint objective: the objective of the first class, which has the loss of all,
+        plus the other penalties."""
         objective = self._fits[0].iterate.objective
         return objective + sum(fit.penalty() for fit in self._fits[1:])
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the fit; certified : whether to compute the duality gap.
 
-        The gap is the distance to a lower bound on the objective over all supports of as many terms.
+        The gap is the distance to a lower bound on the objective over all supports of as many
+        terms.
         """
         used, gap = [fit.iterate.index[fit.iterate.w != 0] for fit in self._fits], np.inf
         if certified:
             problem = self._problem.with_penalty(RidgeProblem, self._fits[0].problem.alpha)
             gradients = [usable(fit.gradient(), fit.nonnegative) for fit in self._fits]
-            bound = problem.lower_bound(self._classes.margins(), np.concatenate(gradients) ** 2, len(self._fits) * self._s)
+            bound = problem.lower_bound(
+                self._classes.margins(), np.concatenate(gradients) ** 2, len(self._fits) * self._s
+            )
             gap = self._objective() - bound
         return self.progress.info(
-            self._objective, gap, converged=bool(self.at_rest or self.fits_well), n_drawn=len(self._dictionary),
-            n_nonzero=len(np.unique(np.concatenate(used))), alpha=self._alpha,
-        )  # fmt: skip
+            self._objective,
+            gap,
+            converged=bool(self.at_rest or self.fits_well),
+            n_drawn=len(self._dictionary),
+            n_nonzero=len(np.unique(np.concatenate(used))),
+            alpha=self._alpha,
+        )
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms of any class, by ascending index."""

@@ -1,28 +1,34 @@
-"""Multi Feature Greedy Approximation (MFGA): the best few features of one or several kernels, one after another.
+"""Multi Feature Greedy Approximation (MFGA): the best few features of one or several kernels, one
+after another.
 
-The candidates are explicit features phi_{p,m} of P kernels with weights nu_p. The model is a function of their span, (2) in the
-paper,
+The candidates are explicit features phi_{p,m} of P kernels with weights nu_p. The model is a
+function of their span, (2) in the paper,
 
     f(x) = b + sum_j theta_j sqrt(nu_p(j)) phi_j(x),
 
-in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments, too, replace the constraint
-||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper starts from no feature. Each round it adds to the support I
-the feature with the largest |grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j
-is 0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper bounds R after t rounds.
-Several features a round are Generalized Orthogonal Matching Pursuit.
+in which few theta_j are not zero, and R(theta) is its penalised mean loss: the paper's experiments,
+too, replace the constraint ||theta|| <= C of (2) by a ridge penalty. Algorithm 1 of the paper
+starts from no feature. Each round it adds to the support I the feature with the largest
+|grad R(theta)_j|, and then minimises R over all theta with support in I. Off the support theta_j is
+0, so that the gradient of R in theta_j is the gradient of the mean loss. Theorem 3 of the paper
+bounds R after t rounds. Several features a round are Generalized Orthogonal Matching Pursuit.
 
-This file has the functions that users call, the loop of Algorithm 1 and the drawing of the candidates. A fit of one target,
-`GreedyFit`, has its gradients and the minimisation over the support from one of three solvers (solvers/greedy.py):
+This file has the functions that users call, the loop of Algorithm 1 and the drawing of the
+candidates. A fit of one target, `GreedyFit`, has its gradients and the minimisation over the
+support from one of three solvers (solvers/greedy.py):
 
-- `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner products, which takes the place
-  of passes over the rows;
-- `CoefficientsOnRows`, for other losses, several features a round, the best phase, or where that table would be too large;
-- `MultinomialCoefficients`, for several classes with the multinomial loss (solvers/greedy_multinomial.py).
+- `CoefficientsOnTable`, for the squared loss and one feature a round: it keeps a table of inner
+  products, which takes the place of passes over the rows;
+- `CoefficientsOnRows`, for other losses, several features a round, the best phase, or where that
+  table would be too large;
+- `MultinomialCoefficients`, for several classes with the multinomial loss
+  (solvers/greedy_multinomial.py).
 
-S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple Kernels, NeurIPS
-2018.
+S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from
+Multiple Kernels, NeurIPS 2018.
 
-J. Wang, S. Kwon, B. Shim, Generalized Orthogonal Matching Pursuit, IEEE Transactions on Signal Processing 60, 2012.
+J. Wang, S. Kwon, B. Shim, Generalized Orthogonal Matching Pursuit, IEEE Transactions on Signal
+Processing 60, 2012.
 """
 
 from __future__ import annotations
@@ -33,19 +39,20 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from .._base.checks import check_flag, check_integer, check_real, check_vector
+from .._base.checks import check_flag, check_integer, check_real, check_vector, checked
 from .._base.progress import parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all
+from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
-from .auto_features import read_task
+from .auto_features import with_found_features
 from .fallback import with_fallbacks
-from .task import model_of, partial_fits_on_error, with_ranges
+from .task import Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +71,7 @@ if TYPE_CHECKING:
     from ..rows import Rows
     from ..solvers.active import ActiveFeatures
     from ..solvers.problem import Iterate
-    from .task import Progress, Task
+    from .task import Progress
 
 # The default number of terms.
 N_TERMS = 30
@@ -81,27 +88,22 @@ class MfgaOptions(FitOptions):
     """The arguments of `mfga` and `mfga_path` beyond X and y, checked."""
 
     n_components: int
-    n_nonzero_coefs: int | None
+    n_nonzero_coefs: int | None = checked(check_integer, 1, default=None)
     nu: ArrayLike | None
     gamma: Gamma
-    alpha: float
-    n_select: int
-    normalize: bool
-    best_phase: bool
-    tol: float | None
+    alpha: float = checked(check_real, 0)
+    n_select: int = checked(check_integer, 1)
+    normalize: bool = checked(check_flag)
+    best_phase: bool = checked(check_flag)
+    tol: float | None = checked(check_real, 0, default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_checked(
-            n_nonzero_coefs=None if self.n_nonzero_coefs is None else check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1),
-            alpha=check_real("alpha", self.alpha, 0),
-            n_select=check_integer("n_select", self.n_select, 1),
-            normalize=check_flag("normalize", self.normalize),
-            best_phase=check_flag("best_phase", self.best_phase),
-            tol=None if self.tol is None else check_real("tol", self.tol, 0),
-        )
         if self.normalize and self.best_phase:
-            raise ValueError("normalize must be False where best_phase is True: the norm of a feature changes with its phase")
+            raise ValueError(
+                "normalize must be False where best_phase is True: the norm of a feature changes "
+                "with its phase"
+            )
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
@@ -109,8 +111,10 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  #  for t in [M]
         for fit in going:
-            fit.enter(min(n_select, n_nonzero_coefs - len(fit)))  #  J = argmax_j |grad R(theta)_j|;  I = I + {J}
-            fit.refit()  #                                           theta = argmin R over supp(theta) in I
+            # J = argmax_j |grad R(theta)_j|;  I = I + {J}
+            fit.enter(min(n_select, n_nonzero_coefs - len(fit)))
+            # theta = argmin R over supp(theta) in I
+            fit.refit()
         going = [fit for fit in going if not fit.record() and len(fit) < n_nonzero_coefs]
         yield
         if not going:
@@ -119,63 +123,91 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
 
 @shows_progress
 def mfga(
-    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
-    nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
-    categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
-    n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    groups: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_nonzero_coefs: int | None = None,
+    features: Features | None = None,
+    nu: ArrayLike | None = None,
+    gamma: Gamma = None,
+    scale: Units = "auto",
+    missing: Missing = "learn",
+    categorical: Categorical = None,
+    n_components: int = 10_000,
+    loss: LossLike = "squared",
+    alpha: float = 1e-3,
+    n_select: int = 1,
+    normalize: bool = False,
+    best_phase: bool = False,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    tol: float | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
     verbose: bool | None = None,
-) -> SparseModel:  # fmt: skip
+) -> SparseModel:
     r"""Fit a model of the best few features of one or several kernels, chosen one after another.
 
-    Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the objective falls fastest, and
-    then fits all coefficients again:
+    Each round of Multi Feature Greedy Approximation adds the features in whose coefficients the
+    objective falls fastest, and then fits all coefficients again:
 
-    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i) + \frac\alpha2 \sum_j \theta_j^2
+    .. math:: \min \frac1n \sum_i s_i L(b + \sum_j \theta_j \sqrt{\nu_{p(j)}} \phi_j(x_i), y_i)
+              + \frac\alpha2 \sum_j \theta_j^2
 
-    over the coefficients of the features chosen so far and the intercept b, with the loss L as in `sparse_rf`, sample weights
-    s_i of mean 1, and p(j) the map that feature j is from.
+    over the coefficients of the features chosen so far and the intercept b, with the loss L as in
+    `sparse_rf`, sample weights s_i of mean 1, and p(j) the map that feature j is from.
 
     Parameters
     ----------
     X, y
-        As in `sparse_rf`. Several real targets share one support, and need the squared loss; more than two classes share one
-        with loss="multinomial", else each has n_nonzero_coefs terms of its own.
+        As in `sparse_rf`. Several real targets share one support, and need the squared loss; more
+        than two classes share one with loss="multinomial", else each has n_nonzero_coefs terms of
+        its own.
     n_nonzero_coefs : int, optional
         M, the number of terms. None: 30, or all features where there are fewer.
     features : map, sequence of maps, str or FeatureSet, optional
-        The candidates, as in `sparse_rf`; "auto": the terms that ``sparse_rf(X, y)`` finds. None: ``(Taylor(2, gamma),
-        Linear())``, or degree 1 for more than 2,000 inputs.
+        The candidates, as in `sparse_rf`; "auto": the terms that ``sparse_rf(X, y)`` finds. None:
+        ``(Taylor(2, gamma), Linear())``, or degree 1 for more than 2,000 inputs.
     nu : sequence of float, optional
         A positive weight for each map, scaled to sum to 1. None: all are the same.
     gamma : float, "knn" or None, optional
-        Inverse width of the default features, None being the paper's rule "knn"; or of a kernel given by name.
+        Inverse width of the default features, None being the paper's rule "knn"; or of a kernel
+        given by name.
     scale, missing, categorical
         As in `sparse_rf`.
     n_components : int, default 10_000
         The number of features to draw from the maps that are random, in equal shares.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        As in `sparse_rf`: with "squared_hinge" and "logistic" classes are one-vs-rest, with "multinomial" fitted together.
+        As in `sparse_rf`: with "squared_hinge" and "logistic" classes are one-vs-rest, with
+        "multinomial" fitted together.
     alpha : float, default 1e-3
         Ridge penalty, >= 0, in the unit of the loss.
     n_select : int, default 1
-        The number of features that a round adds: with some tens it is as many times as fast, and a little less sparse.
+        The number of features that a round adds: with some tens it is as many times as fast, and a
+        little less sparse.
     normalize : bool, default False
-        Whether gradients are divided by the norms of their features first, as in orthogonal matching pursuit.
+        Whether gradients are divided by the norms of their features first, as in orthogonal
+        matching pursuit.
     best_phase : bool, default False
-        Whether each cosine that enters gets the phase with the largest gradient in place of the one drawn.
+        Whether each cosine that enters gets the phase with the largest gradient in place of the one
+        drawn.
     tol : float, optional
-        End before n_nonzero_coefs where a round lowers the objective by less than tol times its value. None: never.
+        End before n_nonzero_coefs where a round lowers the objective by less than tol times its
+        value. None: never.
     fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback, verbose
-        As in `sparse_rf`. The paper has no intercept. `rng` also draws the 2,000 rows from which a rule takes gamma.
+        As in `sparse_rf`. The paper has no intercept. `rng` also draws the 2,000 rows from which a
+        rule takes gamma.
 
     Returns
     -------
     SparseModel
-        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends on selected ones.
-        `info.dual_gap` bounds the distance of the objective to that of the best of *all* models of as many terms; it is rarely
-        small.
+        It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends
+        on selected ones. `info.dual_gap` bounds the distance of the objective to that of the best
+        of *all* models of as many terms; it is rarely small.
 
     Raises
     ------
@@ -185,7 +217,8 @@ def mfga(
     Warns
     -----
     ConvergenceWarning
-        Newton's method ended before the minimum over the coefficients of the support; never with the squared loss.
+        Newton's method ended before the minimum over the coefficients of the support; never with
+        the squared loss.
 
     See Also
     --------
@@ -193,18 +226,20 @@ def mfga(
 
     Notes
     -----
-    Time: the gradients of all monomials take O(n d^2), that of any other feature O(n d); with k terms so far and n_select = p,
-    a round takes O(n k p) for the Gram matrix and O(k^2 p) for its Cholesky factor. Memory, beyond X: O(n + k^2), the
-    candidates and, for p = 1 and the squared loss, 2 k numbers for each, up to half a gigabyte.
+    Time: the gradients of all monomials take O(n d^2), that of any other feature O(n d); with k
+    terms so far and n_select = p, a round takes O(n k p) for the Gram matrix and O(k^2 p) for its
+    Cholesky factor. Memory, beyond X: O(n + k^2), the candidates and, for p = 1 and the squared
+    loss, 2 k numbers for each, up to half a gigabyte.
 
-    After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any u with ``|u|_0`` terms, for
-    an objective that is mu-strongly convex and beta-smooth in each coefficient (Theorem 3 of the paper).
+    After t rounds the objective is within ``(F_0 - F(u)) exp(-t mu / (beta |u|_0))`` of that of any
+    u with ``|u|_0`` terms, for an objective that is mu-strongly convex and beta-smooth in each
+    coefficient (Theorem 3 of the paper).
 
     References
     ----------
-    S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps from Multiple
-    Kernels, NeurIPS 2018. Algorithm 1. Several features a round: J. Wang, S. Kwon, B. Shim, Generalized Orthogonal
-    Matching Pursuit, 2012.
+    S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps
+    from Multiple Kernels, NeurIPS 2018. Algorithm 1. Several features a round: J. Wang, S. Kwon, B.
+    Shim, Generalized Orthogonal Matching Pursuit, 2012.
 
     Examples
     --------
@@ -221,27 +256,50 @@ def mfga(
 
 @shows_progress
 def mfga_path(
-    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int | None = None, features: Features | None = None,
-    nu: ArrayLike | None = None, gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
-    categorical: Categorical = None, n_components: int = 10_000, loss: LossLike = "squared", alpha: float = 1e-3,
-    n_select: int = 1, normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    groups: ArrayLike | None = None, tol: float | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_nonzero_coefs: int | None = None,
+    features: Features | None = None,
+    nu: ArrayLike | None = None,
+    gamma: Gamma = None,
+    scale: Units = "auto",
+    missing: Missing = "learn",
+    categorical: Categorical = None,
+    n_components: int = 10_000,
+    loss: LossLike = "squared",
+    alpha: float = 1e-3,
+    n_select: int = 1,
+    normalize: bool = False,
+    best_phase: bool = False,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    tol: float | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
     verbose: bool | None = None,
-) -> list[SparseModel]:  # fmt: skip
-    """Fit models of `mfga` after every round of one run: of n_select terms, of twice as many, and so on.
+) -> list[SparseModel]:
+    """Fit models of `mfga` after every round of one run: of n_select terms, of twice as many, and
+    so on.
 
     Parameters
     ----------
-    X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss, alpha, n_select
+    X, y, n_nonzero_coefs, features, nu, gamma, scale, missing, categorical, n_components, loss,
+    alpha, n_select
         As in `mfga`.
-    normalize, best_phase, fit_intercept, sample_weight, class_weight, offset, groups, tol, rng, workers, callback, verbose
+    normalize, best_phase, fit_intercept, sample_weight, class_weight, offset, groups, tol, rng,
+    workers, callback, verbose
         As in `mfga`.
 
     Returns
     -------
     list of SparseModel
-        The model after each round; the last is the model of `mfga`. Choose one by its error on held-out rows.
+        The model after each round; the last is the model of `mfga`. Choose one by its error on
+        held-out rows.
 
     Raises
     ------
@@ -255,7 +313,8 @@ def mfga_path(
 
     Notes
     -----
-    Time as `mfga`. Memory as `mfga`, and the models: O(d) for each term of each, or O(1) for a monomial.
+    Time as `mfga`. Memory as `mfga`, and the models: O(d) for each term of each, or O(1) for a
+    monomial.
 
     References
     ----------
@@ -275,21 +334,37 @@ def mfga_path(
     return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=True)
 
 
-def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool) -> list[SparseModel]:
+def models_of_rounds(
+    X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool
+) -> list[SparseModel]:
     """Return the model after each round of Algorithm 1, or after the last round alone."""
-    task = read_task(X, y, options, several_outputs="together")
+    is_found = options.is_auto
+    if is_found:
+        options = with_found_features(X, y, options)
+    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="together")
+    task = task.centered(options.fit_intercept)
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
-        raise ValueError(f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit one at a time")
+        raise ValueError(
+            f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit "
+            "one at a time"
+        )
     if options.best_phase and task.is_joint:
-        raise ValueError(f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got True")
+        raise ValueError(
+            f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got "
+            "True"
+        )
     candidates = draw_candidates(task, options)
     check_any_sign(candidates, "mfga")
     n_nonzero_coefs = options.n_nonzero_coefs
-    if n_nonzero_coefs is None or options.is_auto:  # a search may have found fewer features than the user wants
+    # a search may have found fewer features than the user wants
+    if n_nonzero_coefs is None or is_found:
         n_nonzero_coefs = min(n_nonzero_coefs or N_TERMS, len(candidates))
     elif n_nonzero_coefs > len(candidates):
         most = f"{len(candidates)}, the number of features"
-        raise ValueError(f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give other features")
+        raise ValueError(
+            f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give "
+            "other features"
+        )
 
     models = []
     with single_threaded_blas(), task.rows:
@@ -302,19 +377,23 @@ def models_of_rounds(X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_ro
 
 
 def _model(fits, task):
-    """Return the model of all targets as they are now; warn where Newton's method did not reach a minimum."""
+    """Return the model of all targets as they are now; warn where Newton's method did not reach a
+    minimum."""
     with partial_fits_on_error(fits, task):
         model = with_ranges(with_fallbacks(model_of(fits, task), task), task)
     if not model.info.converged:
         warn_unconverged(
-            f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their coefficients, where a step "
-            f"is predicted to lower the objective by {max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
+            f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their "
+            "coefficients, where a step "
+            "is predicted to lower the objective by "
+            f"{max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
         )
     return model
 
 
 def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
-    """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of degree 2, and the inputs."""
+    """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of
+    degree 2, and the inputs."""
     features, gamma = task.features, options.gamma
     if features is None:
         degree = 2 if task.rows.n_features_in <= MOST_INPUTS else 1
@@ -325,30 +404,45 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
     def roots_of_nu(n_maps):
         nu = np.ones(n_maps) if options.nu is None else check_vector("nu", options.nu)
         if len(nu) != n_maps or nu.min() <= 0:
-            raise ValueError(f"nu must hold a positive number for each of the {n_maps} maps, got {nu.tolist()}")
+            raise ValueError(
+                f"nu must hold a positive number for each of the {n_maps} maps, got {nu.tolist()}"
+            )
         return tuple(np.sqrt(nu / nu.max() / (nu / nu.max()).sum()).tolist())
 
     return draw_all(
-        features, task.rows, n_components=options.n_components, gamma=gamma, rng=options.rng, scales=roots_of_nu,
+        features,
+        task.rows,
+        n_components=options.n_components,
+        gamma=gamma,
+        rng=options.rng,
+        scales=roots_of_nu,
         weight=task.weight,
-    )  # fmt: skip
+    )
 
 
 def norms(rows: Rows, features: FeatureSet, weight: np.ndarray, fit_intercept: bool) -> np.ndarray:
-    """Return the root mean square of each feature, around its mean where there is an intercept; infinity for a constant."""
+    """Return the root mean square of each feature, around its mean where there is an intercept;
+    infinity for a constant."""
     square = rows.correlate_squares(features, weight / rows.n_rows)
     mean = rows.correlate(features, weight / rows.n_rows) if fit_intercept else 0.0
     variance = square - mean * mean
     return np.sqrt(np.where(variance > CONSTANT * square, variance, np.inf))
 
 
-def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, options: MfgaOptions) -> list[GreedyFit]:
+def greedy_fits(
+    task: Task, candidates: FeatureSet, n_nonzero_coefs: int, options: MfgaOptions
+) -> list[GreedyFit]:
     """Return a fit of each target, or one of all classes together, before the first round."""
     r = np.ones(len(candidates))
     if options.normalize:
         r = norms(task.rows, candidates, task.weight, options.fit_intercept)
     is_small = n_nonzero_coefs * len(candidates) <= LARGEST_TABLE
-    if options.n_select == 1 and task.loss.name == "squared" and not options.best_phase and is_small:
+    if (
+        options.n_select == 1
+        and task.loss.name == "squared"
+        and not options.best_phase
+        and is_small
+    ):
         make_solver = partial(CoefficientsOnTable, most_terms=n_nonzero_coefs, r=r)
     elif task.is_joint:
         make_solver = MultinomialCoefficients
@@ -359,7 +453,17 @@ def greedy_fits(task: Task, candidates: FeatureSet, n_nonzero_coefs: int, option
         outputs = np.atleast_2d(y)
         problem = task.problem(RidgeProblem, outputs, options.alpha, options.fit_intercept)
         solver = make_solver(task.rows, problem, candidates, len(outputs))
-        fits.append(GreedyFit(solver, problem, task.progress(options.callback, y), candidates, r, options, y.ndim == 1))
+        fits.append(
+            GreedyFit(
+                solver,
+                problem,
+                task.progress(options.callback, y),
+                candidates,
+                r,
+                options,
+                y.ndim == 1,
+            )
+        )
     return fits
 
 
@@ -371,8 +475,8 @@ class GreedySolver(Protocol):
     A : the features that are in, with their indices among the candidates
     iterate : their coefficients, the intercept, and the objective there
     converged : whether each refit has reached the minimum
-    predicted_decrease : the decrease of the objective that the next Newton step predicts, where a refit has not reached the
-        minimum
+    predicted_decrease : the decrease of the objective that the next Newton step predicts, where a
+        refit has not reached the minimum
     """
 
     A: ActiveFeatures
@@ -381,11 +485,13 @@ class GreedySolver(Protocol):
     predicted_decrease: float
 
     def gradients(self) -> np.ndarray:
-        """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over them."""
+        """Return |d mean loss / d theta_j| of each candidate, of several outputs the norm over
+        them."""
         ...
 
     def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
-        """Select the features J, except any that depends on selected ones; return False where all are constants.
+        """Select the features J, except any that depends on selected ones; return False where all
+        are constants.
 
         likely : features that may be selected next, the most likely first
         """
@@ -396,12 +502,14 @@ class GreedySolver(Protocol):
         ...
 
     def settle(self, certified: bool) -> None:
-        """Complete the last refit, before the coefficients are read; not certified: without a pass over the rows."""
+        """Complete the last refit, before the coefficients are read; not certified: without a pass
+        over the rows."""
         ...
 
 
 class GreedyFit:
-    """A fit of one target, of several outputs that share a support, or of all classes together; theta has the support I.
+    """A fit of one target, of several outputs that share a support, or of all classes together;
+    theta has the support I.
 
     progress : the objectives so far, in units of y, and the callback
     at_rest : whether no candidate is left that has a gradient
@@ -411,13 +519,27 @@ class GreedyFit:
     at_rest: bool
 
     def __init__(
-        self, solver: GreedySolver, problem: RidgeProblem, progress: Progress, candidates: FeatureSet, r: np.ndarray,
-        options: MfgaOptions, one_output: bool,
-    ):  # fmt: skip
-        """r : the numbers by which the gradients of candidates are divided before they are compared."""
-        self._solver, self._problem, self.progress, self._candidates, self._r = solver, problem, progress, candidates, r
+        self,
+        solver: GreedySolver,
+        problem: RidgeProblem,
+        progress: Progress,
+        candidates: FeatureSet,
+        r: np.ndarray,
+        options: MfgaOptions,
+        one_output: bool,
+    ):
+        """r : the numbers by which the gradients of candidates are divided before they are
+        compared."""
+        self._solver, self._problem, self.progress, self._candidates, self._r = (
+            solver,
+            problem,
+            progress,
+            candidates,
+            r,
+        )
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
-        self._is_untried, self._first = np.ones(len(candidates), bool), None  # _first : the largest gradient at the start
+        # _first : the largest gradient at the start
+        self._is_untried, self._first = np.ones(len(candidates), bool), None
         self._last, self.at_rest = solver.iterate.objective, False
 
     def __len__(self) -> int:
@@ -426,23 +548,31 @@ class GreedyFit:
 
     @property
     def predicted_decrease(self) -> float:
-        """The decrease that the next Newton step predicts, where a refit did not reach the minimum."""
+        """The decrease that the next Newton step predicts, where a refit did not reach the
+        minimum."""
         return self._solver.predicted_decrease
 
     def enter(self, n_select: int) -> None:
-        """Add the n_select features of largest gradient; one that depends on features already in gives way to the next."""
+        """Add the n_select features of largest gradient; one that depends on features already in
+        gives way to the next."""
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
             self._first = score.max(initial=0.0) if self._first is None else self._first
-            best, n_new = np.empty(min(end - len(self) + AMONG, len(score)), np.intp), end - len(self)
-            best = best[: top_k(score, GRADIENT_ROUNDING * self._first, best)]  # the features whose gradient is above rounding
+            best, n_new = (
+                np.empty(min(end - len(self) + AMONG, len(score)), np.intp),
+                end - len(self),
+            )
+            # the features whose gradient is above rounding
+            best = best[: top_k(score, GRADIENT_ROUNDING * self._first, best)]
             J = best[:n_new]
             self.at_rest = len(J) == 0
             if not self.at_rest:
                 self._is_untried[J] = False
                 if not self._solver.append(J, best[n_new:]) and not len(self):
-                    self._first = None  # the gradient of a constant was rounding: it is no measure for the gradients of others
+                    # the gradient of a constant was rounding: it is no measure for the gradients of
+                    # others
+                    self._first = None
 
     def refit(self) -> None:
         """Minimise the objective over all coefficients of the support."""
@@ -465,11 +595,17 @@ class GreedyFit:
         at, problem, gap = self._solver.iterate, self._problem, np.inf
         if certified:
             squares = self._solver.gradients() ** 2  # which may overflow: a bound that says nothing
-            gap = at.objective - problem.lower_bound(problem.margins(at.f, at.b), squares, len(self))
+            gap = at.objective - problem.lower_bound(
+                problem.margins(at.f, at.b), squares, len(self)
+            )
         return self.progress.info(
-            lambda: at.objective, gap, converged=self._solver.converged, n_drawn=len(self._candidates),
-            n_nonzero=at.w.shape[1], alpha=self._alpha,
-        )  # fmt: skip
+            lambda: at.objective,
+            gap,
+            converged=self._solver.converged,
+            n_drawn=len(self._candidates),
+            n_nonzero=at.w.shape[1],
+            alpha=self._alpha,
+        )
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
@@ -477,4 +613,8 @@ class GreedyFit:
         A, at = self._solver.A, self._solver.iterate
         order = np.argsort(A.index[: at.w.shape[1]])  # what has just come in has no coefficient yet
         w, b = self.progress.in_units_of_y(at.w[:, order], at.b)
-        return A.index[order], A.features.take(order), *((w[0], b[0]) if self._one_output else (w, b))
+        return (
+            A.index[order],
+            A.features.take(order),
+            *((w[0], b[0]) if self._one_output else (w, b)),
+        )

@@ -1,24 +1,29 @@
-"""Prune a model to fewer terms, or to terms of fewer inputs, that come nearest to its own predictions.
+"""Prune a model to fewer terms, or to terms of fewer inputs, that come nearest to its own
+predictions.
 
-Orthogonal least squares takes the terms one after another. With f the predictions of the model, Phi its features and h the
-weights of the rows, of sum 1, all around their means, the next term is the one that lowers
+Orthogonal least squares takes the terms one after another. With f the predictions of the model, Phi
+its features and h the weights of the rows, of sum 1, all around their means, the next term is the
+one that lowers
 
     tr (f - Phi w')' diag(h) (f - Phi w')
 
-most, with all terms taken before at their best coefficients: by |c_j|^2 / d_j, where c_j is the inner product of f with the
-part of feature j that is orthogonal to the terms before, and d_j is the square of that part. Both follow from G = Phi' diag(h)
-Phi and Phi' diag(h) f, by the steps of a Cholesky factorisation whose pivots are the terms taken.
+most, with all terms taken before at their best coefficients: by |c_j|^2 / d_j, where c_j is the
+inner product of f with the part of feature j that is orthogonal to the terms before, and d_j is the
+square of that part. Both follow from G = Phi' diag(h) Phi and Phi' diag(h) f, by the steps of a
+Cholesky factorisation whose pivots are the terms taken.
 
-Where coefficients must be at least 0 (`FeatureSet.nonnegative`), terms that would enter with another sign are taken last, and
-the coefficients of all terms taken are those of least squares under this constraint (`best_terms`).
+Where coefficients must be at least 0 (`FeatureSet.nonnegative`), terms that would enter with
+another sign are taken last, and the coefficients of all terms taken are those of least squares
+under this constraint (`best_terms`).
 
-Terms of fewer inputs are parts of the model's terms. The mean of cos(u + v) over a v that is independent of u, and symmetric
-around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v - m) cos(u + m). So the part of a cosine that depends on a
-few inputs is a cosine of these, in which the other weights are zero and their inputs' means are in the phase. For other neurons
-and dependent inputs that is nearly true, and the coefficients are fitted again.
+Terms of fewer inputs are parts of the model's terms. The mean of cos(u + v) over a v that is
+independent of u, and symmetric around its mean m, is a smaller cosine of u: E cos(u + v) = E cos(v
+- m) cos(u + m). So the part of a cosine that depends on a few inputs is a cosine of these, in which
+the other weights are zero and their inputs' means are in the phase. For other neurons and dependent
+inputs that is nearly true, and the coefficients are fitted again.
 
-S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system identification,
-International Journal of Control 50, 1989.
+S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to
+non-linear system identification, International Journal of Control 50, 1989.
 """
 
 from __future__ import annotations
@@ -44,15 +49,16 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
-    from ..features import FeatureBlock
     from ..rows import Rows
 
 # The most terms that may stay: of a larger model the terms that vary most are looked at.
 MOST_LOOKED_AT = 3_000
-# The number of rows that are looked at, evenly spaced: for each of these terms, and at least in all.
+# The number of rows that are looked at, evenly spaced: for each of these terms, and at least in
+# all.
 ROWS_A_TERM, FEWEST_ROWS = 8, 10_000
-# A penalty on the square of the difference, of this share of the variance of a bump, holds the coefficients of bumps near those
-# of the model: many narrow bumps around rows fit any values there, whatever they are elsewhere.
+# A penalty on the square of the difference, of this share of the variance of a bump, holds the
+# coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
+# whatever they are elsewhere.
 RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
@@ -60,15 +66,19 @@ DEPENDENT = 1e-9
 ALL = 1e-14
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
-# A change below this number of units in the last place may be rounding alone; coefficients fitted to it could be of any size.
+# A change below this number of units in the last place may be rounding alone; coefficients fitted
+# to it could be of any size.
 ROUNDING_UNITS = 100
 # The share of the variance of the predictions that zero weights may cost by default.
 READABLE = 0.01
-# The shares of the variance of each w'x that may be made zero: the largest is taken that does not cost more.
+# The shares of the variance of each w'x that may be made zero: the largest is taken that does not
+# cost more.
 SHARES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
-# The most candidates, about, where terms of many inputs are replaced: their Gram matrix is most of the work.
+# The most candidates, about, where terms of many inputs are replaced: their Gram matrix is most of
+# the work.
 MOST_CANDIDATES = 2_000
-# Subsets of max_order inputs of a term are taken from the max_order + MORE_INPUTS inputs that move the term most.
+# Subsets of max_order inputs of a term are taken from the max_order + MORE_INPUTS inputs that move
+# the term most.
 MORE_INPUTS = 2
 # The most steps to the intercepts at which classes keep their mean probabilities.
 MOST_SHIFTS = 100
@@ -76,34 +86,43 @@ MOST_SHIFTS = 100
 
 @checks_call
 def prune(
-    model: SparseModel, X: MatrixLike, *, max_terms: int | None = None, max_order: int | None = None, readable: bool = False,
-    tol: float | None = None, sample_weight: ArrayLike | None = None, workers: int = 1,
-) -> SparseModel:  # fmt: skip
+    model: SparseModel,
+    X: MatrixLike,
+    *,
+    max_terms: int | None = None,
+    max_order: int | None = None,
+    readable: bool = False,
+    tol: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    workers: int = 1,
+) -> SparseModel:
     r"""Return the model with fewer of its terms, which predicts nearly the same.
 
-    Orthogonal least squares takes terms of the model one after another: the one that, with all taken before at their best
-    coefficients, comes nearest to the model's own predictions f,
+    Orthogonal least squares takes terms of the model one after another: the one that, with all
+    taken before at their best coefficients, comes nearest to the model's own predictions f,
 
     .. math:: \sum_i s_i (\hat f(x_i) - f(x_i))^2 / \sum_i s_i
 
-    until that is at most tol times their variance, or there are max_terms. The target is not needed.
+    until that is at most tol times their variance, or there are max_terms. The target is not
+    needed.
 
     Parameters
     ----------
     model : SparseModel
         The model, which is not changed.
     X : array or CSR matrix of shape (n_samples, n_features_in)
-        Rows on which predictions are to stay near. At most 3,000 terms are looked at, on eight rows for each, and at least
-        10,000.
+        Rows on which predictions are to stay near. At most 3,000 terms are looked at, on eight rows
+        for each, and at least 10,000.
     max_terms : int, optional
         The most terms to keep.
     max_order : int, optional
-        The most columns of X that a term may see: terms of more are replaced by parts of them. Linear functions stay whole.
+        The most columns of X that a term may see: terms of more are replaced by parts of them.
+        Linear functions stay whole.
     readable : bool, default False
         Whether to set weights within terms to zero, too: as many as cost another tol (None: 0.01).
     tol : float, optional
-        The largest change, >= 0: its mean square over the variance of the predictions. None: 0 where max_terms is given, else
-        0.01.
+        The largest change, >= 0: its mean square over the variance of the predictions. None: 0
+        where max_terms is given, else 0.01.
     sample_weight : array of shape (n_samples,), optional
         Nonnegative weights of the rows.
     workers : int, default 1
@@ -112,8 +131,9 @@ def prune(
     Returns
     -------
     SparseModel
-        A part of the terms of `model`, with their `support`; with max_order or readable, parts of these terms, and `support`
-        counts the candidates. `info` is that of `model`, without validation_loss and fidelity where terms were dropped.
+        A part of the terms of `model`, with their `support`; with max_order or readable, parts of
+        these terms, and `support` counts the candidates. `info` is that of `model`, without
+        validation_loss and fidelity where terms were dropped.
 
     Raises
     ------
@@ -126,14 +146,15 @@ def prune(
 
     Notes
     -----
-    Time: O(n a^2 + a k^2) for n rows that are looked at, a terms that may stay and k that do; `readable` takes up to eight
-    times that of the terms that stay. Memory: O(a^2), and a copy of these rows where they are not all. Coefficients that must
-    be at least 0 stay so, and of a model with a log link or probabilities the intercept keeps the mean prediction.
+    Time: O(n a^2 + a k^2) for n rows that are looked at, a terms that may stay and k that do;
+    `readable` takes up to eight times that of the terms that stay. Memory: O(a^2), and a copy of
+    these rows where they are not all. Coefficients that must be at least 0 stay so, and of a model
+    with a log link or probabilities the intercept keeps the mean prediction.
 
     References
     ----------
-    S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to non-linear system
-    identification, Int. J. Control 50, 1989.
+    S. Chen, S. A. Billings, W. Luo, Orthogonal least squares methods and their application to
+    non-linear system identification, Int. J. Control 50, 1989.
 
     Examples
     --------
@@ -141,7 +162,9 @@ def prune(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (1000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(1000)
-    >>> model = srf.sparse_rf(X, y, features="gaussian", alpha=0.001, gamma=1.0, n_components=2000, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     X, y, features="gaussian", alpha=0.001, gamma=1.0, n_components=2000, rng=0
+    ... )
     >>> small = srf.prune(model, X)
     >>> len(model.features) > 35, len(small.features) < 10
     (True, True)
@@ -163,24 +186,35 @@ def prune(
         if max_order is None and not readable:
             small = pruned(rows, model, weight, most, tol=tol)
         else:
-            small = made_readable(rows, model, weight, most, tol, max_order, spare if readable else None)
+            small = made_readable(
+                rows, model, weight, most, tol, max_order, spare if readable else None
+            )
         return small if small is model else _with_mean_of(model, small, rows, weight)
 
 
 def pruned(
-    rows: Rows, model: SparseModel, weight: np.ndarray, most: int, *, tol: float = 0.0, change: float = 0.0,
+    rows: Rows,
+    model: SparseModel,
+    weight: np.ndarray,
+    most: int,
+    *,
+    tol: float = 0.0,
+    change: float = 0.0,
     looked_at: int | None = None,
-) -> SparseModel:  # fmt: skip
-    """Return the model in at most `most` of its terms, in fewer where these change its predictions little.
+) -> SparseModel:
+    """Return the model in at most `most` of its terms, in fewer where these change its predictions
+    little.
 
-    tol, change : the mean square of the change may be tol times the variance of the predictions, plus change^2
+    tol, change : the mean square of the change may be tol times the variance of the predictions,
+        plus change^2
     looked_at : the most terms that may stay, the ones that vary most; None: MOST_LOOKED_AT
     """
     looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
         return model
 
-    # Features over r, coefficients over unit and size, so that no square overflows: f = unit size (Phi / r) large'.
+    # Features over r, coefficients over unit and size, so that no square overflows: f = unit size
+    # (Phi / r) large'.
     coef, unit = _divide_by_unit(np.atleast_2d(model.coef))
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
     is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
@@ -190,7 +224,11 @@ def pruned(
     large, size = _divide_by_unit(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
     if not is_large.all():  # add the contribution to f of the terms that are not looked at
-        f, mean = _around_mean(rows, rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size), h)
+        f, mean = _around_mean(
+            rows,
+            rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size),
+            h,
+        )
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
         f_mean, c = f_mean + mean, c + more
@@ -198,8 +236,13 @@ def pruned(
 
     rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
-    largest = max(tol * variance + change * change, rounding * variance)  # ** would raise where the square is infinite
-    S, w = best_terms(LeastSquares(G, c, variance, _least_pivots(G, m, rounding), features.nonnegative), most, largest)
+    # ** would raise where the square is infinite
+    largest = max(tol * variance + change * change, rounding * variance)
+    S, w = best_terms(
+        LeastSquares(G, c, variance, _least_pivots(G, m, rounding), features.nonnegative),
+        most,
+        largest,
+    )
     if len(S) == len(coef[0]):
         return model
     S, w = np.sort(S), w[:, np.argsort(S)]
@@ -209,26 +252,43 @@ def pruned(
 
 
 def _in_terms_of(model, features, support, w, b):
-    """Return the model with these features and coefficients; b: what is added to the intercept of each output."""
+    """Return the model with these features and coefficients; b: what is added to the intercept of
+    each output."""
     b = model.intercept + b.reshape(np.shape(model.intercept))
     if not (np.isfinite(w).all() and np.isfinite(b).all()):
-        raise ValueError("X must be of moderate size, got values for which the model overflows: scale its columns")
+        raise ValueError(
+            "X must be of moderate size, got values for which the model overflows: scale its "
+            "columns"
+        )
     return replace(
-        model, coef=w.reshape(*model.coef.shape[:-1], len(support)), intercept=b if np.ndim(b) else float(b), support=support,
-        features=features, info=replace(model.info, n_nonzero=len(support), validation_loss=None, fidelity=None),
+        model,
+        coef=w.reshape(*model.coef.shape[:-1], len(support)),
+        intercept=b if np.ndim(b) else float(b),
+        support=support,
+        features=features,
+        info=replace(model.info, n_nonzero=len(support), validation_loss=None, fidelity=None),
         ranges=model.ranges.of(features.columns_seen),
-    )  # fmt: skip
+    )
 
 
 def made_readable(
-    rows: Rows, model: SparseModel, weight: np.ndarray, most: int, tol: float, max_order: int | None, spare: float | None
+    rows: Rows,
+    model: SparseModel,
+    weight: np.ndarray,
+    most: int,
+    tol: float,
+    max_order: int | None,
+    spare: float | None,
 ) -> SparseModel:
-    """Return a model whose terms are parts of the terms of the model that see few columns, or have few weights.
+    """Return a model whose terms are parts of the terms of the model that see few columns, or have
+    few weights.
 
-    The parts are chosen by orthogonal least squares, at most `most` of them, until the change is at most tol.
+    The parts are chosen by orthogonal least squares, at most `most` of them, until the change is at
+    most tol.
 
     max_order : the most columns that a term may see; None: any number
-    spare : the share of the variance of the predictions that zero weights may cost; None: no weights are made zero
+    spare : the share of the variance of the predictions that zero weights may cost; None: no
+        weights are made zero
     """
     features = model.features
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(features), MOST_LOOKED_AT))
@@ -238,15 +298,19 @@ def made_readable(
     variance = float(rows.vectors.dots(weighted_f, f).sum())
 
     def best_of(candidates, most, tol):
-        """Return the places of the best candidates, ascending, their coefficients w, the mean of w'phi, and the change left."""
+        """Return the places of the best candidates, ascending, their coefficients w, the mean of
+        w'phi, and the change left."""
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
-        problem = LeastSquares(G, np.atleast_2d(c), variance, _least_pivots(G, m, rounding), candidates.nonnegative)
+        problem = LeastSquares(
+            G, np.atleast_2d(c), variance, _least_pivots(G, m, rounding), candidates.nonnegative
+        )
         largest = max(tol, rounding) * variance
         S, w = best_terms(problem, most, largest)
         left = problem.left(S, w)
-        if tol and left > largest:  # all candidates together leave more: tol then counts beyond that
+        # all candidates together leave more: tol then counts beyond that
+        if tol and left > largest:
             S, w = best_terms(problem, most, left + largest)
             left = problem.left(S, w)
         S, w = np.sort(S), w[:, np.argsort(S)]
@@ -256,7 +320,10 @@ def made_readable(
     if max_order is not None:
         candidates = of_few_inputs(rows, features, h, max_order)
         if len(candidates) == 0:
-            raise ValueError(f"max_order must leave some part of a term, got {max_order}: all see more columns at once")
+            raise ValueError(
+                f"max_order must leave some part of a term, got {max_order}: all see more columns "
+                "at once"
+            )
     S, w, w_mean, change = best_of(candidates, most, tol)
     candidates = candidates.take(S)
     if spare is not None:
@@ -272,7 +339,8 @@ def made_readable(
 
 @dataclass(frozen=True, eq=False)
 class LeastSquares:
-    """Least squares for f by features Phi, all around their means: the problem from which terms are taken.
+    """Least squares for f by features Phi, all around their means: the problem from which terms are
+    taken.
 
     G, c, variance : Phi' diag(h) Phi, f' diag(h) Phi and tr f' diag(h) f
     least : for each feature the least d at which it may be taken
@@ -286,15 +354,18 @@ class LeastSquares:
     nonnegative: np.ndarray
 
     def left(self, S: np.ndarray, w: np.ndarray) -> float:
-        """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs, len(S))."""
+        """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs,
+        len(S))."""
         return self.variance - float((w * self.c[:, S]).sum())
 
 
 def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return terms S and their coefficients w, (n_outputs, len(S)), of the signs that the problem asks for.
+    """Return terms S and their coefficients w, (n_outputs, len(S)), of the signs that the problem
+    asks for.
 
-    The terms are those of `orthogonal_least_squares`. Where coefficients at least 0 leave more than `largest`, it takes more
-    terms, until they do not, or there are no more; terms whose coefficient is then 0 are left out.
+    The terms are those of `orthogonal_least_squares`. Where coefficients at least 0 leave more than
+    `largest`, it takes more terms, until they do not, or there are no more; terms whose coefficient
+    is then 0 are left out.
     """
     goal, G = largest, problem.G
     while True:
@@ -303,21 +374,27 @@ def best_terms(problem: LeastSquares, most: int, largest: float) -> tuple[np.nda
         if not nonnegative.any():
             return S, w
         has_ended = len(S) == most or goal < ALL * problem.variance or problem.left(S, w) > goal
-        w = np.stack([nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c])
+        w = np.stack(
+            [nonnegative_minimum(G[np.ix_(S, S)], c_k[S], nonnegative) for c_k in problem.c]
+        )
         if has_ended or problem.left(S, w) <= largest:
             used = w.any(axis=0)
             return S[used], w[:, used]
         goal /= 2
 
 
-def orthogonal_least_squares(problem: LeastSquares, most: int, largest: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the terms S in the order in which they were taken, and their coefficients w, (n_outputs, len(S)).
+def orthogonal_least_squares(
+    problem: LeastSquares, most: int, largest: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the terms S in the order in which they were taken, and their coefficients w,
+    (n_outputs, len(S)).
 
-    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`. Of the features whose
-    coefficients must be at least 0, one that would enter with negative ones alone is taken only after all others.
+    Terms are taken until the mean square of f - Phi w' is at most `largest`, or there are `most`.
+    Of the features whose coefficients must be at least 0, one that would enter with negative ones
+    alone is taken only after all others.
 
-    Q' has the columns of the Cholesky factor of G for the terms S so far, d = diag(G - Q'Q), and c is that of the part of f
-    which these terms do not explain.
+    Q' has the columns of the Cholesky factor of G for the terms S so far, d = diag(G - Q'Q), and c
+    is that of the part of f which these terms do not explain.
     """
     from scipy.linalg import solve_triangular
 
@@ -348,22 +425,28 @@ def _around_mean(rows, f, h):
 
 
 def _divide_by_unit(coef):
-    """Return coef / unit and unit, a power of two such that no square overflows or underflows where it matters."""
+    """Return coef / unit and unit, a power of two such that no square overflows or underflows where
+    it matters."""
     unit = power_of_two(coef) if coef.size else 1.0
     return coef / unit, unit
 
 
 def _moments(rows, features, h):
-    """Return means and covariance of features / r, and r, a power of two near the root mean square of each feature."""
-    G = rows.gram(features, features, h, np.float64)  # rounding to float32 would grow from step to step
+    """Return means and covariance of features / r, and r, a power of two near the root mean square
+    of each feature."""
+    # rounding to float32 would grow from step to step
+    G = rows.gram(features, features, h, np.float64)
     r = 2.0 ** (np.frexp(G.diagonal())[1] // 2)
     m = rows.correlate(features, h) / r
     return m, G / r / r[:, None] - np.outer(m, m), r
 
 
 def _least_pivots(G, m, rounding):
-    """Return the least d at which each feature may be taken: below, it is a constant or depends on the features before."""
-    return np.maximum(max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m))
+    """Return the least d at which each feature may be taken: below, it is a constant or depends on
+    the features before."""
+    return np.maximum(
+        max(DEPENDENT, rounding) * G.diagonal(), max(CONSTANT, rounding) * (G.diagonal() + m * m)
+    )
 
 
 def _rows_looked_at(rows, weight, n):
@@ -384,19 +467,25 @@ def _is_among_largest(rows, features, coef, h, n):
 
 
 def _with_mean_of(model, small, rows, weight):
-    """Return the small model with the intercept at which its mean prediction on the rows equals the model's.
+    """Return the small model with the intercept at which its mean prediction on the rows equals the
+    model's.
 
-    Least squares keeps the mean of f. Where the model predicts e^f or probabilities, their means are other functions of f.
+    Least squares keeps the mean of f. Where the model predicts e^f or probabilities, their means
+    are other functions of f.
     """
     if model.link != "log" and model.loss not in PROBABILISTIC:
         return small
     f, g = (np.atleast_2d(_margins(each, rows)) for each in (model, small))
     if model.link == "log":
-        shift = np.array([_log_mean(f_k, weight) - _log_mean(g_k, weight) for f_k, g_k in zip(f, g, strict=True)])
+        shift = np.array(
+            [_log_mean(f_k, weight) - _log_mean(g_k, weight) for f_k, g_k in zip(f, g, strict=True)]
+        )
     elif len(f) > 1 and model.link == "softmax":
         shift = _shift_of_shares(f, g, weight)
     else:  # one-vs-rest: each margin beside one of 0
-        pairs = zip(*([np.stack([np.zeros_like(z_k), z_k]) for z_k in z] for z in (f, g)), strict=True)
+        pairs = zip(
+            *([np.stack([np.zeros_like(z_k), z_k]) for z_k in z] for z in (f, g)), strict=True
+        )
         shift = np.array([np.diff(_shift_of_shares(*pair, weight))[0] for pair in pairs])
     b = small.intercept + shift.reshape(np.shape(small.intercept))
     return replace(small, intercept=b if np.ndim(b) else float(b))
@@ -414,10 +503,11 @@ def _log_mean(z, weight):
 
 
 def _shift_of_shares(f, g, weight):
-    """Return the shifts of the margins g of all classes at which each class has the mean probability that it has at margins f.
+    """Return the shifts of the margins g of all classes at which each class has the mean
+    probability that it has at margins f.
 
-    By Newton's method; where its step does not bring them nearer, by a step of iterative scaling (Darroch and Ratcliff, 1972),
-    which does.
+    By Newton's method; where its step does not bring them nearer, by a step of iterative scaling
+    (Darroch and Ratcliff, 1972), which does.
     """
     s = weight / weight.sum()
     mean = softmax(f) @ s
@@ -426,7 +516,9 @@ def _shift_of_shares(f, g, weight):
         missing = mean - p @ s
         if np.abs(missing).max() <= 1e-12:
             break
-        newton = np.linalg.pinv(np.diag(p @ s) - (p * s) @ p.T, rcond=1e-13, hermitian=True) @ missing
+        newton = (
+            np.linalg.pinv(np.diag(p @ s) - (p * s) @ p.T, rcond=1e-13, hermitian=True) @ missing
+        )
         scaled = np.log(np.maximum(mean, 1e-300)) - np.log(np.maximum(p @ s, 1e-300))
         for step in (newton, scaled):
             q = softmax(g + (shift + step)[:, None])
@@ -439,8 +531,9 @@ def _shift_of_shares(f, g, weight):
 def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: int) -> FeatureSet:
     """Return candidates that see at most max_order columns of X: parts of the features.
 
-    Linear functions, which are sums of functions of one column, stay as they are, and so do monomials of as few factors. For
-    each other feature, subsets of the columns that move it most are tried.
+    Linear functions, which are sums of functions of one column, stay as they are, and so do
+    monomials of as few factors. For each other feature, subsets of the columns that move it most
+    are tried.
 
     h : weights of the rows, of sum 1
     """
@@ -448,21 +541,21 @@ def of_few_inputs(rows: Rows, features: FeatureSet, h: np.ndarray, max_order: in
     n_subsets = max(1, MOST_CANDIDATES // max(len(features), 1))
     blocks = []
     for block in features.blocks:
-        column = _columns_seen(features, block)
-        if block.activation in ("identity", "product"):
-            if block.activation == "identity" or block.order <= max_order:
+        if block.is_linear or not block.has_parts:
+            if block.is_linear or block.order <= max_order:
                 blocks.append(block)
-        else:
-            effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
-            subsets = [_subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))]
-            term = np.repeat(np.arange(len(block)), list(map(len, subsets)))
-            is_seen = [np.isin(column[k], subset) for k, of_term in enumerate(subsets) for subset in of_term]
-            blocks.append(_with_weights(block.take(term), np.array(is_seen), mean))
+            continue
+        column, effect = _columns_seen(features, block), block.effects(deviation)
+        subsets = [_subsets(column[k], effect[k], max_order, n_subsets) for k in range(len(block))]
+        term = np.repeat(np.arange(len(block)), list(map(len, subsets)))
+        stays = [np.isin(column[k], subset) for k, each in enumerate(subsets) for subset in each]
+        blocks.append(block.take(term).with_inputs(np.array(stays), mean))
     return FeatureSet(blocks, features.n_inputs, stage=features.stage)
 
 
 def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: float) -> FeatureSet:
-    """Return the features with their smallest weights zero: as many as make up this share of the variance of w'x.
+    """Return the features with their smallest weights zero: as many as make up this share of the
+    variance of w'x.
 
     The variance of each feature's w'x is that for uncorrelated inputs.
 
@@ -471,15 +564,15 @@ def with_fewer_weights(rows: Rows, features: FeatureSet, h: np.ndarray, share: f
     mean, deviation = _moments_of_inputs(rows, features, h)
     blocks = []
     for block in features.blocks:
-        if block.activation == "product":
+        if not block.has_parts:
             blocks.append(block)
             continue
-        effect = (block.weights * deviation[block.inputs_of_weights]) ** 2
+        effect = block.effects(deviation)
         ascending = np.argsort(effect, axis=1, kind="stable")
         below = np.cumsum(np.take_along_axis(effect, ascending, axis=1), axis=1)
         stays = np.empty(effect.shape, bool)
         np.put_along_axis(stays, ascending, below > share * below[:, -1:], axis=1)
-        blocks.append(_with_weights(block, stays, mean))
+        blocks.append(block.with_inputs(stays, mean))
     return FeatureSet(blocks, features.n_inputs, features.order, features.stage)
 
 
@@ -491,27 +584,19 @@ def _moments_of_inputs(rows, features, h):
 
 
 def _columns_seen(features, block):
-    """Return the column of X that each weight belongs to, -1 where the weight is zero."""
-    inputs = block.inputs_of_weights
+    """Return the column of X of each input of each feature, -1 where the feature does not depend on
+    it."""
+    inputs = block.own_inputs
     column = inputs if features.stage is None else features.stage.column[inputs]
-    return np.where(block.weights != 0, column, -1) if block.activation != "product" else column
+    return np.where(block.is_used, column, -1)
 
 
 def _subsets(columns, effect, max_order, most):
-    """Return sets of at most max_order columns, from the columns that move a term most; first the sets that move it most."""
+    """Return sets of at most max_order columns, from the columns that move a term most; first the
+    sets that move it most."""
     seen, place = np.unique(columns[columns >= 0], return_inverse=True)
     if len(seen) <= max_order:
         return [seen]
     total = np.bincount(place, effect[columns >= 0])
     largest = np.argsort(-total, kind="stable")[: max_order + MORE_INPUTS]
     return [seen[list(places)] for places in combinations(largest, max_order)][:most]
-
-
-def _with_weights(block: FeatureBlock, stays: np.ndarray, mean: np.ndarray) -> FeatureBlock:
-    """Return the block with the weights that stay, and the inputs of the others at their means."""
-    weights = np.where(stays, block.weights, 0.0)
-    if block.activation in ("identity", "bump"):  # of a bump the factors that are left out are constants
-        return replace(block, weights=weights)
-    hidden = np.where(stays, 0.0, block.weights)
-    moved = (hidden * mean[block.inputs_of_weights]).sum(axis=1)
-    return replace(block, weights=weights, offset=(block.offset + moved).astype(block.offset.dtype))

@@ -1,23 +1,28 @@
-"""What is to be fitted, read from the user's arguments; the progress of its fits; and the one model that they become.
+"""What is to be fitted, read from the user's arguments; the progress of its fits; and the one model
+that they become.
 
-A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless the user gives some.
-`Task.from_options` turns X, y, sample_weight, class_weight and offset into the rows, the targets y_i, the weights s_i and the
-offsets of that sum, in this order: a table becomes numbers; sample weights are multiplied by those of classes; rows of weight
-zero are left out; weights are scaled to mean 1; y becomes one target for each output or class; offsets are subtracted from the
-targets, or kept; and, where the features need it, columns are encoded by a `ColumnStage`. `model_of` turns the fits of all
-targets into one `SparseModel`, in the units of y.
+A fit minimises (1/n) sum_i s_i L(f(x_i) + o_i, y_i) + penalty, where the offsets o_i are 0 unless
+the user gives some. `Task.from_options` turns X, y, sample_weight, class_weight and offset into the
+rows, the targets y_i, the weights s_i and the offsets of that sum, in this order: a table becomes
+numbers; sample weights are multiplied by those of classes; rows of weight zero are left out;
+weights are scaled to mean 1; y becomes one target for each output or class; offsets are subtracted
+from the targets, or kept; and, where the features need it, columns are encoded by a `ColumnStage`.
+`model_of` turns the fits of all targets into one `SparseModel`, in the units of y.
 
-Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing else knows of offsets. For
-other losses the task keeps them beside its loss and its targets, in which events, classes and means are counted. Solvers get
-both in one, as an `OffsetLoss` with its targets, from `Task.problem`, `Task.loss_of` and `Task.target_of`.
+Offsets. A loss of the residual has L(z + o, y) = L(z, y - o): its targets become y - o, and nothing
+else knows of offsets. For other losses the task keeps them beside its loss and its targets, in
+which events, classes and means are counted. Solvers get both in one, as an `OffsetLoss` with its
+targets, from `Task.problem`, `Task.loss_of` and `Task.target_of`.
 
-What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in `predict`. With missing="learn",
-the default, `fit_stage` (columns/encodings.py) gives a column that has NaN in training rows one more encoding, which is 1 where
-the cell is missing: features may see it, so that the model learns what a missing cell means. The encodings of the cell as a
-number take a fixed value there, `ColumnStage.fill`. `ColumnStage.transform` does both wherever rows become features, in the fit
-and in `predict` alike. In a column without NaN in training rows, a NaN in `predict` is encoded as `fill` alone, a value that
-`fallback.with_fallbacks` has chosen at the end of the fit. Rows to predict may have NaN where the model has such a stage: where
-columns are in robust units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a ValueError.
+What happens to a NaN in dense X. With missing="raise" it is a ValueError, in the fit and in
+`predict`. With missing="learn", the default, `fit_stage` (columns/encodings.py) gives a column that
+has NaN in training rows one more encoding, which is 1 where the cell is missing: features may see
+it, so that the model learns what a missing cell means. The encodings of the cell as a number take a
+fixed value there, `ColumnStage.fill`. `ColumnStage.transform` does both wherever rows become
+features, in the fit and in `predict` alike. In a column without NaN in training rows, a NaN in
+`predict` is encoded as `fill` alone, a value that `fallback.with_fallbacks` has chosen at the end
+of the fit. Rows to predict may have NaN where the model has such a stage: where columns are in
+robust units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a ValueError.
 """
 
 from __future__ import annotations
@@ -63,7 +68,8 @@ if TYPE_CHECKING:
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
-# A target whose unit is above this has no centre taken from it: the difference of two such numbers may overflow.
+# A target whose unit is above this has no centre taken from it: the difference of two such numbers
+# may overflow.
 LARGEST_CENTERED = 2.0**1020
 # The least unit of a target, 2**-1022: the smallest number that is not rounded to fewer digits.
 SMALLEST_UNIT = float(np.finfo(np.float64).smallest_normal)
@@ -98,27 +104,31 @@ class Task:
         Sample weights, of mean 1.
     classes : ndarray of labels, or None for real targets
     targets : list of ndarray
-        For real targets one array, (n_rows,) or (n_outputs, n_rows), or one for each output; for classes -1/+1, one array for
-        two classes, else one for each class.
+        For real targets one array, (n_rows,) or (n_outputs, n_rows), or one for each output; for
+        classes -1/+1, one array for two classes, else one for each class.
     centers : list of float or ndarray
-        The numbers that were subtracted from each target, one for each output. `model_of` adds them to the intercept.
+        The numbers that were subtracted from each target, one for each output. `model_of` adds them
+        to the intercept.
     index : ndarray
         The places of the rows in X.
     offset : ndarray of shape (n_rows,) or (n_outputs, n_rows), or None
-        The offset of f in the loss of each row, unless it is in the target already; then there is one target.
+        The offset of f in the loss of each row, unless it is in the target already; then there is
+        one target.
     groups : ndarray of shape (n_rows,) or None
         The number of the group of each row. Rows of a group are held out together.
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
     encoding_sets : tuple of ndarray
-        For each form of all columns (as they are, clipped, in ranks) the places of its encodings in the stage. Empty where the
-        columns have one form alone.
+        For each form of all columns (as they are, clipped, in ranks) the places of its encodings in
+        the stage. Empty where the columns have one form alone.
     features : any
         The `features` argument; a FeatureSet without its stage, which the task has.
     is_single : bool
-        Whether encoded rows are in single precision, where they lose little by it (`Rows.in_single`).
+        Whether encoded rows are in single precision, where they lose little by it
+        (`Rows.in_single`).
     constraints : Constraints or None
-        The columns in which the model must be monotone or convex, and those that may meet; None: no constraints.
+        The columns in which the model must be monotone or convex, and those that may meet; None: no
+        constraints.
     limits : tuple of float or None
         The limits (lower, upper) of f that the model is to have. Fits do not look at them.
     """
@@ -141,18 +151,27 @@ class Task:
 
     @classmethod
     def from_options(
-        cls, X: MatrixLike, y: ArrayLike, options: FitOptions, *, losses: Collection[str] = SELECTING,
-        several_outputs: Literal["together", "apart"] | None = None, has_several_encodings: bool = False,
+        cls,
+        X: MatrixLike,
+        y: ArrayLike,
+        options: FitOptions,
+        *,
+        losses: Collection[str] = SELECTING,
+        several_outputs: Literal["together", "apart"] | None = None,
+        has_several_encodings: bool = False,
         start: FeatureSet | None = None,
-    ) -> Task:  # fmt: skip
-        """Check X and y with the options of a fit, and encode the columns of X as its features need them.
+    ) -> Task:
+        """Check X and y with the options of a fit, and encode the columns of X as its features need
+        them.
 
-        A FeatureSet brings the encoding that it was drawn for, as do the features of a model from which the fit starts. Else
-        columns are encoded where they are to be in robust units, where X is a table, and where numbers are missing.
+        A FeatureSet brings the encoding that it was drawn for, as do the features of a model from
+        which the fit starts. Else columns are encoded where they are to be in robust units, where X
+        is a table, and where numbers are missing.
 
         losses, several_outputs : as in `from_arrays`
         has_several_encodings : whether numbers are to have several encodings
-        start : the features of the model from which the fit starts, where `options.features` is no FeatureSet
+        start : the features of the model from which the fit starts, where `options.features` is no
+            FeatureSet
         """
         features, columns, given = options.features, options.columns, first_rows(X)
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
@@ -162,8 +181,12 @@ class Task:
             may_miss = may_miss and stage is not None and stage.may_miss
 
         X, table = read_columns(X, columns.categorical, stage, is_drawn)
-        task = cls.from_arrays(X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss)
-        task = replace(task, features=features.staged(None) if is_drawn else features, limits=options.limits)
+        task = cls.from_arrays(
+            X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss
+        )
+        task = replace(
+            task, features=features.staged(None) if is_drawn else features, limits=options.limits
+        )
         task = task._constrained(columns, given, table)
         if drawn is not None:
             task = replace(task, stage=stage)
@@ -172,59 +195,102 @@ class Task:
                 check_shapes(name, checked, task.input_constraints)
             return task
 
-        is_scaled = columns.scale == "robust" or (columns.scale == "auto" and (features is None or isinstance(features, str)))
+        is_scaled = columns.scale == "robust" or (
+            columns.scale == "auto" and (features is None or isinstance(features, str))
+        )
         task = task._encoded(table, options.rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
-            task = replace(task, raw=task.raw.without_missing())  # nothing has looked for a NaN in rows outside memory
+            # nothing has looked for a NaN in rows outside memory
+            task = replace(task, raw=task.raw.without_missing())
         return task
 
     @classmethod
     def from_arrays(
-        cls, X: MatrixLike, y: ArrayLike, given: RowSetting = PLAIN_ROWS, *, losses: Collection[str] = SELECTING,
-        several_outputs: Literal["together", "apart"] | None = None, may_miss: bool = False,
-    ) -> Task:  # fmt: skip
+        cls,
+        X: MatrixLike,
+        y: ArrayLike,
+        given: RowSetting = PLAIN_ROWS,
+        *,
+        losses: Collection[str] = SELECTING,
+        several_outputs: Literal["together", "apart"] | None = None,
+        may_miss: bool = False,
+    ) -> Task:
         """Check X, y and what is given for their rows, with the columns of X as they are.
 
         losses : the names of the losses that may be given
-        several_outputs : whether a real y may have several outputs, and whether these are one target or one each: see
-            `columns.targets.encode_target`
+        several_outputs : whether a real y may have several outputs, and whether these are one
+            target or one each: see `columns.targets.encode_target`
         may_miss : whether dense X may have NaN
         """
-        for name, values in (("y", y), ("sample_weight", given.sample_weight), ("offset", given.offset)):
+        for name, values in (
+            ("y", y),
+            ("sample_weight", given.sample_weight),
+            ("offset", given.offset),
+        ):
             check_same_device(name, values, X)
-        rows, loss, weight = as_rows(X, given.workers, may_miss=may_miss), check_loss(given.loss, losses), given.sample_weight
+        rows, loss, weight = (
+            as_rows(X, given.workers, may_miss=may_miss),
+            check_loss(given.loss, losses),
+            given.sample_weight,
+        )
         if given.class_weight is not None:
             weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
         index, weighted, weight = rows_of_positive_weight(rows, weight)
         groups = None if given.groups is None else check_groups(given.groups, rows.n_rows)[index]
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
-        if several_outputs == "apart" and classes is None and len(targets) > 1 and not loss.is_quadratic:
-            raise ValueError(f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a time")
-        if loss.name not in LOSSES and not is_foreign(X):  # of the user's own; elsewhere it may know no NumPy
+        if (
+            several_outputs == "apart"
+            and classes is None
+            and len(targets) > 1
+            and not loss.is_quadratic
+        ):
+            raise ValueError(
+                f"y must have one output for loss={loss.name!r}, got {len(targets)}: fit one at a "
+                "time"
+            )
+        # of the user's own; elsewhere it may know no NumPy
+        if loss.name not in LOSSES and not is_foreign(X):
             check(loss, targets[0])
         targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
-        loss, centers = loss.of_target(targets[0], weight), [np.zeros(y.shape[:-1]) for y in targets]
+        loss, centers = (
+            loss.of_target(targets[0], weight),
+            [np.zeros(y.shape[:-1]) for y in targets],
+        )
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
 
     def _constrained(self, columns, X, table):
-        """Return the task with the constraints of a `ColumnSetting`; X : what the user gave, table : its reader, or None."""
+        """Return the task with the constraints of a `ColumnSetting`; X : what the user gave, table
+        : its reader, or None."""
         names, levels = (None, ()) if table is None else (table.names, table.levels)
         names = names_of_frame(X) if names is None and is_frame(X) else names
         given = columns.monotone, columns.convex, columns.interactions
         constraints = read_constraints(*given, X, names, levels, self.raw.n_features_in)
-        if constraints is not None and constraints.binds and self.loss.is_classifier and len(self.targets) > 1:
+        if (
+            constraints is not None
+            and constraints.binds
+            and self.loss.is_classifier
+            and len(self.targets) > 1
+        ):
             argument = "monotone" if constraints.sign.any() else "convex"
-            raise ValueError(f"{argument} must be None for more than two classes, got {getattr(columns, argument)!r} for "
-                             f"{len(self.targets)}")  # fmt: skip
+            raise ValueError(
+                f"{argument} must be None for more than two classes, got "
+                f"{getattr(columns, argument)!r} for "
+                f"{len(self.targets)}"
+            )
         return replace(self, constraints=constraints)
 
     @property
     def input_constraints(self) -> InputConstraints | None:
         """The constraints of the encodings of the columns; None where there are no constraints."""
-        return None if self.constraints is None else self.constraints.of_inputs(self.stage, self.raw.n_features_in)
+        return (
+            None
+            if self.constraints is None
+            else self.constraints.of_inputs(self.stage, self.raw.n_features_in)
+        )
 
     def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
-        """Return the task with a `ColumnStage`, or as it is where its columns need none; table : the reader of X, or None."""
+        """Return the task with a `ColumnStage`, or as it is where its columns need none; table :
+        the reader of X, or None."""
         raw, means = self.raw, None
         if raw.is_sparse:
             if not (is_scaled and has_several_encodings):
@@ -240,15 +306,28 @@ class Task:
         if table is not None and any(levels is not None for levels in table.levels):
             raw, table, means = self._coded(table, rng)
         stage, encoding_sets = fit_stage(
-            raw, self.weight, rng, table=table, means=means, is_scaled=is_scaled, is_curved=has_several_encodings,
+            raw,
+            self.weight,
+            rng,
+            table=table,
+            means=means,
+            is_scaled=is_scaled,
+            is_curved=has_several_encodings,
             constraints=self.constraints,
-        )  # fmt: skip
-        return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss), encoding_sets=tuple(encoding_sets))
+        )
+        return replace(
+            self,
+            raw=raw,
+            stage=replace(stage, may_miss=may_miss),
+            encoding_sets=tuple(encoding_sets),
+        )
 
     def _coded(self, table, rng):
-        """Return the rows with the codes of categories as training rows have them, their table, and the means of categories.
+        """Return the rows with the codes of categories as training rows have them, their table, and
+        the means of categories.
 
-        Levels that do not occur have no code; categories of many levels are encoded by the mean of the target.
+        Levels that do not occur have no code; categories of many levels are encoded by the mean of
+        the target.
         """
         which = np.array([j for j, levels in enumerate(table.levels) if levels is not None])
         orders = () if self.constraints is None else self.constraints.orders
@@ -262,11 +341,13 @@ class Task:
         return raw, table, {int(which[j]): mean for j, mean in means.items()}
 
     def centered(self, fit_intercept: bool) -> Self:
-        """Return the task with targets around their centres, where an intercept can give these back.
+        """Return the task with targets around their centres, where an intercept can give these
+        back.
 
-        The centre is the mean for the squared loss, else the median; of a constant target it is that constant exactly. Numbers
-        far from 0 would be rounded in every sum. And the duality gap is a bound where the dual point sums to 0: by rounding the
-        sum is not quite 0, and its product with the mean of y would enter the gap.
+        The centre is the mean for the squared loss, else the median; of a constant target it is
+        that constant exactly. Numbers far from 0 would be rounded in every sum. And the duality gap
+        is a bound where the dual point sums to 0: by rounding the sum is not quite 0, and its
+        product with the mean of y would enter the gap.
         """
         if not (fit_intercept and self.loss.is_shift_invariant):
             return self
@@ -294,12 +375,18 @@ class Task:
         offset = None if self.offset is None else self.offset[..., index]
         groups = None if self.groups is None else self.groups[index]
         return replace(
-            self, raw=self.raw.take(index), targets=[y[..., index] for y in self.targets], weight=self.weight[index],
-            index=self.index[index], offset=offset, groups=groups,
-        )  # fmt: skip
+            self,
+            raw=self.raw.take(index),
+            targets=[y[..., index] for y in self.targets],
+            weight=self.weight[index],
+            index=self.index[index],
+            offset=offset,
+            groups=groups,
+        )
 
     def with_encodings(self, encodings: np.ndarray | None) -> Task:
-        """Return the task with some of the encodings of its stage alone, given by their places; None: with all of them."""
+        """Return the task with some of the encodings of its stage alone, given by their places;
+        None: with all of them."""
         return self if encodings is None else replace(self, stage=self.stage.take(encodings))
 
     @cached_property
@@ -314,11 +401,13 @@ class Task:
         return self.loss.is_joint and len(self.targets) > 1
 
     def unit(self, y: np.ndarray) -> float:
-        """Return the unit in which a target is fitted: a power of two, so that squares neither overflow nor underflow."""
+        """Return the unit in which a target is fitted: a power of two, so that squares neither
+        overflow nor underflow."""
         return power_of_two(y) if self.loss.degree else 1.0
 
     def loss_of(self, y: np.ndarray) -> Loss:
-        """Return the loss for a target in its unit, a function of z and of `target_of` this target."""
+        """Return the loss for a target in its unit, a function of z and of `target_of` this
+        target."""
         loss = self.loss.scaled(self.unit(y))
         return loss if self.offset is None else OffsetLoss(loss)
 
@@ -328,10 +417,11 @@ class Task:
         return y / unit if self.offset is None else OffsetLoss.targets(y / unit, self.offset / unit)
 
     def rates(self) -> tuple[list[np.ndarray], np.ndarray]:
-        """Return the targets and weights (of mean 1) from which means are taken, of all rows or of those of a category.
+        """Return the targets and weights (of mean 1) from which means are taken, of all rows or of
+        those of a category.
 
-        With a log link and offsets these are y / e^o and s e^o: counts over exposures, weighted by exposures (by s alone where
-        each output has offsets of its own).
+        With a log link and offsets these are y / e^o and s e^o: counts over exposures, weighted by
+        exposures (by s alone where each output has offsets of its own).
         """
         if self.offset is None or self.loss.link != "log":
             return self.targets, self.weight
@@ -340,22 +430,29 @@ class Task:
         return [y / exposure for y in self.targets], weight / weight.mean()
 
     def losses_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
-        """Return, for margins z of each row, the loss of a row like it whose target is unknown; mean : that of `rates`."""
+        """Return, for margins z of each row, the loss of a row like it whose target is unknown;
+        mean : that of `rates`."""
         unit = self.unit(self.targets[0])
         loss = self.loss.scaled(unit)
         if self.offset is None:
             return loss.of_unknown_row(z, mean)
-        return loss.of_unknown_row(z + self.offset / unit, mean * np.exp(self.offset) if loss.link == "log" else mean)
+        return loss.of_unknown_row(
+            z + self.offset / unit, mean * np.exp(self.offset) if loss.link == "log" else mean
+        )
 
     def slope_unit(self, y: np.ndarray) -> float:
-        """Return the factor by which a gradient of the mean loss shrinks where y is divided by its unit."""
+        """Return the factor by which a gradient of the mean loss shrinks where y is divided by its
+        unit."""
         return self.unit(y) ** (self.loss.degree - 1)
 
     def penalty_unit(self, y: np.ndarray) -> float:
-        """Return the factor of a penalty on squares for a target in its unit; gradient steps are divided by it."""
+        """Return the factor of a penalty on squares for a target in its unit; gradient steps are
+        divided by it."""
         return self.loss.penalty_unit(y / self.unit(y), self.weight)
 
-    def problem(self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool) -> OfKind:
+    def problem(
+        self, Kind: type[OfKind], y: np.ndarray, alpha: float, fit_intercept: bool
+    ) -> OfKind:
         """Return the problem of fitting y in its unit: a `Kind`, a class of `Problem`.
 
         alpha : the factor of a penalty on squares, in the unit of `Loss.penalty_unit`
@@ -386,13 +483,19 @@ def read_columns(
         return X, None
     X, table = learn_table(X, categorical)
     if is_drawn and not table.is_numeric:
-        raise TypeError("X must hold numbers alone where features is a FeatureSet that sees columns as they are, got "
-                        "categories or times: give a feature map, or None")  # fmt: skip
+        raise TypeError(
+            "X must hold numbers alone where features is a FeatureSet that sees columns as they "
+            "are, got "
+            "categories or times: give a feature map, or None"
+        )
     return X, table
 
 
-def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tuple[np.ndarray, Rows, np.ndarray]:
-    """Return the indices of the rows whose weight is not zero, these rows, and their weights scaled to mean 1.
+def rows_of_positive_weight(
+    rows: Rows, sample_weight: ArrayLike | None
+) -> tuple[np.ndarray, Rows, np.ndarray]:
+    """Return the indices of the rows whose weight is not zero, these rows, and their weights scaled
+    to mean 1.
 
     The rows are a copy where some are left out.
     """
@@ -406,30 +509,41 @@ def rows_of_positive_weight(rows: Rows, sample_weight: ArrayLike | None) -> tupl
 def read_offset(
     offset: ArrayLike | None, loss: Loss, targets: list[np.ndarray], index: np.ndarray, n_rows: int
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Check the offsets; return (targets less offsets, None) for a loss of the residual, else (targets, offsets).
+    """Check the offsets; return (targets less offsets, None) for a loss of the residual, else
+    (targets, offsets).
 
     index : the places of the rows of the targets among all n_rows rows
     """
     if offset is None:
         return targets, None
     if loss.is_classifier and len(targets) > 1:
-        raise ValueError(f"offset must be None for more than two classes, got one for {len(targets)}")
+        raise ValueError(
+            f"offset must be None for more than two classes, got one for {len(targets)}"
+        )
     outputs = np.vstack(targets)
     offset = check_offset(offset, n_rows, len(outputs))[..., index]
     if not loss.is_shift_invariant:
         if np.abs(offset).max() > LARGEST_OFFSET[loss.link]:
             largest = LARGEST_OFFSET[loss.link]
-            raise ValueError(f"offset must be between -{largest:g} and {largest:g} for loss={loss.name!r}, "
-                             f"got {offset.flat[np.abs(offset).argmax()]}")  # fmt: skip
+            raise ValueError(
+                f"offset must be between -{largest:g} and {largest:g} for loss={loss.name!r}, "
+                f"got {offset.flat[np.abs(offset).argmax()]}"
+            )
         return targets, offset
     less = outputs - offset
     if not np.isfinite(less).all():
-        raise ValueError(f"offset must be of moderate size, got {np.abs(offset).max()}, with which y - offset overflows")
-    return [part.reshape(y.shape) for part, y in zip(np.split(less, len(targets)), targets, strict=True)], None
+        raise ValueError(
+            f"offset must be of moderate size, got {np.abs(offset).max()}, with which y - offset "
+            "overflows"
+        )
+    return [
+        part.reshape(y.shape) for part, y in zip(np.split(less, len(targets)), targets, strict=True)
+    ], None
 
 
 def power_of_two(y: np.ndarray) -> float:
-    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to divide y exactly.
+    """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to
+    divide y exactly.
 
     It is at least SMALLEST_UNIT, so that 1 / unit does not overflow.
     """
@@ -458,15 +572,19 @@ class Progress(FitCallback):
         self.objectives = []
 
     def note(self, objective: float, *left: float) -> None:
-        """End an iteration, and record its objective, or the one before where rounding has raised it.
+        """End an iteration, and record its objective, or the one before where rounding has raised
+        it.
 
         left : how far the fit is from its end, and at which distance it ends, where these are known
         """
         self.end_iteration(*left)
-        self.objectives.append(min([in_units(objective, self.unit, self._degree), *self.objectives[-1:]]))
+        self.objectives.append(
+            min([in_units(objective, self.unit, self._degree), *self.objectives[-1:]])
+        )
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """Return the `FitInfo` of a fit with this duality gap; objective() is called where no iteration has been noted."""
+        """Return the `FitInfo` of a fit with this duality gap; objective() is called where no
+        iteration has been noted."""
         return FitInfo(
             n_iter=len(self.objectives),
             objective=tuple(self.objectives) or (in_units(objective(), self.unit, self._degree),),
@@ -475,15 +593,19 @@ class Progress(FitCallback):
         )
 
     def in_units_of_y(self, w: Any, b: Any) -> tuple[Any, Any]:
-        """Return coefficients w and intercept b of y / unit in units of y. Raise ValueError where they overflow."""
+        """Return coefficients w and intercept b of y / unit in units of y. Raise ValueError where
+        they overflow."""
         w, b = self.unit * w, self.unit * b
         if not (np.isfinite(w).all() and np.isfinite(b).all()):
-            raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
+            raise ValueError(
+                "y must be of moderate size, got values whose coefficients overflow: scale it"
+            )
         return w, b
 
 
 def in_units(objective: float, unit: float, degree: int = 2) -> float:
-    """Return unit ** degree times the objective of y / unit, or the largest float where that overflows."""
+    """Return unit ** degree times the objective of y / unit, or the largest float where that
+    overflows."""
     objective = float(objective)
     for _ in range(degree):
         objective *= unit
@@ -491,7 +613,8 @@ def in_units(objective: float, unit: float, degree: int = 2) -> float:
 
 
 def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseModel:
-    """Return one model of the fits of all targets: the terms of any of them, with a coefficient for each target.
+    """Return one model of the fits of all targets: the terms of any of them, with a coefficient for
+    each target.
 
     certified : whether `info` has what takes another pass over the rows, such as a duality gap
     """
@@ -502,11 +625,23 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     b = b if np.ndim(b) else float(b)
     loss, features = task.loss, features.staged(task.stage)
-    return SparseModel(w, b, index, features, loss.name, task.classes, info, loss.parameters, loss.link, *task.limits)
+    return SparseModel(
+        w,
+        b,
+        index,
+        features,
+        loss.name,
+        task.classes,
+        info,
+        loss.parameters,
+        loss.link,
+        *task.limits,
+    )
 
 
 def with_ranges(model: SparseModel, task: Task) -> SparseModel:
-    """Return the model with the ranges of the numbers that its terms see, over the rows of the task: one pass."""
+    """Return the model with the ranges of the numbers that its terms see, over the rows of the
+    task: one pass."""
     seen, stage = model.features.columns_seen, task.stage
     if stage is not None and stage.table is not None:
         seen &= [levels is None for levels in stage.table.levels]
@@ -519,8 +654,11 @@ def with_ranges(model: SparseModel, task: Task) -> SparseModel:
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:
-    """Merge the solutions of several targets: (index, features, w, b), by ascending index, with a row of w for each target."""
-    support, first = np.unique(np.concatenate([index for index, *_ in solutions]), return_index=True)
+    """Merge the solutions of several targets: (index, features, w, b), by ascending index, with a
+    row of w for each target."""
+    support, first = np.unique(
+        np.concatenate([index for index, *_ in solutions]), return_index=True
+    )
     features = solutions[0][1]
     for _, more, *_ in solutions[1:]:
         features = features.concat(more)
@@ -531,13 +669,16 @@ def merge_solutions(solutions: Sequence[Solution]) -> Solution:
 
 
 def _combined(infos, n_terms):
-    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the other fields from the worst fit.
+    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the other
+    fields from the worst fit.
 
     A fit of fewer iterations than others counts with its last objective from there on.
     """
     n_iter = max(info.n_iter for info in infos)
     longest = max(len(info.objective) for info in infos)
-    padded = [info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos]
+    padded = [
+        info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
+    ]
     return FitInfo(
         n_iter=n_iter,
         converged=all(info.converged for info in infos),
@@ -551,7 +692,8 @@ def _combined(infos, n_terms):
 
 @contextmanager
 def partial_model_on_error(model_so_far: Callable[[], SparseModel]) -> Iterator[None]:
-    """Attach model_so_far() to the `BlockError` that is raised where a block of rows cannot be read."""
+    """Attach model_so_far() to the `BlockError` that is raised where a block of rows cannot be
+    read."""
     try:
         yield
     except BlockError as error:

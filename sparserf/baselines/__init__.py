@@ -6,4 +6,14 @@ from .random_features import eerf, lkrf, rks
 from .random_projection import random_projection
 from .srfe import srfe
 
-__all__ = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "random_projection", "rks", "srfe"]
+__all__ = [
+    "KernelModel",
+    "boosting",
+    "eerf",
+    "kernel_ridge",
+    "kernel_svm",
+    "lkrf",
+    "random_projection",
+    "rks",
+    "srfe",
+]

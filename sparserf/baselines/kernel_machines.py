@@ -1,8 +1,10 @@
-"""The kernel machines that random features approximate: kernel ridge regression, and a support vector machine.
+"""The kernel machines that random features approximate: kernel ridge regression, and a support
+vector machine.
 
-f is in the span of the kernel at the rows, f = sum_i a_i k(x_i, .), so that Newton's method is on n numbers, with the kernel
-matrix K in memory; of the squared hinge only the rows inside the margin enter a step (O. Chapelle, Training a Support Vector
-Machine in the Primal, Neural Computation 19, 2007).
+f is in the span of the kernel at the rows, f = sum_i a_i k(x_i, .), so that Newton's method is on n
+numbers, with the kernel matrix K in memory; of the squared hinge only the rows inside the margin
+enter a step (O. Chapelle, Training a Support Vector Machine in the Primal, Neural Computation 19,
+2007).
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ KERNELS = ("gaussian", "laplacian", "perceptron", "gaussian+linear")
 MachineKernel: TypeAlias = Literal["gaussian", "laplacian", "perceptron", "gaussian+linear"]
 # Entries of the kernel matrix in a block: 8 MB, and a few such arrays a worker while it is made.
 BLOCK_ENTRIES = 2**20
-# Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to warn.
+# Largest duality gap of kernel ridge regression, relative to its objective, that is no reason to
+# warn.
 TOLERANCE = 1e-3
 # Arrays as large as the kernel matrix that a fit may hold at once.
 MATRICES = 4
@@ -47,23 +50,32 @@ MATRICES = 4
 
 @checks_call
 def kernel_ridge(
-    X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, max_rows: int = 20_000, workers: int = 1,
-) -> KernelModel:  # fmt: skip
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    kernel: MachineKernel = "gaussian",
+    gamma: Gamma = None,
+    alpha: float = 1e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    max_rows: int = 20_000,
+    workers: int = 1,
+) -> KernelModel:
     r"""Fit kernel ridge regression.
 
     .. math:: \min_{f, b} \frac1n \sum_i \frac{s_i}2 (f(x_i) + b - y_i)^2 + \frac\alpha2 \|f\|_K^2
 
-    with sample weights s of mean 1: f = sum_i a_i k(x_i, .) where (K + n alpha diag(1/s)) a = y - b and sum(a) = 0.
+    with sample weights s of mean 1: f = sum_i a_i k(x_i, .) where (K + n alpha diag(1/s)) a = y - b
+    and sum(a) = 0.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
-    kernel : {"gaussian", "laplacian", "perceptron", "gaussian+linear"}, default "gaussian"
-        k(x, z): "gaussian" is ``exp(-gamma |x - z|_2^2)``, "laplacian" ``exp(-gamma |x - z|_1)``, "perceptron"
-        ``1 - c_d |x - z|_2 / radius`` as in `Perceptron`, with the radius read off X, and "gaussian+linear" the mean of the
-        first and x'z.
+    kernel : {"gaussian", "laplacian", "perceptron", "gaussian+linear"}, default "gaussian" k(x, z):
+        "gaussian" is ``exp(-gamma |x - z|_2^2)``, "laplacian" ``exp(-gamma |x - z|_1)``,
+        "perceptron" ``1 - c_d |x - z|_2 / radius`` as in `Perceptron`, with the radius read off X,
+        and "gaussian+linear" the mean of the first and x'z.
     gamma : float, None or "knn", default None
         As in `Fourier`; the rules look at a fixed sample of the rows.
     alpha : float, default 1e-3
@@ -73,7 +85,8 @@ def kernel_ridge(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative; they count relative to their mean.
     max_rows : int, default 20_000
-        More rows are an error: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times that.
+        More rows are an error: the kernel matrix of 20,000 takes 3 GiB, and a fit up to four times
+        that.
     workers : int, default 1
         Threads that make the kernel matrix; -1 for all cores. The result does not depend on it.
 
@@ -84,12 +97,14 @@ def kernel_ridge(
     Raises
     ------
     ValueError, TypeError
-        X has more than max_rows rows; gamma is given beside the perceptron kernel; else as `sparse_rf`.
+        X has more than max_rows rows; gamma is given beside the perceptron kernel; else as
+        `sparse_rf`.
 
     Warns
     -----
     ConvergenceWarning
-        The duality gap is above a thousandth of the objective: alpha is too small for floating point.
+        The duality gap is above a thousandth of the objective: alpha is too small for floating
+        point.
 
     Notes
     -----
@@ -97,7 +112,8 @@ def kernel_ridge(
 
     References
     ----------
-    C. Saunders, A. Gammerman, V. Vovk, Ridge Regression Learning Algorithm in Dual Variables, ICML 1998.
+    C. Saunders, A. Gammerman, V. Vovk, Ridge Regression Learning Algorithm in Dual Variables, ICML
+    1998.
 
     Examples
     --------
@@ -109,10 +125,18 @@ def kernel_ridge(
     True
     """
     options = KernelOptions(
-        loss="squared", kernel=kernel, gamma=gamma, alpha=check_real("alpha", alpha, 0, strict=True),
-        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight, class_weight=None,
-        max_rows=check_integer("max_rows", max_rows, 1), workers=workers, tol=0.0, max_iter=1,
-    )  # fmt: skip
+        loss="squared",
+        kernel=kernel,
+        gamma=gamma,
+        alpha=check_real("alpha", alpha, 0, strict=True),
+        fit_intercept=check_flag("fit_intercept", fit_intercept),
+        sample_weight=sample_weight,
+        class_weight=None,
+        max_rows=check_integer("max_rows", max_rows, 1),
+        workers=workers,
+        tol=0.0,
+        max_iter=1,
+    )
     model, share = _fit(X, y, options)
     if share > TOLERANCE:
         _warn(model, alpha, TOLERANCE, "raise alpha")
@@ -121,15 +145,28 @@ def kernel_ridge(
 
 @checks_call
 def kernel_svm(
-    X: MatrixLike, y: ArrayLike, *, kernel: MachineKernel = "gaussian", gamma: Gamma = None, alpha: float = 1e-3,
-    fit_intercept: bool = True, sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, tol: float = 1e-8,
-    max_iter: int = 200, max_rows: int = 20_000, workers: int = 1,
-) -> KernelModel:  # fmt: skip
-    r"""Fit a support vector machine with the squared hinge, by Newton's method on the rows inside the margin.
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    kernel: MachineKernel = "gaussian",
+    gamma: Gamma = None,
+    alpha: float = 1e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+    max_rows: int = 20_000,
+    workers: int = 1,
+) -> KernelModel:
+    r"""Fit a support vector machine with the squared hinge, by Newton's method on the rows inside
+    the margin.
 
-    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2 + \frac\alpha2 \|f\|_K^2
+    .. math:: \min_{f, b} \frac1n \sum_i s_i \max(0, 1 - y_i (f(x_i) + b))^2
+              + \frac\alpha2 \|f\|_K^2
 
-    with sample weights s of mean 1 and y_i = -1 or 1: f = sum_i a_i k(x_i, .), a_i = 0 beyond the margin.
+    with sample weights s of mean 1 and y_i = -1 or 1: f = sum_i a_i k(x_i, .), a_i = 0 beyond the
+    margin.
 
     Parameters
     ----------
@@ -145,7 +182,8 @@ def kernel_svm(
     tol : float, default 1e-8
         Largest duality gap, relative to the objective, at which to stop.
     max_iter : int, default 200
-        Newton steps at most. It takes ten or so, and more the nearer the classes come to being separated.
+        Newton steps at most. It takes ten or so, and more the nearer the classes come to being
+        separated.
 
     Returns
     -------
@@ -159,11 +197,13 @@ def kernel_svm(
     Warns
     -----
     ConvergenceWarning
-        The fit stopped above the tolerance, by max_iter or because floating point allows no further descent.
+        The fit stopped above the tolerance, by max_iter or because floating point allows no further
+        descent.
 
     Notes
     -----
-    Time O(n^2 d), and a step O(n^2 + m^3) for m rows inside the margin, at first all; memory up to 32 n^2 bytes.
+    Time O(n^2 d), and a step O(n^2 + m^3) for m rows inside the margin, at first all; memory up to
+    32 n^2 bytes.
 
     References
     ----------
@@ -180,11 +220,18 @@ def kernel_svm(
     (True, True)
     """
     options = KernelOptions(
-        loss="squared_hinge", kernel=kernel, gamma=gamma, alpha=check_real("alpha", alpha, 0, strict=True),
-        fit_intercept=check_flag("fit_intercept", fit_intercept), sample_weight=sample_weight, class_weight=class_weight,
-        max_rows=check_integer("max_rows", max_rows, 1), workers=workers, tol=check_real("tol", tol, 0, strict=True),
+        loss="squared_hinge",
+        kernel=kernel,
+        gamma=gamma,
+        alpha=check_real("alpha", alpha, 0, strict=True),
+        fit_intercept=check_flag("fit_intercept", fit_intercept),
+        sample_weight=sample_weight,
+        class_weight=class_weight,
+        max_rows=check_integer("max_rows", max_rows, 1),
+        workers=workers,
+        tol=check_real("tol", tol, 0, strict=True),
         max_iter=check_integer("max_iter", max_iter, 1),
-    )  # fmt: skip
+    )
     model, share = _fit(X, y, options)
     if share > tol:
         _warn(model, alpha, tol, "raise max_iter (or tol, or alpha)")
@@ -218,12 +265,15 @@ class KernelOptions:
 
 def _fit(X, y, options):
     """Return the model, and the largest duality gap of a target as a share of its objective."""
-    rows = RowSetting(options.loss, options.sample_weight, options.class_weight, workers=options.workers)
+    rows = RowSetting(
+        options.loss, options.sample_weight, options.class_weight, workers=options.workers
+    )
     task = Task.from_arrays(X, y, rows)
     rows, n = task.rows, task.rows.n_rows
     if n > options.max_rows:
         raise ValueError(
-            f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix takes "
+            f"X must have at most max_rows={options.max_rows} rows, got {n}: their kernel matrix "
+            "takes "
             f"{8 * n * n / 2**30:.3g} GiB, the fit up to {8 * MATRICES * n * n / 2**30:.3g} GiB"
         )
     kernel = Kernel.from_rows(options.kernel, options.gamma, rows, task.weight)
@@ -234,15 +284,25 @@ def _fit(X, y, options):
         shares = [fit.descend(options.tol, options.max_iter) for fit in fits]
         a, b, norm, objective, gap = zip(*(fit.solution() for fit in fits), strict=True)
     if not (np.isfinite(a).all() and np.isfinite([b, norm]).all()):
-        raise ValueError("y must be of moderate size, got values whose coefficients overflow: scale it")
+        raise ValueError(
+            "y must be of moderate size, got values whose coefficients overflow: scale it"
+        )
     support = np.flatnonzero(np.any(a, axis=0))
     coef, b, norm = np.array(a)[:, support], np.array(b), np.array(norm)
     if len(fits) == 1:
         coef, b, norm = coef[0], float(b[0]), float(norm[0])
     model = KernelModel(
-        kernel=kernel, rows=X[support], support=task.index[support], coef=coef, intercept=b, loss=task.loss.name,
-        classes=task.classes, norm=norm, objective=sum(objective), dual_gap=sum(gap),
-    )  # fmt: skip
+        kernel=kernel,
+        rows=X[support],
+        support=task.index[support],
+        coef=coef,
+        intercept=b,
+        loss=task.loss.name,
+        classes=task.classes,
+        norm=norm,
+        objective=sum(objective),
+        dual_gap=sum(gap),
+    )
     return model, max(shares)
 
 
@@ -256,7 +316,8 @@ class Iterate:
 
 
 class KernelFit:
-    """The fit of one target by Newton's method in f, in which the loss is quadratic but for which rows count.
+    """The fit of one target by Newton's method in f, in which the loss is quadratic but for which
+    rows count.
 
     Parameters
     ----------
@@ -277,14 +338,16 @@ class KernelFit:
         self._iterate = Iterate(zero, self._problem.best_intercept(zero, 0.0), zero)
 
     def descend(self, tol: float, max_iter: int) -> float:
-        """Take steps until the duality gap is at most tol times the objective; return what share of it is left."""
+        """Take steps until the duality gap is at most tol times the objective; return what share of
+        it is left."""
         for _ in range(max_iter):
             if self._gap() <= tol * self._objective(self._iterate) or not self._step():
                 break
         return self._gap() / max(self._objective(self._iterate), 1e-300)
 
     def _step(self):
-        """Solve for the rows that count, and halve the step until the objective falls; return whether it did."""
+        """Solve for the rows that count, and halve the step until the objective falls; return
+        whether it did."""
         problem, here = self._problem, self._iterate
         v, h = problem.dual_point(here.f + here.b), problem.curvature(here.f + here.b)
         inside = np.flatnonzero(h)
@@ -298,7 +361,9 @@ class KernelFit:
 
         def iterate_at(t):
             f = here.f + t * (end_f - here.f)
-            return Iterate(here.a + t * (end_a - here.a), problem.best_intercept(f, here.b + t * e), f)
+            return Iterate(
+                here.a + t * (end_a - here.a), problem.best_intercept(f, here.b + t * e), f
+            )
 
         _, end = backtrack(iterate_at, lambda end, t: self._objective(end) < start)
         self._iterate = here if end is None else end
@@ -307,10 +372,14 @@ class KernelFit:
     def _objective(self, iterate):
         """Return the objective at an iterate."""
         squared_norm = max(0.0, float(iterate.a @ iterate.f))
-        return self._problem.mean_loss(iterate.f + iterate.b) + 0.5 * self._problem.alpha * squared_norm
+        return (
+            self._problem.mean_loss(iterate.f + iterate.b)
+            + 0.5 * self._problem.alpha * squared_norm
+        )
 
     def _gap(self):
-        """Return the duality gap: the most that f can gain of the dual point v is sqrt(v'Kv) times its norm."""
+        """Return the duality gap: the most that f can gain of the dual point v is sqrt(v'Kv) times
+        its norm."""
         z = self._iterate.f + self._iterate.b
         v, u = self._problem.dual_point(z), self._problem.derivative(z)
         bound = self._problem.dual_value(u, max(0.0, float(v @ self._K @ v)))
@@ -320,13 +389,19 @@ class KernelFit:
         """Return (a, b, norm of f, objective, duality gap) in the units of y."""
         here, unit = self._iterate, self._unit
         values = (in_units(value, unit) for value in (self._objective(here), self._gap()))
-        return here.a * unit, here.b * unit, unit * float(np.sqrt(max(0.0, here.a @ here.f))), *values
+        return (
+            here.a * unit,
+            here.b * unit,
+            unit * float(np.sqrt(max(0.0, here.a @ here.f))),
+            *values,
+        )
 
 
 @methods_as_ieee
 @dataclass(frozen=True, eq=False)
 class KernelModel(BaseModel):
-    """A fitted kernel machine, f(x) = intercept + sum_i coef_i k(x, rows_i), of `kernel_ridge` or `kernel_svm`; immutable.
+    """A fitted kernel machine, f(x) = intercept + sum_i coef_i k(x, rows_i), of `kernel_ridge` or
+    `kernel_svm`; immutable.
 
     Attributes
     ----------
@@ -343,7 +418,8 @@ class KernelModel(BaseModel):
     norm : float, or ndarray of shape (n_classes,)
         The norm of f - intercept in the kernel's Hilbert space, sqrt(a'Ka).
     objective, dual_gap : float
-        The objective of the fit, and a bound on its distance to the optimum. One-vs-rest: sums over the classes.
+        The objective of the fit, and a bound on its distance to the optimum. One-vs-rest: sums over
+        the classes.
 
     Examples
     --------
@@ -368,7 +444,9 @@ class KernelModel(BaseModel):
     def __repr__(self) -> str:
         return f"KernelModel({self.kernel}, {len(self.support)} rows, loss={self.loss!r})"
 
-    def decision_function(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(
+        self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
+    ) -> np.ndarray:
         """Compute f(x): shape (n_samples,), or (n_samples, n_classes) for more than two classes.
 
         Parameters
@@ -382,8 +460,8 @@ class KernelModel(BaseModel):
         Returns
         -------
         ndarray
-            float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features); memory O(n_support)
-            and blocks of some megabytes a worker.
+            float32 for float32 X, float64 for all else. Time O(n_samples * n_support * n_features);
+            memory O(n_support) and blocks of some megabytes a worker.
         """
         return self._map_decisions(X, workers, identity, offset)
 
@@ -393,10 +471,14 @@ class KernelModel(BaseModel):
         offset, X = self._read_offset(offset, X, rows.n_rows), rows.array()
         f = np.zeros((X.shape[0], *self.coef.shape[:-1]))
         with single_threaded_blas():
-            for part, product in self.kernel.blocks(X, self.rows, check_workers(workers), lambda K: K @ self.coef.T):
+            for part, product in self.kernel.blocks(
+                X, self.rows, check_workers(workers), lambda K: K @ self.coef.T
+            ):
                 f[part] = product
         f = sum(offset, f + self.intercept).astype(X.dtype, copy=False)
-        return rows.to_namespace_of_X(rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0))
+        return rows.to_namespace_of_X(
+            rows.vectors.map(lambda f: finish(f.T), rows.vectors.put(f.T), axis=0)
+        )
 
 
 @dataclass(frozen=True)
@@ -409,7 +491,8 @@ class Kernel:
 
     @classmethod
     def from_rows(cls, name: Any, gamma: Gamma, rows: Rows, weight: np.ndarray) -> Self:
-        """Return the kernel of that name, of the width that the random features of the same name would read off the rows."""
+        """Return the kernel of that name, of the width that the random features of the same name
+        would read off the rows."""
         check_choice("kernel", name, KERNELS)
         if name == "perceptron":
             if gamma is not None:
@@ -419,9 +502,14 @@ class Kernel:
         return cls(name, gamma=fourier.resolve(rows, np.random.default_rng(0), weight).gamma)
 
     def blocks(
-        self, A: DenseOrCSR, B: DenseOrCSR, workers: int, use: Callable[[np.ndarray], Any] = lambda K: K
+        self,
+        A: DenseOrCSR,
+        B: DenseOrCSR,
+        workers: int,
+        use: Callable[[np.ndarray], Any] = lambda K: K,
     ) -> Iterator[tuple[slice, Any]]:
-        """Yield (a slice of rows of A, use(K of these rows and B)) in order; the slices depend on the shapes alone."""
+        """Yield (a slice of rows of A, use(K of these rows and B)) in order; the slices depend on
+        the shapes alone."""
         if is_sparse(A) != is_sparse(B):
             from scipy.sparse import csr_array
 
@@ -429,7 +517,11 @@ class Kernel:
         B = B.astype(np.float64, copy=False)  # else once a block
         size = max(1, BLOCK_ENTRIES // max(1, B.shape[0]))
         slices = [slice(i, min(i + size, A.shape[0])) for i in range(0, A.shape[0], size)]
-        yield from zip(slices, Workers(workers).map(lambda rows: use(self._block(A[rows], B)), slices), strict=True)
+        yield from zip(
+            slices,
+            Workers(workers).map(lambda rows: use(self._block(A[rows], B)), slices),
+            strict=True,
+        )
 
     def matrix(self, X: DenseOrCSR, workers: int) -> np.ndarray:
         """Return the kernel matrix of the rows of X, float64."""
@@ -453,5 +545,7 @@ class Kernel:
                 product = A @ B.T
                 K = (K + (product.toarray() if is_sparse(product) else product)) / 2
         if not np.isfinite(K).all():
-            raise ValueError("X must be of moderate size, got values whose kernel overflows: scale its columns")
+            raise ValueError(
+                "X must be of moderate size, got values whose kernel overflows: scale its columns"
+            )
         return K

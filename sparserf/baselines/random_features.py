@@ -1,7 +1,8 @@
-"""Ridge regression on random features: on all features drawn, or on the features that a score or a kernel alignment chooses.
+"""Ridge regression on random features: on all features drawn, or on the features that a score or a
+kernel alignment chooses.
 
-`rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for each target, with copies of
-some, and solve one ridge problem on these.
+`rks`, `eerf` and `lkrf` draw the dictionary of `sparse_rf` of the same seed, choose features for
+each target, with copies of some, and solve one ridge problem on these.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .._base.calls import checks_call
-from .._base.checks import check_choice, check_integer, check_real, check_sizes
+from .._base.checks import check_choice, check_integer, check_real, check_sizes, checked
 from .._base.threads import single_threaded_blas
 from ..algorithms.arguments import FitOptions
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
@@ -39,23 +40,35 @@ TOLERANCE = 1e-3
 
 @checks_call
 def rks(
-    X: MatrixLike, y: ArrayLike, *, n_components: int = 1000, features: Features = "gaussian", gamma: Gamma = None,
-    loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
-) -> SparseModel:  # fmt: skip
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_components: int = 1000,
+    features: Features = "gaussian",
+    gamma: Gamma = None,
+    loss: SelectingLossLike = "squared",
+    alpha: float = 1e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    rng: Seed = None,
+    workers: int = 1,
+) -> SparseModel:
     r"""Fit random kitchen sinks: ridge regression on all features that are drawn.
 
-    .. math:: \min_{\theta, b} \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
+    .. math:: \min_{\theta, b}
+              \frac1n \sum_i s_i L(b + \frac1{\sqrt D} \sum_j \theta_j \phi_j(x_i), y_i)
               + \frac\alpha2 \|\theta\|^2
 
-    with L as in `sparse_rf` and sample weights s of mean 1. With the squared loss and for many features D it nears
-    `kernel_ridge` of the same alpha.
+    with L as in `sparse_rf` and sample weights s of mean 1. With the squared loss and for many
+    features D it nears `kernel_ridge` of the same alpha.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
-        The target; with a classification loss the labels, any two, or more for one-vs-rest over one dictionary.
+        The target; with a classification loss the labels, any two, or more for one-vs-rest over one
+        dictionary.
     n_components : int, default 1000
         D, the number of features to draw; those of `Linear` and `Taylor` come on top.
     features, gamma, loss, fit_intercept, sample_weight, class_weight
@@ -70,8 +83,8 @@ def rks(
     Returns
     -------
     SparseModel
-        `coef` holds theta_j / sqrt(D), `support` the places of the features in the dictionary. `info.dual_gap` bounds the
-        distance of the objective to its minimum over all theta.
+        `coef` holds theta_j / sqrt(D), `support` the places of the features in the dictionary.
+        `info.dual_gap` bounds the distance of the objective to its minimum over all theta.
 
     Raises
     ------
@@ -81,17 +94,18 @@ def rks(
     Warns
     -----
     ConvergenceWarning
-        The duality gap is above a thousandth of the objective: alpha is too small for Newton's method or for the dtype.
+        The duality gap is above a thousandth of the objective: alpha is too small for Newton's
+        method or for the dtype.
 
     Notes
     -----
-    Time O(n D (d + m) + m^3), m the lesser of n and D; for a loss other than squared as much each of Newton's steps.
-    Memory, beyond X: O(n + D d + m^2), and blocks of some megabytes a worker.
+    Time O(n D (d + m) + m^3), m the lesser of n and D; for a loss other than squared as much each
+    of Newton's steps. Memory, beyond X: O(n + D d + m^2), and blocks of some megabytes a worker.
 
     References
     ----------
-    A. Rahimi, B. Recht, Weighted Sums of Random Kitchen Sinks, NIPS 2008; here the norm of theta is penalised where they
-    bound its largest coefficient.
+    A. Rahimi, B. Recht, Weighted Sums of Random Kitchen Sinks, NIPS 2008; here the norm of theta is
+    penalised where they bound its largest coefficient.
 
     Examples
     --------
@@ -107,14 +121,27 @@ def rks(
 
 @checks_call
 def eerf(
-    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, features: Features = "gaussian",
-    gamma: Gamma = None, loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
-) -> SparseModel:  # fmt: skip
-    r"""Fit energy-based random features: ridge regression on the features that correlate most with the target.
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_nonzero_coefs: int,
+    n_components: int = 10_000,
+    features: Features = "gaussian",
+    gamma: Gamma = None,
+    loss: SelectingLossLike = "squared",
+    alpha: float = 1e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    rng: Seed = None,
+    workers: int = 1,
+) -> SparseModel:
+    r"""Fit energy-based random features: ridge regression on the features that correlate most with
+    the target.
 
-    The score of a feature is \|(1/n) sum_i s_i y_i phi_j(x_i)\|. Here y is the real target, centred where there is an
-    intercept, or the labels -1 and 1. The features of the largest scores enter the problem of `rks`.
+    The score of a feature is \|(1/n) sum_i s_i y_i phi_j(x_i)\|. Here y is the real target, centred
+    where there is an intercept, or the labels -1 and 1. The features of the largest scores enter
+    the problem of `rks`.
 
     Parameters
     ----------
@@ -128,7 +155,8 @@ def eerf(
     Returns
     -------
     SparseModel
-        As that of `rks`; `info.dual_gap` is that of the ridge problem on the features that were chosen.
+        As that of `rks`; `info.dual_gap` is that of the ridge problem on the features that were
+        chosen.
 
     Raises
     ------
@@ -146,8 +174,8 @@ def eerf(
 
     References
     ----------
-    S. Shahrampour, A. Beirami, V. Tarokh, On Data-Dependent Random Features for Improved Generalization in Supervised
-    Learning, AAAI 2018.
+    S. Shahrampour, A. Beirami, V. Tarokh, On Data-Dependent Random Features for Improved
+    Generalization in Supervised Learning, AAAI 2018.
 
     Examples
     --------
@@ -169,31 +197,47 @@ def eerf(
 
 @checks_call
 def lkrf(
-    X: MatrixLike, y: ArrayLike, *, n_nonzero_coefs: int, n_components: int = 10_000, rho: float | None = None,
-    selection: Literal["largest", "sample"] = "largest", features: Features = "gaussian", gamma: Gamma = None,
-    loss: SelectingLossLike = "squared", alpha: float = 1e-3, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
-) -> SparseModel:  # fmt: skip
-    r"""Learn a kernel with random features: ridge regression on features that a kernel alignment chooses.
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    n_nonzero_coefs: int,
+    n_components: int = 10_000,
+    rho: float | None = None,
+    selection: Literal["largest", "sample"] = "largest",
+    features: Features = "gaussian",
+    gamma: Gamma = None,
+    loss: SelectingLossLike = "squared",
+    alpha: float = 1e-3,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    rng: Seed = None,
+    workers: int = 1,
+) -> SparseModel:
+    r"""Learn a kernel with random features: ridge regression on features that a kernel alignment
+    chooses.
 
     The alignment with the target reweights the N features that are drawn, within a chi-square ball:
 
-    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2 \quad\text{subject to}\quad
+    .. math:: \max_q \sum_j q_j \left(\sum_i s_i y_i \phi_j(x_i)\right)^2
+              \quad\text{subject to}\quad
               q \ge 0, \ \sum_j q_j = 1, \ \|q - 1/N\|^2 \le \rho / N
 
     with y as in `eerf`. The features that q chooses enter the problem of `rks`.
 
     Parameters
     ----------
-    X, y, n_nonzero_coefs, n_components, features, gamma, loss, alpha, fit_intercept, sample_weight, class_weight, rng, workers
+    X, y, n_nonzero_coefs, n_components, features, gamma, loss, alpha, fit_intercept, sample_weight,
+    class_weight, rng, workers
         As in `eerf`.
     rho : float or None, default None
         Radius of the ball, > 0. None: 0.005 N, as in the authors' example.
     selection : {"largest", "sample"}, default "largest"
-        "largest" takes the features of the n_nonzero_coefs largest q, as Shahrampour & Tarokh (2018) describe it. q never
-        falls where the alignment rises, so that these are the features of `eerf`, whatever rho is. "sample" makes that many
-        independent draws from q, a feature drawn k times counting as k features, or takes each positive entry of q once
-        where there are no more: what the authors' code does.
+        "largest" takes the features of the n_nonzero_coefs largest q, as Shahrampour & Tarokh
+        (2018) describe it. q never falls where the alignment rises, so that these are the features
+        of `eerf`, whatever rho is. "sample" makes that many independent draws from q, a feature
+        drawn k times counting as k features, or takes each positive entry of q once where there are
+        no more: what the authors' code does.
 
     Returns
     -------
@@ -217,7 +261,8 @@ def lkrf(
     References
     ----------
     A. Sinha, J. Duchi, Learning Kernels with Random Features, NIPS 2016.
-    S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps, NIPS 2018.
+    S. Shahrampour, V. Tarokh, Learning Bounds for Greedy Approximation with Explicit Feature Maps,
+    NIPS 2018.
 
     Examples
     --------
@@ -225,7 +270,9 @@ def lkrf(
     >>> from sparserf.baselines import lkrf
     >>> X = np.linspace(-3, 3, 300)[:, None]
     >>> y = np.sin(2 * X.ravel())
-    >>> model = lkrf(X, y, n_nonzero_coefs=20, n_components=500, gamma=1.0, selection="sample", rng=0)
+    >>> model = lkrf(
+    ...     X, y, n_nonzero_coefs=20, n_components=500, gamma=1.0, selection="sample", rng=0
+    ... )
     >>> len(model.features) <= 20
     True
     """
@@ -253,19 +300,24 @@ def _copies_of(index, n):
 
 
 def aligned(v: np.ndarray, rho: float) -> np.ndarray:
-    """Return the q in the simplex with ||q - 1/N||^2 <= rho / N that maximises q'v, for v in [0, 1] (Sinha & Duchi 2016).
+    """Return the q in the simplex with ||q - 1/N||^2 <= rho / N that maximises q'v, for v in [0, 1]
+    (Sinha & Duchi 2016).
 
-    For a multiplier l of the ball q is the projection of 1/N + v/l onto the simplex; its distance to 1/N falls with l, which is
-    found by bisection.
+    For a multiplier l of the ball q is the projection of 1/N + v/l onto the simplex; its distance
+    to 1/N falls with l, which is found by bisection.
     """
     uniform, squared_radius = 1 / len(v), rho / len(v)
 
     def inside(multiplier):
-        return np.sum((_nearest_in_simplex(uniform + v / multiplier) - uniform) ** 2) <= squared_radius
+        return (
+            np.sum((_nearest_in_simplex(uniform + v / multiplier) - uniform) ** 2) <= squared_radius
+        )
 
-    high = max(np.sqrt(np.sum((v - v.mean()) ** 2) / squared_radius), 1e-12)  # inside: projections bring points together
+    # inside: projections bring points together
+    high = max(np.sqrt(np.sum((v - v.mean()) ** 2) / squared_radius), 1e-12)
     low = high
-    while low > 1e-12 and inside(low):  # below that, q is on the largest v alone, to the precision of floats
+    # below that, q is on the largest v alone, to the precision of floats
+    while low > 1e-12 and inside(low):
         high, low = low, low / 2
     for _ in range(60):
         middle = (low + high) / 2
@@ -290,18 +342,13 @@ class RidgeOptions(FitOptions):
 
     n_components: int
     gamma: Gamma
-    alpha: float
-    n_nonzero_coefs: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_checked(alpha=check_real("alpha", self.alpha, 0, strict=True))
-        if self.n_nonzero_coefs is not None:
-            self._set_checked(n_nonzero_coefs=check_integer("n_nonzero_coefs", self.n_nonzero_coefs, 1))
+    alpha: float = checked(check_real, 0, strict=True)
+    n_nonzero_coefs: int | None = checked(check_integer, 1, default=None)
 
 
 def _fit(X, y, options, choose=None):
-    """Return the model of the ridge problem on the features of which choose(score, n_nonzero_coefs) makes copies.
+    """Return the model of the ridge problem on the features of which choose(score, n_nonzero_coefs)
+    makes copies.
 
     choose returns how many copies of each feature there are, 0 of most; None takes one of each.
     """
@@ -309,9 +356,14 @@ def _fit(X, y, options, choose=None):
     check_any_sign(task.features, "ridge regression on all features")
     rows, weight, targets = task.rows, task.weight, task.targets
     dictionary = make_dictionary(
-        task.features, rows, n_components=options.n_components, batch_size=None, gamma=options.gamma, rng=options.rng,
+        task.features,
+        rows,
+        n_components=options.n_components,
+        batch_size=None,
+        gamma=options.gamma,
+        rng=options.rng,
         weight=weight,
-    )  # fmt: skip
+    )
     everything = dictionary.batch(0)
     for k in range(1, dictionary.n_batches):
         everything = everything.concat(dictionary.batch(k))
@@ -321,20 +373,27 @@ def _fit(X, y, options, choose=None):
         copies = [np.ones(len(everything), np.intp)] * len(targets)
         if choose is not None:
             is_centred = options.fit_intercept and not task.loss.is_classifier
-            copies = [choose(score, n_terms) for score in _scores(rows, everything, targets, weight, is_centred)]
+            copies = [
+                choose(score, n_terms)
+                for score in _scores(rows, everything, targets, weight, is_centred)
+            ]
         how = {"fit_intercept": options.fit_intercept, "alpha": options.alpha}
-        fits = [RidgeFit(task, y, everything, m, **how) for m, y in zip(copies, targets, strict=True)]
+        fits = [
+            RidgeFit(task, y, everything, m, **how) for m, y in zip(copies, targets, strict=True)
+        ]
         model = with_ranges(model_of(fits, task), task)
     if not model.info.converged:
         warn_unconverged(
-            f"alpha={options.alpha:.3g}: Newton's method stopped with a duality gap of {model.info.dual_gap:.3g} at an "
+            f"alpha={options.alpha:.3g}: Newton's method stopped with a duality gap of "
+            f"{model.info.dual_gap:.3g} at an "
             f"objective of {model.info.objective[-1]:.3g}; raise alpha"
         )
     return model
 
 
 def _scores(rows, everything, targets, weight, is_centred):
-    """Return |(1/n) sum_i s_i y_i phi_j(x_i)|, a row a target, for y in units in which nothing overflows."""
+    """Return |(1/n) sum_i s_i y_i phi_j(x_i)|, a row a target, for y in units in which nothing
+    overflows."""
     y = np.array([target / power_of_two(target) for target in targets])
     if is_centred:
         y -= np.mean(weight * y)
@@ -359,7 +418,13 @@ class RidgeFit:
     """
 
     def __init__(
-        self, task: Task, y: np.ndarray, everything: FeatureSet, copies: np.ndarray, fit_intercept: bool, alpha: float
+        self,
+        task: Task,
+        y: np.ndarray,
+        everything: FeatureSet,
+        copies: np.ndarray,
+        fit_intercept: bool,
+        alpha: float,
     ):
         self._chosen, self._n_drawn = np.flatnonzero(copies), len(everything)
         r = np.sqrt(copies.sum() / copies[self._chosen])
@@ -370,11 +435,15 @@ class RidgeFit:
         self._fit.minimise_on(np.arange(len(r)))
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the ridge problem; it has converged where its gap is no reason to warn."""
+        """Return the `FitInfo` of the ridge problem; it has converged where its gap is no reason to
+        warn."""
         info = self._fit.info(certified)
-        return replace(info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1])
+        return replace(
+            info, n_drawn=self._n_drawn, converged=info.dual_gap <= TOLERANCE * info.objective[-1]
+        )
 
     def solution(self) -> Solution:
-        """Return (index, features, w, b) of the terms; index counts all features that were drawn."""
+        """Return (index, features, w, b) of the terms; index counts all features that were
+        drawn."""
         index, *rest = self._fit.solution()
         return self._chosen[index], *rest

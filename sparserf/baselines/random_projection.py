@@ -1,4 +1,5 @@
-"""The naive solution of a randomly projected problem, from which dual random projection recovers the optimal one."""
+"""The naive solution of a randomly projected problem, from which dual random projection recovers
+the optimal one."""
 
 from __future__ import annotations
 
@@ -26,14 +27,25 @@ if TYPE_CHECKING:
 
 @checks_call
 def random_projection(
-    X: MatrixLike, y: ArrayLike, *, alpha: float, n_projections: int, projection: ProjectionName = "gaussian",
-    loss: LinearLossLike = "squared", fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    class_weight: ClassWeight = None, rng: Seed = None, workers: int = 1,
-) -> SparseModel:  # fmt: skip
-    r"""Fit a linear model of m random projections of the inputs, and write it as one of the inputs: w = R z / sqrt(m).
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    alpha: float,
+    n_projections: int,
+    projection: ProjectionName = "gaussian",
+    loss: LinearLossLike = "squared",
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    rng: Seed = None,
+    workers: int = 1,
+) -> SparseModel:
+    r"""Fit a linear model of m random projections of the inputs, and write it as one of the inputs:
+    w = R z / sqrt(m).
 
-    z solves the problem of `drp` for the projected rows R'x / sqrt(m). The model predicts nearly as the optimum does where X is
-    of low rank and m is large, but w is far from the optimal w*, however large m is below the number of inputs d.
+    z solves the problem of `drp` for the projected rows R'x / sqrt(m). The model predicts nearly as
+    the optimum does where X is of low rank and m is large, but w is far from the optimal w*,
+    however large m is below the number of inputs d.
 
     Parameters
     ----------
@@ -42,7 +54,8 @@ def random_projection(
     n_projections : int
         The number m of projections, at least 1.
     projection : {"gaussian", "sparse_sign", "srht"}, default "gaussian"
-        The kind of R, as in `drp`. The same seed gives the same R as there with ``accelerate=False``.
+        The kind of R, as in `drp`. The same seed gives the same R as there with
+        ``accelerate=False``.
 
     Returns
     -------
@@ -56,12 +69,13 @@ def random_projection(
 
     Notes
     -----
-    Time O(n d m + n m^2 + m^3), less for the projections that are sparse or fast. Memory, beyond X: O(n m + m^2 + d).
+    Time O(n d m + n m^2 + m^3), less for the projections that are sparse or fast. Memory, beyond X:
+    O(n m + m^2 + d).
 
     References
     ----------
-    L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random Projection, COLT 2013:
-    w^ of Section 3, and its Theorem 3.
+    L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random
+    Projection, COLT 2013: w^ of Section 3, and its Theorem 3.
 
     Examples
     --------
@@ -73,14 +87,25 @@ def random_projection(
     >>> bool(np.corrcoef(model.predict(X), X[:, 0])[0, 1] > 0.9)
     True
     """
-    alpha, m = check_real("alpha", alpha, 0, strict=True), check_integer("n_projections", n_projections, 1)
-    kind, options = check_choice("projection", projection, PROJECTIONS), DRPOptions.of_call(locals())
+    alpha, m = (
+        check_real("alpha", alpha, 0, strict=True),
+        check_integer("n_projections", n_projections, 1),
+    )
+    kind, options = (
+        check_choice("projection", projection, PROJECTIONS),
+        DRPOptions.of_call(locals()),
+    )
     with single_threaded_blas():
         fit, task = linear_fit(X, y, [alpha], options)
         if task.is_joint:
-            raise ValueError(f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is one-vs-rest")
+            raise ValueError(
+                f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is "
+                "one-vs-rest"
+            )
         with fit.inputs.rows:
-            projected = ProjectedProblem(fit, make_projection(kind, fit.inputs.n_features, m, options.rng))
+            projected = ProjectedProblem(
+                fit, make_projection(kind, fit.inputs.n_features, m, options.rng)
+            )
             fit.begin(alpha, np.inf)
             projected.expand(projected.solve())
     return with_ranges(model_of([fit], task), task)

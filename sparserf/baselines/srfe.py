@@ -1,4 +1,5 @@
-"""Sparse Random Feature Expansion (Hashemi et al. 2021), which HARFE compares with: basis pursuit denoising by the Lasso."""
+"""Sparse Random Feature Expansion (Hashemi et al. 2021), which HARFE compares with: basis pursuit
+denoising by the Lasso."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from ..features.neurons import Activation
     from ..model import SparseModel
 
-# The search ends after PATIENCE halvings of the penalty in a row that each lower the residual by less than LEAST_FALL of what
-# is still missing.
+# The search ends after PATIENCE halvings of the penalty in a row that each lower the residual by
+# less than LEAST_FALL of what is still missing.
 LEAST_FALL, PATIENCE = 0.01, 5
 # A residual between this share of what was asked and all of it is near enough.
 NEAR_ENOUGH = 0.99
@@ -34,16 +35,29 @@ NEAR_ENOUGH = 0.99
 
 @checks_call
 def srfe(
-    X: MatrixLike, y: ArrayLike, *, eta: float = 1e-2, n_components: int = 10_000, order: int | None = None,
-    activation: Activation = "sin", features: Features | None = None, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, tol: float = 1e-6, max_iter: int = 40, rng: Seed = None, workers: int = 1,
-) -> SparseModel:  # fmt: skip
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    eta: float = 1e-2,
+    n_components: int = 10_000,
+    order: int | None = None,
+    activation: Activation = "sin",
+    features: Features | None = None,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 40,
+    rng: Seed = None,
+    workers: int = 1,
+) -> SparseModel:
     r"""Fit a Sparse Random Feature Expansion: basis pursuit denoising on random features.
 
-    .. math:: \min \|c\|_1 \quad\text{subject to}\quad \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y
+    .. math:: \min \|c\|_1 \quad\text{subject to}\quad
+              \sqrt{\tfrac1n \sum_i s_i (f(x_i) - y_i)^2} \le \eta\, \sigma_y
 
-    with sigma_y the standard deviation of y. The solutions are those of the Lasso, `sparse_rf` with exact=True over a
-    dictionary that is drawn once; the penalty whose residual is eta sigma_y is found along its path.
+    with sigma_y the standard deviation of y. The solutions are those of the Lasso, `sparse_rf` with
+    exact=True over a dictionary that is drawn once; the penalty whose residual is eta sigma_y is
+    found along its path.
 
     Parameters
     ----------
@@ -63,7 +77,8 @@ def srfe(
     Returns
     -------
     SparseModel
-        `info.alpha` is the penalty of the Lasso; the residual is at most what was asked, and where tol allows within 1 % of it.
+        `info.alpha` is the penalty of the Lasso; the residual is at most what was asked, and where
+        tol allows within 1 % of it.
 
     Raises
     ------
@@ -77,8 +92,8 @@ def srfe(
 
     References
     ----------
-    A. Hashemi, H. Schaeffer, R. Shi, U. Topcu, G. Tran, R. Ward, Generalization Bounds for Sparse Random Feature
-    Expansions, 2021.
+    A. Hashemi, H. Schaeffer, R. Shi, U. Topcu, G. Tran, R. Ward, Generalization Bounds for Sparse
+    Random Feature Expansions, 2021.
 
     Examples
     --------
@@ -90,13 +105,17 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    given = FitOptions(features=features, rows=RowSetting(sample_weight=sample_weight, workers=workers), rng=rng)
+    given = FitOptions(
+        features=features, rows=RowSetting(sample_weight=sample_weight, workers=workers), rng=rng
+    )
     options = SparseRFOptions(fit_intercept=fit_intercept, tol=tol)
     task = Task.from_options(X, y, given).centered(options.fit_intercept)
     rows = task.rows
     eta, max_iter = check_real("eta", eta, 0, strict=True), check_integer("max_iter", max_iter, 1)
     everything = draw_dictionary(task, n_components, activation, order, given.rng)
-    dictionary = make_dictionary(everything, rows, n_components=None, batch_size=None, gamma=None, rng=None)
+    dictionary = make_dictionary(
+        everything, rows, n_components=None, batch_size=None, gamma=None, rng=None
+    )
     fit = L1Fit(task, task.targets[0], dictionary, options)
     with single_threaded_blas(), rows:
         _to_residual(fit, eta, max_iter)
@@ -106,8 +125,9 @@ def srfe(
 def _to_residual(fit, eta, max_iter):
     """Fit at the penalty whose residual is eta sigma_y, within 1 %.
 
-    The residual rises with the penalty, which is halved until the residual is low enough, and then bisected. The search ends
-    early where the residual has fallen, PATIENCE times in a row, by so little of what is missing that it will not get there.
+    The residual rises with the penalty, which is halved until the residual is low enough, and then
+    bisected. The search ends early where the residual has fallen, PATIENCE times in a row, by so
+    little of what is missing that it will not get there.
     """
 
     def residual_at(alpha):
@@ -129,7 +149,9 @@ def _to_residual(fit, eta, max_iter):
         elif residual < NEAR_ENOUGH * wanted and high > 1.001 * low:
             middle = np.sqrt(low) * np.sqrt(high)  # the product may underflow
             above = residual_at(middle)
-            low, high, residual = (low, middle, residual) if above > wanted else (middle, high, above)
+            low, high, residual = (
+                (low, middle, residual) if above > wanted else (middle, high, above)
+            )
         else:
             break
     residual_at(low)

@@ -1,7 +1,8 @@
 """The derivatives of encodings by their columns.
 
-Where an encoding has a kink, at a knot, its derivatives are those on the right. They are 0 where the cell is missing, and for
-encodings that are steps: levels of categories, means of levels, whether a cell is missing or is not 0.
+Where an encoding has a kink, at a knot, its derivatives are those on the right. They are 0 where
+the cell is missing, and for encodings that are steps: levels of categories, means of levels,
+whether a cell is missing or is not 0.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
 
 
 def smooth_encodings(stage: ColumnStage) -> np.ndarray:
-    """Return the indices of the encodings that are no steps: those of numbers and times whose unit is not 0."""
+    """Return the indices of the encodings that are no steps: those of numbers and times whose unit
+    is not 0."""
     levels = None if stage.table is None else stage.table.levels
     of_number = np.array([levels is None or levels[j] is None for j in stage.column.tolist()], bool)
     return np.flatnonzero(stage.is_continuous & (stage.unit > 0) & of_number)
 
 
 def putter(X: Array) -> Callable[[Array], Array]:
-    """Return a function that brings an ndarray to the namespace and device of X, and leaves other arrays as they are."""
+    """Return a function that brings an ndarray to the namespace and device of X, and leaves other
+    arrays as they are."""
     if isinstance(X, np.ndarray) or is_sparse(X):
         return lambda a: a
     return lambda a: as_like(a, X) if isinstance(a, np.ndarray) else a
@@ -39,9 +42,12 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
 
     stage : the stage of encodings that are no steps
 
-    Returns two float64 arrays (n_rows, n_encodings), or (1, n_encodings) where all rows have the same derivatives.
+    Returns two float64 arrays (n_rows, n_encodings), or (1, n_encodings) where all rows have the
+    same derivatives.
     """
-    if not (stage.kind.any() or len(stage.knots) or np.isfinite(stage.reach).any() or stage.may_miss):
+    if not (
+        stage.kind.any() or len(stage.knots) or np.isfinite(stage.reach).any() or stage.may_miss
+    ):
         return (1 / stage.unit)[None], np.zeros((1, len(stage)))
     X = X.toarray() if is_sparse(X) else X
     xp, put = namespace(X), putter(X)
@@ -77,12 +83,18 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
         if kind.bends_from is not None:
             once, twice = kind.derivatives_drawn_in(u, xp)
             squeeze, bend = xp.where(is_it, once, squeeze), xp.where(is_it, twice, bend)
-    return first * slope * squeeze, first * first * (bend * slope * slope + squeeze * curve) + squeeze * slope * bent
+    return first * slope * squeeze, first * first * (
+        bend * slope * slope + squeeze * curve
+    ) + squeeze * slope * bent
 
 
 def _between_knots(stage, x, xp, put):
-    """Return the raw values of encodings that are linear between knots, and their slopes on the right, by x."""
-    raw, slope = [x[:, v] for v in range(len(stage))], [xp.ones_like(x[:, v]) for v in range(len(stage))]
+    """Return the raw values of encodings that are linear between knots, and their slopes on the
+    right, by x."""
+    raw, slope = (
+        [x[:, v] for v in range(len(stage))],
+        [xp.ones_like(x[:, v]) for v in range(len(stage))],
+    )
     for v in np.flatnonzero(np.diff(stage.first_knot)).tolist():
         some = slice(stage.first_knot[v], stage.first_knot[v + 1])
         knots, scores = stage.knots[some], stage.scores[some]

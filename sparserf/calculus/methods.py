@@ -21,8 +21,8 @@ class CalculusMethods(Expansion):
     def gradient(self, X: MatrixLike, workers: int = 1, *, output: object = None) -> np.ndarray:
         """Compute the derivatives of `decision_function` by each column, at the rows of X.
 
-        They are those of f. With the log link the prediction e^f has the derivatives e^f df/dx, and a probability
-        p = 1 / (1 + e^-f) has p (1 - p) df/dx.
+        They are those of f. With the log link the prediction e^f has the derivatives e^f df/dx, and
+        a probability p = 1 / (1 + e^-f) has p (1 - p) df/dx.
 
         Parameters
         ----------
@@ -34,8 +34,10 @@ class CalculusMethods(Expansion):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_in), or (n_samples, n_outputs, n_features_in) for several outputs
-            float32 for float32 X, float64 for all else; dense also where X is CSR; in the namespace or on the device of X.
+        ndarray of shape (n_samples, n_features_in), or (n_samples, n_outputs, n_features_in) for
+        several outputs
+            float32 for float32 X, float64 for all else; dense also where X is CSR; in the namespace
+            or on the device of X.
 
         Raises
         ------
@@ -44,19 +46,28 @@ class CalculusMethods(Expansion):
 
         Notes
         -----
-        Where f has a kink, the derivative is one-sided: at a knot of an encoding and at the center of a bump that on the right,
-        at the kink of a relu that of the side on which it rises. Steps have derivative 0, also at the step. The derivative is
-        0 where the cell is missing, by a category (a difference of levels is no derivative; `plot.effects` shows them), and
-        where f is beyond `lower` or `upper`.
+        Where f has a kink, the derivative is one-sided: at a knot of an encoding and at the center
+        of a bump that on the right, at the kink of a relu that of the side on which it rises. Steps
+        have derivative 0, also at the step. The derivative is 0 where the cell is missing, by a
+        category (a difference of levels is no derivative; `plot.effects` shows them), and where f
+        is beyond `lower` or `upper`.
 
-        Rows are taken some at a time, and no matrix of all rows by all terms is stored. Time: that of predicting the rows and
-        of a product of n_samples n_terms n_features_in multiplications; bumps are compared with each of their inputs.
+        Rows are taken some at a time, and no matrix of all rows by all terms is stored. Time: that
+        of predicting the rows and of a product of n_samples n_terms n_features_in multiplications;
+        bumps are compared with each of their inputs.
 
         Examples
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
-        >>> model = srf.mfga(X, 3 * X[:, 0] - X[:, 1], features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0)
+        >>> model = srf.mfga(
+        ...     X,
+        ...     3 * X[:, 0] - X[:, 1],
+        ...     features=srf.Linear(),
+        ...     n_nonzero_coefs=2,
+        ...     alpha=1e-9,
+        ...     rng=0,
+        ... )
         >>> model.gradient(X[:2]).round(6)
         array([[ 3., -1.],
                [ 3., -1.]])
@@ -66,7 +77,8 @@ class CalculusMethods(Expansion):
         return gradient(self, X, workers, output)
 
     def hessian_diag(self, X: MatrixLike, workers: int = 1, *, output: object = None) -> np.ndarray:
-        """Compute the second derivatives of `decision_function` by each column, d2f/dx_j^2, at the rows of X.
+        """Compute the second derivatives of `decision_function` by each column, d2f/dx_j^2, at the
+        rows of X.
 
         Parameters
         ----------
@@ -85,14 +97,16 @@ class CalculusMethods(Expansion):
 
         Notes
         -----
-        Kinks and steps are treated as in `gradient`: no second derivative is infinite. Time as that of `gradient`, twice where
-        encodings are curved.
+        Kinks and steps are treated as in `gradient`: no second derivative is infinite. Time as that
+        of `gradient`, twice where encodings are curved.
 
         Examples
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.linspace(-3, 3, 200)[:, None]
-        >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=1e-3, n_components=500, rng=0)
+        >>> model = srf.sparse_rf(
+        ...     X, np.sin(2 * X.ravel()), features="gaussian", alpha=1e-3, n_components=500, rng=0
+        ... )
         >>> bool(np.abs(model.hessian_diag(X) + 4 * np.sin(2 * X))[20:-20].max() < 0.3)
         True
         """
@@ -102,11 +116,11 @@ class CalculusMethods(Expansion):
 
     def integral(
         self, box: BoxLike | None = None, *, output: object = None
-    ) -> tuple[float | np.ndarray, float | np.ndarray]:  # fmt: skip
+    ) -> tuple[float | np.ndarray, float | np.ndarray]:
         """Integrate `decision_function` over a box of rows.
 
-        It is `mean` times the product of the lengths of all intervals that are no points; of categories, the mean of their
-        levels is taken.
+        It is `mean` times the product of the lengths of all intervals that are no points; of
+        categories, the mean of their levels is taken.
 
         Parameters
         ----------
@@ -127,7 +141,9 @@ class CalculusMethods(Expansion):
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.linspace(-3, 3, 200)[:, None]
-        >>> model = srf.mfga(X, 2 * X.ravel() + 1, features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
+        >>> model = srf.mfga(
+        ...     X, 2 * X.ravel() + 1, features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0
+        ... )
         >>> value, error = model.integral({0: (0, 2)})
         >>> round(value, 6), bool(error < 1e-14)
         (6.0, True)
@@ -138,42 +154,49 @@ class CalculusMethods(Expansion):
 
     def mean(
         self, box: BoxLike | None = None, *, output: object = None
-    ) -> tuple[float | np.ndarray, float | np.ndarray]:  # fmt: skip
-        """Compute the mean of `decision_function` over a box of rows, whose columns are independent and uniform.
+    ) -> tuple[float | np.ndarray, float | np.ndarray]:
+        """Compute the mean of `decision_function` over a box of rows, whose columns are independent
+        and uniform.
 
-        Columns that are given as numbers are fixed: the mean is then one over the other columns, given these.
+        Columns that are given as numbers are fixed: the mean is then one over the other columns,
+        given these.
 
         Parameters
         ----------
-        box : mapping of names or indices of columns to parts, or None, default None
-            A part is (low, high), a number, a level, a list of levels, which count equally, or None, a missing cell; of dates
-            as in `bounds`. Columns that are left out have the range of the training rows, or all known levels.
+        box : mapping of names or indices of columns to parts, or None, default None A part is (low,
+            high), a number, a level, a list of levels, which count equally, or None, a missing
+            cell; of dates as in `bounds`. Columns that are left out have the range of the training
+            rows, or all known levels.
         output : label of a class, int, or None, default None
             The one output, as in `plot.effects`. None: all.
 
         Returns
         -------
-        value, error : float, or ndarray of shape (n_outputs,) for several outputs
-            The mean, and how far it may be off. Closed forms: a bound of rounding. Sums over nodes: the difference between
-            rules of n and of 2 n nodes, an estimate. Sobol' points: three standard errors.
+        value, error : float, or ndarray of shape (n_outputs,) for several outputs The mean, and how
+            far it may be off. Closed forms: a bound of rounding. Sums over nodes: the difference
+            between rules of n and of 2 n nodes, an estimate. Sobol' points: three standard errors.
 
         Raises
         ------
         ValueError, TypeError
-            The box names a column that there is not or one twice, an interval is reversed or not finite, a level is unknown, a
-            part has another type than its column; a column is left out whose range is not known; no such output.
+            The box names a column that there is not or one twice, an interval is reversed or not
+            finite, a level is unknown, a part has another type than its column; a column is left
+            out whose range is not known; no such output.
 
         Notes
         -----
-        Linear terms, cosines and bumps have closed forms where encodings are linear or linear between knots; where they are
-        curved (beyond the reach of the training rows, or clipped), Gauss-Legendre nodes are used, as for products of `Taylor`.
-        tanh, relu and steps of w'x are integrated over one column in closed form; relu and steps over all, where cancellation
-        does not forbid it; over the others by nodes. Terms that would take more than two million nodes (of many inputs) are
-        averaged over Sobol' points together, as is f of a model with `lower` or `upper`. Deterministic.
+        Linear terms, cosines and bumps have closed forms where encodings are linear or linear
+        between knots; where they are curved (beyond the reach of the training rows, or clipped),
+        Gauss-Legendre nodes are used, as for products of `Taylor`. tanh, relu and steps of w'x are
+        integrated over one column in closed form; relu and steps over all, where cancellation does
+        not forbid it; over the others by nodes. Terms that would take more than two million nodes
+        (of many inputs) are averaged over Sobol' points together, as is f of a model with `lower`
+        or `upper`. Deterministic.
 
         References
         ----------
-        I. M. Sobol', On the distribution of points in a cube and the approximate evaluation of integrals, 1967.
+        I. M. Sobol', On the distribution of points in a cube and the approximate evaluation of
+        integrals, 1967.
 
         Examples
         --------

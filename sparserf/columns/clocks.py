@@ -1,8 +1,8 @@
 """Dates, durations and times of day as numbers of days, and what a column of them is: its `Clock`.
 
-A date is the number of days since 1970-01-01, a fraction where it has a time; a duration is its days, a time of day the days
-since midnight. A date with a time zone is read as the clock on the wall there shows it, so that noon is noon in summer and
-winter. A period is its start.
+A date is the number of days since 1970-01-01, a fraction where it has a time; a duration is its
+days, a time of day the days since midnight. A date with a time zone is read as the clock on the
+wall there shows it, so that noon is noon in summer and winter. A period is its start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 # How many of each unit of NumPy are in a day.
-PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86400} | {f"{p}s": 86400 * 1000**k for k, p in enumerate("mun", 1)}
+PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86400} | {
+    f"{p}s": 86400 * 1000**k for k, p in enumerate("mun", 1)
+}
 # The kinds of columns of times, as errors and files name them.
 DATES, DURATIONS, TIMES = KINDS_OF_CLOCKS = "dates", "durations", "times of day"
 EPOCH = dt.datetime(1970, 1, 1)
@@ -31,7 +33,13 @@ class Clock(NamedTuple):
     zone: str | None = None
 
     def __str__(self) -> str:
-        where = f" in the time zone {self.zone}" if self.zone else " without a time zone" if self.kind == DATES else ""
+        where = (
+            f" in the time zone {self.zone}"
+            if self.zone
+            else " without a time zone"
+            if self.kind == DATES
+            else ""
+        )
         return self.kind + where
 
     @property
@@ -42,7 +50,8 @@ class Clock(NamedTuple):
         return "days" if self.kind == DURATIONS else "days since midnight"
 
     def cell(self, days: float) -> Any:
-        """Return the datetime, timedelta or time that a number stands for, to a microsecond; the number where none can."""
+        """Return the datetime, timedelta or time that a number stands for, to a microsecond; the
+        number where none can."""
         try:
             since = dt.timedelta(days=days)
             if self.kind == DURATIONS:
@@ -62,14 +71,16 @@ class Clock(NamedTuple):
         return whole + rest / PER_DAY["us"]
 
     def tick(self, days: float, span: float) -> str:
-        """Return a number as the label of an axis that is so many days long: a date, its time on a short axis, or days."""
+        """Return a number as the label of an axis that is so many days long: a date, its time on a
+        short axis, or days."""
         cell = self.cell(days)
         if self.kind == DURATIONS or isinstance(cell, float):
             return f"{days:g} d"
         return f"{cell:%H:%M}" if self.kind == TIMES or span < 2 else cell.date().isoformat()
 
     def days(self, where: str, cell: Any) -> float:
-        """Return the number of a date, duration or time of day; raise ValueError where the column holds others."""
+        """Return the number of a date, duration or time of day; raise ValueError where the column
+        holds others."""
         moments = of_cells(where, [cell], self.zone)
         if moments.clock != self:
             raise ValueError(f"{where} must hold {self}, got {moments.clock}: {cell!r}")
@@ -89,7 +100,9 @@ class Moments(NamedTuple):
 
 def what_of(kind: type) -> str | None:
     """Return 'dates', 'durations' or 'times of day' for a type of cells, None for others."""
-    if issubclass(kind, (dt.date, np.datetime64)) or (kind.__name__ == "Period" and hasattr(kind, "asfreq")):
+    if issubclass(kind, (dt.date, np.datetime64)) or (
+        kind.__name__ == "Period" and hasattr(kind, "asfreq")
+    ):
         return DATES
     if issubclass(kind, (dt.timedelta, np.timedelta64)):
         return DURATIONS
@@ -108,7 +121,9 @@ def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Moment
     if unit == "generic":
         return Moments(np.full(len(stamps), np.nan), clock)
     if code == "m" and unit in "YM" and not missing.all():
-        raise TypeError(f"{where} holds durations in months or years, which have no length: make them days")
+        raise TypeError(
+            f"{where} holds durations in months or years, which have no length: make them days"
+        )
     coarse, fine = unit in ("Y", "M", "W"), unit in ("ps", "fs", "as")
     unit = "D" if coarse else "ns" if fine else unit
     whole, rest = np.divmod(stamps.astype(f"{code}8[{unit}]").view(np.int64), PER_DAY[unit])
@@ -116,20 +131,30 @@ def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Moment
 
 
 def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Moments:
-    """Return the moments of a list of dates, of durations, or of times of day, with None for missing ones.
+    """Return the moments of a list of dates, of durations, or of times of day, with None for
+    missing ones.
 
     zone : the time zone in which dates with one are read; None: their own, which must be one
     """
     kinds = {what_of(type(cell)) for cell in cells if cell is not None}
     if len(kinds) != 1 or None in kinds:
-        strange = next((type(cell).__name__ for cell in cells if cell is not None and not what_of(type(cell))), None)
+        strange = next(
+            (type(cell).__name__ for cell in cells if cell is not None and not what_of(type(cell))),
+            None,
+        )
         others = [strange] if strange else sorted(kinds - {None})[1:]
         held = min(kind for kind in kinds if kind)
-        raise TypeError(f"{where} holds {held} and {others[0]}: leave it out, or make it one of them")
+        raise TypeError(
+            f"{where} holds {held} and {others[0]}: leave it out, or make it one of them"
+        )
     kind = kinds.pop()
-    zones = {_zone_of(cell) for cell in cells if cell is not None} - ({None} if kind == DURATIONS else set())
+    zones = {_zone_of(cell) for cell in cells if cell is not None} - (
+        {None} if kind == DURATIONS else set()
+    )
     if kind == TIMES and zones - {None}:
-        raise ValueError(f"{where} holds times of day with a time zone: make them times without one")
+        raise ValueError(
+            f"{where} holds times of day with a time zone: make them times without one"
+        )
     if len(zones) > 1:
         named = ", ".join(sorted("none" if each is None else repr(each) for each in zones))
         raise ValueError(f"{where} must have one time zone, got {named}: bring all dates to one")
@@ -137,14 +162,18 @@ def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Moments:
     if own is not None and zone not in (None, own):
         there = find_zone(zone)
         if there is None:
-            raise ValueError(f"{where} has the time zone {own!r}, and had {zone!r} when the model was fitted: convert it")
+            raise ValueError(
+                f"{where} has the time zone {own!r}, and had {zone!r} when the model was fitted: "
+                "convert it"
+            )
         cells, own = [None if cell is None else cell.astimezone(there) for cell in cells], zone
     stamps = np.array([_stamp(cell) for cell in cells], f"{'M' if kind == DATES else 'm'}8[us]")
     return Moments(of_stamps(where, stamps, own).days, Clock(kind, own))
 
 
 def of_series(where: str, series: Any, zone: str | None = None) -> Moments | None:
-    """Return the moments of a Series of narwhals by its dtype; None where its dtype is not one of times.
+    """Return the moments of a Series of narwhals by its dtype; None where its dtype is not one of
+    times.
 
     zone : as in `of_cells`
     """
@@ -157,7 +186,9 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Moments | Non
             if zone not in (None, own):
                 try:
                     series, own = series.dt.convert_time_zone(zone), zone
-                except Exception as error:  # of the library of the frame, which does not know the zone
+                except (
+                    Exception
+                ) as error:  # of the library of the frame, which does not know the zone
                     was = f"and had {zone!r} when the model was fitted: convert it"
                     raise ValueError(f"{where} has the time zone {own!r}, {was}") from error
             series = series.dt.replace_time_zone(None)
@@ -170,11 +201,14 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Moments | Non
             return of_stamps(where, cells)
         listed = [cell if what_of(type(cell)) and cell == cell else None for cell in cells.tolist()]
         if all(cell is None for cell in listed):
-            return Moments(np.full(len(listed), np.nan), Clock(DATES if dtype == nw.Date else TIMES))
+            return Moments(
+                np.full(len(listed), np.nan), Clock(DATES if dtype == nw.Date else TIMES)
+            )
         return of_cells(where, listed)
     native = series.to_native()
     if type(getattr(native, "dtype", None)).__name__ == "PeriodDtype":
-        ordinal = native.array.asfreq("us", "start").asi8  # the least integer where missing, as in NumPy
+        # the least integer where missing, as in NumPy
+        ordinal = native.array.asfreq("us", "start").asi8
         return of_stamps(where, ordinal.view("M8[us]"))
     if str(getattr(native, "type", "")).startswith("date64"):
         return of_stamps(where, series.to_numpy())
@@ -182,7 +216,8 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Moments | Non
 
 
 def find_zone(name: str) -> dt.tzinfo | None:
-    """Return a time zone by its name, or its distance from UTC such as +02:00; None where this is neither."""
+    """Return a time zone by its name, or its distance from UTC such as +02:00; None where this is
+    neither."""
     from zoneinfo import ZoneInfo
 
     fixed = re.fullmatch(r"(?:UTC)?([+-])(\d\d):(\d\d)", name)
@@ -198,19 +233,32 @@ def find_zone(name: str) -> dt.tzinfo | None:
 def _stamps_of(series):
     """Return a Series of datetimes without a zone, or of durations, as an array of NumPy."""
     stamps = series.to_numpy()
-    return stamps if stamps.dtype.kind in "mM" else stamps.astype("M8[us]" if "Datetime" in str(series.dtype) else "m8[us]")
+    return (
+        stamps
+        if stamps.dtype.kind in "mM"
+        else stamps.astype("M8[us]" if "Datetime" in str(series.dtype) else "m8[us]")
+    )
 
 
 def _zone_of(cell):
     """Return the name of the time zone of a cell, None where it has none."""
     zone = getattr(cell, "tzinfo", None)
-    return None if zone is None else getattr(zone, "key", None) or getattr(zone, "zone", None) or str(zone)
+    return (
+        None
+        if zone is None
+        else getattr(zone, "key", None) or getattr(zone, "zone", None) or str(zone)
+    )
 
 
 def _stamp(cell):
-    """Return a cell as NumPy reads it: a date as the clock there shows it, a time as the time since midnight."""
+    """Return a cell as NumPy reads it: a date as the clock there shows it, a time as the time since
+    midnight."""
     if isinstance(cell, dt.time):
-        return dt.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+        return dt.timedelta(
+            hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond
+        )
     if isinstance(cell, dt.datetime):
         return cell.replace(tzinfo=None)
-    return np.datetime64(cell.asfreq("us", "start").ordinal, "us") if hasattr(cell, "asfreq") else cell
+    return (
+        np.datetime64(cell.asfreq("us", "start").ordinal, "us") if hasattr(cell, "asfreq") else cell
+    )

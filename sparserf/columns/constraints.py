@@ -1,13 +1,16 @@
-"""What a model may be in its columns: monotone, convex or concave; and which columns may meet in one term.
+"""What a model may be in its columns: monotone, convex or concave; and which columns may meet in
+one term.
 
-`read_constraints` reads the arguments `monotone`, `convex` and `interactions` once, into `Constraints` of the columns of X.
-What follows for the inputs of features, which are encodings of the columns, are `InputConstraints`: features that keep them,
-with coefficients of at least 0 where they see an input that is bound, make a model that keeps the constraints for all values of
-X (`features/shapes.py` says which features do, and makes them).
+`read_constraints` reads the arguments `monotone`, `convex` and `interactions` once, into
+`Constraints` of the columns of X. What follows for the inputs of features, which are encodings of
+the columns, are `InputConstraints`: features that keep them, with coefficients of at least 0 where
+they see an input that is bound, make a model that keeps the constraints for all values of X
+(`features/shapes.py` says which features do, and makes them).
 
-The encodings that a bound column may have: a monotone column those that rise with it, a number, clipped or in ranks, and a
-category one number, its place in the order of its levels; a convex or concave column the number itself, in its units, without
-limits. Whether the cell is missing is free: two rows that have the cell do not differ in it.
+The encodings that a bound column may have: a monotone column those that rise with it, a number,
+clipped or in ranks, and a category one number, its place in the order of its levels; a convex or
+concave column the number itself, in its units, without limits. Whether the cell is missing is free:
+two rows that have the cell do not differ in it.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 
     from .stage import ColumnStage
 
-# The arguments of fits: a sign for each column that is bound, by name or index, or for all columns; of a category also its
-# levels in ascending order. And groups of columns.
+# The arguments of fits: a sign for each column that is bound, by name or index, or for all columns;
+# of a category also its levels in ascending order. And groups of columns.
 Signs: TypeAlias = "Mapping[Any, Any] | Sequence[int] | np.ndarray | None"
 Interactions: TypeAlias = "Sequence[Sequence[Any]] | None"
 
@@ -37,11 +40,12 @@ Interactions: TypeAlias = "Sequence[Sequence[Any]] | None"
 class InputConstraints:
     """What features may see of their inputs.
 
-    sign : for each input 1 where f must not fall in it, -1 where it must not rise, 0 where it is free
+    sign : for each input 1 where f must not fall in it, -1 where it must not rise, 0 where it is
+        free
     curvature : for each input 1 where f must be convex in it, -1 where concave, 0 where it is free
     is_barred : a mask of the inputs that no feature may see
-    groups : a mask (n_groups, n_inputs) of the inputs that may stand in one term; inputs of no group stand alone, and with
-        others of their column. None: all may
+    groups : a mask (n_groups, n_inputs) of the inputs that may stand in one term; inputs of no
+        group stand alone, and with others of their column. None: all may
     column : the column of each input
     """
 
@@ -60,15 +64,23 @@ class InputConstraints:
         """Return the constraints of some of the inputs."""
         groups = None if self.groups is None else self.groups[:, inputs]
         return replace(
-            self, sign=self.sign[inputs], curvature=self.curvature[inputs], is_barred=self.is_barred[inputs], groups=groups,
+            self,
+            sign=self.sign[inputs],
+            curvature=self.curvature[inputs],
+            is_barred=self.is_barred[inputs],
+            groups=groups,
             column=self.column[inputs],
-        )  # fmt: skip
+        )
 
     def without_curved(self) -> InputConstraints:
-        """Return the constraints of features that are neither convex nor concave: they see no input that must be."""
+        """Return the constraints of features that are neither convex nor concave: they see no input
+        that must be."""
         is_curved = self.curvature != 0
         return replace(
-            self, sign=np.where(is_curved, 0, self.sign), curvature=0 * self.curvature, is_barred=self.is_barred | is_curved
+            self,
+            sign=np.where(is_curved, 0, self.sign),
+            curvature=0 * self.curvature,
+            is_barred=self.is_barred | is_curved,
         )
 
 
@@ -77,8 +89,10 @@ class Constraints:
     """What the model may be in the columns of X.
 
     sign, curvature : as in `InputConstraints`, for each column
-    groups : a mask (n_groups, n_columns) of the columns that may stand in one term, or None: all may
-    orders : {category: its levels, ascending}, of the categories with a sign; f must not fall in this order where the sign is 1
+    groups : a mask (n_groups, n_columns) of the columns that may stand in one term, or None: all
+        may
+    orders : {category: its levels, ascending}, of the categories with a sign; f must not fall in
+        this order where the sign is 1
     """
 
     sign: np.ndarray
@@ -92,19 +106,30 @@ class Constraints:
         return bool(self.sign.any() or self.curvature.any())
 
     def ranks(self, j: int, levels: Sequence[Any]) -> np.ndarray:
-        """Return the place of each level of an ordered category in the order, 0, 1, ..., and of no other level."""
+        """Return the place of each level of an ordered category in the order, 0, 1, ..., and of no
+        other level."""
         place = {level: k for k, level in enumerate(self.orders[j])}
         return np.argsort(np.argsort([place[level] for level in levels])).astype(np.float64)
 
     def of_inputs(self, stage: ColumnStage | None, n_columns: int) -> InputConstraints:
         """Return the constraints of the encodings of a stage; None: of the columns themselves."""
         if stage is None:
-            return InputConstraints(self.sign, self.curvature, np.zeros(n_columns, bool), self.groups, np.arange(n_columns))
+            return InputConstraints(
+                self.sign,
+                self.curvature,
+                np.zeros(n_columns, bool),
+                self.groups,
+                np.arange(n_columns),
+            )
         column, is_there = stage.column, stage.kind == MISSING
-        sign, curvature = (np.where(is_there, 0, each[column]) for each in (self.sign, self.curvature))
+        sign, curvature = (
+            np.where(is_there, 0, each[column]) for each in (self.sign, self.curvature)
+        )
         barred = (sign != 0) & ~self._rises(stage) | (curvature != 0) & ~_is_affine(stage)
         groups = None if self.groups is None else self.groups[:, column]
-        return InputConstraints(np.where(barred, 0, sign), np.where(barred, 0, curvature), barred, groups, column)
+        return InputConstraints(
+            np.where(barred, 0, sign), np.where(barred, 0, curvature), barred, groups, column
+        )
 
     def _rises(self, stage: ColumnStage) -> np.ndarray:
         """Return a mask of the encodings that never fall where their column rises."""
@@ -130,14 +155,20 @@ def _is_affine(stage):
 
 
 def read_constraints(
-    monotone: Signs, convex: Signs, interactions: Interactions, X: Any, names: Sequence[str] | None,
-    levels: Sequence[Sequence[Any] | None], n_columns: int,
-) -> Constraints | None:  # fmt: skip
+    monotone: Signs,
+    convex: Signs,
+    interactions: Interactions,
+    X: Any,
+    names: Sequence[str] | None,
+    levels: Sequence[Sequence[Any] | None],
+    n_columns: int,
+) -> Constraints | None:
     """Check the three arguments, and return the constraints; None where they ask for nothing.
 
     X : what the user gave, which says whether its categories are ordered
     names : the names of the columns, or None
-    levels : for each column the levels of the training rows, or None for numbers; empty where all columns are numbers
+    levels : for each column the levels of the training rows, or None for numbers; empty where all
+        columns are numbers
     """
     sign, orders = np.zeros(n_columns, int), {}
     for j, value in _values("monotone", monotone, names, n_columns):
@@ -151,13 +182,19 @@ def read_constraints(
             place = j if names is None or columns.names is None else columns.names.index(names[j])
             if not is_ordered(columns[place]):
                 where = label(names, j)
-                raise ValueError(f"monotone must list the levels of {where}, which has no order, ascending, got {value!r}")
+                raise ValueError(
+                    f"monotone must list the levels of {where}, which has no order, ascending, got "
+                    f"{value!r}"
+                )
             sign[j], orders[j] = value, tuple(of_column)
     curvature = np.zeros(n_columns, int)
     for j, value in _values("convex", convex, names, n_columns):
         curvature[j] = _sign("convex", value, label(names, j))
         if curvature[j] and levels and levels[j] is not None:
-            raise ValueError(f"convex must be of columns of numbers, got {value!r} for {label(names, j)}, a category")
+            raise ValueError(
+                f"convex must be of columns of numbers, got {value!r} for {label(names, j)}, a "
+                "category"
+            )
     groups = None if interactions is None else _groups(interactions, names, n_columns)
     is_nothing = groups is None and not (sign.any() or curvature.any())
     return None if is_nothing else Constraints(sign, curvature, groups, orders)
@@ -172,14 +209,27 @@ def _values(argument, given, names, n_columns):
         for key, value in given.items():
             j = _column(argument, key, names, n_columns)
             if j in seen:
-                raise ValueError(f"{argument} must name a column once, got {label(names, j)} as {seen[j]!r} and {key!r}")
+                raise ValueError(
+                    f"{argument} must name a column once, got {label(names, j)} as {seen[j]!r} and "
+                    f"{key!r}"
+                )
             seen[j] = key
             yield j, value
         return
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__") or isinstance(given, (set, frozenset)):
-        raise TypeError(f"{argument} must be a mapping from columns to signs or a sequence of signs, got {given!r}")
+    if (
+        isinstance(given, (str, bytes))
+        or not hasattr(given, "__len__")
+        or isinstance(given, (set, frozenset))
+    ):
+        raise TypeError(
+            f"{argument} must be a mapping from columns to signs or a sequence of signs, got "
+            f"{given!r}"
+        )
     if len(given) != n_columns:
-        raise ValueError(f"{argument} must have an entry for each of the {n_columns} columns of X, got {len(given)}")
+        raise ValueError(
+            f"{argument} must have an entry for each of the {n_columns} columns of X, got "
+            f"{len(given)}"
+        )
     yield from enumerate(given)
 
 
@@ -193,7 +243,9 @@ def _column(argument, key, names, n_columns):
     if isinstance(key, (bool, np.bool_)) or not isinstance(key, Integral):
         raise TypeError(f"{argument} must name columns of X or give their indices, got {key!r}")
     if not 0 <= key < n_columns:
-        raise ValueError(f"{argument} must have indices of columns in [0, {n_columns}), got {key!r}")
+        raise ValueError(
+            f"{argument} must have indices of columns in [0, {n_columns}), got {key!r}"
+        )
     return int(key)
 
 
@@ -213,7 +265,9 @@ def _order(given, levels, where):
         raise TypeError(f"monotone must list the levels of {where}, got {given!r}")
     repeated = [level for level in dict.fromkeys(order) if order.count(level) > 1]
     if repeated:
-        raise ValueError(f"monotone must list each level of {where} once, got {listing(repeated)} more often")
+        raise ValueError(
+            f"monotone must list each level of {where} once, got {listing(repeated)} more often"
+        )
     lacking = [level for level in levels if level not in order]
     if lacking:
         raise ValueError(f"monotone must list all levels of {where}, and lacks {listing(lacking)}")
@@ -227,11 +281,15 @@ def _groups(given, names, n_columns):
     groups = []
     for group in given:
         if isinstance(group, (str, bytes, Mapping)) or not hasattr(group, "__iter__"):
-            raise TypeError(f"interactions must be a sequence of groups of columns, got the group {group!r}")
+            raise TypeError(
+                f"interactions must be a sequence of groups of columns, got the group {group!r}"
+            )
         columns = [_column("interactions", key, names, n_columns) for key in group]
         if not columns or len(set(columns)) < len(columns):
             fault = "has a column twice" if columns else "is empty"
-            raise ValueError(f"interactions must have groups of different columns, got {group!r}, which {fault}")
+            raise ValueError(
+                f"interactions must have groups of different columns, got {group!r}, which {fault}"
+            )
         if set(columns) in groups:
             raise ValueError(f"interactions must have different groups, got {group!r} twice")
         groups.append(set(columns))

@@ -1,7 +1,9 @@
-"""How the columns of a training table are encoded: which encodings each column gets, and their centres and units.
+"""How the columns of a training table are encoded: which encodings each column gets, and their
+centres and units.
 
-The choices are computed from a sample of the rows: robust centres and units (`robust_units`), ranks, the frequent levels of
-categories, and for categories of many levels the mean of the target (`target_encode`). The result is a `ColumnStage`.
+The choices are computed from a sample of the rows: robust centres and units (`robust_units`),
+ranks, the frequent levels of categories, and for categories of many levels the mean of the target
+(`target_encode`). The result is a `ColumnStage`.
 """
 
 from __future__ import annotations
@@ -29,40 +31,49 @@ if TYPE_CHECKING:
 
 # Encodings are chosen from a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
 MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
-# Under a `time_limit` it may be fewer, but not fewer than this number of rows; and about the seconds that each number takes.
+# Under a `time_limit` it may be fewer, but not fewer than this number of rows; and about the
+# seconds that each number takes.
 FEWEST_ROWS, SECONDS_A_NUMBER = 500, 5e-7
-# A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most MOST_LEVELS levels. A
-# category with other levels is encoded by the mean of the target as well (`target_encode`).
+# A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most
+# MOST_LEVELS levels. A category with other levels is encoded by the mean of the target as well
+# (`target_encode`).
 LEAST_SHARE, MOST_LEVELS = 0.01, 24
-# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares of the weight, and 0.001 from either end.
+# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares of the weight,
+# and 0.001 from either end.
 N_SHARES = 64
 SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
-# Numbers are encoded clipped and as ranks as well where there are at most MOST_CURVED columns of numbers, and in columns of at
-# least FEWEST_DISTINCT different numbers: with fewer, all encodings would be the same but for units.
+# Numbers are encoded clipped and as ranks as well where there are at most MOST_CURVED columns of
+# numbers, and in columns of at least FEWEST_DISTINCT different numbers: with fewer, all encodings
+# would be the same but for units.
 MOST_CURVED, FEWEST_DISTINCT = 200, 3
 
-# For the unit of a column, a number counts as at most FAR median absolute deviations from the median. These deviations are of
-# the numbers that differ from the median. For a normal distribution that is 6.7 standard deviations.
+# For the unit of a column, a number counts as at most FAR median absolute deviations from the
+# median. These deviations are of the numbers that differ from the median. For a normal distribution
+# that is 6.7 standard deviations.
 FAR = 10.0
-# The share of the rows (at least FEWEST_WILD of them) whose numbers may lie farther out than the reach of an encoding.
+# The share of the rows (at least FEWEST_WILD of them) whose numbers may lie farther out than the
+# reach of an encoding.
 WILD, FEWEST_WILD = 1e-3, 1.5
-# No number counts as farther out than this many median distances: the square of a larger one may overflow.
+# No number counts as farther out than this many median distances: the square of a larger one may
+# overflow.
 FARTHEST = 1e280
-# A column counts as constant if its standard deviation is less than this many times the rounding of its numbers.
+# A column counts as constant if its standard deviation is less than this many times the rounding of
+# its numbers.
 ROUNDINGS = 16.0
 
-# A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1 less the length of the mean of
-# their unit vectors.
+# A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1
+# less the length of the mean of their unit vectors.
 LEAST_SPREAD = 1e-3
 
-# Target encoding: the number of folds of the training rows; and the difference, in units of the largest target, up to which
-# means count as equal.
+# Target encoding: the number of folds of the training rows; and the difference, in units of the
+# largest target, up to which means count as equal.
 N_FOLDS = 5
 EQUAL_MEANS = 1e-12
 
 
 class NumericRows(Protocol):
-    """The interface of rows from which `fit_stage` chooses encodings: shape, samples in memory, and spreads of columns."""
+    """The interface of rows from which `fit_stage` chooses encodings: shape, samples in memory, and
+    spreads of columns."""
 
     @property
     def n_rows(self) -> int:
@@ -84,11 +95,18 @@ class NumericRows(Protocol):
 
 
 def fit_stage(
-    rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, *, table: Table | None = None,
-    means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None, is_scaled: bool = True, is_curved: bool = False,
+    rows: NumericRows,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    table: Table | None = None,
+    means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None,
+    is_scaled: bool = True,
+    is_curved: bool = False,
     constraints: Constraints | None = None,
-) -> tuple[ColumnStage, Sequence[np.ndarray]]:  # fmt: skip
-    """Choose the encodings of dense rows, and compute their centres and units from the rows or a sample of them.
+) -> tuple[ColumnStage, Sequence[np.ndarray]]:
+    """Choose the encodings of dense rows, and compute their centres and units from the rows or a
+    sample of them.
 
     Parameters
     ----------
@@ -102,19 +120,24 @@ def fit_stage(
     is_curved : bool
         Whether numbers are encoded clipped and by their ranks as well.
     constraints : Constraints or None
-        What the model may be in the columns. A category in which it must rise or fall is a number, and a number in which it
-        must be convex or concave has one encoding, without a reach.
+        What the model may be in the columns. A category in which it must rise or fall is a number,
+        and a number in which it must be convex or concave has one encoding, without a reach.
 
     Returns
     -------
     stage : ColumnStage
     encoding_sets : list of arrays of indices of encodings
-        The sets among which a fit chooses. The first has the plain encodings of all columns. Where numbers are encoded in
-        other ways as well, the second has them clipped, the third as ranks.
+        The sets among which a fit chooses. The first has the plain encodings of all columns. Where
+        numbers are encoded in other ways as well, the second has them clipped, the third as ranks.
     """
     X, sample_weight = _sample(rows, weight, rng)
-    means = {**(means or {}), **({} if constraints is None else _ordered_levels(X, sample_weight, table, constraints))}
-    plain = _plain_encodings(X, sample_weight, table, means, () if constraints is None else constraints.orders)
+    means = {
+        **(means or {}),
+        **({} if constraints is None else _ordered_levels(X, sample_weight, table, constraints)),
+    }
+    plain = _plain_encodings(
+        X, sample_weight, table, means, () if constraints is None else constraints.orders
+    )
     is_straight = np.zeros(X.shape[1], bool) if constraints is None else constraints.curvature != 0
 
     # The numbers that are clipped and ranked as well, by their indices among the plain encodings.
@@ -129,32 +152,42 @@ def fit_stage(
 
     unscaled = ColumnStage.from_encodings([*plain, *clipped, *ranked], X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
-    is_time = np.isin(unscaled.column, [] if table is None else list(table.clocks)) & (unscaled.kind == NUMBER)
+    is_time = np.isin(unscaled.column, [] if table is None else list(table.clocks)) & (
+        unscaled.kind == NUMBER
+    )
     if is_scaled:  # the range of a clipped encoding is clipped, too
         clipped_range = half_range / np.hypot(1, half_range / CLIP)
         half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
-    else:  # a missing number is encoded as the centre of its column; days count from there, as the year 1970 says nothing
+    else:
+        # a missing number is encoded as the centre of its column; days count from there, as the
+        # year 1970 says nothing
         fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
         stage = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
 
     encoding_sets = [np.arange(len(plain))]
     if curved:
-        for first in (len(plain), len(plain) + len(curved)):  # where the clipped encodings begin in the stage, and the ranks
+        # where the clipped encodings begin in the stage, and the ranks
+        for first in (len(plain), len(plain) + len(curved)):
             encoding_sets.append(np.arange(len(plain)))
             encoding_sets[-1][curved] = first + np.arange(len(curved))
     return stage, encoding_sets
 
 
 def fit_sparse_stage(
-    rows: NumericRows, weight: np.ndarray, rng: np.random.Generator, constraints: Constraints | None = None
+    rows: NumericRows,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    constraints: Constraints | None = None,
 ) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
-    """Choose the encodings of CSR rows, as `fit_stage` does; return (None, no sets) if all entries that are not 0 are equal.
+    """Choose the encodings of CSR rows, as `fit_stage` does; return (None, no sets) if all entries
+    that are not 0 are equal.
 
-    All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some three times the median
-    entry of their column; and, in columns that have zeros, 1 for each entry that is not 0. Columns in which the model must rise
-    or fall are clipped in the third set, too; columns in which it must be convex or concave are as they are in all sets.
+    All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some
+    three times the median entry of their column; and, in columns that have zeros, 1 for each entry
+    that is not 0. Columns in which the model must rise or fall are clipped in the third set, too;
+    columns in which it must be convex or concave are as they are in all sets.
     """
     X, _ = _sample(rows, weight, rng)
     there = X.data != 0
@@ -162,13 +195,21 @@ def fit_sparse_stage(
     if not there.any() or X.data[there].min() == X.data[there].max():
         return None, ()
     d, counts = rows.n_features_in, np.bincount(column, minlength=rows.n_features_in)
-    sign, curvature = np.zeros((2, d), int) if constraints is None else (constraints.sign, constraints.curvature)
+    sign, curvature = (
+        np.zeros((2, d), int) if constraints is None else (constraints.sign, constraints.curvature)
+    )
     is_straight, is_bound = curvature != 0, (sign != 0) | (curvature != 0)
     clipped = np.flatnonzero(~is_straight)
-    present = np.flatnonzero((counts < X.shape[0]) & ~is_bound)  # in columns without zeros all entries would be 1
-    encodings = [Encoding(int(j), kind) for kind, columns in ((NUMBER, np.arange(d)), (CLIPPED, clipped), (PRESENT, present))
-                 for j in columns]  # fmt: skip
-    unit = np.concatenate([np.ones(d), lower_medians(size, column, d)[clipped], np.ones(len(present))])
+    # in columns without zeros all entries would be 1
+    present = np.flatnonzero((counts < X.shape[0]) & ~is_bound)
+    encodings = [
+        Encoding(int(j), kind)
+        for kind, columns in ((NUMBER, np.arange(d)), (CLIPPED, clipped), (PRESENT, present))
+        for j in columns
+    ]
+    unit = np.concatenate(
+        [np.ones(d), lower_medians(size, column, d)[clipped], np.ones(len(present))]
+    )
     numbers = np.flatnonzero(is_straight)
     encoding_sets = [np.arange(d)]
     if len(clipped):
@@ -176,7 +217,9 @@ def fit_sparse_stage(
     if len(present):
         bound = np.concatenate([numbers, d + np.flatnonzero(is_bound[clipped])])
         encoding_sets.append(np.concatenate([bound, d + len(clipped) + np.arange(len(present))]))
-    return replace(ColumnStage.from_encodings(encodings, d, may_miss=False), unit=unit), encoding_sets
+    return replace(
+        ColumnStage.from_encodings(encodings, d, may_miss=False), unit=unit
+    ), encoding_sets
 
 
 def _sample(rows, weight, rng):
@@ -199,7 +242,8 @@ def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.
 
 
 def _ordered_levels(X, weight, table, constraints):
-    """Return the encodings {column: (knots, scores)} of ordered categories: the places of their levels in the order.
+    """Return the encodings {column: (knots, scores)} of ordered categories: the places of their
+    levels in the order.
 
     A level that no training row has is at the median.
     """
@@ -214,9 +258,11 @@ def _ordered_levels(X, weight, table, constraints):
 
 
 def _plain_encodings(X, weight, table, means, ordered):
-    """Return the encodings of each column in turn: numbers or target means, frequent levels, and whether cells are missing.
+    """Return the encodings of each column in turn: numbers or target means, frequent levels, and
+    whether cells are missing.
 
-    A category whose levels are ordered has the place in the order alone. A time has the cosines and sines of its angles.
+    A category whose levels are ordered has the place in the order alone. A time has the cosines and
+    sines of its angles.
     """
     encodings, has_missing = [], np.isnan(X).any(axis=0)
     for j in range(X.shape[1]):
@@ -227,7 +273,11 @@ def _plain_encodings(X, weight, table, means, ordered):
             encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
         if table is not None and j in table.clocks:
             angles = _angles(X[:, j], weight, table.clocks[j])
-            encodings += [Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn) for kind in angles for part in (0, 1)]
+            encodings += [
+                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn)
+                for kind in angles
+                for part in (0, 1)
+            ]
         if has_missing[j]:
             encodings.append(Encoding(j, MISSING))
     return encodings
@@ -246,11 +296,13 @@ def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _angles(x, weight, clock):
-    """Return the kinds of angles that a column of times has: those of periods that its days cover and in which they differ.
+    """Return the kinds of angles that a column of times has: those of periods that its days cover
+    and in which they differ.
 
-    The days from the first to the last must be as many as a period has, or two for the time of day: within a part of a period
-    the angle says what the number says. Of times of day midnight is near midnight, whatever they cover. Days differ in a week
-    and a year as whole days: days that are all Mondays, at other hours, are one day of the week.
+    The days from the first to the last must be as many as a period has, or two for the time of day:
+    within a part of a period the angle says what the number says. Of times of day midnight is near
+    midnight, whatever they cover. Days differ in a week and a year as whole days: days that are all
+    Mondays, at other hours, are one day of the week.
     """
     there = ~np.isnan(x)
     x, weight = x[there], weight[there]
@@ -273,7 +325,8 @@ def _count_distinct(x):
 
 
 def _ranks(x, weight):
-    """Return the (knots, scores) of a rank encoding: weighted quantiles, and the normal scores of their shares.
+    """Return the (knots, scores) of a rank encoding: weighted quantiles, and the normal scores of
+    their shares.
 
     Quantiles that are equal become one knot with the mean of their scores.
     """
@@ -294,9 +347,11 @@ def normal_scores() -> np.ndarray:
 
 
 def _units(unscaled, X, sample_weight, rows, weight):
-    """Return (center, unit, reach, half range) of each encoding of a stage without units: see `robust_units`.
+    """Return (center, unit, reach, half range) of each encoding of a stage without units: see
+    `robust_units`.
 
-    Angles keep their circle: both cosine and sine have the unit that they have where all angles are as frequent.
+    Angles keep their circle: both cosine and sine have the unit that they have where all angles are
+    as frequent.
     """
     kind = np.where(unscaled.kind == CLIPPED, NUMBER, unscaled.kind)
     encoded = replace(unscaled, kind=kind).transform(X)
@@ -304,7 +359,8 @@ def _units(unscaled, X, sample_weight, rows, weight):
     units = robust_units(encoded, sample_weight)
     rare = (units[1] == 0) & (kind == NUMBER) & (np.diff(unscaled.first_knot) == 0)
     if rare.any() and len(X) < rows.n_rows:
-        # Columns that are constant in the sample are centred at that constant, in units of their deviation over all rows.
+        # Columns that are constant in the sample are centred at that constant, in units of their
+        # deviation over all rows.
         deviation, half_range = (of_columns[unscaled.column] for of_columns in rows.spreads(weight))
         some = np.flatnonzero(rare & (deviation > 0))
         in_units = half_range[some] / deviation[some]
@@ -314,9 +370,11 @@ def _units(unscaled, X, sample_weight, rows, weight):
 
 
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return (center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has them: (4, n_columns).
+    """Return (center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has
+    them: (4, n_columns).
 
-    They hardly depend on a few outliers, and not on NaN nor on rows of weight zero. Time O(n_rows log n_rows) a column.
+    They hardly depend on a few outliers, and not on NaN nor on rows of weight zero. Time O(n_rows
+    log n_rows) a column.
     """
     answers = np.zeros((4, X.shape[1]))
     size = max(1, 2**17 // max(1, len(X)))
@@ -325,7 +383,9 @@ def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
         answers[:, some] = _robust_units(X[:, some], weight)
     for j in np.flatnonzero(np.isnan(answers[0])):
         there = ~np.isnan(X[:, j])
-        answers[:, j] = _robust_units(X[there, j : j + 1], weight[there])[:, 0] if there.any() else 0.0
+        answers[:, j] = (
+            _robust_units(X[there, j : j + 1], weight[there])[:, 0] if there.any() else 0.0
+        )
     return answers
 
 
@@ -334,7 +394,8 @@ def _robust_units(X, weight):
     """Return what `robust_units` does for some columns at once, and NaN for a column with NaN."""
     rounding = ROUNDINGS * np.finfo(X.dtype).eps
     X = np.array(X, np.float64, order="C")  # sums in another order have other bits
-    down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)  # no difference overflows
+    # no difference overflows
+    down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)
     X *= down
     median = weighted_quantile(X, weight, 0.5)
     X -= median
@@ -342,7 +403,9 @@ def _robust_units(X, weight):
     near = weighted_quantile(distance, weight, 0.5, first=(distance == 0).sum(axis=0))
     varies = near > 0
     unit = np.where(varies, near, 1.0)
-    end = np.maximum(FAR * near, weighted_quantile(distance, weight, 1 - max(WILD, FEWEST_WILD / len(X))))
+    end = np.maximum(
+        FAR * near, weighted_quantile(distance, weight, 1 - max(WILD, FEWEST_WILD / len(X)))
+    )
     with np.errstate(over="ignore"):
         end = np.minimum(end / unit, FARTHEST)
         X /= unit
@@ -357,14 +420,19 @@ def _robust_units(X, weight):
     return np.stack([center, unit, (end + np.abs(mean)) * per_deviation, half_range])
 
 
-def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: int | np.ndarray = 0) -> np.ndarray:
-    """Return a quantile of each column: its least entry such that this share of the weight lies at or below it.
+def weighted_quantile(
+    X: np.ndarray, weight: np.ndarray, share: float, first: int | np.ndarray = 0
+) -> np.ndarray:
+    """Return a quantile of each column: its least entry such that this share of the weight lies at
+    or below it.
 
     first : the number of least entries of each column that are left out
     """
     if is_uniform(weight):
         place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
-        return np.take_along_axis(np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0)[0]
+        return np.take_along_axis(
+            np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0
+        )[0]
     order = np.argsort(X, axis=0, kind="stable")
     total = np.where(np.arange(len(X))[:, None] < first, 0.0, weight[order]).cumsum(axis=0)
     place = (total < total[-1] * share * (1 - 1e-12)).sum(axis=0)[None]
@@ -372,10 +440,16 @@ def weighted_quantile(X: np.ndarray, weight: np.ndarray, share: float, first: in
 
 
 def target_encode(
-    X: np.ndarray, table: Table, targets: Sequence[np.ndarray], weight: np.ndarray, rng: np.random.Generator,
-    groups: np.ndarray | None = None, ordered: Collection[int] = (),
-) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:  # fmt: skip
-    """Encode categories of many levels by the mean of the target in each level; return (X, {column: (knots, scores)}).
+    X: np.ndarray,
+    table: Table,
+    targets: Sequence[np.ndarray],
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    groups: np.ndarray | None = None,
+    ordered: Collection[int] = (),
+) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
+    """Encode categories of many levels by the mean of the target in each level; return (X, {column:
+    (knots, scores)}).
 
     Parameters
     ----------
@@ -390,10 +464,11 @@ def target_encode(
 
     Notes
     -----
-    At prediction level k is encoded by the mean over all training rows of that level. So that its own target does not leak into
-    it, a training row is encoded by the mean over the rows of its level in the other folds. The returned X has that mean as a
-    number between two levels, k + 1/4 + t / 4 in place of k: t is the position of the mean between the least (0) and the
-    largest (1) of all these means.
+    At prediction level k is encoded by the mean over all training rows of that level. So that its
+    own target does not leak into it, a training row is encoded by the mean over the rows of its
+    level in the other folds. The returned X has that mean as a number between two levels, k + 1/4 +
+    t / 4 in place of k: t is the position of the mean between the least (0) and the largest (1) of
+    all these means.
     """
     y = max(np.vstack(targets), key=np.var)
     means = {}
@@ -405,20 +480,32 @@ def target_encode(
 
 
 def _target_encode_column(codes, n_levels, y, weight, rng, groups):
-    """Return (the codes of the training rows, (knots, scores)) of one column: see `target_encode`."""
+    """Return (the codes of the training rows, (knots, scores)) of one column: see
+    `target_encode`."""
     there = np.flatnonzero(~np.isnan(codes))
     level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
     fold = _deal_out(there, rng, groups)
     unit = np.abs(y).max(initial=0.0) or 1.0  # no square over- or underflows
-    sums = [np.bincount(fold * n_levels + level, part, N_FOLDS * n_levels).reshape(N_FOLDS, -1)
-            for part in (weight, weight * (y / unit))]  # fmt: skip
+    sums = [
+        np.bincount(fold * n_levels + level, part, N_FOLDS * n_levels).reshape(N_FOLDS, -1)
+        for part in (weight, weight * (y / unit))
+    ]
     count, total = (of_folds.sum(axis=0) for of_folds in sums)
     prior = _prior(count, total, weight, y / unit, level)
-    of_all, of_others = _shrunken_means(count, total, *prior), _shrunken_means(count - sums[0], total - sums[1], *prior)
+    of_all, of_others = (
+        _shrunken_means(count, total, *prior),
+        _shrunken_means(count - sums[0], total - sums[1], *prior),
+    )
     mean = of_others[fold, level]
     low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
-    if high - low <= EQUAL_MEANS:  # as where each level has one row: other rows carry no information about it
-        low, high, mean, of_all = prior[0], prior[0], np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
+    # as where each level has one row: other rows carry no information about it
+    if high - low <= EQUAL_MEANS:
+        low, high, mean, of_all = (
+            prior[0],
+            prior[0],
+            np.full(len(mean), prior[0]),
+            np.full(n_levels, prior[0]),
+        )
     encoded = codes.copy()
     encoded[there] = level + 0.25 + (mean - low) / ((high - low) or 1.0) / 4
     knots = (np.arange(n_levels)[:, None] + [0, 0.25, 0.5]).ravel()
@@ -427,25 +514,32 @@ def _target_encode_column(codes, n_levels, y, weight, rng, groups):
 
 
 def _deal_out(rows, rng, groups):
-    """Return the fold of each of some rows, 0 to at most N_FOLDS - 1; rows of a group are in one fold."""
+    """Return the fold of each of some rows, 0 to at most N_FOLDS - 1; rows of a group are in one
+    fold."""
     if groups is None or not len(rows):
         return rng.permutation(len(rows)) % N_FOLDS
     groups = groups[rows]
-    return stratified_folds(np.zeros(len(rows), np.intp), min(N_FOLDS, len(np.unique(groups))), rng, groups)
+    return stratified_folds(
+        np.zeros(len(rows), np.intp), min(N_FOLDS, len(np.unique(groups))), rng, groups
+    )
 
 
 def _prior(count, total, weight, y, level):
     """Return (the mean over all rows, how many rows it counts as in the mean of a level).
 
-    That number is the variance within levels divided by the variance between them, kept in [1, 1000].
+    That number is the variance within levels divided by the variance between them, kept in [1,
+    1000].
     """
     mean = total.sum() / max(count.sum(), 1e-300)
     means = total / np.maximum(count, 1e-300)
     within = weight @ (y - means[level]) ** 2 / max(count.sum(), 1e-300)
-    between = count @ (means - mean) ** 2 / max(count.sum(), 1e-300) - within * len(count) / max(count.sum(), 1e-300)
+    between = count @ (means - mean) ** 2 / max(count.sum(), 1e-300) - within * len(count) / max(
+        count.sum(), 1e-300
+    )
     return mean, float(np.clip(within / max(between, 1e-3 * within, 1e-300), 1.0, 1e3))
 
 
 def _shrunken_means(count, total, mean, rows):
-    """Return the mean of each level, shrunken: as if each level had `rows` more rows, with the mean of all rows."""
+    """Return the mean of each level, shrunken: as if each level had `rows` more rows, with the mean
+    of all rows."""
     return (total + rows * mean) / (count + rows)

@@ -1,4 +1,5 @@
-"""Data frames: their columns are read as numbers, strings or times, or raise an error that names the column.
+"""Data frames: their columns are read as numbers, strings or times, or raise an error that names
+the column.
 
 Columns of arrays are read in the same way. Data frames are read through narwhals, which is imported
 when X is a data frame.
@@ -37,7 +38,9 @@ def is_table(X: object) -> bool:
     """Return whether X is a data frame, or an array that holds dates, durations or times of day."""
     if not isinstance(X, np.ndarray):
         return is_frame(X)
-    return X.dtype.kind in "mM" or (X.dtype.kind == "O" and any(what_of(kind) for kind in set(map(type, X.flat))))
+    return X.dtype.kind in "mM" or (
+        X.dtype.kind == "O" and any(what_of(kind) for kind in set(map(type, X.flat)))
+    )
 
 
 def rows_of_frame(X: Any, some: np.ndarray) -> Any:
@@ -48,11 +51,15 @@ def rows_of_frame(X: Any, some: np.ndarray) -> Any:
 
 
 def columns_of_rows(X: Any, sources: np.ndarray) -> Any:
-    """Return a frame of the same library whose column j has the cells of the rows sources[:, j] of X, in the default index."""
+    """Return a frame of the same library whose column j has the cells of the rows sources[:, j] of
+    X, in the default index."""
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)
-    columns = [nw.maybe_reset_index(column[sources[:, j].tolist()]) for j, column in enumerate(frame.iter_columns())]
+    columns = [
+        nw.maybe_reset_index(column[sources[:, j].tolist()])
+        for j, column in enumerate(frame.iter_columns())
+    ]
     return nw.maybe_reset_index(frame[sources[:, 0].tolist()]).with_columns(*columns).to_native()
 
 
@@ -82,7 +89,10 @@ class Columns:
             self.plain, self.numbers = plain_numbers(nw.to_native(X, pass_through=True))
             return
         if not isinstance(X, np.ndarray):
-            what = "X must be a data frame or a dense NumPy array where columns have names or are categories"
+            what = (
+                "X must be a data frame or a dense NumPy array where columns have names or are "
+                "categories"
+            )
             hint = "; of one row, give a frame with one row" if type(X).__name__ == "Series" else ""
             raise TypeError(f"{what}, got {type(X).__name__}{hint}")
         check_unmasked("X", X)
@@ -116,9 +126,11 @@ def listing(items: Sequence[Any]) -> str:
 
 
 def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None) -> Any:
-    """Return the cells of a column: an ndarray of real numbers, or a list of numbers or of strings with None for missing cells.
+    """Return the cells of a column: an ndarray of real numbers, or a list of numbers or of strings
+    with None for missing cells.
 
-    Categories, and columns whose dtype does not determine the type of the cells, are lists; of times the cells are `Moments`.
+    Categories, and columns whose dtype does not determine the type of the cells, are lists; of
+    times the cells are `Moments`.
 
     where : how errors name the column
     zone : the time zone in which dates with one are read; None: their own
@@ -128,9 +140,14 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
     import narwhals as nw
 
     dtype = column.dtype
-    if not is_category and (dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128))):
+    if not is_category and (
+        dtype.is_float() or (dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128))
+    ):
         numbers = column.to_numpy()
-        return numbers if dtype.is_float() or numbers.dtype.kind != "f" else numbers.astype(np.float64)  # missing integers
+        # missing integers
+        return (
+            numbers if dtype.is_float() or numbers.dtype.kind != "f" else numbers.astype(np.float64)
+        )
     if (moments := of_series(where, column, zone)) is not None:
         return moments
     if dtype.is_nested() or dtype == nw.Binary:
@@ -142,13 +159,18 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
 
 
 def level_cells(where: str, cells: list[Any]) -> list[Any]:
-    """Return the cells of a categorical, None where they are missing: strings or numbers as they are, others as text.
+    """Return the cells of a categorical, None where they are missing: strings or numbers as they
+    are, others as text.
 
     So are intervals, periods, dates and tuples levels, as are words beside numbers.
     """
-    kinds = {kind for kind in set(map(type, cells)) if kind.__name__ not in MISSING and kind is not float}
+    kinds = {
+        kind for kind in set(map(type, cells)) if kind.__name__ not in MISSING and kind is not float
+    }
     are_strings = {issubclass(kind, str) for kind in kinds}
-    if all(is_real_type(kind) for kind in kinds) or (are_strings == {True} and not _has_numbers(cells)):
+    if all(is_real_type(kind) for kind in kinds) or (
+        are_strings == {True} and not _has_numbers(cells)
+    ):
         return _of_one_kind(where, cells)
     return [None if type(cell).__name__ in MISSING or cell != cell else str(cell) for cell in cells]
 
@@ -159,10 +181,13 @@ def _has_numbers(cells):
 
 
 def in_their_order(column: Any) -> Any:
-    """Return the different cells of a categorical in their order; None where they are strings, numbers, or have no order."""
+    """Return the different cells of a categorical in their order; None where they are strings,
+    numbers, or have no order."""
     if not is_categorical(column):
         return None
-    cells = {cell for cell in _listed(column) if type(cell).__name__ not in MISSING and cell == cell}
+    cells = {
+        cell for cell in _listed(column) if type(cell).__name__ not in MISSING and cell == cell
+    }
     if all(isinstance(cell, str) or is_real_type(type(cell)) for cell in cells):
         return None
     try:
@@ -181,10 +206,19 @@ def is_categorical(column: Any) -> bool:
 
 
 def integers_of(column: Any) -> Any:
-    """Return the integers and decimals among the cells of a column, as they are before they become numbers of 64 bits."""
+    """Return the integers and decimals among the cells of a column, as they are before they become
+    numbers of 64 bits."""
     if isinstance(column, np.ndarray):
-        return column if column.dtype.kind in "iu" else column.tolist() if column.dtype.kind == "O" else []
-    return [] if column.dtype.is_float() else [cell for cell in column.to_list() if cell is not None]
+        return (
+            column
+            if column.dtype.kind in "iu"
+            else column.tolist()
+            if column.dtype.kind == "O"
+            else []
+        )
+    return (
+        [] if column.dtype.is_float() else [cell for cell in column.to_list() if cell is not None]
+    )
 
 
 def narrow_float(column: Any) -> np.dtype | None:
@@ -196,7 +230,8 @@ def narrow_float(column: Any) -> np.dtype | None:
 
 
 def own_order(column: Any) -> Any:
-    """Return all categories of a column in the order that the frame gives them; None where it gives none."""
+    """Return all categories of a column in the order that the frame gives them; None where it gives
+    none."""
     if isinstance(column, np.ndarray):
         return None
     import narwhals as nw
@@ -225,7 +260,8 @@ def kind_of(cells: Any) -> str | None:
 
 
 def numbers_of(where: str, cells: Any) -> np.ndarray:
-    """Return cells as an ndarray of numbers, NaN where missing, times in days; raise ValueError if one is infinite."""
+    """Return cells as an ndarray of numbers, NaN where missing, times in days; raise ValueError if
+    one is infinite."""
     if isinstance(cells, Moments):
         return cells.days
     try:
@@ -240,8 +276,11 @@ def numbers_of(where: str, cells: Any) -> np.ndarray:
 
 
 def keys_of(where: str, cells: Any) -> Any:
-    """Return cells as keys of a dictionary of levels: numbers that are not integers or booleans as floats, None if missing."""
-    if all(issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))):
+    """Return cells as keys of a dictionary of levels: numbers that are not integers or booleans as
+    floats, None if missing."""
+    if all(
+        issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))
+    ):
         return cells
     return [None if cell != cell else cell for cell in numbers_of(where, cells).tolist()]
 
@@ -251,10 +290,14 @@ def names_of_frame(frame: Any) -> tuple[str, ...]:
 
     In tables of Arrow the names are `column_names`, and `columns` are the columns themselves.
     """
-    names = tuple(map(str, frame.column_names if hasattr(type(frame), "column_names") else frame.columns))
+    names = tuple(
+        map(str, frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
+    )
     if len(set(names)) < len(names):
         repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        raise ValueError(f"X must have columns of different names, got more than one {listing(repeated)}")
+        raise ValueError(
+            f"X must have columns of different names, got more than one {listing(repeated)}"
+        )
     return names
 
 
@@ -267,7 +310,8 @@ def _array_cells(where, column, is_category, zone):
     if column.dtype.kind not in "fiub":
         raise _refusal(where, column.dtype.name)
     if column.dtype.itemsize > 8:
-        with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused later
+        # a long double may be too large: it becomes infinite, and is refused later
+        with np.errstate(over="ignore"):
             column = column.astype(np.float64)
     return _of_one_kind(where, column.tolist()) if is_category else column
 
@@ -276,29 +320,38 @@ def _listed(series):
     """Return the cells of a Series as a list."""
     dictionary = _arrow_dictionary(series)
     if series.implementation.is_pandas() and hasattr(series.to_native().dtype, "categories"):
-        native = series.to_native()  # whose `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
+        # whose `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
+        native = series.to_native()
         categories = [*native.cat.categories.tolist(), None]
         return [categories[code] for code in native.cat.codes.tolist()]
     if dictionary is None:
         return series.to_list()
-    return dictionary.cast(dictionary.type.value_type).to_pylist()  # takes a twentieth of the time of `to_list`
+    # takes a twentieth of the time of `to_list`
+    return dictionary.cast(dictionary.type.value_type).to_pylist()
 
 
 def _arrow_dictionary(series):
     """Return the ChunkedArray of a categorical Series of Arrow, else None."""
     import narwhals as nw
 
-    return series.to_native() if series.implementation.is_pyarrow() and series.dtype == nw.Categorical else None
+    return (
+        series.to_native()
+        if series.implementation.is_pyarrow() and series.dtype == nw.Categorical
+        else None
+    )
 
 
 def _of_one_kind(where, cells, zone=None):
-    """Return the cells with None for missing ones, or `Moments`; raise TypeError unless all are of one kind."""
+    """Return the cells with None for missing ones, or `Moments`; raise TypeError unless all are of
+    one kind."""
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
     if any(what_of(kind) for kind in kinds - missing):
         cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]
         return of_cells(where, cells, zone)
-    strange = {kind for kind in kinds - missing if not (issubclass(kind, str) or is_real_type(kind))}
+    strange = {
+        kind for kind in kinds - missing if not (issubclass(kind, str) or is_real_type(kind))
+    }
     if strange:
         raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
     if all(issubclass(kind, str) or kind is type(None) for kind in kinds):
@@ -307,7 +360,10 @@ def _of_one_kind(where, cells, zone=None):
     kinds = dict.fromkeys(map(type, cells))
     others = [kind for kind in kinds if not issubclass(kind, (str, type(None)))]
     if others and any(issubclass(kind, str) for kind in kinds):
-        raise TypeError(f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or strings")
+        raise TypeError(
+            f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or "
+            "strings"
+        )
     return cells
 
 

@@ -1,11 +1,14 @@
-"""The kinds of encodings: a class for each, which answers all that is asked of encodings of that kind.
+"""The kinds of encodings: a class for each, which answers all that is asked of encodings of that
+kind.
 
-An encoding makes of a cell x its raw value r, and of that u = (r - center) / unit, 0 where the unit is 0. Where |u| > reach it
-is reach (2 - reach / |u|) with the sign of u; the kind may draw it in further.
+An encoding makes of a cell x its raw value r, and of that u = (r - center) / unit, 0 where the unit
+is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u; the kind may draw it in
+further.
 
-A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of a stage and in files; and a line in
-the kernel (`_core/moments.pyx`). What encodes, differentiates, integrates, bounds, or exports encodings asks these objects, or
-an `Encoding`, and knows no kind by its name.
+A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of a stage
+and in files; and a line in the kernel (`_core/moments.pyx`). What encodes, differentiates,
+integrates, bounds, or exports encodings asks these objects, or an `Encoding`, and knows no kind by
+its name.
 """
 
 from __future__ import annotations
@@ -15,7 +18,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from .._base.expressions import Expression, angle, asked, between, cell, filled, reached, squeezed, table, units
+from .._base.expressions import (
+    Expression,
+    angle,
+    asked,
+    between,
+    cell,
+    filled,
+    reached,
+    squeezed,
+    table,
+    units,
+)
 from .._base.npz import require
 from .._core.moments import TURNS
 from .table import UNKNOWN, in_float32
@@ -34,8 +48,10 @@ class Kind:
     """What the encodings of one kind have in common.
 
     name : as in the kernel
-    is_number : whether r is the number itself or, where the encoding has knots, linear between the scores at these
-    is_continuous : whether r is a continuous function of a number; that of a missing one is then `fill`
+    is_number : whether r is the number itself or, where the encoding has knots, linear between the
+        scores at these
+    is_continuous : whether r is a continuous function of a number; that of a missing one is then
+        `fill`
     is_curved : whether u is no affine function of r within the reach
     rises : whether r never falls where the number rises, but for its knots
     keeps_zero : whether r of 0 is 0
@@ -68,7 +84,8 @@ class Kind:
         return x
 
     def derivatives(self, x: Array, level: Array, xp: Any = np) -> tuple[Array, Array]:
-        """Return the first and second derivative of r by x, of kinds that are continuous and no numbers."""
+        """Return the first and second derivative of r by x, of kinds that are continuous and no
+        numbers."""
         raise NotImplementedError(f"{self.name} has no derivatives")
 
     def drawn_in(self, u: Array, xp: Any = np) -> Array:
@@ -83,31 +100,46 @@ class Kind:
         """Return the derivative of what becomes of u >= 0 at the end, which falls with u."""
         return np.ones_like(u)
 
-    def check(self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float) -> None:
-        """Check what a file that is not trusted says of an encoding; levels : those of its column, None of numbers."""
+    def check(
+        self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float
+    ) -> None:
+        """Check what a file that is not trusted says of an encoding; levels : those of its column,
+        None of numbers."""
 
     def label(self, column: str, level: float, levels: Sequence[Any] | None) -> str:
         """Return the name of an encoding in the names of features."""
         return column
 
     def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
-        """Return how formulas write an encoding: ("function", its name) of the column, or ("question", words after it)."""
+        """Return how formulas write an encoding: ("function", its name) of the column, or
+        ("question", words after it)."""
         if self.question:
             return "question", self.question
-        return "function", "mean" if levels is not None else self.plain_symbol if encoding.knots is None else "rank"
+        return (
+            "function",
+            "mean"
+            if levels is not None
+            else self.plain_symbol
+            if encoding.knots is None
+            else "rank",
+        )
 
-    def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
+    def expression(
+        self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
+    ) -> Expression:
         """Return u as an expression of the cell, without what a missing number is.
 
         levels : the levels of the column, None of numbers
-        u : the encoding of each level, and then of cells that are no level, and of missing ones; of other kinds of columns of a
-            number that is not 0, of 0, and of a missing cell
+        u : the encoding of each level, and then of cells that are no level, and of missing ones; of
+            other kinds of columns of a number that is not 0, of 0, and of a missing cell
         """
         x = cell(encoding.column)
         if levels is not None:
             return table(x, levels, dict(enumerate(u[:-2])), 0.0, u[-2], u[-1], in_float32(levels))
         r = x if encoding.knots is None else between(x, *encoding.knots)
-        return self._drawn_in_expression(encoding.in_reach(units(r, encoding.center, encoding.unit)))
+        return self._drawn_in_expression(
+            encoding.in_reach(units(r, encoding.center, encoding.unit))
+        )
 
     def _drawn_in_expression(self, u):
         return u
@@ -117,13 +149,18 @@ class Number(Kind, name="number", is_number=True, is_continuous=True, rises=True
     """The number, or what its scores say of it."""
 
 
-
 class Clipped(
-    Kind, name="clipped", is_number=True, is_continuous=True, rises=True, keeps_zero=True,
-    is_curved=True, bends_from=CLIP, plain_symbol="clip",
-):  # fmt: skip
+    Kind,
+    name="clipped",
+    is_number=True,
+    is_continuous=True,
+    rises=True,
+    keeps_zero=True,
+    is_curved=True,
+    bends_from=CLIP,
+    plain_symbol="clip",
+):
     """The number, drawn in to less than CLIP units: u / (1 + (u / CLIP)^2)^1/2."""
-
 
     def drawn_in(self, u: Array, xp: Any = np) -> Array:
         u = xp.clip(u, -1e100, 1e100)  # no square overflows
@@ -142,13 +179,15 @@ class Clipped(
 
 
 class Level(Kind, name="level"):
-    """Whether the cell is a level: 1, or else 0; with a knot, at -1, the score of the knot where the cell is no level."""
-
+    """Whether the cell is a level: 1, or else 0; with a knot, at -1, the score of the knot where
+    the cell is no level."""
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype((level <= x) & (x < level + 1), x.dtype)
 
-    def check(self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float) -> None:
+    def check(
+        self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float
+    ) -> None:
         require(levels is not None and level in range(len(levels)), "stage_level")
         require(knots.tolist() in ([], [UNKNOWN]), "stage_knots")
 
@@ -158,15 +197,18 @@ class Level(Kind, name="level"):
     def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
         return "question", f" is {levels[int(encoding.level)]}"
 
-    def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
+    def expression(
+        self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
+    ) -> Expression:
         k = int(encoding.level)
         rest = u[int(k == 0)] if len(levels) > 1 else u[-2]
-        return table(cell(encoding.column), levels, {k: u[k]}, rest, u[-2], u[-1], in_float32(levels))
+        return table(
+            cell(encoding.column), levels, {k: u[k]}, rest, u[-2], u[-1], in_float32(levels)
+        )
 
 
 class Missing(Kind, name="missing", question=" is missing"):
     """Whether the cell is missing."""
-
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype(xp.isnan(x), x.dtype)
@@ -174,24 +216,26 @@ class Missing(Kind, name="missing", question=" is missing"):
     def label(self, column: str, level: float, levels: Sequence[Any] | None) -> str:
         return column + self.question
 
-    def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
+    def expression(
+        self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
+    ) -> Expression:
         return asked(cell(encoding.column), "missing", u[-1], u[0])
 
 
 class Present(Kind, name="present", question=" is not 0", keeps_zero=True, jumps_at_zero=True):
     """Whether the cell is not 0."""
 
-
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype(x != 0, x.dtype)
 
-    def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
+    def expression(
+        self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
+    ) -> Expression:
         return asked(cell(encoding.column), "present", u[0], u[1])
 
 
 class Angle(Kind, is_continuous=True, is_curved=True):
     """The cosine of the days since `level` as an angle, which turns once in a period."""
-
 
     def __init__(self, name: str, turn: float):
         self.name, self.turn = name, turn
@@ -203,7 +247,9 @@ class Angle(Kind, is_continuous=True, is_curved=True):
         phase = self.turn * (x - level)
         return -self.turn * xp.sin(phase), -self.turn * self.turn * xp.cos(phase)
 
-    def check(self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float) -> None:
+    def check(
+        self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float
+    ) -> None:
         require(not len(knots), "stage_knots")
         require(np.isinf(reach), "stage_reach")
 
@@ -213,12 +259,23 @@ class Angle(Kind, is_continuous=True, is_curved=True):
     def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
         return "function", f"{'sin' if encoding.level else 'cos'}{self.name}"
 
-    def expression(self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]) -> Expression:
-        return units(angle(cell(encoding.column), self.turn, encoding.level), encoding.center, encoding.unit)
+    def expression(
+        self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
+    ) -> Expression:
+        return units(
+            angle(cell(encoding.column), self.turn, encoding.level), encoding.center, encoding.unit
+        )
 
 
 # All kinds: the place of each is its index in the arrays of a stage, in files, and in the kernel.
-KINDS = (Number(), Clipped(), Level(), Missing(), Present(), *map(Angle, ("year", "week", "day"), TURNS))
+KINDS = (
+    Number(),
+    Clipped(),
+    Level(),
+    Missing(),
+    Present(),
+    *map(Angle, ("year", "week", "day"), TURNS),
+)
 NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY = range(len(KINDS))
 
 
@@ -233,8 +290,9 @@ class Encoding:
     level : float
         The level at which an encoding is 1, or the time at which an angle is 0.
     knots : None, or (knots, scores)
-        The knots, ascending, and the values at them, between which the encoding is linear. That of a level may have one knot,
-        at -1, the code of levels that no training row has: its score is the value there.
+        The knots, ascending, and the values at them, between which the encoding is linear. That of
+        a level may have one knot, at -1, the code of levels that no training row has: its score is
+        the value there.
     center, unit, reach, fill : float
         As in `ColumnStage`.
     """
@@ -258,37 +316,57 @@ class Encoding:
         """Whether some cell may be beyond the reach: not where all scores are within."""
         if np.isinf(self.reach) or not self.unit:
             return False
-        return self.knots is None or bool(np.abs(self.knots[1] - self.center).max() > self.reach * self.unit)
+        return self.knots is None or bool(
+            np.abs(self.knots[1] - self.center).max() > self.reach * self.unit
+        )
 
     def in_reach(self, u: Expression) -> Expression:
         """Return an expression, drawn in beyond the reach."""
         return reached(u, self.reach) if self.may_reach else u
 
-    def expression(self, levels: Sequence[Any] | None, u: Sequence[float], may_miss: bool) -> Expression:
-        """Return the encoding as an expression of the cell: see `Kind.expression`; may_miss : whether cells may be missing."""
+    def expression(
+        self, levels: Sequence[Any] | None, u: Sequence[float], may_miss: bool
+    ) -> Expression:
+        """Return the encoding as an expression of the cell: see `Kind.expression`; may_miss :
+        whether cells may be missing."""
         kind = self.of_kind
         written = kind.expression(self, levels, u)
         is_filled = may_miss and kind.is_continuous and levels is None
         return filled(written, cell(self.column), self.fill) if is_filled else written
 
     def quarters(self, low: float, high: float) -> tuple[float, float, float]:
-        """Return (quarter of a turn in days, the first and the last quarter from `level` on that lie between low and high)."""
+        """Return (quarter of a turn in days, the first and the last quarter from `level` on that
+        lie between low and high)."""
         quarter = np.pi / 2 / self.of_kind.turn
-        return quarter, np.ceil((low - self.level) / quarter), np.floor((high - self.level) / quarter)
+        return (
+            quarter,
+            np.ceil((low - self.level) / quarter),
+            np.floor((high - self.level) / quarter),
+        )
 
     def cuts(self, low: float, high: float) -> np.ndarray:
-        """Return where the encoding has knots, begins to be curved, or curves otherwise, in no order, some beyond low and high.
+        """Return where the encoding has knots, begins to be curved, or curves otherwise, in no
+        order, some beyond low and high.
 
-        A curve is cut where it begins, and at distances that double, so that its poles are far from each piece.
+        A curve is cut where it begins, and at distances that double, so that its poles are far from
+        each piece.
         """
         if self.of_kind.turn:
             quarter, first, last = self.quarters(low, high)
             return self.level + quarter * np.arange(first, last + 1)
         knots, scores = self.knots or (np.zeros(0), np.zeros(0))
-        first = [each for each in (self.reach, self.of_kind.bends_from) if each is not None and np.isfinite(each)]
+        first = [
+            each
+            for each in (self.reach, self.of_kind.bends_from)
+            if each is not None and np.isfinite(each)
+        ]
         ends = scores if len(knots) else np.array([low, high])
         span = np.abs(ends - self.center).max() / self.unit
-        away = [r * 2.0**k for r in first for k in range(max(1, int(np.ceil(np.log2(max(span / r, 1.0)))) + 1))]
+        away = [
+            r * 2.0**k
+            for r in first
+            for k in range(max(1, int(np.ceil(np.log2(max(span / r, 1.0)))) + 1))
+        ]
         raw = self.center + self.unit * np.array([-r for r in away] + [0.0] * bool(away) + away)
         if len(knots):
             inside = (raw > scores.min()) & (raw < scores.max())
@@ -296,14 +374,20 @@ class Encoding:
         return np.concatenate([knots, raw])
 
     def turns(self, low: float, high: float, most: int) -> np.ndarray:
-        """Return where the encoding may turn between falling and rising: its knots, or its quarters, none if those are many."""
+        """Return where the encoding may turn between falling and rising: its knots, or its
+        quarters, none if those are many."""
         if not self.of_kind.turn:
             return np.zeros(0) if self.knots is None else self.knots[0]
         quarter, first, last = self.quarters(low, high)
-        return self.level + quarter * np.arange(first, last + 1) if last - first < most else np.zeros(0)
+        return (
+            self.level + quarter * np.arange(first, last + 1)
+            if last - first < most
+            else np.zeros(0)
+        )
 
     def rounding(self, largest: float) -> float:
-        """Return a bound of the rounding of u of numbers of at most some size: a few roundings of (r - center) / unit.
+        """Return a bound of the rounding of u of numbers of at most some size: a few roundings of
+        (r - center) / unit.
 
         The cosine of an angle is rounded as the angle is.
         """
@@ -315,10 +399,12 @@ class Encoding:
         return 16 * EPS * (raw + abs(self.center)) / self.unit
 
     def slopes(self, x: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the largest derivative du/dz on each cell of a grid of numbers x, where dx is dx/dz there.
+        """Return the least and the largest derivative du/dz on each cell of a grid of numbers x,
+        where dx is dx/dz there.
 
-        The slope between knots is multiplied by a derivative that falls with the distance from the center. The derivative of
-        the cosine of an angle is a sine, of which the least and the largest on a cell are known.
+        The slope between knots is multiplied by a derivative that falls with the distance from the
+        center. The derivative of the cosine of an angle is a sine, of which the least and the
+        largest on a cell are known.
         """
         turn, unit = self.of_kind.turn, self.unit
         if turn:
@@ -335,13 +421,17 @@ class Encoding:
         return least - 1e-9 * np.abs(least), most + 1e-9 * np.abs(most)
 
     def _steepness(self, size):
-        """Return the derivative of the encoding by (r - center) / unit, where that is of some size."""
+        """Return the derivative of the encoding by (r - center) / unit, where that is of some
+        size."""
         ratio = np.minimum(self.reach / np.maximum(size, 1e-300), 1.0)
-        return ratio**2 * self.of_kind.steepest_drawn_in(np.where(ratio < 1, self.reach * (2 - ratio), size))
+        return ratio**2 * self.of_kind.steepest_drawn_in(
+            np.where(ratio < 1, self.reach * (2 - ratio), size)
+        )
 
 
 def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (power, center, factor) of u = (power r - center) factor, u = 0 where the unit is 0; power is one of two."""
+    """Return (power, center, factor) of u = (power r - center) factor, u = 0 where the unit is 0;
+    power is one of two."""
     exponent = np.where(unit > 0, np.clip(np.frexp(unit)[1], -1000, 1000), 0)
     power = np.ldexp(1.0, -exponent)
     factor = np.divide(1.0, unit * power, out=np.zeros(np.shape(unit)), where=np.asarray(unit) > 0)
@@ -349,10 +439,15 @@ def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _sines(first, last):
-    """Return the least and the largest sine of angles between first and last, a little outwards for rounding."""
+    """Return the least and the largest sine of angles between first and last, a little outwards for
+    rounding."""
     ends = np.sin(first), np.sin(last)
     slack = 1e-9 + 8 * EPS * (np.abs(first) + np.abs(last))
-    has_most, has_least = (np.floor((last + slack - at) / (2 * np.pi)) >= np.ceil((first - slack - at) / (2 * np.pi))
-                           for at in (np.pi / 2, -np.pi / 2))  # fmt: skip
+    has_most, has_least = (
+        np.floor((last + slack - at) / (2 * np.pi)) >= np.ceil((first - slack - at) / (2 * np.pi))
+        for at in (np.pi / 2, -np.pi / 2)
+    )
     least, most = np.minimum(*ends) - slack, np.maximum(*ends) + slack
-    return np.where(has_least, -1.0, np.maximum(least, -1.0)), np.where(has_most, 1.0, np.minimum(most, 1.0))
+    return np.where(has_least, -1.0, np.maximum(least, -1.0)), np.where(
+        has_most, 1.0, np.minimum(most, 1.0)
+    )

@@ -1,7 +1,7 @@
 """A table that is learnt from blocks of its rows, one after the other, as from all rows at once.
 
-Of each block only the levels of its categories are kept. What a column is, numbers or a category, all blocks say together: a
-block in which all its cells are missing says nothing.
+Of each block only the levels of its categories are kept. What a column is, numbers or a category,
+all blocks say together: a block in which all its cells are missing says nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ import numpy as np
 
 from .clocks import Moments
 from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing
-from .table import EXACT, Table, check_not_chosen, chosen_columns, levels_of, ordered_keys, warn_of_words
+from .table import (
+    EXACT,
+    Table,
+    check_not_chosen,
+    chosen_columns,
+    levels_of,
+    ordered_keys,
+    warn_of_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +36,8 @@ class _Column:
 
     kinds : of its cells, "numbers", "strings", or what a clock is
     clock : of times, else None
-    is_category, has_list : whether some block has it as a categorical, or as a column whose dtype says nothing of its cells
+    is_category, has_list : whether some block has it as a categorical, or as a column whose dtype
+        says nothing of its cells
     keys, types, orders : the levels so far, their types, and the orders that blocks give them
     is_single : whether all its numbers are float32
     """
@@ -50,7 +59,10 @@ class _Column:
         kind = kind_of(cells)
         if isinstance(cells, Moments):
             check_not_chosen(where, cells.clock, is_chosen)
-            self.clock, self.is_single = self.clock if kind is None and self.clock else cells.clock, False
+            self.clock, self.is_single = (
+                self.clock if kind is None and self.clock else cells.clock,
+                False,
+            )
         if isinstance(cells, np.ndarray):
             kind = None if cells.dtype.kind == "f" and np.isnan(cells).all() else kind
             self.is_single &= kind is None or cells.dtype == np.float32
@@ -69,7 +81,10 @@ class _Column:
             self.is_single &= not (isinstance(cells, list) and kind == "numbers")
             self.has_plain_numbers |= kind == "numbers"
         if self.is_category and self.has_plain_numbers:
-            raise TypeError(f"{where} is a category in some blocks and numbers in others: list it in categorical")
+            raise TypeError(
+                f"{where} is a category in some blocks and numbers in others: list it in "
+                "categorical"
+            )
 
     @property
     def holds_numbers(self) -> bool:
@@ -79,7 +94,11 @@ class _Column:
 
     def levels(self) -> tuple[Any, ...]:
         """Return its levels: in the order that all blocks give them, or else sorted."""
-        order = self.orders[0] if self.orders and all(_is_same(each, self.orders[0]) for each in self.orders) else None
+        order = (
+            self.orders[0]
+            if self.orders and all(_is_same(each, self.orders[0]) for each in self.orders)
+            else None
+        )
         return levels_of(self.keys, self.types, order)
 
 
@@ -97,7 +116,8 @@ class TableLearner:
 
     def __init__(self, categorical: Categorical, given: Mapping[Any, Sequence[Any]] | None):
         self._categorical, self._given, self._n_rows = categorical, given or {}, 0
-        self._frame: Table | None = None  # of the first block, by whose names columns are found in the others
+        # of the first block, by whose names columns are found in the others
+        self._frame: Table | None = None
 
     def add(self, X: Any) -> None:
         """Look at a block, a frame or an array."""
@@ -106,7 +126,9 @@ class TableLearner:
         if self._frame is None:
             self._frame = Table(names, (None,) * len(columns))
             self._levels = {self._place(key): tuple(levels) for key, levels in self._given.items()}
-            self._chosen = chosen_columns(self._categorical, names, len(columns)) | set(self._levels)
+            self._chosen = chosen_columns(self._categorical, names, len(columns)) | set(
+                self._levels
+            )
             self._columns = [_Column() for _ in range(len(columns))]
         self._n_rows += columns.n_rows
         for k, place in enumerate(self._frame.places(names, len(columns))):
@@ -119,7 +141,9 @@ class TableLearner:
     @property
     def needs_no_more(self) -> bool:
         """Whether the levels of all categories that were seen so far are given."""
-        return all(column.holds_numbers or k in self._levels for k, column in enumerate(self._columns))
+        return all(
+            column.holds_numbers or k in self._levels for k, column in enumerate(self._columns)
+        )
 
     def table(self) -> tuple[Table, bool]:
         """Return the table, and whether float32 holds all its numbers."""
@@ -130,21 +154,36 @@ class TableLearner:
                 levels.append(None)
                 continue
             if names is None and k not in self._chosen:
-                raise TypeError(f"{where} holds strings: list it in categorical, or make it numbers")
-            levels.append(self._levels_given(k, where, column) if k in self._levels else column.levels())
+                raise TypeError(
+                    f"{where} holds strings: list it in categorical, or make it numbers"
+                )
+            levels.append(
+                self._levels_given(k, where, column) if k in self._levels else column.levels()
+            )
             if k not in self._chosen and not column.is_category:
                 warn_of_words(where, dict.fromkeys(sorted(column.keys), 1), self._n_rows)
         numbers = [column for column in self._columns if column.holds_numbers]
-        is_single = bool(numbers) and all(c.is_single for c in numbers) and all(len(each or ()) <= EXACT for each in levels)
-        clocks = {k: column.clock for k, column in enumerate(self._columns) if column.clock is not None}
+        is_single = (
+            bool(numbers)
+            and all(c.is_single for c in numbers)
+            and all(len(each or ()) <= EXACT for each in levels)
+        )
+        clocks = {
+            k: column.clock for k, column in enumerate(self._columns) if column.clock is not None
+        }
         return Table(names, tuple(levels), clocks), is_single
 
     def _levels_given(self, k, where, column):
         """Return the levels that the user gives of a category, in their order."""
         keys = [key for key in keys_of(where, list(self._levels[k])) if key is not None]
         if len(set(keys)) < len(keys) or not keys:
-            raise ValueError(f"levels must list different levels of {where}, got {self._levels[k]!r}")
+            raise ValueError(
+                f"levels must list different levels of {where}, got {self._levels[k]!r}"
+            )
         lacking = [key for key in column.keys if key not in keys]
         if lacking:
-            raise ValueError(f"levels must list all levels of {where}, and lacks {listing(sorted(lacking, key=str))}")
+            raise ValueError(
+                f"levels must list all levels of {where}, and lacks "
+                f"{listing(sorted(lacking, key=str))}"
+            )
         return levels_of(set(keys), set(map(type, keys)), keys)

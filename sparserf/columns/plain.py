@@ -1,7 +1,8 @@
-"""Columns of plain numbers of a data frame, read together: one call of the frame's library for all of them.
+"""Columns of plain numbers of a data frame, read together: one call of the frame's library for all
+of them.
 
-Reading a column alone costs some tens of microseconds whatever its length, which is most of the time where a frame has few rows
-and thousands of columns. The result is the same either way.
+Reading a column alone costs some tens of microseconds whatever its length, which is most of the
+time where a frame has few rows and thousands of columns. The result is the same either way.
 """
 
 from __future__ import annotations
@@ -11,21 +12,35 @@ from typing import Any
 
 import numpy as np
 
-# Frames of more rows are read column by column: there the cells take the time, and reading them together would copy them twice.
+# Frames of more rows are read column by column: there the cells take the time, and reading them
+# together would copy them twice.
 FEW_ROWS = 2**14
 # The dtypes of plain numbers, as polars and Arrow write them.
-IN_POLARS = {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {"Float32", "Float64", "Boolean"}
-IN_ARROW = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"float", "double", "bool"}
+IN_POLARS = {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)} | {
+    "Float32",
+    "Float64",
+    "Boolean",
+}
+IN_ARROW = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {
+    "float",
+    "double",
+    "bool",
+}
 SINGLE = {"float32", "float", "float[pyarrow]"}  # the dtypes of float32, in small letters
 
 
 def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places, numbers) of the columns of plain numbers of a frame of pandas, polars or Arrow with few rows.
+    """Return (places, numbers) of the columns of plain numbers of a frame of pandas, polars or
+    Arrow with few rows.
 
     places : ndarray of int, the places of the columns; none of other frames
-    numbers : ndarray of shape (n_rows, n_places), NaN where cells are missing; float32 if all columns are, else float64
+    numbers : ndarray of shape (n_rows, n_places), NaN where cells are missing; float32 if all
+        columns are, else float64
     """
-    library, n_rows = type(X).__module__.partition(".")[0], X.num_rows if hasattr(X, "num_rows") else len(X)
+    library, n_rows = (
+        type(X).__module__.partition(".")[0],
+        X.num_rows if hasattr(X, "num_rows") else len(X),
+    )
     if not (library in READERS and 0 < n_rows <= FEW_ROWS):
         return np.arange(0), np.zeros((n_rows, 0))
     dtypes = X.schema.types if library == "pyarrow" else list(X.dtypes)
@@ -41,7 +56,11 @@ def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _is_plain_in_pandas(dtype):
     """Return whether a dtype of pandas is one of dense numbers of at most 64 bits."""
-    return getattr(dtype, "kind", "O") in "fiub" and not hasattr(dtype, "fill_value") and dtype.itemsize <= 8
+    return (
+        getattr(dtype, "kind", "O") in "fiub"
+        and not hasattr(dtype, "fill_value")
+        and dtype.itemsize <= 8
+    )
 
 
 def _read_pandas(X, some, dtypes):
@@ -56,17 +75,25 @@ def _read_polars(X, some, dtypes):
     """Return some columns of polars as an ndarray."""
     names, polars = X.columns, sys.modules["polars"]
     part = X if some is None else X.select([names[k] for k in some])
-    return (part.cast({polars.Boolean: polars.UInt8}) if polars.Boolean in dtypes else part).to_numpy()
+    return (
+        part.cast({polars.Boolean: polars.UInt8}) if polars.Boolean in dtypes else part
+    ).to_numpy()
 
 
 def _read_arrow(X, some, dtypes):
     """Return some columns of Arrow as an ndarray."""
     (batch,) = (X if some is None else X.select(some)).combine_chunks().to_batches()
     if any(str(dtype) == "bool" for dtype in dtypes):
-        arrays = [column.cast("uint8") if str(column.type) == "bool" else column for column in batch.columns]
+        arrays = [
+            column.cast("uint8") if str(column.type) == "bool" else column
+            for column in batch.columns
+        ]
         batch = type(batch).from_arrays(arrays, [str(k) for k in range(len(arrays))])
     return batch.to_tensor(null_to_nan=True).to_numpy()
 
 
-READERS = {"pandas": (_is_plain_in_pandas, _read_pandas), "polars": (lambda dtype: str(dtype) in IN_POLARS, _read_polars),
-           "pyarrow": (lambda dtype: str(dtype) in IN_ARROW, _read_arrow)}  # fmt: skip
+READERS = {
+    "pandas": (_is_plain_in_pandas, _read_pandas),
+    "polars": (lambda dtype: str(dtype) in IN_POLARS, _read_polars),
+    "pyarrow": (lambda dtype: str(dtype) in IN_ARROW, _read_arrow),
+}

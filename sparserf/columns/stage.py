@@ -1,8 +1,10 @@
-"""The column stage, which encodes columns of any kind and unit as numbers between which distances make sense.
+"""The column stage, which encodes columns of any kind and unit as numbers between which distances
+make sense.
 
-The inputs of features are not the columns of X but *encodings* of them: a number in robust units, clipped, or as a rank; the
-levels of a category; whether a cell is missing; the day of the year of a date, as an angle. `kinds.py` says what each kind of
-encoding is, and `encodings.py` chooses them from the training rows.
+The inputs of features are not the columns of X but *encodings* of them: a number in robust units,
+clipped, or as a rank; the levels of a category; whether a cell is missing; the day of the year of a
+date, as an angle. `kinds.py` says what each kind of encoding is, and `encodings.py` chooses them
+from the training rows.
 """
 
 from __future__ import annotations
@@ -32,40 +34,53 @@ if TYPE_CHECKING:
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 
-# The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots, and their names in the file.
+# The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots,
+# and their names in the file.
 OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range", "fill"
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
-# The encoding of a column of which a stage knows nothing: 0. (That of a constant has the half range 0.)
-UNKNOWN_ENCODING = {"kind": NUMBER, "level": 0.0, "center": 0.0, "unit": 0.0, "reach": np.inf, "half_range": 1.0, "fill": 0.0}
+# The encoding of a column of which a stage knows nothing: 0. (That of a constant has the half range
+# 0.)
+UNKNOWN_ENCODING = {
+    "kind": NUMBER,
+    "level": 0.0,
+    "center": 0.0,
+    "unit": 0.0,
+    "reach": np.inf,
+    "half_range": 1.0,
+    "fill": 0.0,
+}
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
-    """How the columns of X are encoded as the inputs of features. Frozen: part of a model and of its file.
+    """How the columns of X are encoded as the inputs of features. Frozen: part of a model and of
+    its file.
 
-    Each encoding is made of one column, and a column may have several. Its raw value r is what its kind says of the cell, and
-    the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of
-    u, so that a few outliers do not dominate distances and linear functions. See `kinds.py`.
+    Each encoding is made of one column, and a column may have several. Its raw value r is what its
+    kind says of the cell, and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u|
+    > reach it is reach (2 - reach / |u|) with the sign of u, so that a few outliers do not dominate
+    distances and linear functions. See `kinds.py`.
 
     n_columns : int
         The number of columns of X.
-    column, kind, level : ndarray of int, int and float, shape (n_encodings,)
-        The column of each encoding, its kind as an index in `KINDS`, and the level at which it is 1, or the time.
+    column, kind, level : ndarray of int, int and float, shape (n_encodings,) The column of each
+        encoding, its kind as an index in `KINDS`, and the level at which it is 1, or the time.
     center, unit : ndarray of float, shape (n_encodings,)
-        The weighted mean and standard deviation over the training rows, numbers far from the median counted as less far; unit
-        is 0 for a constant.
+        The weighted mean and standard deviation over the training rows, numbers far from the median
+        counted as less far; unit is 0 for a constant.
     reach : ndarray of float, shape (n_encodings,)
-        The distance from the center, in units, within which all training rows but a thousandth are; ten median absolute
-        deviations if that is more.
+        The distance from the center, in units, within which all training rows but a thousandth are;
+        ten median absolute deviations if that is more.
     half_range : ndarray of float, shape (n_encodings,)
         Half of the range of the training rows, in units.
     fill : ndarray of float, shape (n_encodings,)
-        The encoding of a missing number or time, and of a missing level where the encoding has a knot (see
-        `algorithms/fallback.py`).
+        The encoding of a missing number or time, and of a missing level where the encoding has a
+        knot (see `algorithms/fallback.py`).
     first_knot : ndarray of int, shape (n_encodings + 1,)
-        Where the knots of each encoding begin in `knots` and `scores`, and where the knots of the last encoding end.
+        Where the knots of each encoding begin in `knots` and `scores`, and where the knots of the
+        last encoding end.
     knots, scores : ndarray of float
         The knots of all encodings, one after the other, and the raw values at them.
     table : Table or None
@@ -94,7 +109,9 @@ class ColumnStage:
         own = slice(*self.first_knot[v : v + 2])
         knots = (self.knots[own], self.scores[own]) if own.stop > own.start else None
         numbers = (float(getattr(self, name)[v]) for name in ("center", "unit", "reach", "fill"))
-        return Encoding(int(self.column[v]), int(self.kind[v]), float(self.level[v]), knots, *numbers)
+        return Encoding(
+            int(self.column[v]), int(self.kind[v]), float(self.level[v]), knots, *numbers
+        )
 
     def expression(self, v: int) -> Expression:
         """Return encoding v as an expression of its cell."""
@@ -123,7 +140,11 @@ class ColumnStage:
 
     @classmethod
     def from_encodings(
-        cls, encodings: Sequence[Encoding], n_columns: int, table: Table | None = None, may_miss: bool = True
+        cls,
+        encodings: Sequence[Encoding],
+        n_columns: int,
+        table: Table | None = None,
+        may_miss: bool = True,
     ) -> Self:
         """Return the stage of some encodings of n_columns columns, with centres 0 and units 1."""
         n, no_knots = len(encodings), (np.zeros(0), np.zeros(0))
@@ -163,8 +184,13 @@ class ColumnStage:
         """Return whether another stage, or None, encodes columns in the same way."""
         if other is self or other is None:
             return other is self
-        tables = (self.table is None) == (other.table is None) and (self.table is None or self.table.is_same(other.table))
-        return tables and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in (*OF_ENCODINGS, *OF_KNOTS))
+        tables = (self.table is None) == (other.table is None) and (
+            self.table is None or self.table.is_same(other.table)
+        )
+        return tables and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in (*OF_ENCODINGS, *OF_KNOTS)
+        )
 
     @cached_property
     def is_column_by_column(self) -> bool:
@@ -185,17 +211,23 @@ class ColumnStage:
     @cached_property
     def is_identity(self) -> bool:
         """Whether the encodings are the columns as they are, and no cell may be missing."""
-        as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots) or self.may_miss)
-        return as_they_are and bool(((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all())
+        as_they_are = self.is_column_by_column and not (
+            self.kind.any() or len(self.knots) or self.may_miss
+        )
+        return as_they_are and bool(
+            ((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all()
+        )
 
     @cached_property
     def turn(self) -> np.ndarray:
-        """By how much the angle of each encoding turns in a day; 0 for encodings that are no cosines."""
+        """By how much the angle of each encoding turns in a day; 0 for encodings that are no
+        cosines."""
         return self._of_kinds("turn")
 
     @cached_property
     def is_continuous(self) -> np.ndarray:
-        """A mask of the encodings that are continuous functions of a number: the number itself, in any form, and angles."""
+        """A mask of the encodings that are continuous functions of a number: the number itself, in
+        any form, and angles."""
         return self._of_kinds("is_continuous")
 
     @cached_property
@@ -205,7 +237,8 @@ class ColumnStage:
 
     @cached_property
     def rises(self) -> np.ndarray:
-        """A mask of the encodings that, but for their knots, never fall where their column rises."""
+        """A mask of the encodings that, but for their knots, never fall where their column
+        rises."""
         return self._of_kinds("rises")
 
     @cached_property
@@ -219,18 +252,30 @@ class ColumnStage:
         first = np.concatenate([[0], np.cumsum(sizes)])
         kept = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
         some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
-        return replace(self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept])
+        return replace(
+            self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept]
+        )
 
     def only(self, is_used: np.ndarray) -> ColumnStage:
-        """Return the stage with 0 for encodings that are not used, which says nothing of the training rows about them.
+        """Return the stage with 0 for encodings that are not used, which says nothing of the
+        training rows about them.
 
-        is_used : a mask of the encodings. Of a column without any the table keeps its name, and whether it holds numbers.
+        is_used : a mask of the encodings. Of a column without any the table keeps its name, and
+            whether it holds numbers.
         """
         if is_used.all():
             return self
-        arrays = {name: np.where(is_used, getattr(self, name), value) for name, value in UNKNOWN_ENCODING.items()}
-        no_knots, own = (np.zeros(0), np.zeros(0)), np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1)
-        first, knots, scores = _pack_knots([pair if used else no_knots for pair, used in zip(own, is_used, strict=True)])
+        arrays = {
+            name: np.where(is_used, getattr(self, name), value)
+            for name, value in UNKNOWN_ENCODING.items()
+        }
+        no_knots, own = (
+            (np.zeros(0), np.zeros(0)),
+            np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1),
+        )
+        first, knots, scores = _pack_knots(
+            [pair if used else no_knots for pair, used in zip(own, is_used, strict=True)]
+        )
         columns = np.zeros(self.n_columns, bool)
         columns[self.column[is_used]] = True
         table = None if self.table is None else self.table.only(columns)
@@ -242,13 +287,19 @@ class ColumnStage:
         return not ((self.unit == 0) & (self.half_range == UNKNOWN_ENCODING["half_range"])).any()
 
     def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
-        """Return the stage with other encodings of missing cells, and {encoding of a level: its score for unknown levels}."""
-        stage = self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()}) if unknown else self
+        """Return the stage with other encodings of missing cells, and {encoding of a level: its
+        score for unknown levels}."""
+        stage = (
+            self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()})
+            if unknown
+            else self
+        )
         return replace(stage, fill=fill)
 
     @cached_property
     def in_knots(self) -> ColumnStage:
-        """The stage with levels that have a knot written as numbers with a knot at each level; it encodes new rows equally."""
+        """The stage with levels that have a knot written as numbers with a knot at each level; it
+        encodes new rows equally."""
         some = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
         if not len(some):
             return self
@@ -260,7 +311,8 @@ class ColumnStage:
         return replace(self._with_knots(given), kind=kind)
 
     def _with_knots(self, given):
-        """Return the stage with the knots and scores {encoding: (knots, scores)} in place of its own."""
+        """Return the stage with the knots and scores {encoding: (knots, scores)} in place of its
+        own."""
         pairs = []
         for v in range(len(self)):
             own = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -270,7 +322,8 @@ class ColumnStage:
 
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers of two nothing overflows."""
+        """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers
+        of two nothing overflows."""
         power, center, factor = arithmetic(self.center, self.unit)
         return power, center, factor, np.where(factor > 0, self.reach, 1.0)
 
@@ -288,7 +341,8 @@ class ColumnStage:
         )
 
     def transform(self, X: Array) -> Array:
-        """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its dtype, namespace and device.
+        """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its
+        dtype, namespace and device.
 
         The encodings of CSR rows are CSR if zeros are encoded as 0, and dense otherwise.
         """
@@ -303,7 +357,8 @@ class ColumnStage:
         return out
 
     def _transform_sparse(self, X):
-        """Encode CSR rows whose zeros stay zeros: the entries of columns that have an encoding of a kind, kind by kind."""
+        """Encode CSR rows whose zeros stay zeros: the entries of columns that have an encoding of a
+        kind, kind by kind."""
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind, is_it in self.kinds:
             place = np.full(self.n_columns, -1)
@@ -318,7 +373,10 @@ class ColumnStage:
         data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
         order = np.lexsort((column, row))
         indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
-        return type(X)((data[order].astype(X.dtype), column[order].astype(np.int32), indptr), shape=(X.shape[0], len(self)))
+        return type(X)(
+            (data[order].astype(X.dtype), column[order].astype(np.int32), indptr),
+            shape=(X.shape[0], len(self)),
+        )
 
     def _transform_in_namespace(self, X):
         """Encode rows in an array namespace other than NumPy's, on their device."""
@@ -326,7 +384,9 @@ class ColumnStage:
         power, center, factor, reach, level, fill = (
             from_host(array, xp, device) for array in (*self.arithmetic, self.level, self.fill)
         )
-        column, is_continuous = (from_host(a, xp, device) for a in (self.column.astype(np.int64), self.is_continuous))
+        column, is_continuous = (
+            from_host(a, xp, device) for a in (self.column.astype(np.int64), self.is_continuous)
+        )
         kinds = [(kind, from_host(is_it, xp, device)) for kind, is_it in self.kinds]
         x = xp.astype(xp.take(X, column, axis=1), power.dtype)
         is_missing = xp.isnan(x)
@@ -336,21 +396,30 @@ class ColumnStage:
         with np.errstate(over="ignore", invalid="ignore"):
             u = (r * power - center) * factor
             size = xp.abs(u)
-            u = xp.where(size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u)
+            u = xp.where(
+                size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u
+            )
             for kind, is_it in kinds:
                 u = u if kind.bends_from is None else xp.where(is_it, kind.drawn_in(u, xp), u)
         return xp.astype(xp.where(is_continuous & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
-        """Return x, (n_rows, n_encodings), interpolated between the scores at the knots where an encoding has knots."""
+        """Return x, (n_rows, n_encodings), interpolated between the scores at the knots where an
+        encoding has knots."""
         columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
         for v in np.flatnonzero(np.diff(self.first_knot)):
             some = slice(self.first_knot[v], self.first_knot[v + 1])
             last = int(some.stop - some.start) - 1
-            knots, scores = (from_host(a[some].copy(), xp, device) for a in (self.knots, self.scores))
+            knots, scores = (
+                from_host(a[some].copy(), xp, device) for a in (self.knots, self.scores)
+            )
             at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
             left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))
-            share = xp.clip((columns[v] - left) / xp.where(right > left, right - left, xp.ones_like(left)), 0.0, 1.0)
+            share = xp.clip(
+                (columns[v] - left) / xp.where(right > left, right - left, xp.ones_like(left)),
+                0.0,
+                1.0,
+            )
             low, high = xp.take(scores, at - 1), xp.take(scores, xp.clip(at, 0, last))
             columns[v] = low + share * (high - low)
         return xp.stack(columns, axis=1) if columns else x
@@ -358,49 +427,85 @@ class ColumnStage:
     def names(self, columns: Sequence[str]) -> list[str]:
         """Return a name for each encoding, from the names of the columns."""
         each = zip(self.column.tolist(), self.kind.tolist(), self.level.tolist(), strict=True)
-        return [KINDS[kind].label(columns[j], level, self.levels_of(v)) for v, (j, kind, level) in enumerate(each)]
+        return [
+            KINDS[kind].label(columns[j], level, self.levels_of(v))
+            for v, (j, kind, level) in enumerate(each)
+        ]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the stage."""
-        finite = {"reach": np.where(np.isinf(self.reach), -1.0, self.reach), "may_miss": np.array([int(self.may_miss)])}
+        finite = {
+            "reach": np.where(np.isinf(self.reach), -1.0, self.reach),
+            "may_miss": np.array([int(self.may_miss)]),
+        }
         own = {name: getattr(self, name) for name in (*OF_ENCODINGS, *OF_KNOTS)}
         arrays = {f"stage_{name}": array for name, array in (own | finite).items()}
         return arrays if self.table is None else arrays | self.table.to_arrays()
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
-        """Return the stage that `to_arrays` wrote, from a file that is not trusted; None where it holds no stage."""
+        """Return the stage that `to_arrays` wrote, from a file that is not trusted; None where it
+        holds no stage."""
         if not any(name in arrays for name in ARRAYS):
             return None
-        whole = {name: integers(arrays, f"stage_{name}") for name in ("column", "kind", "first_knot", "may_miss")}
-        numbers = {name: floats(arrays, f"stage_{name}") for name in (*OF_ENCODINGS, *OF_KNOTS) if name not in whole}
+        whole = {
+            name: integers(arrays, f"stage_{name}")
+            for name in ("column", "kind", "first_knot", "may_miss")
+        }
+        numbers = {
+            name: floats(arrays, f"stage_{name}")
+            for name in (*OF_ENCODINGS, *OF_KNOTS)
+            if name not in whole
+        }
         may_miss = whole.pop("may_miss")
         require(len(may_miss) == 1 and may_miss[0] in (0, 1), "stage_may_miss")
         numbers["reach"] = np.where(numbers["reach"] == -1, np.inf, numbers["reach"])
-        stage = cls(n_columns, **whole, **numbers, table=Table.from_arrays(arrays), may_miss=bool(may_miss[0]))
+        stage = cls(
+            n_columns,
+            **whole,
+            **numbers,
+            table=Table.from_arrays(arrays),
+            may_miss=bool(may_miss[0]),
+        )
         stage._check()
         return stage
 
     def _check(self):
         """Check that the arrays of a stage from a file fit together."""
         n, first = len(self), self.first_knot
-        require(all(getattr(self, name).shape == (n,) for name in OF_ENCODINGS) and first.shape == (n + 1,), "stage")
+        require(
+            all(getattr(self, name).shape == (n,) for name in OF_ENCODINGS)
+            and first.shape == (n + 1,),
+            "stage",
+        )
         require(bool(((self.column >= 0) & (self.column < self.n_columns)).all()), "stage_column")
         require(bool(((self.kind >= 0) & (self.kind < len(KINDS))).all()), "stage_kind")
-        require(bool((self.unit >= 0).all() and ((self.reach > 0) | (self.unit == 0)).all()), "stage")
-        require(self.knots.shape == self.scores.shape == (first[-1],) and first[0] == 0, "stage_knots")
+        require(
+            bool((self.unit >= 0).all() and ((self.reach > 0) | (self.unit == 0)).all()), "stage"
+        )
+        require(
+            self.knots.shape == self.scores.shape == (first[-1],) and first[0] == 0, "stage_knots"
+        )
         require(bool((np.diff(first) >= 0).all()), "stage_first_knot")
-        same = np.delete(np.diff(self.knots) > 0, first[1:-1][(first[1:-1] > 0) & (first[1:-1] < first[-1])] - 1)
+        same = np.delete(
+            np.diff(self.knots) > 0, first[1:-1][(first[1:-1] > 0) & (first[1:-1] < first[-1])] - 1
+        )
         require(bool(same.all()), "stage_knots")
         levels = None if self.table is None else self.table.levels
         require(levels is None or len(levels) == self.n_columns, "table")
         for kind, is_it in self.kinds:
             for v in [] if kind.is_number else np.flatnonzero(is_it):
-                kind.check(self.levels_of(v), self.level[v], self.knots[slice(*first[v : v + 2])], self.reach[v])
+                kind.check(
+                    self.levels_of(v),
+                    self.level[v],
+                    self.knots[slice(*first[v : v + 2])],
+                    self.reach[v],
+                )
 
 
 def _pack_knots(pairs):
-    """Return (first_knot, knots, scores), as a `ColumnStage` has them, from the (knots, scores) of each encoding."""
+    """Return (first_knot, knots, scores), as a `ColumnStage` has them, from the (knots, scores) of
+    each encoding."""
     first, all_knots, all_scores = [0], [np.zeros(0)], [np.zeros(0)]
     for knots, scores in pairs:
         first.append(first[-1] + len(knots))
@@ -410,7 +515,8 @@ def _pack_knots(pairs):
 
 
 class EncodedMatrix:
-    """The encodings of all rows of X as a matrix whose rows are computed at each access, `encoded[rows]`."""
+    """The encodings of all rows of X as a matrix whose rows are computed at each access,
+    `encoded[rows]`."""
 
     shape: tuple[int, int]
     dtype: np.dtype

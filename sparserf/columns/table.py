@@ -1,7 +1,8 @@
-"""The table: the names of columns and the levels of categories, by which the cells of a data frame become numbers.
+"""The table: the names of columns and the levels of categories, by which the cells of a data frame
+become numbers.
 
-Arrays with categories are treated in the same way. Cells of a column of numbers stay numbers, cells of a category become
-the numbers of their levels, and missing cells become NaN.
+Arrays with categories are treated in the same way. Cells of a column of numbers stay numbers, cells
+of a category become the numbers of their levels, and missing cells become NaN.
 """
 
 from __future__ import annotations
@@ -48,25 +49,33 @@ Categorical: TypeAlias = Sequence[str] | Sequence[int] | Sequence[bool] | np.nda
 
 UNKNOWN = -1.0  # the number of a level that no training row has
 ROWS_DISTINCT_BY_CHANCE = 10  # the most rows in which all words of a column may differ by chance
-LEAST_SINGLE = float(np.finfo(np.float32).tiny)  # the least positive number that float32 holds to its full precision
+# the least positive number that float32 holds to its full precision
+LEAST_SINGLE = float(np.finfo(np.float32).tiny)
 EXACT = 2**24  # the number of levels up to which float32 holds their numbers exactly
 # The types of levels: {type: the types of cells that become levels of this type}.
-PLAIN: dict[type, Any] = {str: str, bool: (bool, np.bool_), int: (Integral, np.bool_), float: Number}
-# The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for numbers, or -2, -3 or -4 for one
-# of KINDS_OF_CLOCKS; how many levels it has; the names of the columns, if they have names, and all levels, as one text; and the
-# end of each string in the text. The time zone of a column of dates is written as its one level.
+PLAIN: dict[type, Any] = {
+    str: str,
+    bool: (bool, np.bool_),
+    int: (Integral, np.bool_),
+    float: Number,
+}
+# The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for
+# numbers, or -2, -3 or -4 for one of KINDS_OF_CLOCKS; how many levels it has; the names of the
+# columns, if they have names, and all levels, as one text; and the end of each string in the text.
+# The time zone of a column of dates is written as its one level.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The names of the columns of the training rows, and the levels of categories. Frozen: part of a model and of its file.
+    """The names of the columns of the training rows, and the levels of categories. Frozen: part of
+    a model and of its file.
 
     names : tuple of str, or None
         The names of the columns; None for an array, whose columns have no names.
     levels : tuple with an entry for each column
-        None for a column of numbers. For a category its levels in the training rows, all str, int, float or bool: sorted, or in
-        the order that the frame gives them.
+        None for a column of numbers. For a category its levels in the training rows, all str, int,
+        float or bool: sorted, or in the order that the frame gives them.
     clocks : {column: Clock}
         What the numbers of columns of dates, durations and times of day stand for.
     """
@@ -87,35 +96,40 @@ class Table:
     def learn(cls, X: Any, categorical: Categorical = None) -> tuple[np.ndarray, Table]:
         """Return (the training rows as numbers, an ndarray of the shape of X; their Table).
 
-        The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1) for each cell; memory of one
-        column as Python objects beside the result, and of few rows a second copy. Cells are looked up in a dictionary of the
-        levels, which is faster than sorting them.
+        The numbers are float32 where all columns of numbers are, and float64 otherwise. Time O(1)
+        for each cell; memory of one column as Python objects beside the result, and of few rows a
+        second copy. Cells are looked up in a dictionary of the levels, which is faster than sorting
+        them.
 
         Parameters
         ----------
         X : data frame, or ndarray of shape (n_samples, n_features)
-            In a frame, columns of strings, categoricals and enums are categories; columns of numbers, decimals and booleans
-            are numbers, booleans 0 and 1; dates, durations and times of day become numbers of days (see `clocks.py`), in
-            float64; of columns of objects, the cells decide. The levels of a categorical are its categories, as text where
-            these are not all strings or all numbers, such as the intervals of `pandas.cut`. A column in which all cells are
-            missing, and whose dtype is not numeric, is a category without levels. Sparse columns become dense. The index of
-            pandas is not read.
-        categorical : None, or a sequence of names or indices of columns, or a mask
-            These columns are categories, whatever they hold. Integers are indices, also where names in pandas are integers.
+            In a frame, columns of strings, categoricals and enums are categories; columns of
+            numbers, decimals and booleans are numbers, booleans 0 and 1; dates, durations and times
+            of day become numbers of days (see `clocks.py`), in float64; of columns of objects, the
+            cells decide. The levels of a categorical are its categories, as text where these are
+            not all strings or all numbers, such as the intervals of `pandas.cut`. A column in which
+            all cells are missing, and whose dtype is not numeric, is a category without levels.
+            Sparse columns become dense. The index of pandas is not read.
+        categorical : None, or a sequence of names or indices of columns, or a mask These columns
+            are categories, whatever they hold. Integers are indices, also where names in pandas are
+            integers.
 
         Raises
         ------
         TypeError
-            A column of lists or other things that are neither numbers, strings nor times, or of two of these; a category of
-            times.
+            A column of lists or other things that are neither numbers, strings nor times, or of two
+            of these; a category of times.
         ValueError
-            No rows, no columns, equal names, an infinite number, dates in several time zones, or a column in `categorical`
-            that X lacks.
+            No rows, no columns, equal names, an infinite number, dates in several time zones, or a
+            column in `categorical` that X lacks.
 
         Examples
         --------
         >>> import numpy as np
-        >>> X, table = Table.learn(np.array([[2.5, "b"], [None, "a"], [1.0, None]], object), categorical=[1])
+        >>> X, table = Table.learn(
+        ...     np.array([[2.5, "b"], [None, "a"], [1.0, None]], object), categorical=[1]
+        ... )
         >>> X
         array([[2.5, 1. ],
                [nan, 0. ],
@@ -126,7 +140,9 @@ class Table:
         columns = Columns(X)
         names, n_rows = columns.names, columns.n_rows
         if not (n_rows and len(columns)):
-            raise ValueError(f"X must have at least one row and one column, got shape {(n_rows, len(columns))}")
+            raise ValueError(
+                f"X must have at least one row and one column, got shape {(n_rows, len(columns))}"
+            )
         chosen = chosen_columns(categorical, names, len(columns))
         is_alone = np.ones(len(columns), bool)
         is_alone[columns.plain] = False
@@ -134,34 +150,48 @@ class Table:
         levels: list[tuple[Any, ...] | None] = [None] * len(columns)
         alone, clocks = {}, {}
         for k in np.flatnonzero(is_alone).tolist():
-            alone[k], levels[k], clock = _learn_column(label(names, k), columns[k], k in chosen, names is not None)
+            alone[k], levels[k], clock = _learn_column(
+                label(names, k), columns[k], k in chosen, names is not None
+            )
             if clock is not None:
                 clocks[k] = clock
         for k in (k for k in alone if k not in chosen and not is_categorical(columns[k])):
-            count = np.bincount(alone[k][~np.isnan(alone[k])].astype(int)).tolist() if levels[k] else []
+            count = (
+                np.bincount(alone[k][~np.isnan(alone[k])].astype(int)).tolist() if levels[k] else []
+            )
             warn_of_words(label(names, k), dict(zip(levels[k] or (), count, strict=True)), n_rows)
-        return _matrix(columns, np.arange(len(columns)), alone, levels), cls(names, tuple(levels), clocks)
+        return _matrix(columns, np.arange(len(columns)), alone, levels), cls(
+            names, tuple(levels), clocks
+        )
 
     def read(self, X: Any) -> np.ndarray:
-        """Return rows to predict as an ndarray of numbers, as `learn` does for training rows. Unknown levels become -1.
+        """Return rows to predict as an ndarray of numbers, as `learn` does for training rows.
+        Unknown levels become -1.
 
-        The columns of a frame are found by their names, in any order, and others are not read; by their positions if X or the
-        training rows have no names. Levels that are numbers are found as `LevelNumbers` says. Raises ValueError if columns
-        are missing or, by positions, too many; and TypeError if a column holds strings in place of numbers, or numbers in place
-        of strings.
+        The columns of a frame are found by their names, in any order, and others are not read; by
+        their positions if X or the training rows have no names. Levels that are numbers are found
+        as `LevelNumbers` says. Raises ValueError if columns are missing or, by positions, too many;
+        and TypeError if a column holds strings in place of numbers, or numbers in place of strings.
         """
         columns = Columns(X)
         places = self.places(columns.names, len(columns))
         is_alone = ~np.isin(places, columns.plain) | self._is_special
         alone = {
-            j: _read_column(label(columns.names, k), columns[k], self.levels[j], self._numbers[j], self.clocks.get(j))
+            j: _read_column(
+                label(columns.names, k),
+                columns[k],
+                self.levels[j],
+                self._numbers[j],
+                self.clocks.get(j),
+            )
             for j in np.flatnonzero(is_alone).tolist()
             for k in [places[j]]
         }
         return _matrix(columns, places, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """Return (X, the table) for some of the rows that `learn` returned, without the levels that do not occur in them."""
+        """Return (X, the table) for some of the rows that `learn` returned, without the levels that
+        do not occur in them."""
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -169,16 +199,23 @@ class Table:
             if not there.all():
                 X = X.copy() if levels == list(self.levels) else X
                 X[:, j] = np.append(there.cumsum() - 1.0, np.nan)[code]
-                levels[j] = tuple(level for level, is_there in zip(levels[j], there, strict=True) if is_there)
+                levels[j] = tuple(
+                    level for level, is_there in zip(levels[j], there, strict=True) if is_there
+                )
         return X, replace(self, levels=tuple(levels))
 
     def only(self, is_used: np.ndarray) -> Table:
-        """Return the table without the levels of columns that are not used; categories of numbers become columns of numbers.
+        """Return the table without the levels of columns that are not used; categories of numbers
+        become columns of numbers.
 
         is_used : a mask of the columns
         """
         levels = (
-            of_column if of_column is None or used else () if kind_of(of_column) in (None, "strings") else None
+            of_column
+            if of_column is None or used
+            else ()
+            if kind_of(of_column) in (None, "strings")
+            else None
             for of_column, used in zip(self.levels, is_used.tolist(), strict=True)
         )
         return replace(self, levels=tuple(levels))
@@ -186,28 +223,54 @@ class Table:
     def is_same(self, other: Table | None) -> bool:
         """Return whether another table, or None, has the same names, levels and clocks."""
         own = self.names, self.levels, self.clocks
-        return other is self or (other is not None and own == (other.names, other.levels, other.clocks))
+        return other is self or (
+            other is not None and own == (other.names, other.levels, other.clocks)
+        )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays that a model's file holds of the table."""
-        kind = [-1 if levels is None else list(PLAIN).index(type(levels[0]) if levels else str) for levels in self.levels]
+        kind = [
+            -1 if levels is None else list(PLAIN).index(type(levels[0]) if levels else str)
+            for levels in self.levels
+        ]
         texts = list(self.levels)
         for j, clock in self.clocks.items():
-            kind[j], texts[j] = -2 - KINDS_OF_CLOCKS.index(clock.kind), (clock.zone,) if clock.zone else ()
+            kind[j], texts[j] = (
+                -2 - KINDS_OF_CLOCKS.index(clock.kind),
+                (clock.zone,) if clock.zone else (),
+            )
         levels = [level for of_column in texts for level in of_column or ()]
-        cells = [str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)]
-        size, end = [len(of_column or ()) for of_column in texts], np.cumsum([len(cell) for cell in cells])
+        cells = [
+            str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)
+        ]
+        size, end = (
+            [len(of_column or ()) for of_column in texts],
+            np.cumsum([len(cell) for cell in cells]),
+        )
         text = np.frombuffer(b"".join(cells), np.uint8)
-        return dict(zip(ARRAYS, (np.array(kind, np.int64), np.array(size, np.int64), text, end.astype(np.int64)), strict=True))
+        return dict(
+            zip(
+                ARRAYS,
+                (np.array(kind, np.int64), np.array(size, np.int64), text, end.astype(np.int64)),
+                strict=True,
+            )
+        )
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Table | None:
-        """Return the table that `to_arrays` wrote, from a file that is not trusted; None where it holds no table."""
+        """Return the table that `to_arrays` wrote, from a file that is not trusted; None where it
+        holds no table."""
         if not any(name in arrays for name in ARRAYS):
             return None
-        (kind, size, end), text = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")), arrays["table_text"]
+        (kind, size, end), text = (
+            (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")),
+            arrays["table_text"],
+        )
         n = len(kind)
-        require(n > 0 and bool(((kind >= -1 - len(KINDS_OF_CLOCKS)) & (kind < len(PLAIN))).all()), "table_kind")
+        require(
+            n > 0 and bool(((kind >= -1 - len(KINDS_OF_CLOCKS)) & (kind < len(PLAIN))).all()),
+            "table_kind",
+        )
         most = np.where(kind >= 0, len(end), kind == -2)
         require(len(size) == n and bool(((size >= 0) & (size <= most)).all()), "table_size")
         n_names = len(end) - int(size.sum())
@@ -216,14 +279,21 @@ class Table:
         names, starts = cells[:n_names], n_names + np.cumsum([0, *size])
         texts = [cells[slice(*starts[k : k + 2])] for k in range(n)]
         levels = [_levels_from_text(of_column, kind[k]) for k, of_column in enumerate(texts)]
-        require(all(len(set(each or ())) == len(each or ()) for each in (names, *levels)), "table_text")
-        clocks = {k: Clock(KINDS_OF_CLOCKS[-2 - kind[k]], *texts[k]) for k in np.flatnonzero(kind < -1).tolist()}
+        require(
+            all(len(set(each or ())) == len(each or ()) for each in (names, *levels)), "table_text"
+        )
+        clocks = {
+            k: Clock(KINDS_OF_CLOCKS[-2 - kind[k]], *texts[k])
+            for k in np.flatnonzero(kind < -1).tolist()
+        }
         return cls(tuple(names) or None, tuple(levels), clocks)
 
     @cached_property
     def _is_special(self):
         """A mask of the columns that are categories or times."""
-        return np.array([levels is not None or j in self.clocks for j, levels in enumerate(self.levels)], bool)
+        return np.array(
+            [levels is not None or j in self.clocks for j, levels in enumerate(self.levels)], bool
+        )
 
     @cached_property
     def _numbers(self):
@@ -231,7 +301,8 @@ class Table:
         return [None if levels is None else LevelNumbers(levels) for levels in self.levels]
 
     def places(self, names: tuple[str, ...] | None, n: int) -> np.ndarray:
-        """Return the place in X of each column of this table, from the names of the n columns of X."""
+        """Return the place in X of each column of this table, from the names of the n columns of
+        X."""
         if names is not None and self.names is not None and names != self.names:
             place = {name: k for k, name in enumerate(names)}
             lacking = [name for name in self.names if name not in place]
@@ -247,18 +318,26 @@ def _split_text(text, end):
     """Split a text into its strings, given the positions where they end."""
     require(text.dtype == np.uint8 and text.ndim == 1, "table_text")
     ends = np.concatenate([[0], end])
-    require(ends[-1] == len(text) and bool((np.diff(ends) >= 0).all()) and ends.min() == 0, "table_end")
+    require(
+        ends[-1] == len(text) and bool((np.diff(ends) >= 0).all()) and ends.min() == 0, "table_end"
+    )
     text, ends = text.tobytes(), ends.tolist()
     return [text[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
 
 def _levels_from_text(cells, kind):
-    """Return the levels of a column from the strings that a file holds; kind : an index in PLAIN, or -1 for numbers."""
+    """Return the levels of a column from the strings that a file holds; kind : an index in PLAIN,
+    or -1 for numbers."""
     if kind < 0:
         return None
     plain = list(PLAIN)[kind]
-    levels = tuple(map({"True": True, "False": False}.__getitem__ if plain is bool else plain, cells))
-    require(list(map(str, levels)) == cells and (plain is not float or bool(np.isfinite(levels).all())), "table_text")
+    levels = tuple(
+        map({"True": True, "False": False}.__getitem__ if plain is bool else plain, cells)
+    )
+    require(
+        list(map(str, levels)) == cells and (plain is not float or bool(np.isfinite(levels).all())),
+        "table_text",
+    )
     return levels
 
 
@@ -267,13 +346,21 @@ def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int
     if categorical is None:
         return set()
     if isinstance(categorical, (str, bytes)) or not hasattr(categorical, "__iter__"):
-        raise TypeError(f"categorical must be a sequence of names or indices of columns, or a mask, got {categorical!r}")
+        raise TypeError(
+            "categorical must be a sequence of names or indices of columns, or a mask, got "
+            f"{categorical!r}"
+        )
     entries = list(categorical)
     if entries and all(isinstance(entry, (bool, np.bool_)) for entry in entries):
         if len(entries) != n:
-            raise ValueError(f"categorical must have an entry for each of the {n} columns of X, got {len(entries)}")
+            raise ValueError(
+                f"categorical must have an entry for each of the {n} columns of X, got "
+                f"{len(entries)}"
+            )
         return set(np.flatnonzero(entries).tolist())
-    strange = [e for e in entries if isinstance(e, (bool, np.bool_)) or not isinstance(e, (str, Integral))]
+    strange = [
+        e for e in entries if isinstance(e, (bool, np.bool_)) or not isinstance(e, (str, Integral))
+    ]
     if strange:
         raise TypeError(f"categorical must hold names or indices of columns, got {strange[0]!r}")
     place = {name: k for k, name in enumerate(names or ())}
@@ -289,7 +376,8 @@ def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int
 
 
 def _learn_column(where, column, is_chosen, strings_are_categories):
-    """Return (a training column as numbers, its levels, its clock); levels are None for numbers, a clock for all but times.
+    """Return (a training column as numbers, its levels, its clock); levels are None for numbers, a
+    clock for all but times.
 
     where : how errors name the column
     is_chosen : whether the user lists it in `categorical`
@@ -314,27 +402,46 @@ def _learn_column(where, column, is_chosen, strings_are_categories):
 def check_not_chosen(where: str, clock: Clock, is_chosen: bool) -> None:
     """Check that the user does not list a column of times in `categorical`."""
     if is_chosen:
-        raise TypeError(f"{where} holds categories that are {clock.kind}: leave it out of categorical, or make strings of them")
+        raise TypeError(
+            f"{where} holds categories that are {clock.kind}: leave it out of categorical, or make "
+            "strings of them"
+        )
 
 
 def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
-    """Return the keys of all categories of a column in the order that they have; None where they have none.
+    """Return the keys of all categories of a column in the order that they have; None where they
+    have none.
 
     kind : whether its cells are read as "numbers" or "strings"
     """
     order = own_order(column)
     order = in_their_order(column) if order is None and kind == "strings" else order
-    return None if order is None else list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
+    return (
+        None
+        if order is None
+        else list(dict.fromkeys(keys_of(where, level_cells(where, list(order)))))
+    )
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the levels that are present, which are of these types, as plain ones: sorted, or in an order of all levels."""
-    plain = next(plain for plain, stands_for in PLAIN.items() if all(issubclass(kind, stands_for) for kind in kinds))
-    return tuple(map(plain, sorted(present) if order is None else [level for level in order if level in present]))
+    """Return the levels that are present, which are of these types, as plain ones: sorted, or in an
+    order of all levels."""
+    plain = next(
+        plain
+        for plain, stands_for in PLAIN.items()
+        if all(issubclass(kind, stands_for) for kind in kinds)
+    )
+    return tuple(
+        map(
+            plain,
+            sorted(present) if order is None else [level for level in order if level in present],
+        )
+    )
 
 
 def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
-    """Warn of a column whose words are nearly all numbers, or differ in each row, unless the user says that it is a category.
+    """Warn of a column whose words are nearly all numbers, or differ in each row, unless the user
+    says that it is a category.
 
     count : how many cells each of its words has
     """
@@ -342,9 +449,14 @@ def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
     if found is not None:
         others, example = found
         but = f" but {listing(others)}" if others else ""
-        warn(f"{where} holds words, and all{but} are numbers, such as {example!r}: it becomes a category of {len(count)} "
-             "levels. Make it numbers, with missing cells where there is none (pandas.to_numeric with errors='coerce', without "
-             "separators and units), or list it in categorical", UserWarning)  # fmt: skip
+        warn(
+            f"{where} holds words, and all{but} are numbers, such as {example!r}: it becomes a "
+            f"category of {len(count)} "
+            "levels. Make it numbers, with missing cells where there is none (pandas.to_numeric "
+            "with errors='coerce', without "
+            "separators and units), or list it in categorical",
+            UserWarning,
+        )
     elif len(count) == n_rows > ROWS_DISTINCT_BY_CHANCE:
         useless = "holds words that are others in each row, and are of no use in other rows"
         warn(f"{where} {useless}: leave it out, or make numbers of it", UserWarning)
@@ -353,7 +465,8 @@ def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
 def _read_column(where, column, levels, number, clock):
     """Return a column of rows to predict as numbers.
 
-    levels, number : the levels of the training column, and their `LevelNumbers`; both None for a column of numbers
+    levels, number : the levels of the training column, and their `LevelNumbers`; both None for a
+        column of numbers
     clock : the clock of a training column of times; None for other columns
     """
     cells = cells_of(where, column, levels is not None, clock and clock.zone)
@@ -361,9 +474,12 @@ def _read_column(where, column, levels, number, clock):
     if clock is not None:
         was = str(clock)
         kind = None if kind == "numbers" and np.isnan(numbers_of(where, cells)).all() else kind
-    if (kind, was) == ("numbers", "strings") and is_categorical(column):  # of categories of both, the numbers may come alone
+    # of categories of both, the numbers may come alone
+    if (kind, was) == ("numbers", "strings") and is_categorical(column):
         words = [None if cell is None else str(cell) for cell in cells]
-        cells, kind = (words, was) if not number.keys().isdisjoint(set(words) - {None}) else (cells, kind)
+        cells, kind = (
+            (words, was) if not number.keys().isdisjoint(set(words) - {None}) else (cells, kind)
+        )
     if None not in (kind, was) and kind != was:
         other = ValueError if kind.startswith("dates") and was.startswith("dates") else TypeError
         raise other(f"{where} holds {kind}, and held {was} when the model was fitted")
@@ -378,11 +494,12 @@ def _read_column(where, column, levels, number, clock):
 class LevelNumbers(dict[Any, float]):
     """{level: its number}, NaN for a missing cell, None, and UNKNOWN for a cell that is no level.
 
-    Rows come in float32 or float64, whatever the training rows came in: a cell that is not exactly a level is one if both are
-    equal in float32, as .1 is of either kind, where `in_float32` has the level.
+    Rows come in float32 or float64, whatever the training rows came in: a cell that is not exactly
+    a level is one if both are equal in float32, as .1 is of either kind, where `in_float32` has the
+    level.
 
-    cells : the dtype of the cells, if it is known that they come in a narrower one than float64: then all levels are rounded to
-        it, so that large whole numbers are found, too
+    cells : the dtype of the cells, if it is known that they come in a narrower one than float64:
+        then all levels are rounded to it, so that large whole numbers are found, too
     """
 
     def __init__(self, levels: Sequence[Any], cells: np.dtype | None = None):
@@ -390,7 +507,10 @@ class LevelNumbers(dict[Any, float]):
         self._near = {rounded: self[level] for level, rounded in in_float32(levels).items()}
         if cells is not None and levels and not isinstance(levels[0], str):
             with np.errstate(over="ignore"):
-                rounded, count = np.array([float(level) for level in levels]).astype(cells).tolist(), Counter()
+                rounded, count = (
+                    np.array([float(level) for level in levels]).astype(cells).tolist(),
+                    Counter(),
+                )
             count.update(rounded)
             for level, each in zip(levels, rounded, strict=True):
                 if count[each] == 1:
@@ -398,25 +518,34 @@ class LevelNumbers(dict[Any, float]):
         self[None] = np.nan
 
     def __missing__(self, cell: Any) -> float:
-        return self._near.get(_single(cell), UNKNOWN) if self._near and not isinstance(cell, str) else UNKNOWN
+        return (
+            self._near.get(_single(cell), UNKNOWN)
+            if self._near and not isinstance(cell, str)
+            else UNKNOWN
+        )
 
 
 def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
-    """Return {level: the number in float32} of the levels for which any number stands that is the same in float32.
+    """Return {level: the number in float32} of the levels for which any number stands that is the
+    same in float32.
 
-    These are the numbers that are not whole, and that no other level is equal to in float32. Whole numbers may be codes that
-    differ in one digit, and most of them are exact.
+    These are the numbers that are not whole, and that no other level is equal to in float32. Whole
+    numbers may be codes that differ in one digit, and most of them are exact.
     """
     if not levels or isinstance(levels[0], str):
         return {}
     rounded = [_single(level) for level in levels]
     count = Counter(rounded)
-    return {level: each for level, each in zip(levels, rounded, strict=True)
-            if count[each] == 1 and LEAST_SINGLE <= abs(each) < np.inf and float(level) != int(level)}  # fmt: skip
+    return {
+        level: each
+        for level, each in zip(levels, rounded, strict=True)
+        if count[each] == 1 and LEAST_SINGLE <= abs(each) < np.inf and float(level) != int(level)
+    }
 
 
 def numbers_rounded_to(single: float) -> tuple[float, float]:
-    """Return the least and the largest number of float64 that float32 rounds to a number of float32."""
+    """Return the least and the largest number of float64 that float32 rounds to a number of
+    float32."""
     ends = []
     for to in (-np.inf, np.inf):
         middle = (single + float(np.nextafter(np.float32(single), np.float32(to)))) / 2
@@ -442,7 +571,8 @@ def _matrix(columns, places, alone, levels):
     """Return columns side by side, as float32 if this holds all of them exactly.
 
     places : the place in X of each column of the result
-    alone : {column of the result: the column as numbers}; all others are among the plain numbers of X
+    alone : {column of the result: the column as numbers}; all others are among the plain numbers of
+        X
     levels : for each column of the result its levels, None for numbers
     """
     together = np.ones(len(levels), bool)
@@ -451,14 +581,19 @@ def _matrix(columns, places, alone, levels):
     place_of[columns.plain] = np.arange(len(columns.plain))
     kinds = {column.dtype for j, column in alone.items() if levels[j] is None}
     kinds |= {columns.numbers.dtype} if together.any() else set()
-    is_single = kinds == {np.dtype(np.float32)} and all(each is None or len(each) <= EXACT for each in levels)
+    is_single = kinds == {np.dtype(np.float32)} and all(
+        each is None or len(each) <= EXACT for each in levels
+    )
     X = np.empty((columns.n_rows, len(levels)), np.float32 if is_single else np.float64)
     X[:, together] = columns.numbers[:, place_of[places[together]]]
-    with np.errstate(over="ignore"):  # a long double may be too large: it becomes infinite, and is refused
+    # a long double may be too large: it becomes infinite, and is refused
+    with np.errstate(over="ignore"):
         for j, column in alone.items():
             X[:, j] = column
     is_number = np.array([each is None for each in levels], bool)
-    for j in np.flatnonzero(is_number & (np.fmax.reduce(np.abs(X), axis=0, initial=0) >= LARGEST_EXACT)).tolist():
+    for j in np.flatnonzero(
+        is_number & (np.fmax.reduce(np.abs(X), axis=0, initial=0) >= LARGEST_EXACT)
+    ).tolist():
         warn_of_lost_integers(label(columns.names, places[j]), integers_of(columns[places[j]]))
     if not are_finite(X, True):
         for j in np.flatnonzero(np.isinf(X).any(axis=0)).tolist():

@@ -1,4 +1,5 @@
-"""Columns of words that are numbers, but for the way in which they are written, or for a few cells such as "?"."""
+"""Columns of words that are numbers, but for the way in which they are written, or for a few cells
+such as "?"."""
 
 from __future__ import annotations
 
@@ -8,25 +9,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# A number in any common way of writing: a sign, a currency before or after it, separators of thousands, a decimal comma,
-# an exponent, a percent sign, parentheses for a negative number.
+# A number in any common way of writing: a sign, a currency before or after it, separators of
+# thousands, a decimal comma, an exponent, a percent sign, parentheses for a negative number.
 CURRENCY = r"(?:[$€£¥₹₽₩₺]|[A-Z]{2}\$|USD|EUR|GBP|CHF|JPY|INR|CNY|SEK|NOK|DKK|PLN|BRL|CAD|AUD)"
 DIGITS = r"(?:\d{1,3}(?:[,.'’_ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d*)?|\d+(?:[.,]\d*)?|[.,]\d+)"
 IN_LAKHS = r"\d{1,3}(?:,\d{2})+,\d{3}(?:\.\d*)?"
 NUMBER = re.compile(
     rf"\s*\(?\s*[+\-−]?\s*{CURRENCY}?\s*[+\-−]?\s*(?:{IN_LAKHS}|{DIGITS})(?:[eE][+\-]?\d+)?\s*(?:%|‰|{CURRENCY})?\s*\)?\s*"
 )
-# Nearly all cells are numbers where this share of them is, and they have at least FEWEST different numbers. Where all are, a
-# column may be one of codes, and is taken for numbers if there are more than MANY of them.
+# Nearly all cells are numbers where this share of them is, and they have at least FEWEST different
+# numbers. Where all are, a column may be one of codes, and is taken for numbers if there are more
+# than MANY of them.
 NEARLY_ALL, FEWEST, MANY = 0.9, 3, 20
 
 
 def numbers_as_text(count: Mapping[str, int]) -> tuple[list[str], str] | None:
-    """Return (the words that are no numbers, a number that is an example) of a column of words that is nearly all numbers.
+    """Return (the words that are no numbers, a number that is an example) of a column of words that
+    is nearly all numbers.
 
     count : how many cells each word has; missing cells are left out
 
-    None where it is not. Codes, such as postcodes, are no numbers: digits with a leading zero, or all of one length above 1.
+    None where it is not. Codes, such as postcodes, are no numbers: digits with a leading zero, or
+    all of one length above 1.
     """
     numbers = [word for word in count if NUMBER.fullmatch(word)]
     others = [word for word in count if not NUMBER.fullmatch(word)]
@@ -35,7 +39,9 @@ def numbers_as_text(count: Mapping[str, int]) -> tuple[list[str], str] | None:
         return None
     bare = [word.strip() for word in numbers]
     has_leading_zero = any(len(word) > 1 and word[0] == "0" and word.isdigit() for word in bare)
-    are_of_one_length = len({len(word) for word in bare}) == 1 < len(bare[0]) and all(word.isdigit() for word in bare)
+    are_of_one_length = len({len(word) for word in bare}) == 1 < len(bare[0]) and all(
+        word.isdigit() for word in bare
+    )
     if has_leading_zero or are_of_one_length or (not others and len(numbers) <= MANY):
         return None
     plain = re.compile(r"[+-]?\d*\.?\d+")

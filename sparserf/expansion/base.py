@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @methods_as_ieee
 class BaseModel(ABC):
-    """The base class of models, frozen dataclasses that predict from their decision values f. Their arrays are read-only.
+    """The base class of models, frozen dataclasses that predict from their decision values f. Their
+    arrays are read-only.
 
     A subclass computes f in `_map_decisions`, has `classes` and `intercept`, and may have a `link`.
 
@@ -33,7 +34,8 @@ class BaseModel(ABC):
     intercept : float, or ndarray of shape (n_outputs,)
         The constant of each output.
     link : {"identity", "log", "softmax"}
-        How predictions are made of f: a regression predicts f or, with "log", e^f; for a classifier see `probabilities`.
+        How predictions are made of f: a regression predicts f or, with "log", e^f; for a classifier
+        see `probabilities`.
     """
 
     classes: np.ndarray | None
@@ -50,14 +52,23 @@ class BaseModel(ABC):
         self.__post_init__()
 
     @abstractmethod
-    def _map_decisions(self, X: MatrixLike, workers: int, finish: Callable[[Array], Array], offset: ArrayLike | None) -> Array:
-        """Return finish(f + offset) for the decision values f of the rows of X, as an array of the same kind as X.
+    def _map_decisions(
+        self,
+        X: MatrixLike,
+        workers: int,
+        finish: Callable[[Array], Array],
+        offset: ArrayLike | None,
+    ) -> Array:
+        """Return finish(f + offset) for the decision values f of the rows of X, as an array of the
+        same kind as X.
 
-        finish is called for blocks of rows, with f of shape (n_rows,) or (n_rows, n_outputs). It returns an array with one
-        entry, or one line, for each of these rows.
+        finish is called for blocks of rows, with f of shape (n_rows,) or (n_rows, n_outputs). It
+        returns an array with one entry, or one line, for each of these rows.
         """
 
-    def predict(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+    def predict(
+        self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
+    ) -> np.ndarray:
         """Predict class labels, or regression values: the decision values f, with the log link e^f.
 
         Parameters
@@ -65,23 +76,28 @@ class BaseModel(ABC):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
-        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
-            What is added to f, such as the log of the exposures. None: 0 in all rows, also where the model was fitted with
-            offsets: with the log link the rate, for the exposure 1. Limits of a model, `lower` and `upper`, hold for what is
-            predicted with it: of counts, not of rates. Not for more than two classes.
+        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or
+            None, default None What is added to f, such as the log of the exposures. None: 0 in all
+            rows, also where the model was fitted with offsets: with the log link the rate, for the
+            exposure 1. Limits of a model, `lower` and `upper`, hold for what is predicted with it:
+            of counts, not of rates. Not for more than two classes.
 
         Returns
         -------
         ndarray of shape (n_samples,), or (n_samples, n_outputs) for several real targets
-            In the namespace, on the device or in the partitions of X. Time O(n_samples) times that of the terms, which see
-            few inputs each.
+            In the namespace, on the device or in the partitions of X. Time O(n_samples) times that
+            of the terms, which see few inputs each.
 
         Raises
         ------
         ValueError, TypeError
             X does not fit the model, or offset not the rows.
         """
-        finish = self._inverse_link if self.classes is None else partial(labels_of_decisions, self.classes)
+        finish = (
+            self._inverse_link
+            if self.classes is None
+            else partial(labels_of_decisions, self.classes)
+        )
         return self._map_decisions(X, workers, finish, offset)
 
     @property
@@ -89,12 +105,17 @@ class BaseModel(ABC):
         """The function that makes predictions of a regression of its f."""
         return INVERSE_LINKS[self.link]
 
-    def _read_offset(self, offset: ArrayLike | None, X: MatrixLike, n_rows: int) -> list[np.ndarray]:
-        """Check the offsets; return them as row vectors to go with f, (n_rows,) or (n_outputs, n_rows): one, or none."""
+    def _read_offset(
+        self, offset: ArrayLike | None, X: MatrixLike, n_rows: int
+    ) -> list[np.ndarray]:
+        """Check the offsets; return them as row vectors to go with f, (n_rows,) or (n_outputs,
+        n_rows): one, or none."""
         if offset is None:
             return []
         if self.classes is not None and len(self.classes) > 2:
-            raise ValueError(f"offset must be None for more than two classes, got one for {len(self.classes)}")
+            raise ValueError(
+                f"offset must be None for more than two classes, got one for {len(self.classes)}"
+            )
         check_same_device("offset", offset, X)
         return [check_offset(offset, n_rows, np.size(self.intercept))]
 
@@ -105,9 +126,12 @@ def identity(f: Array) -> Array:
 
 
 def exponential(f: Array) -> Array:
-    """Return e^f, in the namespace of f, or about the largest number of its dtype where e^f is larger."""
+    """Return e^f, in the namespace of f, or about the largest number of its dtype where e^f is
+    larger."""
     xp = namespace(f)
-    return xp.exp(xp.clip(f, None, LARGEST_EXPONENT["float32" if f.dtype == xp.float32 else "float64"]))
+    return xp.exp(
+        xp.clip(f, None, LARGEST_EXPONENT["float32" if f.dtype == xp.float32 else "float64"])
+    )
 
 
 # The largest x whose e^x is finite, but for rounding: {dtype: x}.
@@ -116,18 +140,24 @@ LARGEST_EXPONENT = {"float32": 88.72, "float64": 709.78}
 INVERSE_LINKS = {"identity": identity, "log": exponential}
 # The links that a classifier may have.
 CLASSIFIER_LINKS = ("identity", "softmax")
-# The largest size of a decision value in a softmax; larger ones are clipped, since differences of infinite ones are NaN.
+# The largest size of a decision value in a softmax; larger ones are clipped, since differences of
+# infinite ones are NaN.
 LARGEST_DECISION = 1e30
 
 
 def within(lower: float, upper: float, values: Array) -> Array:
-    """Return values, with those beyond the limits set to them: to the nearest number of the dtype that is within."""
+    """Return values, with those beyond the limits set to them: to the nearest number of the dtype
+    that is within."""
     xp = namespace(values)
-    return xp.clip(values, *rounded_inwards(lower, upper, np.float32 if values.dtype == xp.float32 else np.float64))
+    return xp.clip(
+        values,
+        *rounded_inwards(lower, upper, np.float32 if values.dtype == xp.float32 else np.float64),
+    )
 
 
 def rounded_inwards(lower: float, upper: float, dtype: type[np.floating]) -> tuple[float, float]:
-    """Return the least number of a dtype that is at least lower, and the largest that is at most upper."""
+    """Return the least number of a dtype that is at least lower, and the largest that is at most
+    upper."""
     low, high = dtype(lower), dtype(upper)
     low = np.nextafter(low, dtype(np.inf)) if float(low) < lower else low
     high = np.nextafter(high, dtype(-np.inf)) if float(high) > upper else high
@@ -140,7 +170,8 @@ def exponential_within(lower: float, upper: float, f: Array) -> Array:
 
 
 def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
-    """Return the label of each row of decision values, in the namespace of f if it has labels of this dtype."""
+    """Return the label of each row of decision values, in the namespace of f if it has labels of
+    this dtype."""
     xp, several = namespace(f), f.ndim == 2
     index = xp.argmax(f, axis=1) if several else xp.astype(f > 0, xp.int64)
     if xp is np:
@@ -150,13 +181,15 @@ def labels_of_decisions(classes: np.ndarray, f: Array) -> Array:
 
 
 def probabilities(link: str, f: Array) -> Array:
-    """Return the probability of each class: with the link "softmax" the softmax of f, else its sigmoids scaled to sum to 1."""
+    """Return the probability of each class: with the link "softmax" the softmax of f, else its
+    sigmoids scaled to sum to 1."""
     if link == "softmax" and f.ndim == 2:
         return softmax(namespace(f).clip(f, -LARGEST_DECISION, LARGEST_DECISION).T).T
     xp, p = namespace(f), sigmoid(f)
     if p.ndim == 1:
         p = p[:, None]
         return xp.concat([1 - p, p], axis=1)
-    total = reduce(xp.add, (p[:, k] for k in range(p.shape[1])))[:, None]  # always in the order of the classes
+    # always in the order of the classes
+    total = reduce(xp.add, (p[:, k] for k in range(p.shape[1])))[:, None]
     shares = p / xp.where(total > 0, total, xp.ones_like(total))
     return xp.where(total > 0, shares, xp.full_like(p, 1 / p.shape[1]))

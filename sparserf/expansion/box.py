@@ -1,4 +1,5 @@
-"""A box of rows: an interval for each column of numbers, and some of the levels of each category."""
+"""A box of rows: an interval for each column of numbers, and some of the levels of each
+category."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 # The largest number in a box: a few sums and products of its ends do not overflow.
 LARGEST = 1e300
-# What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or None, a missing cell}; of a
-# column of times low and high are such times, or numbers of days.
+# What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or
+# None, a missing cell}; of a column of times low and high are such times, or numbers of days.
 BoxLike: TypeAlias = "Mapping[str | int, Any]"
 
 
@@ -30,9 +31,11 @@ class Box:
     """A box of rows of numbers: all rows whose cells are in it, column by column.
 
     low, high : ndarray of shape (n_columns,)
-        The interval of each column of numbers; both are NaN where the cell is missing. 0 for categories.
+        The interval of each column of numbers; both are NaN where the cell is missing. 0 for
+        categories.
     levels : {column: ndarray}
-        The codes of the levels of each category, ascending; NaN, the last, where the cell may be missing.
+        The codes of the levels of each category, ascending; NaN, the last, where the cell may be
+        missing.
     """
 
     low: np.ndarray
@@ -43,14 +46,15 @@ class Box:
 def read_box(model: Expansion, box: BoxLike | None) -> Box:
     """Check a box of a user, and complete it: return a `Box` with all columns of X.
 
-    Columns that the box leaves out have the range of the training rows, `SparseModel.ranges`, or all known levels. A column
-    that no term sees, and of which nothing is known, is 0.
+    Columns that the box leaves out have the range of the training rows, `SparseModel.ranges`, or
+    all known levels. A column that no term sees, and of which nothing is known, is 0.
 
     Raises
     ------
     ValueError
-        The box names a column that there is not, or one twice; an interval is empty, reversed or not finite; a level is
-        unknown; a column of numbers that terms see is left out, and the model does not know its range.
+        The box names a column that there is not, or one twice; an interval is empty, reversed or
+        not finite; a level is unknown; a column of numbers that terms see is left out, and the
+        model does not know its range.
     TypeError
         The box is no mapping, or a part of it has another type than its column asks for.
     """
@@ -59,7 +63,11 @@ def read_box(model: Expansion, box: BoxLike | None) -> Box:
     low, high, codes = np.zeros(len(names)), np.zeros(len(names)), {}
     for j, of_column in enumerate(levels):
         if of_column is not None:
-            codes[j] = _read_levels(names[j], parts[j], of_column) if j in parts else _all_levels(of_column)
+            codes[j] = (
+                _read_levels(names[j], parts[j], of_column)
+                if j in parts
+                else _all_levels(of_column)
+            )
         elif j in parts:
             low[j], high[j] = _read_interval(names[j], _in_days(names[j], parts[j], clocks.get(j)))
         elif j in model.ranges:
@@ -67,10 +75,17 @@ def read_box(model: Expansion, box: BoxLike | None) -> Box:
     known = {*parts, *model.ranges, *codes}
     unknown = []
     if len(known) < len(names):
-        unknown = sorted({j for term in terms_of(model.features) for j in term.columns.tolist()} - known)
+        unknown = sorted(
+            {j for term in terms_of(model.features) for j in term.columns.tolist()} - known
+        )
     if unknown:
-        listed = ", ".join(repr(names[j]) for j in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-        raise ValueError(f"box must have an interval for columns whose range in training the model does not know: {listed}")
+        listed = ", ".join(repr(names[j]) for j in unknown[:5]) + (
+            ", ..." if len(unknown) > 5 else ""
+        )
+        raise ValueError(
+            "box must have an interval for columns whose range in training the model does not "
+            f"know: {listed}"
+        )
     return Box(low, high, codes)
 
 
@@ -95,7 +110,9 @@ def _by_column(box, names):
     for column, part in box.items():
         j = find_column("box", column, names)
         if j in parts:
-            raise ValueError(f"box must have each column once, got {names[j]!r} by its name and by its index")
+            raise ValueError(
+                f"box must have each column once, got {names[j]!r} by its name and by its index"
+            )
         parts[j] = part
     return parts
 
@@ -107,7 +124,9 @@ def _all_levels(levels):
 
 def _read_levels(name, part, levels):
     """Return the codes of a level or a list of levels; None is a missing cell."""
-    several = isinstance(part, (list, tuple, set, frozenset)) or (isinstance(part, np.ndarray) and part.ndim == 1)
+    several = isinstance(part, (list, tuple, set, frozenset)) or (
+        isinstance(part, np.ndarray) and part.ndim == 1
+    )
     code = LevelNumbers(levels)
     chosen = list(part) if several else [part]
     if not chosen:
@@ -121,7 +140,8 @@ def _read_levels(name, part, levels):
 
 
 def _in_days(name, part, clock):
-    """Return an interval, or a cell, of a column of times with numbers of days in place of times."""
+    """Return an interval, or a cell, of a column of times with numbers of days in place of
+    times."""
     if clock is None or part is None:
         return part
     where = f"box[{name!r}]"
@@ -143,7 +163,9 @@ def _read_interval(name, part):
     except OverflowError:  # integers
         low = high = np.inf
     if not (abs(low) <= LARGEST and abs(high) <= LARGEST):
-        raise ValueError(f"box must have finite numbers of at most {LARGEST:g} for {name!r}, got {part!r}")
+        raise ValueError(
+            f"box must have finite numbers of at most {LARGEST:g} for {name!r}, got {part!r}"
+        )
     if low > high:
         raise ValueError(f"box must have low <= high for {name!r}, got {part!r}")
     return low, high

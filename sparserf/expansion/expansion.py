@@ -1,4 +1,5 @@
-"""An expansion f(x) = intercept + sum_j coef_j phi_j(x) in features phi_j: its fields, and what it predicts."""
+"""An expansion f(x) = intercept + sum_j coef_j phi_j(x) in features phi_j: its fields, and what it
+predicts."""
 
 from __future__ import annotations
 
@@ -45,13 +46,19 @@ class Expansion(BaseModel):
 
     @property
     def to_give_away(self) -> Self:
-        """The model with the names and kinds of columns that no term uses, and nothing else about their cells in training.
+        """The model with the names and kinds of columns that no term uses, and nothing else about
+        their cells in training.
 
-        Files, pickles and exports are made of it. The model itself keeps the encodings of all columns: a fit may start from it.
+        Files, pickles and exports are made of it. The model itself keeps the encodings of all
+        columns: a fit may start from it.
         """
         features = self.features.seeing_only_what_they_use()
         seen = self.features.columns_seen
-        return self if features is self.features else replace(self, features=features, ranges=self.ranges.of(seen))
+        return (
+            self
+            if features is self.features
+            else replace(self, features=features, ranges=self.ranges.of(seen))
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.to_give_away.__dict__)
@@ -62,17 +69,22 @@ class Expansion(BaseModel):
 
     @property
     def feature_names_in_(self) -> tuple[str, ...] | None:
-        """The names of the columns of the data frame that the model was fitted to; None for an array."""
+        """The names of the columns of the data frame that the model was fitted to; None for an
+        array."""
         return self.features.feature_names_in_
 
     @property
     def limits(self) -> tuple[float, float]:
         """The limits of f, (lower, upper); infinite where there is none."""
-        return -np.inf if self.lower is None else self.lower, np.inf if self.upper is None else self.upper
+        return (
+            -np.inf if self.lower is None else self.lower,
+            np.inf if self.upper is None else self.upper,
+        )
 
     @property
     def limits_of_predictions(self) -> tuple[float, float]:
-        """The limits of what `predict` returns, (lower, upper): those of f or, with the link "log", e to the power of them."""
+        """The limits of what `predict` returns, (lower, upper): those of f or, with the link "log",
+        e to the power of them."""
         with np.errstate(over="ignore"):
             lower, upper = np.exp(self.limits) if self.link == "log" else self.limits
         return float(lower), float(upper)
@@ -88,7 +100,9 @@ class Expansion(BaseModel):
             return partial(exponential_within, *self.limits_of_predictions)
         return super()._inverse_link
 
-    def decision_function(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(
+        self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
+    ) -> np.ndarray:
         """Compute the decision values f(x), from which `predict` makes labels or regression values.
 
         Parameters
@@ -96,21 +110,25 @@ class Expansion(BaseModel):
         X : data frame, array or CSR matrix of shape (n_samples, n_features_in)
         workers : int, default 1
             Threads; -1 for all cores. The result does not depend on it.
-        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or None, default None
-            What is added to f, as in `predict`.
+        offset : array of shape (n_samples,), or (n_samples, n_outputs) for several real targets; or
+            None, default None What is added to f, as in `predict`.
 
         Returns
         -------
-        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than two classes
-            Within `lower` and `upper`, offset included. float32 for float32 X, float64 for all else.
+        ndarray of shape (n_samples,), or (n_samples, n_outputs) for several outputs or more than
+        two classes
+            Within `lower` and `upper`, offset included. float32 for float32 X, float64 for all
+            else.
         """
         return self._map_decisions(X, workers, identity, offset)
 
-    def predict_proba(self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None) -> np.ndarray:
+    def predict_proba(
+        self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
+    ) -> np.ndarray:
         """Compute the probability of each class, with the logistic or the multinomial loss only.
 
-        For more than two classes it is the softmax of the decision values with loss="multinomial"; with loss="logistic" the
-        one-vs-rest probabilities are scaled to sum to 1.
+        For more than two classes it is the softmax of the decision values with loss="multinomial";
+        with loss="logistic" the one-vs-rest probabilities are scaled to sum to 1.
 
         Parameters
         ----------
@@ -128,18 +146,25 @@ class Expansion(BaseModel):
         Raises
         ------
         ValueError, TypeError
-            The model has another loss: see `calibrated`. X does not fit the model, or offset not the rows.
+            The model has another loss: see `calibrated`. X does not fit the model, or offset not
+            the rows.
         """
         if self.loss not in PROBABILISTIC:
             names = " or ".join(f"loss={name!r}" for name in PROBABILISTIC)
-            raise ValueError(f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}")
+            raise ValueError(
+                f"predict_proba needs a model fitted with {names}, this one has loss={self.loss!r}"
+            )
         return self._map_decisions(X, workers, partial(probabilities, self.link), offset)
 
     def _map_decisions(self, X, workers, finish, offset):
         rows = self.features.rows_of(X, workers)
         limits = self.limits if self.has_limits else None
-        decide = partial(_decide, self.features, self.coef, self.intercept, limits, rows.dtype, finish)
-        return rows.to_namespace_of_X(rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0))
+        decide = partial(
+            _decide, self.features, self.coef, self.intercept, limits, rows.dtype, finish
+        )
+        return rows.to_namespace_of_X(
+            rows.map(decide, *self._read_offset(offset, X, rows.n_rows), axis=0)
+        )
 
     def input_usage(self) -> np.ndarray:
         """Return the share of the selected features that use each input, shape (n_features_in,)."""
@@ -148,10 +173,17 @@ class Expansion(BaseModel):
 
 @np.errstate(over="ignore")  # values too large for the dtype of X become infinite
 def _decide(
-    features: FeatureSet, coef: np.ndarray, intercept: float | np.ndarray, limits: tuple[float, float] | None,
-    dtype: np.dtype, finish: Callable[[Array], Array], block: Block, *offset: Array,
-) -> Array:  # fmt: skip
-    """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a line for each row.
+    features: FeatureSet,
+    coef: np.ndarray,
+    intercept: float | np.ndarray,
+    limits: tuple[float, float] | None,
+    dtype: np.dtype,
+    finish: Callable[[Array], Array],
+    block: Block,
+    *offset: Array,
+) -> Array:
+    """Return finish(f) for a block of rows, where f = Phi coef + intercept has the dtype of X and a
+    line for each row.
 
     offset : nothing, or the one offset that is added to f
     limits : the limits of f, offset included; None: none

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 class ConvergenceWarning(UserWarning):
-    """The warning of a fit that stopped before it reached its tolerance; it names the gap, the tolerance and what to change.
+    """The warning of a fit that stopped before it reached its tolerance; it names the gap, the
+    tolerance and what to change.
 
     Examples
     --------
@@ -20,7 +21,9 @@ class ConvergenceWarning(UserWarning):
     >>> X = np.linspace(-3, 3, 200)[:, None]
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("error", srf.ConvergenceWarning)
-    ...     model = srf.harfe(X, np.sin(2 * X.ravel()), n_nonzero_coefs=5, rng=0)  # an error where it does not converge
+    ...     model = srf.harfe(
+    ...         X, np.sin(2 * X.ravel()), n_nonzero_coefs=5, rng=0
+    ...     )  # an error where it does not converge
     """
 
 
@@ -38,38 +41,43 @@ class FitInfo:
     converged : bool
         Whether the tolerance was reached.
     dual_gap : float
-        A bound on the distance of the objective to the optimum of the problem that was solved last. One-vs-rest: the sum.
+        A bound on the distance of the objective to the optimum of the problem that was solved last.
+        One-vs-rest: the sum.
     objective : tuple of float
         The objective after each iteration, never rising. One-vs-rest: the sum over the classes.
     n_iter : int
-        The number of iterations of the algorithm (of `sparse_rf`: batches and, where exact, sweeps over all draws after them).
+        The number of iterations of the algorithm (of `sparse_rf`: batches and, where exact, sweeps
+        over all draws after them).
     n_drawn : int
         The number of features that the fit searched.
     n_nonzero : int
         The number of features in the model.
     alpha : float
         The penalty.
-    validation_loss : float, or None where alpha was not chosen by the fit
-        The mean loss of the held-out rows (logistic, multinomial: with one row more, of any class), before the last fit to all
-        rows. While alpha is searched, the least so far.
+    validation_loss : float, or None where alpha was not chosen by the fit The mean loss of the
+        held-out rows (logistic, multinomial: with one row more, of any class), before the last fit
+        to all rows. While alpha is searched, the least so far.
     n_projections, n_conjugate, n_passes : int, or None but for `drp`
-        The number of projections of the sketch or directions of the basis, of steps of conjugate gradients in all, and of
-        passes over X (of a path: up to this penalty).
+        The number of projections of the sketch or directions of the basis, of steps of conjugate
+        gradients in all, and of passes over X (of a path: up to this penalty).
     error_bound : float, or None but for `drp`
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
     fidelity : float, or None but for `distill`
-        The share of the variance of the teacher's values that the model gives, on rows that it has not seen.
+        The share of the variance of the teacher's values that the model gives, on rows that it has
+        not seen.
     progress : float
         The share of the work that is done, an estimate which never falls; 1 at the end.
     cut : dict of str to int
-        What the fit ended early or left out for want of time or work, in the plural, and how many: {"searches": 3}, say. Empty
-        where nothing was cut.
+        What the fit ended early or left out for want of time or work, in the plural, and how many:
+        {"searches": 3}, say. Empty where nothing was cut.
 
     Examples
     --------
     >>> import numpy as np, sparserf as srf
     >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> info = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0).info
+    >>> info = srf.sparse_rf(
+    ...     X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0
+    ... ).info
     >>> info.converged, info.n_drawn, info.alpha, bool(info.dual_gap <= 1e-4 * info.objective[-1])
     (True, 500, 0.01, True)
     """
@@ -91,6 +99,6 @@ class FitInfo:
     fidelity: float | None = None
 
 
-# What a user may give as callback: a function that is called with the `FitInfo` of a fit so far, and ends the fit by returning
-# something true.
+# What a user may give as callback: a function that is called with the `FitInfo` of a fit so far,
+# and ends the fit by returning something true.
 Callback: TypeAlias = "Callable[[FitInfo], object] | None"

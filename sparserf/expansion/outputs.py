@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 AnyModel = TypeVar("AnyModel", bound="Expansion")
 
-# The model of one output drops a term whose size there is at most this share of the largest: it was selected for another one.
+# The model of one output drops a term whose size there is at most this share of the largest: it was
+# selected for another one.
 SMALLEST = 1e-12
 # The most characters of a list of labels of classes.
 LONGEST = 80
@@ -32,7 +33,8 @@ def function_names(model: Expansion) -> list[str]:
 
 
 def two_classes(model: Expansion) -> tuple[object, object]:
-    """Return the classes of rows with f <= 0 and with f > 0; if there is only one class, return it twice."""
+    """Return the classes of rows with f <= 0 and with f > 0; if there is only one class, return it
+    twice."""
     labels = model.classes.tolist()
     return labels[0], labels[-1]
 
@@ -82,8 +84,8 @@ def effect_on(model: Expansion, output: object) -> str:
 def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> AnyModel:
     """Return the model of one output, without the terms of other outputs.
 
-    output : the label of a class, or the index of a class whose labels are text, or the index of a target; None where the model
-        has one f
+    output : the label of a class, or the index of a class whose labels are text, or the index of a
+        target; None where the model has one f
     every_term : whether terms that are negligible in this output are kept
 
     A model of two classes has one f, which is that of the second class; f of the first class is -f.
@@ -96,11 +98,24 @@ def of_output(model: AnyModel, output: object, *, every_term: bool = False) -> A
     k = _index_of(model, classes, output)
     if model.coef.ndim == 1:
         sign = 1.0 if k else -1.0
-        limits = (model.lower, model.upper) if k else (_negative(model.upper), _negative(model.lower))
-        return replace(model, coef=sign * model.coef, intercept=sign * model.intercept, lower=limits[0], upper=limits[1])
+        limits = (
+            (model.lower, model.upper) if k else (_negative(model.upper), _negative(model.lower))
+        )
+        return replace(
+            model,
+            coef=sign * model.coef,
+            intercept=sign * model.intercept,
+            lower=limits[0],
+            upper=limits[1],
+        )
     kept = every_term | ~are_negligible(term_sizes(model.features, model.coef), SMALLEST)[k]
-    return replace(model, coef=model.coef[k, kept], intercept=float(np.asarray(model.intercept)[k]),
-                   support=model.support[kept], features=model.features.take(np.flatnonzero(kept)))  # fmt: skip
+    return replace(
+        model,
+        coef=model.coef[k, kept],
+        intercept=float(np.asarray(model.intercept)[k]),
+        support=model.support[kept],
+        features=model.features.take(np.flatnonzero(kept)),
+    )
 
 
 def _negative(limit):
@@ -109,13 +124,15 @@ def _negative(limit):
 
 
 def are_negligible(size: np.ndarray, share: float) -> np.ndarray:
-    """Return which terms are at most this share of the largest term in each output; size : of shape (n_outputs, n_terms)."""
+    """Return which terms are at most this share of the largest term in each output; size : of shape
+    (n_outputs, n_terms)."""
     largest = size.max(axis=1, keepdims=True, initial=0.0)
     return (size <= share * largest) & (size < largest)
 
 
 def _index_of(model, classes, output):
-    """Return the index of an output from the label of a class, the index of a class if labels are text, or that of a target."""
+    """Return the index of an output from the label of a class, the index of a class if labels are
+    text, or that of a target."""
     output = output.item() if isinstance(output, np.generic) else output
     if model.classes is None and model.coef.ndim > 1:
         k = check_integer("output", output, 0)
@@ -125,7 +142,11 @@ def _index_of(model, classes, output):
         return classes.index(output)
     elif not classes:
         raise ValueError(f"output must be None where a model has one, got {output!r}")
-    elif type(output) is int and not any(isinstance(label, (int, float)) for label in classes) and 0 <= output < len(classes):
+    elif (
+        type(output) is int
+        and not any(isinstance(label, (int, float)) for label in classes)
+        and 0 <= output < len(classes)
+    ):
         return output
     raise ValueError(f"output must be one of {_list_outputs(model)}, got {output!r}")
 
@@ -133,4 +154,8 @@ def _index_of(model, classes, output):
 def _list_outputs(model):
     """Return the outputs that may be chosen, as text for errors."""
     n_outputs = len(np.atleast_2d(model.coef))
-    return f"{n_outputs} targets, 0 to {n_outputs - 1}" if model.classes is None else repr(model.classes.tolist())
+    return (
+        f"{n_outputs} targets, 0 to {n_outputs - 1}"
+        if model.classes is None
+        else repr(model.classes.tolist())
+    )

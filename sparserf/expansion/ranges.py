@@ -1,4 +1,5 @@
-"""The ranges of the columns of training rows: a mapping that keeps two arrays, since columns may be many."""
+"""The ranges of the columns of training rows: a mapping that keeps two arrays, since columns may be
+many."""
 
 from __future__ import annotations
 

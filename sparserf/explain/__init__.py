@@ -1,1 +1,2 @@
-"""How a model uses its inputs: summaries, Shapley values, importances, and effects of one and of two inputs."""
+"""How a model uses its inputs: summaries, Shapley values, importances, and effects of one and of
+two inputs."""

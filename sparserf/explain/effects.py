@@ -1,9 +1,10 @@
 """A model as a sum of functions of one and of two inputs, as `plot.effects` draws it.
 
-If every term is linear or depends on at most two inputs, the model is such a sum, and its functions are those of the functional
-analysis of variance over a grid, each point of which weighs as many rows as are near it. For any other model they are its
-additive approximation (`additive.py`). A *part* is the tuple of the inputs of one function: (j,) is drawn as a curve or as bars
-of levels, and (j, k) as a surface.
+If every term is linear or depends on at most two inputs, the model is such a sum, and its functions
+are those of the functional analysis of variance over a grid, each point of which weighs as many
+rows as are near it. For any other model they are its additive approximation (`additive.py`). A
+*part* is the tuple of the inputs of one function: (j,) is drawn as a curve or as bars of levels,
+and (j, k) as a surface.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ NEAR = 0.15
 
 @dataclass(frozen=True, eq=False)
 class Bar:
-    """One bar of a category: a level, all levels that have no bar, unknown levels, or missing cells.
+    """One bar of a category: a level, all levels that have no bar, unknown levels, or missing
+    cells.
 
     label : the level; for bars of other kinds, what they are
     points : the indices in the grid of the points that the bar stands for
@@ -50,12 +52,15 @@ class Bar:
 class Effects:
     """The functions of one and two inputs of a model, on grids and in rows.
 
-    values : {part: its values}; of one input on its grid, of two on the points `shown` of both grids
-    grids : {input: its points}; of numbers these are in ascending order, and NaN last if cells are missing in the rows; of a
-        category the codes of all levels, -1 for unknown levels, and NaN if cells are missing
-    shares : {input: the share of the rows at each point}, where rows between two points belong to both
-    shown : {input: the indices of the points that surfaces have}: of the numbers, or of the most frequent levels, the largest
-        effect first or in their own order
+    values : {part: its values}; of one input on its grid, of two on the points `shown` of both
+        grids
+    grids : {input: its points}; of numbers these are in ascending order, and NaN last if cells are
+        missing in the rows; of a category the codes of all levels, -1 for unknown levels, and NaN
+        if cells are missing
+    shares : {input: the share of the rows at each point}, where rows between two points belong to
+        both
+    shown : {input: the indices of the points that surfaces have}: of the numbers, or of the most
+        frequent levels, the largest effect first or in their own order
     levels : the levels of each column that is a category
     rows : the rows, as numbers
     at_rows : {part: its values in the rows}
@@ -75,25 +80,40 @@ class Effects:
 
     @classmethod
     def from_model(
-        cls, model: Expansion, X: DenseOrCSR, importance: np.ndarray, n_points: int, n_pairs: int,
+        cls,
+        model: Expansion,
+        X: DenseOrCSR,
+        importance: np.ndarray,
+        n_points: int,
+        n_pairs: int,
         ordered: Collection[int] = (),
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Compute the parts of a model of one output, in rows of numbers X.
 
-        importance : the importance of each column, by which an approximation chooses the columns that have functions
+        importance : the importance of each column, by which an approximation chooses the columns
+            that have functions
         ordered : the categories whose levels stay in their order
         """
         levels, groups = column_levels(model), groups_of(model)
         seen = sorted(set().union(*(term.columns.tolist() for term in terms_of(model.features))))
         grids = {j: grid_of(column_of(X, j), n_points, levels[j]) for j in seen}
-        shares = {j: shares_of(column_of(X, j), grid, levels[j] is not None) for j, grid in grids.items()}
+        shares = {
+            j: shares_of(column_of(X, j), grid, levels[j] is not None) for j, grid in grids.items()
+        }
         f = decision_values(model, X)[0]
         if groups is None:
             additive = approximate(model, to_dense(X), importance, n_pairs)
-            values = {part: additive.at(part, points(grids, part)) for part in additive.values if len(part) == 1}
+            values = {
+                part: additive.at(part, points(grids, part))
+                for part in additive.values
+                if len(part) == 1
+            }
             at_rows, pairs = additive.at_rows, additive.pairs
         else:
-            values, at_rows = parts_of(model, groups, grids, shares), parts_at_rows(model, X, groups, grids, shares)
+            values, at_rows = (
+                parts_of(model, groups, grids, shares),
+                parts_at_rows(model, X, groups, grids, shares),
+            )
             pairs = [part for part in values if len(part) == 2]
         shown = {}
         for j, grid in grids.items():
@@ -101,7 +121,11 @@ class Effects:
                 shown[j] = np.flatnonzero(~np.isnan(grid))
                 continue
             codes = frequent_levels(column_of(X, j), levels[j], MOST_SHOWN).astype(np.intp)
-            shown[j] = codes if j in ordered or (j,) not in values else codes[np.argsort(-values[(j,)][codes], kind="stable")]
+            shown[j] = (
+                codes
+                if j in ordered or (j,) not in values
+                else codes[np.argsort(-values[(j,)][codes], kind="stable")]
+            )
         for part in pairs:
             one, two = (shown[j] for j in part)
             if groups is None:
@@ -112,13 +136,19 @@ class Effects:
         return cls(values, grids, shares, shown, levels, X, at_rows, f, groups is not None)
 
     def choose(self, importances: Importances, n_parts: int, least: float) -> list[Part]:
-        """Choose at most n_parts parts to show, the ones of the largest shares, at least `least`, or one; curves come first.
+        """Choose at most n_parts parts to show, the ones of the largest shares, at least `least`,
+        or one; curves come first.
 
-        The share of a curve is the importance of its input. The share of a surface is half of its mean size, which it adds to
-        the Shapley values of both its inputs, but no more than the share of either input: it is chosen after them.
+        The share of a curve is the importance of its input. The share of a surface is half of its
+        mean size, which it adds to the Shapley values of both its inputs, but no more than the
+        share of either input: it is chosen after them.
         """
         total = importances.value.sum() or 1.0
-        rank = {(j,): float(importances.share[j]) for j in importances.order.tolist() if (j,) in self.values}
+        rank = {
+            (j,): float(importances.share[j])
+            for j in importances.order.tolist()
+            if (j,) in self.values
+        }
         for pair in (part for part in self.values if len(part) == 2):
             size = np.abs(self.at_rows[pair] - self.at_rows[pair].mean()).mean()
             rank[pair] = min(size / 2 / total, *(importances.share[j] for j in pair))
@@ -130,24 +160,34 @@ class Effects:
         return r_squared([self.at_rows[part] - self.at_rows[part].mean() for part in parts], self.f)
 
     def curve_of(self, other: Effects, j: int) -> np.ndarray:
-        """Return the function of input j of another model, computed in the same rows, on the grid of this one."""
+        """Return the function of input j of another model, computed in the same rows, on the grid
+        of this one."""
         values, levels, others = other.values.get((j,)), self.levels[j], other.levels[j]
         if (levels is None) != (others is None):
-            raise ValueError(f"models must have the columns of model, got one to which column {j} is of another kind")
+            raise ValueError(
+                f"models must have the columns of model, got one to which column {j} is of another "
+                "kind"
+            )
         if values is None:  # the other model does not see it
             return np.zeros(len(self.grids[j]))
         if levels is None:
             return values
         place = {level: k for k, level in enumerate(others)}
-        return values[[*(place.get(level, len(others)) for level in levels), *range(len(others), len(values))]]
+        return values[
+            [*(place.get(level, len(others)) for level in levels), *range(len(others), len(values))]
+        ]
 
     def bars(self, j: int) -> list[Bar]:
-        """Return the bars of a category: the levels that are shown, then other levels, unknown ones and missing cells.
+        """Return the bars of a category: the levels that are shown, then other levels, unknown ones
+        and missing cells.
 
         There is a bar for unknown levels and for missing cells if the rows have any.
         """
         levels, share, last = self.levels[j], self.shares[j], len(self.shares[j]) - 1
-        bars = [Bar(str(levels[k]) if k < len(levels) else "unknown", np.array([k])) for k in self.shown[j].tolist()]
+        bars = [
+            Bar(str(levels[k]) if k < len(levels) else "unknown", np.array([k]))
+            for k in self.shown[j].tolist()
+        ]
         others = np.setdiff1d(np.arange(len(levels)), self.shown[j])
         if len(others):
             bars.append(Bar(f"{len(others)} other{'s' * (len(others) > 1)}", others))
@@ -156,13 +196,22 @@ class Effects:
         return bars + [Bar("missing", np.array([last]))] * (last > len(levels))
 
     def at_bars(self, j: int, bars: Sequence[Bar], curve: np.ndarray) -> np.ndarray:
-        """Return the height of each bar: the mean of a function of input j over the points of the bar, weighted by rows."""
+        """Return the height of each bar: the mean of a function of input j over the points of the
+        bar, weighted by rows."""
         share = self.shares[j]
-        return np.array([np.average(curve[bar.points], weights=share[bar.points] if share[bar.points].any() else None)
-                         for bar in bars])  # fmt: skip
+        return np.array(
+            [
+                np.average(
+                    curve[bar.points],
+                    weights=share[bar.points] if share[bar.points].any() else None,
+                )
+                for bar in bars
+            ]
+        )
 
     def density(self, part: Part) -> np.ndarray:
-        """Return how many rows are near each point of a part, as a multiple of what is there if rows are spread evenly.
+        """Return how many rows are near each point of a part, as a multiple of what is there if
+        rows are spread evenly.
 
         The points are those `shown` of one or both inputs.
         """
@@ -170,7 +219,8 @@ class Effects:
         return near[0].mean(axis=1) if len(part) == 1 else near[0] @ near[1].T / self.rows.shape[0]
 
     def _nearness(self, j):
-        """Return how near rows are to the points shown of an input, (n_points, n_rows), of mean 1 if they are spread evenly."""
+        """Return how near rows are to the points shown of an input, (n_points, n_rows), of mean 1
+        if they are spread evenly."""
         x, at = column_of(self.rows, j).astype(np.float64), self.grids[j][self.shown[j]][:, None]
         if self.levels[j] is not None:
             return (x == at) * float(len(at))
@@ -178,15 +228,20 @@ class Effects:
         if length == 0:
             return np.ones((len(at), len(x)))
         there = (x >= at.min()) & (x <= at.max())
-        near = np.where(there, np.maximum(0.0, 1 - np.abs(np.where(there, x, 0.0) - at) / length), 0.0)
-        beyond = np.maximum(0.0, 1 - np.minimum(at - at.min(), at.max() - at) / length)  # what lies outside the axis
+        near = np.where(
+            there, np.maximum(0.0, 1 - np.abs(np.where(there, x, 0.0) - at) / length), 0.0
+        )
+        # what lies outside the axis
+        beyond = np.maximum(0.0, 1 - np.minimum(at - at.min(), at.max() - at) / length)
         return near / (NEAR * (1 - beyond**2 / 2))
 
 
 def groups_of(model: Expansion) -> dict[Part, list[int]] | None:
-    """Group the terms by the inputs on which they depend: return {part: positions of terms}; None if a term has no group.
+    """Group the terms by the inputs on which they depend: return {part: positions of terms}; None
+    if a term has no group.
 
-    A linear term is in the groups of all its inputs. Any other term of more than two inputs has no group.
+    A linear term is in the groups of all its inputs. Any other term of more than two inputs has no
+    group.
     """
     groups = {}
     for term in terms_of(model.features):
@@ -202,9 +257,13 @@ def groups_of(model: Expansion) -> dict[Part, list[int]] | None:
 
 
 def parts_of(
-    model: Expansion, groups: dict[Part, list[int]], grids: dict[int, np.ndarray], shares: dict[int, np.ndarray] | None = None
+    model: Expansion,
+    groups: dict[Part, list[int]],
+    grids: dict[int, np.ndarray],
+    shares: dict[int, np.ndarray] | None = None,
 ) -> dict[Part, np.ndarray]:
-    """Return {part: values on its grid}; the means of surfaces along either side are moved into the functions of one input.
+    """Return {part: values on its grid}; the means of surfaces along either side are moved into the
+    functions of one input.
 
     shares : {input: the weights of its points in these means}; None: all points weigh the same
     """
@@ -222,46 +281,74 @@ def parts_of(
         for j, curve in zip(inputs, curves, strict=True):
             parts[(j,)] += curve
         parts[inputs] = surface - curves[0][:, None] - curves[1] + shares[inputs[0]] @ curves[0]
-    return {part: values - shares[part[0]] @ values if len(part) == 1 else values for part, values in parts.items()}
+    return {
+        part: values - shares[part[0]] @ values if len(part) == 1 else values
+        for part, values in parts.items()
+    }
 
 
 def parts_at_rows(
-    model: Expansion, X: DenseOrCSR, groups: dict[Part, list[int]], grids: dict[int, np.ndarray],
+    model: Expansion,
+    X: DenseOrCSR,
+    groups: dict[Part, list[int]],
+    grids: dict[int, np.ndarray],
     shares: dict[int, np.ndarray],
-) -> dict[Part, np.ndarray]:  # fmt: skip
-    """Return {part: values in the rows of X}, where means of surfaces, interpolated on grids, are moved as in `parts_of`."""
-    every, parts = {term.position: term for term in terms_of(model.features)}, {(j,): np.zeros(X.shape[0]) for j in grids}
+) -> dict[Part, np.ndarray]:
+    """Return {part: values in the rows of X}, where means of surfaces, interpolated on grids, are
+    moved as in `parts_of`."""
+    every, parts = (
+        {term.position: term for term in terms_of(model.features)},
+        {(j,): np.zeros(X.shape[0]) for j in grids},
+    )
     levels = column_levels(model)
     for inputs, positions in groups.items():
         terms = [every[k] for k in positions]
         parts[inputs] = parts.get(inputs, 0.0) + _sum_of_terms(model, terms, X, inputs)
         if len(inputs) == 2:
-            surface = _sum_of_terms(model, terms, _at(model.n_features_in, inputs, points(grids, inputs)), inputs)
+            surface = _sum_of_terms(
+                model, terms, _at(model.n_features_in, inputs, points(grids, inputs)), inputs
+            )
             surface = surface.reshape([len(grids[j]) for j in inputs])
-            for j, curve in zip(inputs, (surface @ shares[inputs[1]], shares[inputs[0]] @ surface), strict=True):
-                between = np.interp(place_of(column_of(X, j), grids[j], levels[j] is not None), np.arange(len(curve)), curve)
+            for j, curve in zip(
+                inputs, (surface @ shares[inputs[1]], shares[inputs[0]] @ surface), strict=True
+            ):
+                between = np.interp(
+                    place_of(column_of(X, j), grids[j], levels[j] is not None),
+                    np.arange(len(curve)),
+                    curve,
+                )
                 parts[(j,)], parts[inputs] = parts[(j,)] + between, parts[inputs] - between
     return parts
 
 
 def _sum_of_terms(model, terms, X, inputs):
-    """Return the sum of some terms in rows of numbers; a linear term counts with its summand of the one input of the part."""
+    """Return the sum of some terms in rows of numbers; a linear term counts with its summand of the
+    one input of the part."""
     linear = [term for term in terms if term.is_linear and len(inputs) == 1]
     others = [term.position for term in terms if term not in linear]
     total = encoded_rows(model, X).apply(model.features.take(others), model.coef[others])
     U = encode(model, X) if linear else None
     for term in linear:
-        total = total + model.coef[term.position] * term.gain * term.parts(U)[term.columns.tolist().index(inputs[0])]
+        total = (
+            total
+            + model.coef[term.position]
+            * term.gain
+            * term.parts(U)[term.columns.tolist().index(inputs[0])]
+        )
     return total
 
 
 def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
-    """Return all points of the grid of a part, (n, 1 or 2), in the order in which its values are raveled."""
-    return np.stack([axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1)
+    """Return all points of the grid of a part, (n, 1 or 2), in the order in which its values are
+    raveled."""
+    return np.stack(
+        [axis.ravel() for axis in np.meshgrid(*(grids[j] for j in part), indexing="ij")], axis=1
+    )
 
 
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
-    """Return the grid of a column, as `Effects` has it; that of numbers has n_points from the 1st to the 99th percentile."""
+    """Return the grid of a column, as `Effects` has it; that of numbers has n_points from the 1st
+    to the 99th percentile."""
     if len(values) == 0:
         raise ValueError("X must have at least one row, got none")
     is_missing = np.isnan(values)
@@ -270,31 +357,42 @@ def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = No
     there = values[~is_missing] if not is_missing.all() else np.zeros(1)
     grid = np.linspace(*np.percentile(there.astype(np.float64), [1, 99]), n_points)
     if not np.abs(grid).max() < LARGEST:
-        raise ValueError(f"X must be below {LARGEST:g} to be drawn, got a column that is not: scale it")
+        raise ValueError(
+            f"X must be below {LARGEST:g} to be drawn, got a column that is not: scale it"
+        )
     return np.append(grid, [np.nan] * int(is_missing.any()))
 
 
 def place_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
-    """Return where values lie in a grid, as an index; numbers between two points have a fraction, and those beyond an end."""
+    """Return where values lie in a grid, as an index; numbers between two points have a fraction,
+    and those beyond an end."""
     last = len(grid) - 1
     if is_category:
         return np.where(np.isnan(x), last, np.where(x < 0, np.flatnonzero(grid == -1.0)[0], x))
     numbers = grid[~np.isnan(grid)]  # evenly spaced
     length = np.ptp(numbers)
-    share = np.clip((np.nan_to_num(x).astype(np.float64) - numbers[0]) / (length if length > 0 else 1.0), 0.0, 1.0)
+    share = np.clip(
+        (np.nan_to_num(x).astype(np.float64) - numbers[0]) / (length if length > 0 else 1.0),
+        0.0,
+        1.0,
+    )
     return np.where(np.isnan(x), last, share * (len(numbers) - 1))
 
 
 def shares_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
-    """Return the share of the rows at each point of a grid; a row between two points is divided between them."""
+    """Return the share of the rows at each point of a grid; a row between two points is divided
+    between them."""
     place = place_of(x, grid, is_category)
     low = place.astype(np.intp)
     part, n = place - low, len(grid)
-    return (np.bincount(low, 1 - part, n) + np.bincount(np.minimum(low + 1, n - 1), part, n)) / len(x)
+    return (np.bincount(low, 1 - part, n) + np.bincount(np.minimum(low + 1, n - 1), part, n)) / len(
+        x
+    )
 
 
 def _at(width, inputs, values):
-    """Return rows of some width that are zero but for the values of some inputs, in ascending order: CSR, if none is NaN."""
+    """Return rows of some width that are zero but for the values of some inputs, in ascending
+    order: CSR, if none is NaN."""
     if np.isnan(values).any():
         rows = np.zeros((len(values), width))
         rows[:, inputs] = values

@@ -1,4 +1,5 @@
-"""A model evaluated at rows of X: the rows as numbers in memory, their encodings, and their decision values."""
+"""A model evaluated at rows of X: the rows as numbers in memory, their encodings, and their
+decision values."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def read_numbers(
     model: Expansion, X: MatrixLike, most: int | None = None, rng: np.random.Generator | None = None
 ) -> DenseOrCSR:
-    """Return the rows of X as numbers in memory, levels as codes; of more than `most` rows a sample, drawn by rng."""
+    """Return the rows of X as numbers in memory, levels as codes; of more than `most` rows a
+    sample, drawn by rng."""
     rows = read_rows(X, model.features.stage, n_features=model.n_features_in)
     if most is None or rows.n_rows <= most:
         return rows.array()
@@ -27,7 +29,8 @@ def read_numbers(
 
 
 def subsample(X: DenseOrCSR, most: int, rng: np.random.Generator) -> DenseOrCSR:
-    """Return X, or if it has more than `most` rows a sample of `most` rows, drawn by rng, in their order."""
+    """Return X, or if it has more than `most` rows a sample of `most` rows, drawn by rng, in their
+    order."""
     return X if X.shape[0] <= most else X[draw_rows(X.shape[0], most, rng)]
 
 

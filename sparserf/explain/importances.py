@@ -70,7 +70,10 @@ class Importances:
     @property
     def rows(self) -> tuple[InputRow, ...]:
         """The importances as the rows of a table, the largest share first."""
-        return tuple(InputRow(j, self.names[j], float(self.share[j]), float(self.value[j])) for j in self.order.tolist())
+        return tuple(
+            InputRow(j, self.names[j], float(self.share[j]), float(self.value[j]))
+            for j in self.order.tolist()
+        )
 
     def __str__(self) -> str:
         return table([row for row in self.rows if row.value != 0])
@@ -90,13 +93,18 @@ def table(rows: Sequence[InputRow]) -> str:
     """Return a table of inputs as text."""
     width = max([12, *(len(row.name) for row in rows)])
     lines = [f"{'':{width}} {'share':>7}  {'|Shapley|':>10}"]
-    return "\n".join(lines + [f"{row.name:{width}} {percent(row.share):>7}  {row.value:10.4g}" for row in rows])
+    return "\n".join(
+        lines + [f"{row.name:{width}} {percent(row.share):>7}  {row.value:10.4g}" for row in rows]
+    )
 
 
 def html_table(rows: Sequence[InputRow]) -> str:
     """Return a table of inputs as HTML, with a bar for each share."""
     largest = max((row.share for row in rows), default=0.0) or 1.0
-    cells = ([html.text(row.name), html.bar(row.share / largest), percent(row.share), f"{row.value:.4g}"] for row in rows)
+    cells = (
+        [html.text(row.name), html.bar(row.share / largest), percent(row.share), f"{row.value:.4g}"]
+        for row in rows
+    )
     return html.table(["input", "", "share", "|Shapley|"], cells, n_left=2)
 
 
@@ -115,7 +123,12 @@ class ImportanceSample:
     @classmethod
     @as_ieee
     def from_rows(
-        cls, model: Expansion, X: MatrixLike, background: MatrixLike | None = None, n_rows: int = ROWS, rng: Seed = 0
+        cls,
+        model: Expansion,
+        X: MatrixLike,
+        background: MatrixLike | None = None,
+        n_rows: int = ROWS,
+        rng: Seed = 0,
     ) -> Self:
         """Draw at most n_rows rows of X, and the background where that is None."""
         n_rows, rng = check_integer("n_rows", n_rows, 2), check_rng(rng)
@@ -126,7 +139,8 @@ class ImportanceSample:
 
     @as_ieee
     def importances(self, model: Expansion, n_permutations: int = ORDERS) -> Importances:
-        """Compute the importances of a model over these rows: of several outputs, the sums over them."""
+        """Compute the importances of a model over these rows: of several outputs, the sums over
+        them."""
         names, B = column_names(model), encode(model, self.background)
         phi = np.atleast_3d(shapley_values(model, self.numbers, B, n_permutations, self.rng))
         value = np.abs(phi).mean(axis=0).sum(axis=1)
@@ -136,10 +150,17 @@ class ImportanceSample:
 
 
 def importances(
-    model: Expansion, X: MatrixLike, background: MatrixLike | None, n_rows: int, n_permutations: int, rng: Seed,
+    model: Expansion,
+    X: MatrixLike,
+    background: MatrixLike | None,
+    n_rows: int,
+    n_permutations: int,
+    rng: Seed,
     output: object = None,
-) -> Importances:  # fmt: skip
+) -> Importances:
     """Measure how much each input matters: see `SparseModel.importances`."""
     model = model if output is None else of_output(model, output)
     n_permutations = check_integer("n_permutations", n_permutations, 2)
-    return ImportanceSample.from_rows(model, X, background, n_rows, rng).importances(model, n_permutations)
+    return ImportanceSample.from_rows(model, X, background, n_rows, rng).importances(
+        model, n_permutations
+    )

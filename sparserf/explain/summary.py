@@ -12,20 +12,21 @@ from .._base import html as html
 from .._base.checks import check_integer
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
-from ..features.activations import UNBOUNDED
 from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
     from ..expansion import Expansion, FitInfo
 
-# The most columns of a term that are named, the most inputs that are listed, and the most outputs whose intercepts are listed.
+# The most columns of a term that are named, the most inputs that are listed, and the most outputs
+# whose intercepts are listed.
 MOST_NAMED, MOST_LISTED, MOST_INTERCEPTS = 3, 20, 3
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """A model on a page. Made by `SparseModel.summary`; prints as text, and in notebooks as a table.
+    """A model on a page. Made by `SparseModel.summary`; prints as text, and in notebooks as a
+    table.
 
     Attributes
     ----------
@@ -34,11 +35,13 @@ class Summary:
     n_terms, n_inputs : int
         The numbers of terms, and of columns of X.
     inputs : tuple of InputRow
-        The inputs on which terms depend, each with its `column`, `name`, `share` and `value`. With rows X the largest share
-        is first: `value` is the mean size of its Shapley values, and `share` that divided by the sum over all inputs, as in
-        `SparseModel.importances`. Without X they are in the order of the columns, and both are NaN.
+        The inputs on which terms depend, each with its `column`, `name`, `share` and `value`. With
+        rows X the largest share is first: `value` is the mean size of its Shapley values, and
+        `share` that divided by the sum over all inputs, as in `SparseModel.importances`. Without X
+        they are in the order of the columns, and both are NaN.
     terms : tuple of (str, ndarray, float)
-        The largest terms: what each is in words, its coefficients, and its size ``|coef| sup|phi|``.
+        The largest terms: what each is in words, its coefficients, and its size ``|coef|
+        sup|phi|``.
     importances : Importances or None
         The importances over X.
     info : FitInfo
@@ -51,7 +54,10 @@ class Summary:
     unit : str
         The unit of f.
     limits : str
-        Within which limits the model predicts, in words; "" where there are none. All else is about f before them.
+        Within which limits the model predicts, in words; "" where there are none. All else is about
+        f before them.
+    has_unbounded : bool
+        Whether some terms have no bound: their sizes are those at inputs of one unit.
     """
 
     kind: str
@@ -67,6 +73,7 @@ class Summary:
     importances: Importances | None
     terms: tuple[tuple[str, np.ndarray, float], ...]
     limits: str = ""
+    has_unbounded: bool = False
 
     def __str__(self) -> str:
         lines = [f"SparseModel: {self._what()}", *self._about()]
@@ -75,7 +82,11 @@ class Summary:
         elif self.inputs:
             lines += ["", SEEN, f"  {self._seen()}"]
         if self.terms:
-            lines += ["", self._above_terms(), *(f"  {size:9.4g}  {name}" for name, _, size in self.terms)]
+            lines += [
+                "",
+                self._above_terms(),
+                *(f"  {size:9.4g}  {name}" for name, _, size in self.terms),
+            ]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -88,8 +99,14 @@ class Summary:
             parts += [html.gap(), html.note(SEEN), html.line(self._seen())]
         if self.terms:
             largest = self.terms[0][2] or 1.0
-            rows = [[html.text(name), html.bar(size / largest), f"{size:.4g}"] for name, _, size in self.terms]
-            parts += [html.gap(), html.table(["largest terms", "", "|coef| sup|phi|"], rows, n_left=2)]
+            rows = [
+                [html.text(name), html.bar(size / largest), f"{size:.4g}"]
+                for name, _, size in self.terms
+            ]
+            parts += [
+                html.gap(),
+                html.table(["largest terms", "", "|coef| sup|phi|"], rows, n_left=2),
+            ]
             parts += [html.note(self._above_terms())]
         return html.page(*parts)
 
@@ -98,17 +115,30 @@ class Summary:
         return f"{self.kind}, loss {self.loss!r}"
 
     def _about(self):
-        """Return the lines at the top: on the terms of the model, on its fit, and on its limits, if it has some."""
+        """Return the lines at the top: on the terms of the model, on its fit, and on its limits, if
+        it has some."""
         kinds = ", ".join(f"{count} {name}" for name, count in self.kinds.items())
         seen = f"{len(self.inputs)} of {self.n_inputs} inputs"
-        lines = [f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}", f"fit: {self._fit()}"]
+        lines = [
+            f"{self.n_terms} terms ({kinds or 'none'}) of {seen}, {self._intercept()}",
+            f"fit: {self._fit()}",
+        ]
         return [*lines, self.limits] if self.limits else lines
 
     def _below(self):
         """Return the lines below the table of inputs."""
         more = self.inputs[MOST_LISTED:]
-        lines = [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"] if more else []
-        return [*lines, MEANING.format(unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else ""))]
+        lines = (
+            [f"and {len(more)} more, together {percent(sum(row.share for row in more))}"]
+            if more
+            else []
+        )
+        return [
+            *lines,
+            MEANING.format(
+                unit=self.unit + (", all outputs together" if len(self.outputs) > 1 else "")
+            ),
+        ]
 
     def _seen(self):
         """Return the line of names of the inputs, for a summary without importances."""
@@ -117,36 +147,59 @@ class Summary:
 
     def _above_terms(self):
         """Return the line above the largest terms."""
-        has_no_bound = not UNBOUNDED.isdisjoint(self.kinds)
-        return LARGEST + (", at inputs of one unit" if has_no_bound else "")
+        return LARGEST + (", at inputs of one unit" if self.has_unbounded else "")
 
     def _intercept(self):
-        """Return the intercepts in words: all of them, or of many outputs the smallest and the largest."""
+        """Return the intercepts in words: all of them, or of many outputs the smallest and the
+        largest."""
         if len(self.outputs) == 1:
             return f"intercept {self.intercept[0]:.4g}"
         low, high = int(np.argmin(self.intercept)), int(np.argmax(self.intercept))
         some = range(len(self.outputs)) if len(self.outputs) <= MOST_INTERCEPTS else (low, high)
         named = [f"{self.intercept[k]:.4g} of {self.outputs[k]}" for k in some]
-        return "intercept " + (", ".join(named) if len(self.outputs) <= MOST_INTERCEPTS else f"from {' to '.join(named)}")
+        return "intercept " + (
+            ", ".join(named)
+            if len(self.outputs) <= MOST_INTERCEPTS
+            else f"from {' to '.join(named)}"
+        )
 
     def _fit(self):
         """Return the line on how the fit went."""
         info, held_out = self.info, self.info.validation_loss
-        parts = ["no term predicts held-out rows better than a constant does"] * (self.n_terms == 0 and held_out is not None)
-        parts += ["converged to its tolerance" if info.converged else "not converged to its tolerance"]
+        parts = ["no term predicts held-out rows better than a constant does"] * (
+            self.n_terms == 0 and held_out is not None
+        )
+        parts += [
+            "converged to its tolerance" if info.converged else "not converged to its tolerance"
+        ]
         parts += [f"penalty alpha {info.alpha:.4g}"]
         if held_out is not None and np.isfinite(held_out):
-            is_squared = self.loss == "squared" and len(self.outputs) == 1  # the loss is half the square
-            parts += [f"root mean squared error of held-out rows {np.sqrt(2 * held_out):.4g} (units of y)" if is_squared else
-                      f"loss of held-out rows {held_out:.4g}"]  # fmt: skip
-        parts += [f"coefficients known to {info.error_bound:.1g} of their length"] if info.error_bound is not None else []
+            # the loss is half the square
+            is_squared = self.loss == "squared" and len(self.outputs) == 1
+            parts += [
+                f"root mean squared error of held-out rows {np.sqrt(2 * held_out):.4g} (units of y)"
+                if is_squared
+                else f"loss of held-out rows {held_out:.4g}"
+            ]
+        parts += (
+            [f"coefficients known to {info.error_bound:.1g} of their length"]
+            if info.error_bound is not None
+            else []
+        )
         return ", ".join(parts)
 
 
-# The lines below the table of inputs, above inputs without importances, and above the largest terms.
-MEANING = "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum of these over all inputs"
+# The lines below the table of inputs, above inputs without importances, and above the largest
+# terms.
+MEANING = (
+    "|Shapley|: by how much it moves f in a row, on average, in {unit}; share: of the sum "
+    "of "
+    "these over all inputs"
+)
 SEEN = "inputs that terms see; how much each matters depends on rows: summary(X)"
-LARGEST = "largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f"
+LARGEST = (
+    "largest terms, with the inputs of most weight, by |coef| sup|phi|: how far each can move f"
+)
 
 
 def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> Summary:
@@ -155,31 +208,40 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
     size = term_sizes(model.features, model.coef).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
     names = column_names(model)
-    titles = {term.position: _title(term, names) for term in terms_of(model.features.take(largest))}  # in the order of blocks
+    # in the order of blocks
+    titles = {
+        term.position: term.title(names, MOST_NAMED)
+        for term in terms_of(model.features.take(largest))
+    }
     coef = np.atleast_2d(model.coef)
     terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
     seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
-    importances = None if X is None else ImportanceSample.from_rows(model, X, rng=rng).importances(model)
-    rows = (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen)) if importances is None else importances.rows
+    importances = (
+        None if X is None else ImportanceSample.from_rows(model, X, rng=rng).importances(model)
+    )
+    rows = (
+        (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen))
+        if importances is None
+        else importances.rows
+    )
     inputs = tuple(row for row in rows if row.column in seen)
-    kinds = Counter(block.activation for block in model.features.blocks for _ in range(len(block)))
+    kinds = Counter()
+    for block in model.features.blocks:
+        kinds[block.activation] += len(block)
     b = np.atleast_1d(model.intercept)
     return Summary(
-        describe_task(model), model.loss, len(size), model.n_features_in, dict(kinds), inputs, b, tuple(function_names(model)),
-        unit_of(model), model.info, importances, terms, describe_limits(model),
-    )  # fmt: skip
-
-
-def _title(term, names):
-    """Return a term in words: its activation and its columns, at most MOST_NAMED, the ones of the largest weights."""
-    weight = np.zeros(len(term.columns))
-    np.add.at(weight, term.place, np.abs(term.weights))
-    if term.gamma is not None:
-        powers = zip(term.columns.tolist(), weight, strict=True)
-        factors = [names[j] + (f"^{power:g}" if power > 1 else "") for j, power in powers if power > 0]
-        return "*".join(["gaussian", *factors])
-    some = [names[term.columns[k]] for k in np.argsort(-weight, kind="stable")[:MOST_NAMED]]
-    if term.is_linear and len(term.columns) == 1:
-        return some[0]
-    more = f" + {len(term.columns) - MOST_NAMED} more" if len(term.columns) > MOST_NAMED else ""
-    return f"{term.activation}({', '.join(some)}{more})"
+        describe_task(model),
+        model.loss,
+        len(size),
+        model.n_features_in,
+        dict(kinds),
+        inputs,
+        b,
+        tuple(function_names(model)),
+        unit_of(model),
+        model.info,
+        importances,
+        terms,
+        describe_limits(model),
+        not all(block.is_bounded for block in model.features.blocks),
+    )

@@ -1,13 +1,14 @@
-"""A model as a file of C99, which needs the C library alone and computes as `predict` does in double precision.
+"""A model as a file of C99, which needs the C library alone and computes as `predict` does in
+double precision.
 
-The file is put together from the templates at the end of this module and from tables of numbers. It has a function that encodes
-the columns of a row, functions that add up the terms of one activation each, in vectors, and the functions that users call.
+The file is put together from the templates at the end of this module and from tables of numbers. It
+has a function that encodes the columns of a row, functions that add up the terms of one activation
+each, in vectors, and the functions that users call.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from string import Template
 from textwrap import wrap
 from typing import TYPE_CHECKING, ClassVar
@@ -19,20 +20,21 @@ from ..columns.kinds import arithmetic
 from ..expansion.base import LARGEST_EXPONENT
 from ..losses import PROBABILISTIC
 from .printer import Printer, angle_expression, signed
-from .written import WrittenModel
+from .written import TermGroup, WrittenModel
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from .._base.expressions import Expression
     from ..expansion import Expansion
-    from .written import TermGroup
 
-# The number of terms that are computed side by side. Compilers vectorize loops of this length; loops of length 16 they unroll.
+# The number of terms that are computed side by side. Compilers vectorize loops of this length;
+# loops of length 16 they unroll.
 LANES = 32
 # Dense weights of which at most one in SPARSE_BELOW is not 0 are written as sparse ones.
 SPARSE_BELOW = 3
-# The most characters on a line of the comment at the top, and the most numbers on a line of an array.
+# The most characters on a line of the comment at the top, and the most numbers on a line of an
+# array.
 WIDTH, NUMBERS = 112, 5
 # A character that is written in place of a space at which no line may be broken.
 TIED = "\0"
@@ -41,7 +43,9 @@ TIED = "\0"
 def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = "predict") -> str:
     """Write a model as a file of C: see `SparseModel.to_c`."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
-        raise ValueError(f"name must be the name of a function in C, letters, digits and _, got {name!r}")
+        raise ValueError(
+            f"name must be the name of a function in C, letters, digits and _, got {name!r}"
+        )
     if {name, name.rstrip("0123456789")} & RESERVED:
         raise ValueError(f"name must not be a word of C or of the file itself, got {name!r}")
     written = WrittenModel.from_model(model)
@@ -49,21 +53,32 @@ def to_c(model: Expansion, path: str | PathLike[str] | None = None, name: str = 
     n_inputs, n_outputs = len(written.stage), len(written.intercept)
     groups = [part for group in written.groups for part in _without_zeros(group)]
     printer = CPrinter(written)
-    see, terms = _encodings(written, printer), "".join(printer.terms(group, b) for b, group in enumerate(groups))
+    see, terms = (
+        _encodings(written, printer),
+        "".join(printer.terms(group, b) for b, group in enumerate(groups)),
+    )
     declarations, functions = _public_functions(model, name)
-    source = "".join([
-        _comment(written, name),
-        _filled(HEAD, n_columns=model.n_features_in, n_inputs=n_inputs, n_outputs=n_outputs, lanes=LANES),
-        declarations,
-        see,
-        WAVES if "waves(" in terms else "",
-        EXPONENTIAL if "tanhs(" in terms or "bumps(" in terms else "",
-        TANHS if "tanhs(" in terms else "",
-        BUMPS if "bumps(" in terms else "",
-        terms,
-        _outputs(written, len(groups)),
-        functions,
-    ])  # fmt: skip
+    source = "".join(
+        [
+            _comment(written, name),
+            _filled(
+                HEAD,
+                n_columns=model.n_features_in,
+                n_inputs=n_inputs,
+                n_outputs=n_outputs,
+                lanes=LANES,
+            ),
+            declarations,
+            see,
+            WAVES if "waves(" in terms else "",
+            EXPONENTIAL if "tanhs(" in terms or "bumps(" in terms else "",
+            TANHS if "tanhs(" in terms else "",
+            BUMPS if "bumps(" in terms else "",
+            terms,
+            _outputs(written, len(groups)),
+            functions,
+        ]
+    )
     if path is not None:
         with new_file(path) as file:
             file.write(source.encode())
@@ -76,17 +91,30 @@ def _filled(template, **values):
 
 
 def _comment(written, name):
-    """Return the comment at the top: what the file computes from which columns, and which rows it rejects."""
+    """Return the comment at the top: what the file computes from which columns, and which rows it
+    rejects."""
     model = written.model
-    nan = "NAN is a missing number, and infinite ones are" if written.stage.may_miss else "NAN and infinite ones are"
-    then = "f is NAN" if model.classes is None else "the class is -1, and decision values and probabilities are NAN"
+    nan = (
+        "NAN is a missing number, and infinite ones are"
+        if written.stage.may_miss
+        else "NAN and infinite ones are"
+    )
+    then = (
+        "f is NAN"
+        if model.classes is None
+        else "the class is -1, and decision values and probabilities are NAN"
+    )
     lines = [
         f"{name}: {model!r}, written by sparserf. C99; link with -lm.",
         f"A row x is the {model.n_features_in} columns of X in their order, as doubles.",
         f"{nan} refused in the columns that f depends on: {then}.",
         *_about_columns(model),
     ]
-    wrapped = [piece for line in lines for piece in wrap(line, WIDTH, break_long_words=False, subsequent_indent="  ")]
+    wrapped = [
+        piece
+        for line in lines
+        for piece in wrap(line, WIDTH, break_long_words=False, subsequent_indent="  ")
+    ]
     return "/* " + "\n * ".join(wrapped).replace(TIED, " ") + "\n */\n"
 
 
@@ -98,8 +126,13 @@ def _about_columns(model):
     for j, levels in enumerate(table.levels):
         name = "" if table.names is None else f" {_commented(table.names[j])}"
         if levels is not None:
-            listed = ", ".join(f"{k} {_commented(level)}".replace(" ", TIED) for k, level in enumerate(levels))
-            yield f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: {listed}"
+            listed = ", ".join(
+                f"{k} {_commented(level)}".replace(" ", TIED) for k, level in enumerate(levels)
+            )
+            yield (
+                f"x[{j}]{name}, the number of its level; -1 for any other, NAN where missing: "
+                f"{listed}"
+            )
         elif j in table.clocks:
             yield f"x[{j}]{name}, {table.clocks[j].unit}"
         elif name:
@@ -107,19 +140,28 @@ def _about_columns(model):
 
 
 def _commented(level):
-    """Return a level or a name, escaped so that it neither ends nor begins a comment and has no trigraph."""
+    """Return a level or a name, escaped so that it neither ends nor begins a comment and has no
+    trigraph."""
     if not isinstance(level, str):
         return str(level)
-    escaped = "".join(c if c.isprintable() and c not in '"\\' else f"\\x{ord(c):02x}" for c in level)
+    escaped = "".join(
+        c if c.isprintable() and c not in '"\\' else f"\\x{ord(c):02x}" for c in level
+    )
     return '"' + escaped.replace("*/", "*\\/").replace("/*", "/\\*").replace("??", "?\\?") + '"'
 
 
 def _public_functions(model, name):
     """Return (the declarations, the definitions) of the functions that other files call."""
     if model.classes is None:
-        templates = (OF_VALUE, ONE_VALUE) if np.size(model.intercept) == 1 else (OF_VALUES, SOME_VALUES)
+        templates = (
+            (OF_VALUE, ONE_VALUE) if np.size(model.intercept) == 1 else (OF_VALUES, SOME_VALUES)
+        )
         most = LARGEST_EXPONENT["float64"]
-        what, mean = ("e to the f", f"exp({{0}} > {most} ? {most} : {{0}})") if model.link == "log" else ("f", "({0})")
+        what, mean = (
+            ("e to the f", f"exp({{0}} > {most} ? {most} : {{0}})")
+            if model.link == "log"
+            else ("f", "({0})")
+        )
         means = {"one": mean.format("f[0]"), "each": mean.format("out[o]")}
         return [_filled(template, name=name, what=what, **means) for template in templates]
     ctype, labels = _labels(model.classes)
@@ -142,13 +184,19 @@ def _labels(classes):
     if kind == "u":
         return "const unsigned long long", [f"{c}ull" for c in classes]
     smallest = -(2**63)  # it has no literal in C
-    return "const long long", [f"{c}ll" if c > smallest else f"{c + 1}ll - 1" for c in map(int, classes)]
+    return "const long long", [
+        f"{c}ll" if c > smallest else f"{c + 1}ll - 1" for c in map(int, classes)
+    ]
 
 
 def _string(label):
     """Return a string, or bytes, as a literal of ASCII."""
     label = label.encode("utf-8", "surrogatepass") if isinstance(label, str) else label
-    return '"' + "".join(chr(c) if 32 <= c < 127 and chr(c) not in '"\\?' else f"\\{c:03o}" for c in label) + '"'
+    return (
+        '"'
+        + "".join(chr(c) if 32 <= c < 127 and chr(c) not in '"\\?' else f"\\{c:03o}" for c in label)
+        + '"'
+    )
 
 
 def _encodings(written, printer):
@@ -160,18 +208,26 @@ def _encodings(written, printer):
         return arrays + _filled(SEE_RAW, column=place)
     lines = "\n".join(f"    u[{v}] = {printer(each)};" for v, each in enumerate(written.inputs))
     helpers = "".join(text for name, text in HELPERS.items() if name in lines)
-    or_nan, refused = ("", f"isinf(x[{place}])") if may_miss else (" or NAN", f"!isfinite(x[{place}])")
+    or_nan, refused = (
+        ("", f"isinf(x[{place}])") if may_miss else (" or NAN", f"!isfinite(x[{place}])")
+    )
     see = _filled(SEE, or_nan=or_nan, n=len(columns), refused=refused, lines=lines)
     return helpers + printer.take_tables() + arrays + see
 
 
 class CPrinter(Printer):
-    """Writes expressions in C: encodings of cells x[j], one by one, and terms of inputs u, LANES of them side by side in z."""
+    """Writes expressions in C: encodings of cells x[j], one by one, and terms of inputs u, LANES of
+    them side by side in z."""
 
     templates: ClassVar[dict[str, str]] = {
-        "cos": "cos({})", "sin": "sin({})", "tanh": "tanh({})", "exp": "exp({})", "absolute": "fabs({})",
-        "positive": "({0} > 0 ? {0} : 0)", "sign": "({} >= 0 ? 1 : -1)",
-    }  # fmt: skip
+        "cos": "cos({})",
+        "sin": "sin({})",
+        "tanh": "tanh({})",
+        "exp": "exp({})",
+        "absolute": "fabs({})",
+        "positive": "({0} > 0 ? {0} : 0)",
+        "sign": "({} >= 0 ? 1 : -1)",
+    }
 
     where, is_missing, is_level = "{} ? {} : {}", "isnan({})", "{0} >= {1} && {0} < {2}"
 
@@ -195,7 +251,9 @@ class CPrinter(Printer):
     def _tabulated(self, template, e, **arrays):
         """Fill in a template of a function of some arrays, which are defined, and of a cell."""
         self._n_tables += 1
-        self._tables += [_array("double", f"{what}_{self._n_tables}", values) for what, values in arrays.items()]
+        self._tables += [
+            _array("double", f"{what}_{self._n_tables}", values) for what, values in arrays.items()
+        ]
         n = len(next(iter(arrays.values())))
         return _filled(template, v=self._n_tables, n=n, x=self(e.operands[0]))
 
@@ -229,20 +287,32 @@ class CPrinter(Printer):
 
     def terms(self, group: TermGroup, b: int) -> str:
         """Return the C function that adds up the terms of group b, with its tables."""
-        self._group, self._begins = (b, -(-len(group) // LANES)), ""
+        n_terms, inputs = len(group.block), group.block.inputs
+        self._group, self._begins = (b, -(-n_terms // LANES)), ""
         expression = group.expression
         over = expression.find("over")
         summand, n_vectors = self(over.operands[0]), self._group[1]
         steps = "".join(f"        {line}\n" for line in self._steps(expression))
         self._add_table("coef", group.coef.T)
-        order = "N_INPUTS" if group.inputs is None else group.inputs.shape[1]
-        start, sign = (" = {0};", "+") if over.how == "add" else (";\n        for (int k = 0; k < LANES; k++) z[k] = 1;", "*")
-        about = f"\n/* {len(group)} terms, {LANES} side by side. */\n" + self.take_tables()
-        text = {"begins": self._begins, "start": start, "sign": sign, "summand": summand, "steps": steps}
+        order = "N_INPUTS" if inputs is None else inputs.shape[1]
+        start, sign = (
+            (" = {0};", "+")
+            if over.how == "add"
+            else (";\n        for (int k = 0; k < LANES; k++) z[k] = 1;", "*")
+        )
+        about = f"\n/* {n_terms} terms, {LANES} side by side. */\n" + self.take_tables()
+        text = {
+            "begins": self._begins,
+            "start": start,
+            "sign": sign,
+            "summand": summand,
+            "steps": steps,
+        }
         return about + _filled(TERMS, b=b, n_groups=n_vectors, order=order, **text)
 
     def _steps(self, e):
-        """Return the statements that make z, the sum or product over inputs, the expression e of it."""
+        """Return the statements that make z, the sum or product over inputs, the expression e of
+        it."""
         if e.operation == "over":
             return []
         operand, *others = e.operands
@@ -251,8 +321,13 @@ class CPrinter(Printer):
         if e.operation in VECTORS:
             return [*self._steps(operand), VECTORS[e.operation]]
         if e.operation == "add" and not any(each.find("over") for each in others):
-            parts = [self(each) for each in others if each.operation != "parameter" or each.values.any()]
-            return [*self._steps(operand), *(f"for (int k = 0; k < LANES; k++) z[k] += {part};" for part in parts)]
+            parts = [
+                self(each) for each in others if each.operation != "parameter" or each.values.any()
+            ]
+            return [
+                *self._steps(operand),
+                *(f"for (int k = 0; k < LANES; k++) z[k] += {part};" for part in parts),
+            ]
         return [f"for (int k = 0; k < LANES; k++) z[k] = {self(e)};"]
 
     def over(self, e: Expression) -> str:
@@ -262,7 +337,9 @@ class CPrinter(Printer):
     def _add_table(self, what, values):
         """Define the array of some numbers of the terms of the group."""
         b, n_vectors = self._group
-        table = _array("int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors))
+        table = _array(
+            "int" if what == "inputs" else "double", f"{what}_{b}", _in_lanes(values, n_vectors)
+        )
         self._tables += [] if table in self._tables else [table]
 
     def parameter(self, e: Expression) -> str:
@@ -287,52 +364,58 @@ class CPrinter(Printer):
 
 
 def _without_zeros(group):
-    """Return the parts in which a group of terms with dense weights is written: if these are mostly 0, with sparse ones.
+    """Return the parts in which a group of terms with dense weights is written: if these are mostly
+    0, with sparse ones.
 
     The terms are in the order of the number of their inputs, and a part has terms of about as many.
     """
-    if group.inputs is not None or group.gamma is not None:
+    block = group.block
+    if block.inputs is not None:
         return [group]
-    is_there = group.weights != 0
+    is_there = block.is_used
     count = np.maximum(1, is_there.sum(axis=1))
-    if len(group) < LANES or count.sum() * SPARSE_BELOW > is_there.size:
+    if len(block) < LANES or count.sum() * SPARSE_BELOW > is_there.size:
         return [group]
     order = np.argsort(count, kind="stable")
-    largest = count[order][np.minimum(np.arange(LANES - 1, len(order) + LANES - 1, LANES), len(order) - 1)]  # of each vector
+    # of each vector
+    largest = count[order][
+        np.minimum(np.arange(LANES - 1, len(order) + LANES - 1, LANES), len(order) - 1)
+    ]
     cuts = LANES * (1 + np.flatnonzero(np.diff(np.ceil(3 * np.log2(largest)))))
     parts = []
-    for some in np.split(order, cuts):
-        n = count[some].max()
-        inputs = np.argsort(~is_there[some], axis=1, kind="stable")[:, :n]
-        weights, centers = (
-            None if each is None else np.take_along_axis(each[some], inputs, axis=1) for each in (group.weights, group.centers)
-        )
-        inputs = np.where(weights != 0, inputs, 0)
-        about = {"weights": weights, "centers": centers, "inputs": inputs, "offset": group.offset[some]}
-        parts.append(replace(group, coef=group.coef[:, some], **about))
+    for terms in np.split(order, cuts):
+        inputs = np.argsort(~is_there[terms], axis=1, kind="stable")[:, : count[terms].max()]
+        parts.append(TermGroup(block.take(terms).gathered(inputs), group.coef[:, terms]))
     return parts
 
 
 def _in_lanes(values, n_vectors):
-    """Return (n_terms, m) or (n_terms,) values as (n_vectors, m, LANES) or (n_vectors, LANES), with zeros at the end."""
+    """Return (n_terms, m) or (n_terms,) values as (n_vectors, m, LANES) or (n_vectors, LANES), with
+    zeros at the end."""
     padded = np.zeros((n_vectors * LANES, *values.shape[1:]), values.dtype)
     padded[: len(values)] = values
     return np.moveaxis(padded.reshape(n_vectors, LANES, *values.shape[1:]), 1, -1)
 
 
 def _outputs(written, n_groups):
-    """Return the C function `values`, which computes all outputs f of a row, with the sum of linear terms."""
+    """Return the C function `values`, which computes all outputs f of a row, with the sum of linear
+    terms."""
     lower, upper = written.model.lower, written.model.upper
     calls = [f"    add_terms_{b}(u, sum);" for b in range(n_groups)]
     linear = ""
     if written.linear.any():
         linear = "\n" + _array("double", "linear", written.linear) + LINEAR
         calls.append("    add_linear(u, sum);")
-    return linear + "\n" + _array("double", "intercept", written.constant) + _filled(
-        VALUES,
-        calls="\n".join(calls),
-        lower="" if lower is None else _filled(LOWER, limit=_number(lower)),
-        upper="" if upper is None else _filled(UPPER, limit=_number(upper)),
+    return (
+        linear
+        + "\n"
+        + _array("double", "intercept", written.constant)
+        + _filled(
+            VALUES,
+            calls="\n".join(calls),
+            lower="" if lower is None else _filled(LOWER, limit=_number(lower)),
+            upper="" if upper is None else _filled(UPPER, limit=_number(upper)),
+        )
     )
 
 
@@ -376,7 +459,8 @@ HEAD = r"""
 #error "compile without -ffast-math: NAN and rounding must be those of C99"
 #endif
 
-enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs}, LANES = ${lanes} };
+enum { N_COLUMNS = ${n_columns}, N_INPUTS = ${n_inputs}, N_OUTPUTS = ${n_outputs} };
+enum { LANES = ${lanes} };
 
 /* Added and taken again, it rounds a double to an integer. */
 #define ROUNDER 6755399441055744.0
@@ -398,8 +482,9 @@ void ${name}_rows(const double *X, size_t n_rows, double *out);
 """
 
 OF_CLASSES = r"""
-/* The place of a row's class among ${name}_classes, or -1; the same of n_rows rows that lie one after the other; and the
- * N_OUTPUTS decision values of a row: of two classes it is the second where the value is positive, of more of the largest. */
+/* The place of a row's class among ${name}_classes, or -1; the same of n_rows rows that lie one
+ * after the other; and the N_OUTPUTS decision values of a row: of two classes it is the second
+ * where the value is positive, of more of the largest. */
 enum { N_CLASSES = ${n} };
 extern ${ctype} ${name}_classes[N_CLASSES];
 int ${name}(const double *x);
@@ -415,7 +500,10 @@ void ${name}_proba(const double *x, double *p);
 """
 
 # What encodings are made by: the formulas of `columns/kinds.py`, by the names of the functions.
-BETWEEN, OF_LEVEL = "between(knots_${v}, scores_${v}, ${n}, ${x})", "of_level(levels_${v}, ${n}, ${x})"
+BETWEEN, OF_LEVEL = (
+    "between(knots_${v}, scores_${v}, ${n}, ${x})",
+    "of_level(levels_${v}, ${n}, ${x})",
+)
 HELPERS = {
     "between(": r"""
 /* Linear between two knots, constant beyond the ends. */
@@ -505,7 +593,8 @@ FACTORS = """\
 
 # All outputs f of a row, and the functions declared above.
 VALUES = r"""
-/* f of a row, N_OUTPUTS numbers; 0 where a column that it depends on holds what no row may, and f is NAN. */
+/* f of a row, N_OUTPUTS numbers; 0 where a column that it depends on holds what no row may, and f
+ * is NAN. */
 static int values(const double *x, double *f) {
     double u[N_INPUTS], sum[N_OUTPUTS][LANES] = {{0}};
     for (int o = 0; o < N_OUTPUTS; o++) f[o] = NAN;
@@ -519,7 +608,10 @@ ${calls}
 }
 """
 
-LOWER, UPPER = "\n        if (f[o] < ${limit}) f[o] = ${limit};", "\n        if (f[o] > ${limit}) f[o] = ${limit};"
+LOWER, UPPER = (
+    "\n        if (f[o] < ${limit}) f[o] = ${limit};",
+    "\n        if (f[o] > ${limit}) f[o] = ${limit};",
+)
 
 ONE_VALUE = r"""
 double ${name}(const double *x) {
@@ -603,9 +695,9 @@ void ${name}_proba(const double *x, double *p) {
 # -- the activations: the formulas of `_core/simd.h`, in arithmetic that compilers turn into vectors
 
 WAVES = r"""
-/* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2]; then a polynomial. It errs by
- * some 1e-15 of the larger of itself and 1e-6, for |x| <= FARTHEST; beyond, the C library. A phase that overflows counts as 0,
- * the mean. */
+/* sin(x + shift pi), shift 0 or 1/2: x less k pi, a multiple for which it lies in [-pi/2, pi/2];
+ * then a polynomial. It errs by some 1e-15 of the larger of itself and 1e-6, for |x| <= FARTHEST;
+ * beyond, the C library. A phase that overflows counts as 0, the mean. */
 #define FARTHEST (IS_DOUBLE ? 1e6 : -1.0)
 
 static inline double near_wave(double x, double shift) {
@@ -663,8 +755,9 @@ static inline double exp_minus_one(double x, double *two_k) {
 """
 
 TANHS = r"""
-/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x, for |x| <= 20. It errs by
- * some 1e-15 of itself. Arguments are bounded in loops of their own: compilers vectorize these, and not all in one. */
+/* tanh(x) = e / (e + 2), e = exp(2 |x|) - 1 = 2^k (exp(r) - 1) + (2^k - 1), with the sign of x,
+ * for |x| <= 20. It errs by some 1e-15 of itself. Arguments are bounded in loops of their own:
+ * compilers vectorize these, and not all in one. */
 static inline double near_tanh(double x) {
     double two_k, p = exp_minus_one(2 * fabs(x), &two_k);
     double e = two_k * p + (two_k - 1);
@@ -679,7 +772,8 @@ static void tanhs(double *z) {
 """
 
 BUMPS = r"""
-/* exp(-x) for 0 <= x <= 709, where it is 0: the smallest normal number is exp(-708.4). It errs by some 1e-15 of itself. */
+/* exp(-x) for 0 <= x <= 709, where it is 0: the smallest normal number is exp(-708.4). It errs by
+ * some 1e-15 of itself. */
 static inline double near_bump(double x) {
     double two_k, p = exp_minus_one(-x, &two_k);
     return two_k * p + two_k;
@@ -695,10 +789,36 @@ static void bumps(double *z) {
 VECTORS = {"cos": "waves(z, 0.5);", "sin": "waves(z, 0);", "tanh": "tanhs(z);"}
 
 # Names that a model's function may not have: the words of C, and all names in the templates.
-TEMPLATES = (HEAD, OF_VALUE, OF_VALUES, OF_CLASSES, OF_PROBABILITIES, BETWEEN, OF_LEVEL, *HELPERS.values(), SEE, SEE_RAW,
-             LINEAR, TERMS, FACTORS, VALUES, ONE_VALUE, SOME_VALUES, CLASSES, PROBABILITIES, SOFTMAX, WAVES, EXPONENTIAL, TANHS,
-             BUMPS, *VECTORS.values(), "columns weights_ centers_ inputs_ offset_ linear intercept")  # fmt: skip
+TEMPLATES = (
+    HEAD,
+    OF_VALUE,
+    OF_VALUES,
+    OF_CLASSES,
+    OF_PROBABILITIES,
+    BETWEEN,
+    OF_LEVEL,
+    *HELPERS.values(),
+    SEE,
+    SEE_RAW,
+    LINEAR,
+    TERMS,
+    FACTORS,
+    VALUES,
+    ONE_VALUE,
+    SOME_VALUES,
+    CLASSES,
+    PROBABILITIES,
+    SOFTMAX,
+    WAVES,
+    EXPONENTIAL,
+    TANHS,
+    BUMPS,
+    *VECTORS.values(),
+    "columns weights_ centers_ inputs_ offset_ linear intercept",
+)
 RESERVED = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long main register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long main register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile "
+    "while".split()
 ) | set(re.findall(r"\w+", re.sub(r"/\*.*?\*/|\$\{\w+\}", "", "".join(TEMPLATES), flags=re.DOTALL)))

@@ -1,4 +1,5 @@
-"""scikit-learn estimators of a model: what all of them share, and those of a model that is fitted already.
+"""scikit-learn estimators of a model: what all of them share, and those of a model that is fitted
+already.
 
 `sparserf.sklearn` adds the estimators that fit.
 """
@@ -12,7 +13,9 @@ import numpy as np
 try:
     import sklearn  # noqa: F401
 except ImportError:
-    raise ImportError("sparserf.sklearn needs scikit-learn: pip install sparserf[sklearn]") from None
+    raise ImportError(
+        "sparserf.sklearn needs scikit-learn: pip install sparserf[sklearn]"
+    ) from None
 
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -31,8 +34,11 @@ try:
     from sklearn.utils.validation import validate_data
 except ImportError:  # scikit-learn 1.5
 
-    def validate_data(estimator, X, y="no_validation", *, reset=True, skip_check_array=False, **how):
-        """Return X and y, or X, checked as scikit-learn 1.6 does; with skip_check_array only names and number of columns."""
+    def validate_data(
+        estimator, X, y="no_validation", *, reset=True, skip_check_array=False, **how
+    ):
+        """Return X and y, or X, checked as scikit-learn 1.6 does; with skip_check_array only names
+        and number of columns."""
         if skip_check_array:
             estimator._check_feature_names(X, reset=reset)
             estimator._check_n_features(X, reset=reset)
@@ -51,15 +57,17 @@ if TYPE_CHECKING:
 class ModelEstimator(BaseEstimator):
     """An estimator whose predictions are those of `model_`, a SparseModel.
 
-    Subclasses define `n_jobs`, and whether y is numeric (`_y_is_numeric`), X may have NaN (`_may_miss`) and X has columns of
-    categories (`_has_categories`); classifiers also the name of their loss (`_loss`).
+    Subclasses define `n_jobs`, and whether y is numeric (`_y_is_numeric`), X may have NaN
+    (`_may_miss`) and X has columns of categories (`_has_categories`); classifiers also the name of
+    their loss (`_loss`).
     """
 
     def _check_X(self, X, y="no_validation", reset=False):
         """Return X, or X and y, checked.
 
-        The columns are noted if reset, else compared with those of the fit. The functions themselves check data frames,
-        columns of categories or times and rows that are not in memory.
+        The columns are noted if reset, else compared with those of the fit. The functions
+        themselves check data frames, columns of categories or times and rows that are not in
+        memory.
         """
         has_categories = self._has_categories or (not reset and has_category_columns(self.model_))
         is_elsewhere = isinstance(X, Chunks) or is_dask(X) or is_foreign(X)
@@ -68,21 +76,36 @@ class ModelEstimator(BaseEstimator):
                 names_of_frame(X)  # raises the same error for repeated names as the functions
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X if isinstance(y, str) else (X, y)
-        how = {} if isinstance(y, str) else {"multi_output": True, "y_numeric": self._y_is_numeric, "ensure_min_samples": 2}
+        how = (
+            {}
+            if isinstance(y, str)
+            else {"multi_output": True, "y_numeric": self._y_is_numeric, "ensure_min_samples": 2}
+        )
         finite = "allow-nan" if self._may_miss and not is_sparse(X) else True
         return validate_data(
-            self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite, **how
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=finite,
+            **how,
         )
 
     def _call_model(self, method, X, offset):
         """Return what a method of the model says of the rows of X."""
         check_is_fitted(self)
-        return getattr(self.model_, method)(self._check_X(X), workers=effective_n_jobs(self.n_jobs), offset=offset)
+        return getattr(self.model_, method)(
+            self._check_X(X), workers=effective_n_jobs(self.n_jobs), offset=offset
+        )
 
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Return the predicted targets, of shape (n_samples,) or (n_samples, n_outputs); or labels, of shape (n_samples,).
+        """Return the predicted targets, of shape (n_samples,) or (n_samples, n_outputs); or labels,
+        of shape (n_samples,).
 
-        offset : what is added to the decision values, such as the log of the exposures, (n_samples,); None: 0 in all rows
+        offset : what is added to the decision values, such as the log of the exposures,
+            (n_samples,); None: 0 in all rows
         """
         return self._call_model("predict", X, offset)
 
@@ -111,7 +134,11 @@ class Regressor(RegressorMixin, ModelEstimator):
     _y_is_numeric = True
 
     def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float:
         """Return R^2 of the predictions; offset : as in `predict`."""
         return r2_score(y, self.predict(X, offset), sample_weight=sample_weight)
@@ -123,7 +150,11 @@ class Classifier(ClassifierMixin, ModelEstimator):
     _y_is_numeric = False
 
     def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float:
         """Return the share of right labels; offset : as in `predict`."""
         return accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight)
@@ -131,14 +162,15 @@ class Classifier(ClassifierMixin, ModelEstimator):
     def decision_function(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Return the decision values.
 
-        For two classes they have shape (n_samples,) and are positive where the second is predicted; for more classes they have
-        shape (n_samples, n_classes). offset : as in `predict`.
+        For two classes they have shape (n_samples,) and are positive where the second is predicted;
+        for more classes they have shape (n_samples, n_classes). offset : as in `predict`.
         """
         return self._call_model("decision_function", X, offset)
 
     @available_if(lambda self: self._loss in PROBABILISTIC)
     def predict_proba(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
-        """Return the probability of each of `classes_`, (n_samples, n_classes). Needs loss="logistic" or "multinomial".
+        """Return the probability of each of `classes_`, (n_samples, n_classes). Needs
+        loss="logistic" or "multinomial".
 
         offset : as in `predict`
         """
@@ -164,10 +196,15 @@ class Fitted:
         self.model, self.n_jobs = model, n_jobs
 
     def fit(
-        self, X: MatrixLike | None = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None, groups: ArrayLike | None = None,
-    ) -> Self:  # fmt: skip
-        """Return the estimator as it is: the model does not change, also where a search or a calibration fits its clones."""
+        self,
+        X: MatrixLike | None = None,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Return the estimator as it is: the model does not change, also where a search or a
+        calibration fits its clones."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -228,7 +265,11 @@ class FittedClassifier(Fitted, Classifier):
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> labels = np.where(X[:, 0] > 0, "yes", "no")
     >>> estimator = srf.mfga(X, labels, loss="logistic", n_nonzero_coefs=2, rng=0).to_estimator()
-    >>> estimator.classes_.tolist(), estimator.predict_proba(X).shape, estimator.score(X, labels) > 0.95
+    >>> (
+    ...     estimator.classes_.tolist(),
+    ...     estimator.predict_proba(X).shape,
+    ...     estimator.score(X, labels) > 0.95,
+    ... )
     (['no', 'yes'], (200, 2), True)
     """
 

@@ -21,9 +21,13 @@ Language: TypeAlias = Literal["text", "latex", "python", "sql", "sympy", "jax"]
 
 
 def formula(
-    model: Expansion, language: Language, n_terms: int | None, digits: int | None, table: str | Sequence[str] = "data",
+    model: Expansion,
+    language: Language,
+    n_terms: int | None,
+    digits: int | None,
+    table: str | Sequence[str] = "data",
     keep: Sequence[str] = (),
-) -> Formula:  # fmt: skip
+) -> Formula:
     """Write a model in one of the languages: see `SparseModel.formula`."""
     check_choice("language", language, get_args(Language))
     n_terms = None if n_terms is None else check_integer("n_terms", n_terms, 0)
@@ -31,12 +35,15 @@ def formula(
     if language != "sql" and (table != "data" or keep != ()):
         raise ValueError(f"table and keep are for language='sql', got language={language!r}")
     how = (table, keep) if language == "sql" else ()
-    text = import_module(f".{language}", __package__).source(WrittenModel.from_model(model, n_terms), digits, *how)
+    text = import_module(f".{language}", __package__).source(
+        WrittenModel.from_model(model, n_terms), digits, *how
+    )
     return Formula(text, language)
 
 
 class Formula(str):
-    """A string that interpreters show in its lines, and notebooks as typeset mathematics or highlighted code."""
+    """A string that interpreters show in its lines, and notebooks as typeset mathematics or
+    highlighted code."""
 
     language: Language
 

@@ -34,13 +34,19 @@ def _reached(u, reach):
 
 
 def source(written: WrittenModel, digits: int | None) -> str:
-    """Return source that defines `decision_function(x)`, of one row of numbers or of rows, in the dtype of JAX.
+    """Return source that defines `decision_function(x)`, of one row of numbers or of rows, in the
+    dtype of JAX.
 
-    Variables are x3, column 3, and u, the encodings; weights, offsets and coefficients of a group of terms stand before it.
+    Variables are x3, column 3, and u, the encodings; weights, offsets and coefficients of a group
+    of terms stand before it.
     """
     printer, model = JaxPrinter(digits, written), written.model
     body = [f"x{j} = x[..., {j}]" for j in written.columns.tolist()]
-    body += ["u = jnp.stack([", *(f"    {printer(each)}," for each in written.inputs), "], axis=-1)"]
+    body += [
+        "u = jnp.stack([",
+        *(f"    {printer(each)}," for each in written.inputs),
+        "], axis=-1)",
+    ]
     printer.arrays.append(f"intercept = {printer.array(written.constant)}")
     body.append("f = intercept")
     if written.linear.any():
@@ -49,7 +55,9 @@ def source(written: WrittenModel, digits: int | None) -> str:
     for k, group in enumerate(written.groups):
         body += printer.terms(group, k)
     if model.has_limits:
-        ends = ("None" if end is None else printer.literal(end) for end in (model.lower, model.upper))
+        ends = (
+            "None" if end is None else printer.literal(end) for end in (model.lower, model.upper)
+        )
         body.append(f"f = jnp.clip(f, {', '.join(ends)})")
     # A model of no terms has the same f for all rows.
     body.append("f = jnp.broadcast_to(f, (*x.shape[:-1], f.shape[-1]))")
@@ -57,8 +65,20 @@ def source(written: WrittenModel, digits: int | None) -> str:
     functions = [text for name, text in FUNCTIONS.items() if any(name in line for line in body)]
     levels = {j: list(of) for j, of in written.levels.items()}
     note = [f"# x[..., {j}] is in {clock.unit}" for j, clock in written.clocks.items()]
-    note += [f"levels = {levels!r}  # in x a category is the place of its level, -1 for others"] if levels else []
-    lines = [f'"""{title(written)}"""', HEAD + "".join(functions), *note, *printer.arrays, "", "", "def decision_function(x):"]
+    note += (
+        [f"levels = {levels!r}  # in x a category is the place of its level, -1 for others"]
+        if levels
+        else []
+    )
+    lines = [
+        f'"""{title(written)}"""',
+        HEAD + "".join(functions),
+        *note,
+        *printer.arrays,
+        "",
+        "",
+        "def decision_function(x):",
+    ]
     return "\n".join([*lines, *("    " + line for line in ["x = jnp.asarray(x)", *body])]) + "\n"
 
 
@@ -70,9 +90,14 @@ class JaxPrinter(Printer):
 
     arrays: list[str]
     templates: ClassVar[dict[str, str]] = {
-        "cos": "jnp.cos({})", "sin": "jnp.sin({})", "tanh": "jnp.tanh({})", "exp": "jnp.exp({})", "absolute": "jnp.abs({})",
-        "positive": "_positive({})", "sign": "_sign({})",
-    }  # fmt: skip
+        "cos": "jnp.cos({})",
+        "sin": "jnp.sin({})",
+        "tanh": "jnp.tanh({})",
+        "exp": "jnp.exp({})",
+        "absolute": "jnp.abs({})",
+        "positive": "_positive({})",
+        "sign": "_sign({})",
+    }
 
     where, is_missing = "jnp.where({}, {}, {})", "jnp.isnan({})"
 
@@ -136,15 +161,21 @@ class JaxPrinter(Printer):
         inputs, u = f"inputs{self._group}", "u"
         if e.enveloped is not None:
             gamma, degree = e.enveloped
-            envelope = f"jnp.exp(-{self.literal(gamma / degree)} * jnp.sum(u * u, axis=-1, keepdims=True))"
-            u = f"(jnp.concatenate([jnp.ones_like(u[..., :1]), {self.literal((2 * gamma) ** 0.5)} * u], axis=-1) * {envelope})"
+            envelope = (
+                f"jnp.exp(-{self.literal(gamma / degree)} * jnp.sum(u * u, axis=-1, keepdims=True))"
+            )
+            u = (
+                f"(jnp.concatenate([jnp.ones_like(u[..., :1]), {self.literal((2 * gamma) ** 0.5)} "
+                f"* u], axis=-1) * {envelope})"
+            )
         if e.inputs is None:
             return f"{u}[..., None, :]"
         self._define(f"{inputs} = jnp.array({e.inputs.tolist()})")
         return f"{u}[..., {inputs}]"
 
     def over(self, e: Expression) -> str:
-        """Return the sum or product over the inputs of each term: a product with a matrix, where it is one."""
+        """Return the sum or product over the inputs of each term: a product with a matrix, where it
+        is one."""
         (summand,) = e.operands
         if is_matrix(e):
             return f"u @ {self(summand.find('parameter'))}.T"

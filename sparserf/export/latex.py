@@ -41,9 +41,13 @@ class Latex(Text):
         return f"f_{{{self.name(label.removeprefix('[').removesuffix(']'))}}}" if label else "f"
 
     def name(self, text: str) -> str:
-        """Return the name of a column, with escaped characters between words: within words MathJax shows backslashes."""
+        """Return the name of a column, with escaped characters between words: within words MathJax
+        shows backslashes."""
         runs = groupby(text, key=lambda letter: letter if letter in ESCAPED else "")
-        return "".join("".join(map(ESCAPED.get, run)) if letter else f"\\text{{{''.join(run)}}}" for letter, run in runs)
+        return "".join(
+            "".join(map(ESCAPED.get, run)) if letter else f"\\text{{{''.join(run)}}}"
+            for letter, run in runs
+        )
 
     def mantissa(self, text: str) -> str:
         mantissa, _, exponent = text.partition("e")
@@ -54,4 +58,8 @@ class Latex(Text):
 
 
 # {character that has a meaning in LaTeX: how it is written}.
-ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {"\\": "\\backslash{}", "~": "{\\sim}", "^": "\\hat{\\ }"}
+ESCAPED = {c: "\\" + c for c in "&%$#_{}"} | {
+    "\\": "\\backslash{}",
+    "~": "{\\sim}",
+    "^": "\\hat{\\ }",
+}

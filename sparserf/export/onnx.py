@@ -1,7 +1,8 @@
-"""A model as an ONNX graph, which computes the predictions of rows, and the probabilities or decision values of classes.
+"""A model as an ONNX graph, which computes the predictions of rows, and the probabilities or
+decision values of classes.
 
-The graph computes in double precision, but for cosines, sines, tanh and the exponentials of bumps, whose precision the user
-chooses.
+The graph computes in double precision, but for cosines, sines, tanh and the exponentials of bumps,
+whose precision the user chooses.
 """
 
 from __future__ import annotations
@@ -36,40 +37,55 @@ except ImportError as error:
 
 # The versions of the operators and of the format: the first in which graphs can compare strings.
 OPSET, IR_VERSION = 19, 9
-# The operators of the functions that are computed in the precision that the user chooses; others are exact or cheap.
+# The operators of the functions that are computed in the precision that the user chooses; others
+# are exact or cheap.
 ROUNDED = {"sin": "Sin", "tanh": "Tanh", "exp": "Exp"}
 
 
-# Constants of at least FEWEST_SPARSE doubles, of which at most one in SPARSE_BELOW is not 0, are written as these alone.
+# Constants of at least FEWEST_SPARSE doubles, of which at most one in SPARSE_BELOW is not 0, are
+# written as these alone.
 FEWEST_SPARSE, SPARSE_BELOW = 1000, 3
 
 
 def to_onnx(
-    model: Expansion, path: str | PathLike[str] | None = None, dtype: Literal["float32", "float64"] = "float32"
+    model: Expansion,
+    path: str | PathLike[str] | None = None,
+    dtype: Literal["float32", "float64"] = "float32",
 ) -> onnx.ModelProto:
     """Write a model as an ONNX graph: see `SparseModel.to_onnx`."""
     dtype = np.dtype(check_choice("dtype", dtype, ("float32", "float64")))
     written = WrittenModel.from_model(model)
     model, table = written.model, _table_of_inputs(written.model)
     graph = Graph(["X"] if table is None else _input_names(table))
-    x = _read_matrix(graph, written, dtype) if table is None else _read_columns(graph, written, table, dtype)
+    x = (
+        _read_matrix(graph, written, dtype)
+        if table is None
+        else _read_columns(graph, written, table, dtype)
+    )
     u = EncodingNodes(graph, written.columns, x)(written.inputs)
     f = graph("Add", graph("MatMul", u, written.linear.T), written.constant)
     for group in written.groups:
-        f = graph("Add", f, graph("MatMul", TermNodes(graph, u, dtype)(group.expression), group.coef.T))
+        f = graph(
+            "Add", f, graph("MatMul", TermNodes(graph, u, dtype)(group.expression), group.coef.T)
+        )
     _add_outputs(graph, model, f, len(written.intercept), dtype)
     exported = graph.model(repr(model))
     if path is not None:
         ending = "" if hasattr(path, "write") else os.path.splitext(path)[1]
         with new_file(path) as file:
-            onnx.save(exported, file, onnx.serialization.registry.get_format_from_file_extension(ending))
+            onnx.save(
+                exported, file, onnx.serialization.registry.get_format_from_file_extension(ending)
+            )
     return exported
 
 
 def _table_of_inputs(model):
-    """Return the `Table` of a graph with an input for each column; None if one matrix X holds all columns."""
+    """Return the `Table` of a graph with an input for each column; None if one matrix X holds all
+    columns."""
     table = model.features.stage and model.features.stage.table
-    if table is None or (table.names is None and not (table.clocks or any(map(_are_strings, table.levels)))):
+    if table is None or (
+        table.names is None and not (table.clocks or any(map(_are_strings, table.levels)))
+    ):
         return None
     return table
 
@@ -84,7 +100,9 @@ def _are_strings(levels):
 
 def _input_names(table):
     """Return the names of the inputs: the names of the columns, or x0, x1, ..."""
-    names = [f"x{j}" for j in range(len(table.levels))] if table.names is None else list(table.names)
+    names = (
+        [f"x{j}" for j in range(len(table.levels))] if table.names is None else list(table.names)
+    )
     if "" in names:
         raise ValueError("a column must have a name to be an input of an ONNX graph, got X['']")
     return names
@@ -103,14 +121,22 @@ def _read_matrix(graph, written, dtype):
 
 
 def _read_columns(graph, written, table, dtype):
-    """Add an input for each column of a table, even if it is not read, and return the columns that are read.
+    """Add an input for each column of a table, even if it is not read, and return the columns that
+    are read.
 
-    Times are numbers of days, in double precision: in float32 a day of today has five hundred parts.
+    Times are numbers of days, in double precision: in float32 a day of today has five hundred
+    parts.
     """
     names = _input_names(table)
     for j, (name, levels) in enumerate(zip(names, table.levels, strict=True)):
-        graph.input(name, np.object_ if _are_strings(levels) else np.float64 if j in table.clocks else dtype, 1)
-    return graph("Concat", *(_coded(graph, names[j], table, j, dtype) for j in written.columns), axis=1)
+        graph.input(
+            name,
+            np.object_ if _are_strings(levels) else np.float64 if j in table.clocks else dtype,
+            1,
+        )
+    return graph(
+        "Concat", *(_coded(graph, names[j], table, j, dtype) for j in written.columns), axis=1
+    )
 
 
 def _coded(graph, cell, table, j, dtype):
@@ -120,17 +146,26 @@ def _coded(graph, cell, table, j, dtype):
         return graph.cast(cell, np.float64)
     if _are_strings(levels):
         code = _code(graph, cell, _text_levels(where, levels))
-        return code if "" in levels else graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
+        return (
+            code
+            if "" in levels
+            else graph("Where", graph("Equal", cell, np.array("", object)), np.nan, code)
+        )
     x = graph.cast(cell, np.float64)
-    singles = in_float32(levels) if dtype == np.float64 else {}  # cells of float32 are compared so anyway
+    # cells of float32 are compared so anyway
+    singles = in_float32(levels) if dtype == np.float64 else {}
     near = np.array([singles.get(level, np.nan) for level in levels])
-    return graph("Where", graph("IsNaN", x), x, _code(graph, x, _number_levels(where, levels, dtype), near))
+    return graph(
+        "Where", graph("IsNaN", x), x, _code(graph, x, _number_levels(where, levels, dtype), near)
+    )
 
 
 def _code(graph, cell, levels, near=None):
-    """Return k where the cell is level k, and -1 where it is no level; computed in float32, which is exact to 2**24.
+    """Return k where the cell is level k, and -1 where it is no level; computed in float32, which
+    is exact to 2**24.
 
-    near : what the cell may be when it is rounded to float32, NaN for levels that it must equal; None: for all levels
+    near : what the cell may be when it is rounded to float32, NaN for levels that it must equal;
+        None: for all levels
     """
     is_level = graph("Equal", cell, levels[None])
     if near is not None and not np.isnan(near).all():
@@ -146,22 +181,33 @@ def _text_levels(where, levels):
     try:
         "".join(levels).encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{where} has a level that is no text in UTF-8, which ONNX demands: {error}") from None
+        raise ValueError(
+            f"{where} has a level that is no text in UTF-8, which ONNX demands: {error}"
+        ) from None
     return np.array(levels, object)
 
 
-@np.errstate(over="ignore")  # a level beyond the range of the dtype becomes infinite, which no finite cell equals
+# a level beyond the range of the dtype becomes infinite, which no finite cell equals
+@np.errstate(over="ignore")
 def _number_levels(where, levels, dtype):
-    """Return levels that are numbers, rounded to the dtype; raise ValueError if two become equal."""
+    """Return levels that are numbers, rounded to the dtype; raise ValueError if two become
+    equal."""
     rounded = numbers_of(where, list(levels)).astype(dtype).astype(np.float64)
     if len(np.unique(rounded)) < len(levels):
-        raise ValueError(f"{where} has levels that {dtype} does not tell apart: export it with another dtype, or as strings")
+        raise ValueError(
+            f"{where} has levels that {dtype} does not tell apart: export it with another dtype, "
+            "or as strings"
+        )
     return rounded
 
 
 def _gathered(graph, x, columns, n):
     """Return some of the n columns of x; x itself if they are all columns in order."""
-    return x if np.array_equal(columns, np.arange(n)) else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
+    return (
+        x
+        if np.array_equal(columns, np.arange(n))
+        else graph("Gather", x, np.asarray(columns, np.int64), axis=1)
+    )
 
 
 class EncodingNodes:
@@ -178,29 +224,45 @@ class EncodingNodes:
         alike: dict[Any, list[int]] = {}
         for k, e in enumerate(expressions):
             alike.setdefault(_key(e, k), []).append(k)
-        parts = [getattr(self, key[0])([expressions[k] for k in places]) for key, places in alike.items()]
+        parts = [
+            getattr(self, key[0])([expressions[k] for k in places]) for key, places in alike.items()
+        ]
         made = parts[0] if len(parts) == 1 else self._graph("Concat", *parts, axis=1)
-        return _gathered(self._graph, made, np.argsort(np.concatenate(list(alike.values()))), len(expressions))
+        return _gathered(
+            self._graph, made, np.argsort(np.concatenate(list(alike.values()))), len(expressions)
+        )
 
     def _operands(self, es, k=0):
         return self([e.operands[k] for e in es])
 
     def cell(self, es: Sequence[Expression]) -> str:
-        return _gathered(self._graph, self._x, [self._columns.index(e.column) for e in es], len(self._columns))
+        return _gathered(
+            self._graph, self._x, [self._columns.index(e.column) for e in es], len(self._columns)
+        )
 
     def between(self, es: Sequence[Expression]) -> str:
         """Return what is linear between knots.
 
-        That is the first score plus, for each pair of neighbouring knots, the share of the way between them that x has passed
-        times the difference of their scores.
+        That is the first score plus, for each pair of neighbouring knots, the share of the way
+        between them that x has passed times the difference of their scores.
         """
         (e,), graph = es, self._graph
-        knots, scores = (e.knots, e.scores) if len(e.knots) > 1 else (e.knots[[0, 0]] + [0, 1], e.scores[[0, 0]])
-        share = graph("Clip", graph("Div", graph("Sub", self._operands(es), knots[:-1]), np.diff(knots)), 0.0, 1.0)
+        knots, scores = (
+            (e.knots, e.scores)
+            if len(e.knots) > 1
+            else (e.knots[[0, 0]] + [0, 1], e.scores[[0, 0]])
+        )
+        share = graph(
+            "Clip",
+            graph("Div", graph("Sub", self._operands(es), knots[:-1]), np.diff(knots)),
+            0.0,
+            1.0,
+        )
         return graph("Add", graph("MatMul", share, np.diff(scores)[:, None]), scores[0])
 
     def angle(self, es: Sequence[Expression]) -> str:
-        """Return the cosine of the angle of days: the sine of a quarter of a turn more, less all whole turns."""
+        """Return the cosine of the angle of days: the sine of a quarter of a turn more, less all
+        whole turns."""
         graph, level, turn = self._graph, _each(es, "level"), _each(es, "turn")
         turns = graph("Mul", graph("Sub", self._operands(es), level), turn / (2 * np.pi))
         turns = graph("Add", turns, 0.25)
@@ -216,7 +278,11 @@ class EncodingNodes:
     def reached(self, es: Sequence[Expression]) -> str:
         graph, u, reach = self._graph, self._operands(es), _each(es, "reach")
         size = graph("Abs", u)
-        end = graph("Mul", graph("Sign", u), graph("Mul", reach, graph("Sub", 2.0, graph("Div", reach, size))))
+        end = graph(
+            "Mul",
+            graph("Sign", u),
+            graph("Mul", reach, graph("Sub", 2.0, graph("Div", reach, size))),
+        )
         return graph("Where", graph("Greater", size, reach), end, u)
 
     def squeezed(self, es: Sequence[Expression]) -> str:
@@ -225,7 +291,12 @@ class EncodingNodes:
         return graph("Div", u, graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0)))
 
     def filled(self, es: Sequence[Expression]) -> str:
-        return self._graph("Where", self._graph("IsNaN", self._operands(es, 1)), _each(es, "fill"), self._operands(es))
+        return self._graph(
+            "Where",
+            self._graph("IsNaN", self._operands(es, 1)),
+            _each(es, "fill"),
+            self._operands(es),
+        )
 
     def asked(self, es: Sequence[Expression]) -> str:
         """Return indicators that ask the same."""
@@ -235,22 +306,31 @@ class EncodingNodes:
         return self._graph("Where", self._graph("Equal", x, 0.0), low, high)
 
     def table(self, es: Sequence[Expression]) -> str:
-        """Return the number of each level: of one table, or of tables that have one number each and one for the rest."""
+        """Return the number of each level: of one table, or of tables that have one number each and
+        one for the rest."""
         graph, x = self._graph, self._operands(es)
         rest, other, fill = (_each(es, name) for name in ("rest", "other", "fill"))
         if not _has_rest(es[0]):
-            place = graph.cast(graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64)
+            place = graph.cast(
+                graph("Add", graph("Where", graph("IsNaN", x), 0.0, x), 1.0), np.int64
+            )
             known = graph("Gather", np.array([es[0].other, *es[0].values.values()]), place)
             return graph("Where", graph("IsNaN", x), fill, known)
-        level, value = (np.array(each, np.float64) for each in zip(*(next(iter(e.values.items())) for e in es), strict=True))
+        level, value = (
+            np.array(each, np.float64)
+            for each in zip(*(next(iter(e.values.items())) for e in es), strict=True)
+        )
         is_it = graph("And", graph("LessOrEqual", level, x), graph("Less", x, level + 1))
-        known = rest if (rest == other).all() else graph("Where", graph("Less", x, 0.0), other, rest)
+        known = (
+            rest if (rest == other).all() else graph("Where", graph("Less", x, 0.0), other, rest)
+        )
         known = graph("Where", is_it, value, known)
         return known if (rest == fill).all() else graph("Where", graph("IsNaN", x), fill, known)
 
 
 def _key(e, k):
-    """Return what is equal for encodings that are made at once: those of knots and of whole tables are made one by one."""
+    """Return what is equal for encodings that are made at once: those of knots and of whole tables
+    are made one by one."""
     is_alone = e.operation == "between" or (e.operation == "table" and not _has_rest(e))
     return e.operation, k if is_alone else e.about.get("question")
 
@@ -269,7 +349,8 @@ def _each(expressions, name):
 
 
 class TermNodes:
-    """Writes the terms of a group as nodes: functions in the precision that the user chose, and all else in double precision.
+    """Writes the terms of a group as nodes: functions in the precision that the user chose, and all
+    else in double precision.
 
     u : the matrix of the inputs
     """
@@ -289,8 +370,13 @@ class TermNodes:
         return e.value
 
     def parameter(self, e: Expression) -> np.ndarray:
-        """Return a number of each term, or of its input k; in a sum over inputs rows are the second axis."""
-        return e.values if e.values.ndim == 1 else e.values[:, min(self._k, e.values.shape[1] - 1), None]
+        """Return a number of each term, or of its input k; in a sum over inputs rows are the second
+        axis."""
+        return (
+            e.values
+            if e.values.ndim == 1
+            else e.values[:, min(self._k, e.values.shape[1] - 1), None]
+        )
 
     def seen(self, e: Expression) -> str:
         """Return input k of each term, one line for each term."""
@@ -304,53 +390,74 @@ class TermNodes:
         return reduce(partial(self._graph, "Mul"), map(self, e.operands[::-1]))
 
     def negative(self, e: Expression) -> str | np.ndarray:
-        """Return a negative: of numbers, or of a sum over inputs times numbers, by the negatives of these."""
+        """Return a negative: of numbers, or of a sum over inputs times numbers, by the negatives of
+        these."""
         (of,) = e.operands
         if of.operation == "parameter":
             return -self(of)
         if of.operation == "over" and of.how == "add" and of.operands[0].operation == "multiply":
             first, *others = of.operands[0].operands
             if first.operation == "parameter":
-                return self(over("add", made("multiply", parameter(first.name, -first.values), *others)))
+                return self(
+                    over("add", made("multiply", parameter(first.name, -first.values), *others))
+                )
         return self._graph("Neg", self(of))
 
     def absolute(self, e: Expression) -> str:
         return self._graph("Abs", self(e.operands[0]))
 
     def cos(self, e: Expression) -> str:
-        """Return a cosine as the sine of a quarter turn more: not all runtimes have cosines in double precision."""
+        """Return a cosine as the sine of a quarter turn more: not all runtimes have cosines in
+        double precision."""
         *others, last = e.operands[0].operands if e.operands[0].operation == "add" else e.operands
-        quarter = parameter(last.name, last.values + np.pi / 2) if last.operation == "parameter" else last + np.pi / 2
+        quarter = (
+            parameter(last.name, last.values + np.pi / 2)
+            if last.operation == "parameter"
+            else last + np.pi / 2
+        )
         return self(sin(made("add", *others, quarter)))
 
     def sign(self, e: Expression) -> str:
-        return self._graph("Where", self._graph("GreaterOrEqual", self(e.operands[0]), 0.0), 1.0, -1.0)
+        return self._graph(
+            "Where", self._graph("GreaterOrEqual", self(e.operands[0]), 0.0), 1.0, -1.0
+        )
 
     def positive(self, e: Expression) -> str:
         return self._graph("Relu", self(e.operands[0]))
 
     def over(self, e: Expression) -> str:
-        """Return the sum or product over the inputs of each term, one after the other: few are then in memory at a time."""
+        """Return the sum or product over the inputs of each term, one after the other: few are then
+        in memory at a time."""
         graph, (summand,) = self._graph, e.operands
         seen, weights = summand.find("seen"), summand.find("parameter")
         if is_matrix(e):
             return graph("MatMul", self._u, weights.values.T)
-        self._rows = graph("Transpose", self._factors(seen.enveloped))  # of whole rows runtimes gather many times as fast
+        # of whole rows runtimes gather many times as fast
+        self._rows = graph("Transpose", self._factors(seen.enveloped))
         total = None
         for self._k in range((weights.values if seen.inputs is None else seen.inputs).shape[1]):
             part = self(summand)
-            total = part if total is None else graph({"add": "Add", "multiply": "Mul"}[e.how], total, part)
+            total = (
+                part
+                if total is None
+                else graph({"add": "Add", "multiply": "Mul"}[e.how], total, part)
+            )
         return graph("Transpose", total)
 
     def _factors(self, enveloped):
-        """Return the inputs; of (gamma, degree) factors e and e (2 gamma)^1/2 u_v, with e = exp(-gamma |u|^2 / degree)."""
+        """Return the inputs; of (gamma, degree) factors e and e (2 gamma)^1/2 u_v, with e =
+        exp(-gamma |u|^2 / degree)."""
         graph, u = self._graph, self._u
         if enveloped is None:
             return u
         gamma, degree = enveloped
-        square = graph("ReduceSum", graph("Mul", graph("Mul", u, gamma / degree), u), np.array([1]), keepdims=1)
+        square = graph(
+            "ReduceSum", graph("Mul", graph("Mul", u, gamma / degree), u), np.array([1]), keepdims=1
+        )
         envelope = graph("Exp", graph("Neg", square))
-        return graph("Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * gamma))), axis=1)
+        return graph(
+            "Concat", envelope, graph("Mul", u, graph("Mul", envelope, np.sqrt(2 * gamma))), axis=1
+        )
 
 
 def _add_outputs(graph, model, f, n_outputs, dtype):
@@ -376,7 +483,8 @@ def _add_outputs(graph, model, f, n_outputs, dtype):
 
 
 def _within(graph, model, mean, dtype):
-    """Return predictions within the limits of the model, rounded inwards to the dtype; NaN stays NaN."""
+    """Return predictions within the limits of the model, rounded inwards to the dtype; NaN stays
+    NaN."""
     low, high = rounded_inwards(*model.limits_of_predictions, dtype.type)
     if model.lower is not None:
         mean = graph("Where", graph("Less", mean, dtype.type(low)), dtype.type(low), mean)
@@ -386,7 +494,8 @@ def _within(graph, model, mean, dtype):
 
 
 def _labels(classes):
-    """Return the labels of classes in a dtype of tensors: strings, booleans, integers or floats of 64 bits."""
+    """Return the labels of classes in a dtype of tensors: strings, booleans, integers or floats of
+    64 bits."""
     types = {"U": object, "S": object, "i": np.int64, "u": np.int64, "f": np.float64, "b": bool}
     return classes if classes.dtype == np.uint64 else classes.astype(types[classes.dtype.kind])
 
@@ -403,20 +512,32 @@ def _probabilities(graph, f, n_outputs, link):
 
 
 class Graph:
-    """An ONNX graph that grows node by node: `graph("Add", x, 1.0)` adds a node and returns the name of its result.
+    """An ONNX graph that grows node by node: `graph("Add", x, 1.0)` adds a node and returns the
+    name of its result.
 
-    The names of results and constants begin with "_"; `new_name` keeps them different from the names of inputs and outputs.
+    The names of results and constants begin with "_"; `new_name` keeps them different from the
+    names of inputs and outputs.
     """
 
     def __init__(self, taken: Iterable[str]):
-        """Begin a graph without nodes; taken : the names of its inputs, which nothing else may have."""
-        self._nodes, self._constants, self._inputs, self._outputs, self._taken = [], [], [], [], set(taken)
+        """Begin a graph without nodes; taken : the names of its inputs, which nothing else may
+        have."""
+        self._nodes, self._constants, self._inputs, self._outputs, self._taken = (
+            [],
+            [],
+            [],
+            [],
+            set(taken),
+        )
         self._names: dict[Any, str] = {}  # of constants, which are written once
 
     def __call__(self, operator: str, *operands: Any, **attributes: Any) -> str:
-        """Add a node and return the name of its result; operands are names, or arrays, which become constants."""
+        """Add a node and return the name of its result; operands are names, or arrays, which become
+        constants."""
         result = self.new_name(f"_{operator}_{len(self._nodes)}")
-        names = [operand if isinstance(operand, str) else self._constant(operand) for operand in operands]
+        names = [
+            operand if isinstance(operand, str) else self._constant(operand) for operand in operands
+        ]
         self._nodes.append(onnx.helper.make_node(operator, names, [result], **attributes))
         return result
 
@@ -430,24 +551,41 @@ class Graph:
     def _constant(self, values):
         """Return the name of a constant, which is added at its first use."""
         values = np.asarray(values)
-        key = values.dtype, values.shape, str(values.tolist()) if values.dtype == object else values.tobytes()
+        key = (
+            values.dtype,
+            values.shape,
+            str(values.tolist()) if values.dtype == object else values.tobytes(),
+        )
         if key not in self._names:
             self._names[key] = self._added(values)
         return self._names[key]
 
     def _added(self, values):
-        """Add a constant and return its name; one of doubles that are mostly 0 as these, put in their places.
+        """Add a constant and return its name; one of doubles that are mostly 0 as these, put in
+        their places.
 
         Runtimes do so once, where they load a graph.
         """
-        places = np.flatnonzero(values) if values.dtype == np.float64 and values.size >= FEWEST_SPARSE else None
+        places = (
+            np.flatnonzero(values)
+            if values.dtype == np.float64 and values.size >= FEWEST_SPARSE
+            else None
+        )
         if places is not None and len(places) * SPARSE_BELOW <= values.size < 2**31:
             size = np.array([values.size], np.int64)
             zeros = self("ConstantOfShape", size, value=onnx.numpy_helper.from_array(np.zeros(1)))
             at = self.cast(self._constant(places[:, None].astype(np.int32)), np.int64)
-            return self("Reshape", self("ScatterND", zeros, at, values.ravel()[places]), np.array(values.shape, np.int64))
+            return self(
+                "Reshape",
+                self("ScatterND", zeros, at, values.ravel()[places]),
+                np.array(values.shape, np.int64),
+            )
         name = self.new_name(f"_constant_{len(self._constants)}")
-        self._constants.append(onnx.numpy_helper.from_array(np.ascontiguousarray(values).reshape(np.shape(values)), name))
+        self._constants.append(
+            onnx.numpy_helper.from_array(
+                np.ascontiguousarray(values).reshape(np.shape(values)), name
+            )
+        )
         return name
 
     def cast(self, value: str, dtype: Any) -> str:
@@ -456,19 +594,27 @@ class Graph:
 
     def input(self, name: str, dtype: Any, n_columns: int) -> None:
         """Add an input of shape (n_rows, n_columns)."""
-        self._inputs.append(onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", n_columns]))
+        self._inputs.append(
+            onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", n_columns])
+        )
 
     def output(self, name: str, value: str, dtype: Any, *shape: int) -> None:
         """Add an output, a value of shape (n_rows, *shape)."""
         name = self.new_name(name)
         self._nodes.append(onnx.helper.make_node("Identity", [value], [name]))
-        self._outputs.append(onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", *shape]))
+        self._outputs.append(
+            onnx.helper.make_tensor_value_info(name, _type(dtype), ["n_rows", *shape])
+        )
 
     def model(self, about: str) -> onnx.ModelProto:
         """Return the graph as a model, checked."""
-        graph = onnx.helper.make_graph(self._nodes, "sparserf", self._inputs, self._outputs, self._constants, about)
+        graph = onnx.helper.make_graph(
+            self._nodes, "sparserf", self._inputs, self._outputs, self._constants, about
+        )
         opset = [onnx.helper.make_opsetid("", OPSET)]
-        model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="sparserf")
+        model = onnx.helper.make_model(
+            graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="sparserf"
+        )
         onnx.checker.check_model(model)
         return model
 

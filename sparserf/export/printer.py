@@ -14,37 +14,49 @@ if TYPE_CHECKING:
 
 
 def float_literal(digits: int | None, value: float) -> str:
-    """Return a number as the literal of a float with this many digits; None: the fewest that read back to the same bits."""
+    """Return a number as the literal of a float with this many digits; None: the fewest that read
+    back to the same bits."""
     text = repr(float(value)) if digits is None else f"{value:.{digits}g}"
     return text if any(c in text for c in ".e") else text + ".0"
 
 
 def signed(value: float, text: str) -> str:
-    """Return "+ text", or "- text" if the value is negative; text : an expression with the size of the value."""
+    """Return "+ text", or "- text" if the value is negative; text : an expression with the size of
+    the value."""
     return ("- " if value < 0 or (value == 0 and np.signbit(value)) else "+ ") + text
 
 
 def joined(parts: Sequence[str]) -> str:
     """Return the sum of parts like "+ a" and "- b" as an expression."""
     text = " ".join(parts)
-    return text.removeprefix("+ ") if text.startswith("+ ") else "-" + text.removeprefix("- ") if text else "0.0"
+    return (
+        text.removeprefix("+ ")
+        if text.startswith("+ ")
+        else "-" + text.removeprefix("- ")
+        if text
+        else "0.0"
+    )
 
 
 def angle_expression(turn: float, level: float, x: str) -> str:
-    """Return the angle turn (x - level) of a number of days x, with all digits: with fewer, days of today are other days."""
+    """Return the angle turn (x - level) of a number of days x, with all digits: with fewer, days of
+    today are other days."""
     return f"{turn!r} * ({x}{' ' + signed(-level, repr(abs(level))) if level else ''})"
 
 
 class Printer:
-    """Writes expressions of a model as text. Variables are x3, column 3, u5, encoding 5, and envelope0.
+    """Writes expressions of a model as text. Variables are x3, column 3, u5, encoding 5, and
+    envelope0.
 
-    A method with the name of an operation writes it; what operations are, is said in `_base/expressions.py`.
+    A method with the name of an operation writes it; what operations are, is said in
+    `_base/expressions.py`.
 
     written : the model
     digits : the digits of numbers; None: as many as read back to the same bits
     templates : {operation: template of the call of a function}
-    times, where, is_missing, is_there, is_level : templates of a product, of one value or another, and of conditions on a cell:
-        that it is missing, is not 0, or is the level of a place, where categories are the places of their levels
+    times, where, is_missing, is_there, is_level : templates of a product, of one value or another,
+        and of conditions on a cell: that it is missing, is not 0, or is the level of a place, where
+        categories are the places of their levels
     """
 
     written: WrittenModel
@@ -84,7 +96,11 @@ class Printer:
         if expression.operation not in ("add", "negative"):
             return self(expression)
         parts = [each for each in expression.operands if not _is_number(each, 0.0)]
-        if len(parts) == 1 and parts[0].operation == "multiply" and _is_number(parts[0].operands[0], 1.0):
+        if (
+            len(parts) == 1
+            and parts[0].operation == "multiply"
+            and _is_number(parts[0].operands[0], 1.0)
+        ):
             return self(parts[0].operands[1])
         return f"({self(expression)})"
 
@@ -122,7 +138,10 @@ class Printer:
             return signed(e.value, self.literal(abs(e.value)))
         if e.operation == "multiply" and e.operands[0].operation == "number":
             value = e.operands[0].value
-            return signed(value, self.times.join([self.literal(abs(value)), *map(self.in_brackets, e.operands[1:])]))
+            return signed(
+                value,
+                self.times.join([self.literal(abs(value)), *map(self.in_brackets, e.operands[1:])]),
+            )
         return "+ " + self(e)
 
     def negative(self, e: Expression) -> str:
@@ -153,21 +172,29 @@ class Printer:
 
     def asked(self, e: Expression) -> str:
         condition = self.is_missing if e.question == "missing" else self.is_there
-        return self.where.format(condition.format(self(e.operands[0])), self.literal(e.high), self.literal(e.low))
+        return self.where.format(
+            condition.format(self(e.operands[0])), self.literal(e.high), self.literal(e.low)
+        )
 
     def table(self, e: Expression) -> str:
         """Return the number of each level, by its place."""
         known = self.known_level(e)
         if len(e.values) < len(e.levels) and e.rest == e.other == e.fill:
             return known
-        return self.where.format(self.is_missing.format(self(e.operands[0])), self.literal(e.fill), known)
+        return self.where.format(
+            self.is_missing.format(self(e.operands[0])), self.literal(e.fill), known
+        )
 
     def known_level(self, e: Expression) -> str:
         """Return the number of each level of a cell that is not missing."""
         if len(e.values) == len(e.levels):
             return self.looked_up(e)
         x, rest = self(e.operands[0]), self.literal(e.rest)
-        known = rest if e.rest == e.other else self.where.format(f"{x} < 0", self.literal(e.other), rest)
+        known = (
+            rest
+            if e.rest == e.other
+            else self.where.format(f"{x} < 0", self.literal(e.other), rest)
+        )
         for k, value in e.values.items():
             known = self.where.format(self.is_level.format(x, k, k + 1), self.literal(value), known)
         return known

@@ -34,10 +34,11 @@ def _sign(z):
 
 
 def _cells(cells, values, other, missing, in_float32={}):
-    """What each cell of a category stands for; in_float32: the same by numbers that are rounded to float32."""
+    """Return the value of each cell of a category; in_float32: by numbers rounded to float32."""
     def value(cell):
-        is_missing = cell is None or (not isinstance(cell, str) and str(cell) in ("nan", "NaT", "<NA>"))
-        if is_missing or cell in values or not in_float32 or isinstance(cell, str):
+        is_text = isinstance(cell, str)
+        is_missing = cell is None or (not is_text and str(cell) in ("nan", "NaT", "<NA>"))
+        if is_missing or cell in values or not in_float32 or is_text:
             return missing if is_missing else values.get(cell, other)
         with np.errstate(over="ignore"):
             return in_float32.get(float(np.float32(cell)), other)
@@ -50,12 +51,15 @@ import zoneinfo as _zoneinfo
 
 
 def _days(cells, zone=None):
-    """Dates as days since 1970-01-01, by the clock in the zone; durations in days, times of day in days since midnight."""
+    """Return days: dates since 1970-01-01, by the clock in the zone; times since midnight."""
     def stamp(cell):
         if cell is None or cell != cell or str(cell) in ("NaT", "<NA>"):
             return None
         if isinstance(cell, _datetime.time):
-            return _datetime.timedelta(hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond)
+            return _datetime.timedelta(
+                hours=cell.hour, minutes=cell.minute, seconds=cell.second,
+                microseconds=cell.microsecond,
+            )
         if hasattr(cell, "asfreq"):  # a period: its start
             return np.datetime64(cell.asfreq("us", "start").ordinal, "us")
         if isinstance(cell, _datetime.datetime):
@@ -94,11 +98,15 @@ def predict_proba(X):
 
 
 # The templates of predictions by the link.
-INVERSE_LINKS = {"identity": "{}", "log": f"np.exp(np.minimum({{}}, {LARGEST_EXPONENT['float64']}))"}
+INVERSE_LINKS = {
+    "identity": "{}",
+    "log": f"np.exp(np.minimum({{}}, {LARGEST_EXPONENT['float64']}))",
+}
 
 
 def source(written: WrittenModel, digits: int | None) -> str:
-    """Return the source of a module with `decision_function`, `predict` and, where there are any, `predict_proba`.
+    """Return the source of a module with `decision_function`, `predict` and, where there are any,
+    `predict_proba`.
 
     Variables are x3, column 3 of X, u5, encoding 5, envelope0, and f.
     """
@@ -109,15 +117,36 @@ def source(written: WrittenModel, digits: int | None) -> str:
     body += printer.envelopes("np.exp")
     has_several = written.model.coef.ndim > 1
     b, n = [number(value) for value in written.intercept], f"len(x{written.columns[0]})"
-    body.append(f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])" if has_several else f"f = np.full({n}, {b[0]})")
+    body.append(
+        f"f = np.full(({n}, {len(b)}), [{', '.join(b)}])"
+        if has_several
+        else f"f = np.full({n}, {b[0]})"
+    )
     for term, c in zip(written.terms, written.factors.T, strict=True):
         phi = printer.in_brackets(term.expression)
         c = [number(value) for value in c]
-        body.append(f"f += np.multiply.outer({phi}, [{', '.join(c)}])" if has_several else f"f += {c[0]} * {phi}")
+        body.append(
+            f"f += np.multiply.outer({phi}, [{', '.join(c)}])"
+            if has_several
+            else f"f += {c[0]} * {phi}"
+        )
     helpers = HELPERS + DAYS * bool(written.clocks)
-    lines = [f'"""{title(written)}"""', "", "import numpy as np", helpers, "", "def decision_function(X):"]
+    lines = [
+        f'"""{title(written)}"""',
+        "",
+        "import numpy as np",
+        helpers,
+        "",
+        "def decision_function(X):",
+    ]
     body.append(f"return {_within(written.model)}")
-    lines += [*("    " + line for line in body), "", "", "def predict(X):", *_predict(written.model)]
+    lines += [
+        *("    " + line for line in body),
+        "",
+        "",
+        "def predict(X):",
+        *_predict(written.model),
+    ]
     source = "\n".join(lines) + "\n"
     if written.model.loss not in PROBABILISTIC:
         return source
@@ -140,7 +169,8 @@ def _zone(name):
     if zone is None:
         raise ValueError(f"language 'python' needs a time zone that Python knows, got {name!r}")
     if isinstance(zone, timezone):
-        return f"_datetime.timezone(_datetime.timedelta(seconds={zone.utcoffset(None).total_seconds()!r}))"
+        seconds = zone.utcoffset(None).total_seconds()
+        return f"_datetime.timezone(_datetime.timedelta(seconds={seconds!r}))"
     return f"_zoneinfo.ZoneInfo({name!r})"
 
 
@@ -148,9 +178,14 @@ class PythonPrinter(Printer):
     """Writes expressions in NumPy."""
 
     templates: ClassVar[dict[str, str]] = {
-        "cos": "np.cos({})", "sin": "np.sin({})", "tanh": "np.tanh({})", "exp": "np.exp({})", "absolute": "np.abs({})",
-        "positive": "np.maximum({}, 0.0)", "sign": "_sign({})",
-    }  # fmt: skip
+        "cos": "np.cos({})",
+        "sin": "np.sin({})",
+        "tanh": "np.tanh({})",
+        "exp": "np.exp({})",
+        "absolute": "np.abs({})",
+        "positive": "np.maximum({}, 0.0)",
+        "sign": "_sign({})",
+    }
 
     where, is_missing = "np.where({}, {}, {})", "np.isnan({})"
 
@@ -169,12 +204,18 @@ class PythonPrinter(Printer):
         value = {level: e.values.get(k, e.rest) for k, level in enumerate(e.levels)}
         listed = {e.levels[k]: number for k, number in e.values.items()}
         others = [level for level in e.levels if level not in listed]
-        numbers = "{" + ", ".join(f"{level!r}: {self.literal(number)}" for level, number in listed.items()) + "}"
+        numbers = (
+            "{"
+            + ", ".join(f"{level!r}: {self.literal(number)}" for level, number in listed.items())
+            + "}"
+        )
         if others and e.rest != e.other:
             numbers = f"dict.fromkeys({others!r}, {self.literal(e.rest)}) | {numbers}"
         else:
             value = listed
-        near = ", ".join(f"{each!r}: {self.literal(value[k])}" for k, each in e.in_float32.items() if k in value)
+        near = ", ".join(
+            f"{each!r}: {self.literal(value[k])}" for k, each in e.in_float32.items() if k in value
+        )
         cells = f"{self(e.operands[0])}, {numbers}, {self.literal(e.other)}, {self.literal(e.fill)}"
         return f"_cells({cells}, {{{near}}})" if near else f"_cells({cells})"
 
@@ -191,4 +232,7 @@ def _predict(model):
     if model.classes is None:
         return [f"    return {INVERSE_LINKS[model.link].format('decision_function(X)')}"]
     index = "np.argmax(f, axis=1)" if model.coef.ndim > 1 else "(f > 0).astype(int)"
-    return ["    f = decision_function(X)", f"    return np.array({model.classes.tolist()!r})[{index}]"]
+    return [
+        "    f = decision_function(X)",
+        f"    return np.array({model.classes.tolist()!r})[{index}]",
+    ]

@@ -1,13 +1,16 @@
 """A model as a SELECT statement, in SQL that SQLite, DuckDB and PostgreSQL read alike.
 
-The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the next makes their encodings,
-then come envelopes, exponents of bumps, terms, outputs and predictions. Steps are MATERIALIZED, since engines that inline
-subqueries would compute each encoding again in every term.
+The query is a chain of steps, WITH ... AS MATERIALIZED: the first reads the columns as doubles, the
+next makes their encodings, then come envelopes, exponents of bumps, terms, outputs and predictions.
+Steps are MATERIALIZED, since engines that inline subqueries would compute each encoding again in
+every term.
 
-Engines differ in what one of them does silently and another refuses. SQLite reads "x9" as a text where the table has no such
-column: columns are read as r."x9". DuckDB computes with decimals where it sees 0.5, and takes 0.5e0 as a double: all numbers
-have an exponent. PostgreSQL stops at the first product that over- or underflows: what is as good as 0 is 0 from the start, and
-what is drawn in beyond a reach is first drawn in to FARTHEST. NaN is the largest number to these two: it becomes NULL.
+Engines differ in what one of them does silently and another refuses. SQLite reads "x9" as a text
+where the table has no such column: columns are read as r."x9". DuckDB computes with decimals where
+it sees 0.5, and takes 0.5e0 as a double: all numbers have an exponent. PostgreSQL stops at the
+first product that over- or underflows: what is as good as 0 is 0 from the start, and what is drawn
+in beyond a reach is first drawn in to FARTHEST. NaN is the largest number to these two: it becomes
+NULL.
 """
 
 from __future__ import annotations
@@ -36,30 +39,40 @@ if TYPE_CHECKING:
 # The template of a number in double precision.
 DOUBLE = "CAST({} AS DOUBLE PRECISION)"
 # The months of a date from its text, since March of the year 0.
-MONTHS = f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)"
-# A sum of more entries than this is written as a sum of sums: parsers limit the depth of an expression (SQLite to 1,000).
+MONTHS = (
+    f"({DOUBLE.format('SUBSTR({0}, 1, 4)')} * 12.0 + {DOUBLE.format('SUBSTR({0}, 6, 2)')} - 3.0)"
+)
+# A sum of more entries than this is written as a sum of sums: parsers limit the depth of an
+# expression (SQLite to 1,000).
 MOST_IN_A_ROW = 64
-# The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite 2,000.
+# The most columns that a step computes, and the most that it has: PostgreSQL allows 1,664, SQLite
+# 2,000.
 MOST_MADE, MOST_COLUMNS = 750, 1600
 # The most outputs that one CASE compares with each other.
 MOST_COMPARED = 8
-# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest double, products too. The
-# exponent of a prediction, which nothing is multiplied by, may be in EXPONENTS; e to the power of more is the largest double.
+# e^-x is written as 0 for x beyond FAR: PostgreSQL raises an error for results below its smallest
+# double, products too. The exponent of a prediction, which nothing is multiplied by, may be in
+# EXPONENTS; e to the power of more is the largest double.
 FAR, EXPONENTS = 500.0, (-745.0, 709.78)
-# The largest double, but for rounding. A number is 0 where it moves no phase by more than NEAREST, of which no third power
-# underflows; numbers count as at most FARTHEST units where no term grows with them, and where they are drawn in anyway.
+# The largest double, but for rounding. A number is 0 where it moves no phase by more than NEAREST,
+# of which no third power underflows; numbers count as at most FARTHEST units where no term grows
+# with them, and where they are drawn in anyway.
 LARGEST, NEAREST, FARTHEST = 1.79e308, 1e-90, 1e100
 # A regular expression of what is quoted, or is the name of a column of a step.
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\b[a-z]\d+\b""")
 
 
-def source(written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]) -> str:
+def source(
+    written: WrittenModel, digits: int | None, table: str | Sequence[str], keep: Sequence[str]
+) -> str:
     """Return the SELECT statement of `SparseModel.formula`.
 
-    The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of X, where it is a time its
-    text, and then n3 for its months; x3 for its number or level, NULL where it is NaN; v5 for encoding 5 before it is drawn
-    in, and u5 for the encoding; s0, ... for |u|^2; e0, ... for envelopes;
-    z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs within their limits.
+    The columns of its steps are k0, k1, ... for the columns to keep; c3 for a cell of column 3 of
+    X, where it is a time its text, and then n3 for its months; x3 for its number or level, NULL
+    where it is NaN; v5 for encoding 5 before it is drawn in, and u5 for the encoding; s0, ... for
+    |u|^2; e0, ... for envelopes;
+    z0, ... for exponents of bumps; t0, ... for terms; f0, ... for outputs; and l0, ... for outputs
+    within their limits.
     """
     printer = SqlPrinter(digits, written)
     number = printer.literal
@@ -67,18 +80,42 @@ def source(written: WrittenModel, digits: int | None, table: str | Sequence[str]
     kept = {f"k{i}": name for i, name in enumerate(_identifiers("keep", keep))}
     columns, encodings = written.columns.tolist(), written.encodings
     read, sizes, clocks = _columns_read(written), _sizes_that_matter(written), written.clocks
-    steps = [("inputs", {k: f"r.{name}" for k, name in kept.items()} | {f"c{j}": read[j] for j in columns})]
-    steps.append(("months", {f"n{j}": MONTHS.format(f"c{j}") for j, clock in clocks.items() if clock.kind == DATES}))
+    steps = [
+        (
+            "inputs",
+            {k: f"r.{name}" for k, name in kept.items()} | {f"c{j}": read[j] for j in columns},
+        )
+    ]
+    steps.append(
+        (
+            "months",
+            {f"n{j}": MONTHS.format(f"c{j}") for j, clock in clocks.items() if clock.kind == DATES},
+        )
+    )
     numbers = {f"x{j}": _days(f"c{j}", f"n{j}", clock) for j, clock in clocks.items()}
-    numbers |= {f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST))) for j in columns if j not in clocks}
+    numbers |= {
+        f"x{j}": _without_nan(written, j, *sizes.get(j, (0.0, LARGEST)))
+        for j in columns
+        if j not in clocks
+    }
     steps.append(("numbers", numbers))
     if encodings is not None:
         views = {f"u{v}": printer.view(v, each) for v, each in encodings.items()}
         steps += [("units", printer.units_made), ("views", views)]
-    squares = [balanced([f"+ {u} * {u}" for u in map(printer.name, seen.tolist())]) for seen in written.envelopes.values()]
+    squares = [
+        balanced([f"+ {u} * {u}" for u in map(printer.name, seen.tolist())])
+        for seen in written.envelopes.values()
+    ]
     steps.append(("squares", {f"s{i}": f"({square})" for i, square in enumerate(squares)}))
-    steps.append(("envelopes", {f"e{i}": _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
-                                for i, gamma in enumerate(written.envelopes)}))  # fmt: skip
+    steps.append(
+        (
+            "envelopes",
+            {
+                f"e{i}": _power(f"-{number(gamma)} * s{i}", f"s{i} > {number(FAR / gamma)}")
+                for i, gamma in enumerate(written.envelopes)
+            },
+        )
+    )
     terms = {f"t{k}": printer.in_brackets(term.expression) for k, term in enumerate(written.terms)}
     steps += [("exponents", printer.exponents), ("terms", terms)]
     sums = [_sum(b, c, number) for b, c in zip(written.intercept, written.factors, strict=True)]
@@ -94,7 +131,10 @@ def _identifiers(argument, names):
     if isinstance(names, (str, bytes)) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{argument} must be a sequence of names, got {names!r}")
     if not all(map(_is_name, names)) or (argument == "table" and not names):
-        raise ValueError(f"{argument} must have names of SQL, text that is not empty and without NUL, got {names!r}")
+        raise ValueError(
+            f"{argument} must have names of SQL, text that is not empty and without NUL, got "
+            f"{names!r}"
+        )
     return [quoted(name) for name in names]
 
 
@@ -109,13 +149,17 @@ def _is_text(text):
 
 
 def _check_kept(kept, answers):
-    """Check that no column to keep has the name of another, or of a result: engines regard neither quotes nor case."""
+    """Check that no column to keep has the name of another, or of a result: engines regard neither
+    quotes nor case."""
     taken = {name.strip('"').casefold() for name in answers}
     for name in kept:
         plain = name[1:-1].replace('""', '"')
         if plain.casefold() in taken:
-            raise ValueError(f"keep must have names that differ from each other and from those of the results, whatever their "
-                             f"case, got {plain!r}: rename the column")  # fmt: skip
+            raise ValueError(
+                "keep must have names that differ from each other and from those of the results, "
+                "whatever their "
+                f"case, got {plain!r}: rename the column"
+            )
         taken.add(plain.casefold())
 
 
@@ -128,21 +172,29 @@ def _columns_read(written):
         place.setdefault(name.casefold(), []).append(j)
     for j in columns if names else ():
         if not _is_name(names[j]):
-            raise ValueError(f"a column that SQL reads must have a name without NUL, of valid text, got X[{names[j]!r}]")
+            raise ValueError(
+                "a column that SQL reads must have a name without NUL, of valid text, got "
+                f"X[{names[j]!r}]"
+            )
         if len(same := place[names[j].casefold()]) > 1:
-            raise ValueError(f"SQL engines take columns as one whose names differ in case alone, got "
-                             f"{', '.join(repr(names[k]) for k in same)}: rename them before the fit")  # fmt: skip
+            raise ValueError(
+                f"SQL engines take columns as one whose names differ in case alone, got "
+                f"{', '.join(repr(names[k]) for k in same)}: rename them before the fit"
+            )
     return {j: _read(written, j) for j in columns}
 
 
 def _read(written, j):
-    """Return the expression that reads column j of X: a number as a double, a time as text, a category as it is."""
+    """Return the expression that reads column j of X: a number as a double, a time as text, a
+    category as it is."""
     cell, clock = f"r.{quoted(str(written.names[j]))}", written.clocks.get(j)
     if clock is not None and clock.kind == DURATIONS:
         hint = f"make {written.names[j]!r} its number of days before the fit"
         raise ValueError(f"engines of SQL have no durations in common: {hint}")
     if clock is not None and clock.zone is not None:
-        hint = f"make {written.names[j]!r}, in {clock.zone}, local times without a zone before the fit"
+        hint = (
+            f"make {written.names[j]!r}, in {clock.zone}, local times without a zone before the fit"
+        )
         raise ValueError(f"engines of SQL have no time zones in common: {hint}")
     if clock is not None:
         return f"CAST({cell} AS VARCHAR(40))"
@@ -150,23 +202,36 @@ def _read(written, j):
 
 
 def _without_nan(written, j, nearest, farthest):
-    """Return the number of a cell of column j, or its level: NULL where NaN or infinite, else a number of the two sizes."""
+    """Return the number of a cell of column j, or its level: NULL where NaN or infinite, else a
+    number of the two sizes."""
     if not written.is_category(j):
         near = f"WHEN ABS(c{j}) < {nearest!r} THEN 0e0 " if nearest else ""
-        far = f"WHEN c{j} > {farthest!r} THEN {farthest!r} WHEN c{j} < {-farthest!r} THEN {-farthest!r} "
-        return f"CASE {near}WHEN NOT ABS(c{j}) <= {LARGEST!r} THEN NULL {far if farthest < LARGEST else ''}ELSE c{j} END"
+        far = (
+            f"WHEN c{j} > {farthest!r} THEN {farthest!r} WHEN c{j} < {-farthest!r} THEN "
+            f"{-farthest!r} "
+        )
+        return (
+            f"CASE {near}WHEN NOT ABS(c{j}) <= {LARGEST!r} THEN NULL "
+            f"{far if farthest < LARGEST else ''}ELSE c{j} END"
+        )
     is_number = any(not isinstance(level, str) for level in written.levels[j])
-    return f"CASE WHEN ABS({DOUBLE.format(f'c{j}')}) <= {LARGEST!r} THEN c{j} END" if is_number else f"c{j}"
+    return (
+        f"CASE WHEN ABS({DOUBLE.format(f'c{j}')}) <= {LARGEST!r} THEN c{j} END"
+        if is_number
+        else f"c{j}"
+    )
 
 
 def _sizes_that_matter(written):
-    """Return {column: (size below which its cells are as good as 0, size beyond which they are as good as that size)}."""
-    weight, grows = {}, set()  # the largest weight of each encoding; the encodings with which some term grows without end
+    """Return {column: (size below which its cells are as good as 0, size beyond which they are as
+    good as that size)}."""
+    # the largest speed of a term with each encoding; the encodings with which one has no bound
+    weight, grows = {}, set()
     for term in written.terms:
-        sizes = np.abs(term.weights) if term.gamma is None else np.full(len(term.encodings), np.sqrt(term.gamma))
-        for v, size in zip(term.encodings.tolist(), sizes.tolist(), strict=True):
+        for v, size in zip(term.encodings.tolist(), term.speeds.tolist(), strict=True):
             weight[v] = max(size, weight.get(v, 0.0))
-        grows |= set(term.encodings.tolist()) if term.sigma is not None and not term.sigma.is_bounded else set()
+        if not term.is_bounded:
+            grows |= set(term.encodings.tolist())
     sizes = {}
     for v, size in weight.items():
         encoding = cell(v) if written.encodings is None else written.encodings[v]
@@ -175,11 +240,15 @@ def _sizes_that_matter(written):
         near, far = sizes.get(j, (np.inf, 0.0))
         far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
         sizes[j] = min(NEAREST * unit, near), far
-    return {j: (near if near < np.inf else 0.0, min(far, LARGEST) or LARGEST) for j, (near, far) in sizes.items()}
+    return {
+        j: (near if near < np.inf else 0.0, min(far, LARGEST) or LARGEST)
+        for j, (near, far) in sizes.items()
+    }
 
 
 def _nearest_unit(encoding):
-    """Return the unit in which numbers near 0 are small: the least distance of two knots, or the unit; infinite for levels."""
+    """Return the unit in which numbers near 0 are small: the least distance of two knots, or the
+    unit; infinite for levels."""
     units, knots = encoding.find("units"), encoding.find("between")
     if units is None or not units.unit:
         return 1.0 if encoding.operation == "cell" else np.inf
@@ -187,23 +256,34 @@ def _nearest_unit(encoding):
 
 
 def _days(text, months, clock):
-    """Return the days since 1970-01-01 of a date, or since midnight of a time, from the text that all engines have of it.
+    """Return the days since 1970-01-01 of a date, or since midnight of a time, from the text that
+    all engines have of it.
 
-    That is of ISO 8601. A date that is written in another way is NULL, or an invalid number to an engine.
+    That is of ISO 8601. A date that is written in another way is NULL, or an invalid number to an
+    engine.
 
     months : the column of the months since March of the year 0
     """
     second = _number_in(text, 18 if clock.kind == DATES else 7)
-    hour, minute = (_number_in(text, first, 2) for first in ((12, 15) if clock.kind == DATES else (1, 4)))
+    hour, minute = (
+        _number_in(text, first, 2) for first in ((12, 15) if clock.kind == DATES else (1, 4))
+    )
     time = f"({hour} / 24.0 + {minute} / 1440.0 + {second} / 86400.0)"
     if clock.kind != DATES:
         return f"CASE WHEN {text} LIKE '__:__:__%' THEN {time} END"
     year = f"FLOOR({months} / 12.0)"  # it begins in March
-    parts = [f"365.0 * {year}", f"FLOOR({year} / 4.0)", f"FLOOR({year} / 400.0)", f"{_number_in(text, 9, 2)} - 719469.0",
-             f"FLOOR((153.0 * ({months} - 12.0 * {year}) + 2.0) / 5.0)"]  # fmt: skip
+    parts = [
+        f"365.0 * {year}",
+        f"FLOOR({year} / 4.0)",
+        f"FLOOR({year} / 400.0)",
+        f"{_number_in(text, 9, 2)} - 719469.0",
+        f"FLOOR((153.0 * ({months} - 12.0 * {year}) + 2.0) / 5.0)",
+    ]
     days = f"({' + '.join(parts)} - FLOOR({year} / 100.0))"
     has_time = " OR ".join(f"{text} LIKE '____-__-__{between}__:__:__%'" for between in " T")
-    return f"CASE WHEN {text} LIKE '____-__-__' THEN {days} WHEN {has_time} THEN {days} + {time} END"
+    return (
+        f"CASE WHEN {text} LIKE '____-__-__' THEN {days} WHEN {has_time} THEN {days} + {time} END"
+    )
 
 
 def _number_in(text, first, size=None):
@@ -213,11 +293,17 @@ def _number_in(text, first, size=None):
 
 def _sum(b, c, number):
     """Return the sum of an intercept b and the terms t0, t1, ... times their coefficients c."""
-    return balanced([signed(b, number(abs(b))), *(signed(a, f"{number(abs(a))} * t{k}") for k, a in enumerate(c) if a)])
+    return balanced(
+        [
+            signed(b, number(abs(b))),
+            *(signed(a, f"{number(abs(a))} * t{k}") for k, a in enumerate(c) if a),
+        ]
+    )
 
 
 def balanced(parts: Sequence[str]) -> str:
-    """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose depth is small."""
+    """Return the sum of parts like "+ a"; if there are many, as a sum of sums in brackets, whose
+    depth is small."""
     if len(parts) <= MOST_IN_A_ROW:
         return joined(parts)
     size = max(MOST_IN_A_ROW, -(-len(parts) // MOST_IN_A_ROW))
@@ -227,8 +313,8 @@ def balanced(parts: Sequence[str]) -> str:
 def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], table: str) -> str:
     """Return the SELECT statement of some results at the end of a chain of steps.
 
-    The first step reads the table, each other step the one before. A column that is used once is inlined where it is used, and
-    a step that has only such columns is left out.
+    The first step reads the table, each other step the one before. A column that is used once is
+    inlined where it is used, and a step that has only such columns is left out.
 
     steps : pairs of a name and {column: expression}
     answers : the results, {alias: expression}
@@ -241,17 +327,24 @@ def query(steps: Sequence[tuple[str, dict[str, str]]], answers: dict[str, str], 
         several = [column for column in columns if uses[column] > 1][:MOST_MADE]
         once = {column: columns[column] for column in columns if column not in several}
         *others, answers = [_with(each, once) for each in later]
-        steps[k + 1 :] = [(name, each) for (name, _), each in zip(steps[k + 1 :], others, strict=True)]
+        steps[k + 1 :] = [
+            (name, each) for (name, _), each in zip(steps[k + 1 :], others, strict=True)
+        ]
         made += [(name, {column: columns[column] for column in several})] if several else []
     if not made:
         return _select(_with(answers, inputs), f"{table} AS r")
     said, source, there = [], f"{table} AS r", {}
     for k, (name, columns) in enumerate(made := [(first, inputs), *made]):
-        later = {word for each in [columns for _, columns in made[k + 1 :]] + [answers] for word in _words(each)}
+        later = {
+            word
+            for each in [columns for _, columns in made[k + 1 :]] + [answers]
+            for word in _words(each)
+        }
         columns = {column: column for column in there if column in later} | columns
         if len(columns) > MOST_COLUMNS:
             raise ValueError(
-                f"SQL engines bear some {MOST_COLUMNS:,} columns in a SELECT, and the model needs {len(columns):,}: "
+                f"SQL engines bear some {MOST_COLUMNS:,} columns in a SELECT, and the model needs "
+                f"{len(columns):,}: "
                 "make one of fewer terms with sparserf.prune"
             )
         name += "_" * (f'"{name}"' == table.rpartition(".")[2].lower())
@@ -266,22 +359,33 @@ def _words(columns):
 
 
 def _with(columns, written):
-    """Return {alias: expression} with the names of some columns replaced by their expressions, {name: expression}."""
+    """Return {alias: expression} with the names of some columns replaced by their expressions,
+    {name: expression}."""
     swap = partial(WORDS.sub, lambda word: written.get(word[0], word[0]))
-    return {alias: swap(expression) for alias, expression in columns.items()} if written else columns
+    return (
+        {alias: swap(expression) for alias, expression in columns.items()} if written else columns
+    )
 
 
 def _select(columns, source):
     """Return the SELECT of {alias: expression} from a source."""
-    parts = [column if column == expression else f"{expression} AS {column}" for column, expression in columns.items()]
+    parts = [
+        column if column == expression else f"{expression} AS {column}"
+        for column, expression in columns.items()
+    ]
     return "SELECT " + ",\n  ".join(parts) + f"\nFROM {source}"
 
 
 def _answers(model, n_outputs):
-    """Return (more steps, {alias: expression}) for the predictions and probabilities, from the outputs f0, f1, ..."""
+    """Return (more steps, {alias: expression}) for the predictions and probabilities, from the
+    outputs f0, f1, ..."""
     f = [f"f{k}" for k in range(n_outputs)]
     if model.classes is None:
-        aliases = ["prediction"] if model.coef.ndim == 1 else [f"prediction_{k}" for k in range(n_outputs)]
+        aliases = (
+            ["prediction"]
+            if model.coef.ndim == 1
+            else [f"prediction_{k}" for k in range(n_outputs)]
+        )
         steps = []
         if model.has_limits:
             limited = {f"l{k}": _within(model, each) for k, each in enumerate(f)}
@@ -289,7 +393,9 @@ def _answers(model, n_outputs):
         values = [_exponential(each) for each in f] if model.link == "log" else f
         return steps, dict(zip(aliases, map(DOUBLE.format, values), strict=True))
     if n_outputs > MOST_MADE:
-        raise ValueError(f"language 'sql' is for up to {MOST_MADE} classes, the model has {n_outputs}")
+        raise ValueError(
+            f"language 'sql' is for up to {MOST_MADE} classes, the model has {n_outputs}"
+        )
     is_double, classes = model.classes.dtype.kind == "f", model.classes.tolist()
     if model.coef.ndim == 1:
         one, other = two_classes(model)
@@ -300,7 +406,10 @@ def _answers(model, n_outputs):
             answers, steps, classes = ["f0"], [], [other]
     else:
         steps, largest = _largest(f)
-        cases = " ".join(f"WHEN {each} = {largest} THEN {literal(label)}" for each, label in zip(f, classes, strict=True))
+        cases = " ".join(
+            f"WHEN {each} = {largest} THEN {literal(label)}"
+            for each, label in zip(f, classes, strict=True)
+        )
         label, answers = f"CASE {cases} END", f
         if model.loss in PROBABILISTIC:
             shares, answers = _shares(f, largest, model.link == "softmax")
@@ -308,12 +417,17 @@ def _answers(model, n_outputs):
     kind = "probability" if model.loss in PROBABILISTIC else "decision"
     aliases = [quoted(f"{kind}_{_text(label)}") for label in classes]
     label = DOUBLE.format(label) if is_double else label
-    return steps, {"prediction": label} | dict(zip(aliases, map(DOUBLE.format, answers), strict=True))
+    return steps, {"prediction": label} | dict(
+        zip(aliases, map(DOUBLE.format, answers), strict=True)
+    )
 
 
 def _within(model, f):
     """Return f within the limits of the model, whose digits are not rounded."""
-    lower, upper = (None if limit is None else double_literal(None, limit) for limit in (model.lower, model.upper))
+    lower, upper = (
+        None if limit is None else double_literal(None, limit)
+        for limit in (model.lower, model.upper)
+    )
     cases = [] if lower is None else [f"WHEN {f} < {lower} THEN {lower}"]
     cases += [] if upper is None else [f"WHEN {f} > {upper} THEN {upper}"]
     return f"CASE {' '.join(cases)} ELSE {f} END"
@@ -325,23 +439,34 @@ def _power(exponent, is_far):
 
 
 def _exponential(f):
-    """Return e^f, a prediction: 0 where it is below the smallest double, and the largest where it is beyond."""
+    """Return e^f, a prediction: 0 where it is below the smallest double, and the largest where it
+    is beyond."""
     low, high = EXPONENTS
     return f"CASE WHEN {f} < {low} THEN 0e0 WHEN {f} > {high} THEN {LARGEST!r} ELSE EXP({f}) END"
 
 
 def _logistic(f):
     """Return 1 / (1 + e^-f), without under- or overflow."""
-    return f"CASE WHEN {f} > {FAR} THEN 1e0 WHEN {f} < -{FAR} THEN 0e0 ELSE 1e0 / (1e0 + EXP(-{f})) END"
+    return (
+        f"CASE WHEN {f} > {FAR} THEN 1e0 WHEN {f} < -{FAR} THEN 0e0 ELSE 1e0 / (1e0 + "
+        f"EXP(-{f})) END"
+    )
 
 
 def _largest(columns):
-    """Return (the steps that find the largest of some columns, few at a time; the column that then holds it)."""
+    """Return (the steps that find the largest of some columns, few at a time; the column that then
+    holds it)."""
     steps, n = [], 0
     while len(columns) > 1:
-        groups, made = [columns[k : k + MOST_COMPARED] for k in range(0, len(columns), MOST_COMPARED)], {}
+        groups, made = (
+            [columns[k : k + MOST_COMPARED] for k in range(0, len(columns), MOST_COMPARED)],
+            {},
+        )
         for group in groups:
-            cases = [f"WHEN {' AND '.join(f'{a} >= {b}' for b in group[i + 1 :])} THEN {a}" for i, a in enumerate(group[:-1])]
+            cases = [
+                f"WHEN {' AND '.join(f'{a} >= {b}' for b in group[i + 1 :])} THEN {a}"
+                for i, a in enumerate(group[:-1])
+            ]
             made[f"m{n}"] = f"CASE {' '.join(cases)} ELSE {group[-1]} END" if cases else group[0]
             n += 1
         columns = list(made)
@@ -350,27 +475,40 @@ def _largest(columns):
 
 
 def _shares(f, largest, is_softmax):
-    """Return (steps, the probability of each class): its e^f, or 1 / (1 + e^-f), divided by the sum over all classes."""
-    parts = [_power(f"{each} - {largest}", f"{each} < {largest} - {FAR}") if is_softmax else _logistic(each) for each in f]
+    """Return (steps, the probability of each class): its e^f, or 1 / (1 + e^-f), divided by the sum
+    over all classes."""
+    parts = [
+        _power(f"{each} - {largest}", f"{each} < {largest} - {FAR}")
+        if is_softmax
+        else _logistic(each)
+        for each in f
+    ]
     p = {f"p{k}": part for k, part in enumerate(parts)}
     steps = [("parts", p), ("totals", {"q0": "(" + balanced([f"+ {each}" for each in p]) + ")"})]
-    return steps, [f"CASE WHEN q0 > 0 THEN {each} / q0 ELSE {double_literal(None, 1 / len(f))} END" for each in p]
+    return steps, [
+        f"CASE WHEN q0 > 0 THEN {each} / q0 ELSE {double_literal(None, 1 / len(f))} END"
+        for each in p
+    ]
 
 
 class SqlPrinter(Printer):
     """Writes expressions in SQL. What is used several times is a column of a step of the query.
 
-    units_made : the encodings in their units, before they are drawn in, {column: expression}; NULL where the cell is NULL
+    units_made : the encodings in their units, before they are drawn in, {column: expression}; NULL
+        where the cell is NULL
     exponents : the exponents of terms, {column: expression}
     """
 
     units_made: dict[str, str]
     exponents: dict[str, str]
     templates: ClassVar[dict[str, str]] = {
-        "cos": "COS({})", "sin": "SIN({})", "tanh": "TANH({})", "absolute": "ABS({})",
+        "cos": "COS({})",
+        "sin": "SIN({})",
+        "tanh": "TANH({})",
+        "absolute": "ABS({})",
         "positive": "(CASE WHEN {0} <= 0 THEN 0e0 ELSE {0} END)",
         "sign": "(CASE WHEN {0} >= 0 THEN 1e0 WHEN {0} < 0 THEN -1e0 END)",
-    }  # fmt: skip
+    }
 
     def __init__(self, digits: int | None, written: WrittenModel):
         super().__init__(digits, written)
@@ -402,7 +540,8 @@ class SqlPrinter(Printer):
         return f"CASE WHEN {x} IS NULL THEN {self.literal(e.fill)} ELSE {u} END"
 
     def units(self, e: Expression, is_drawn_in: bool = False) -> str:
-        """Return the column of a number in units; one that is drawn in after that is first drawn in to FARTHEST units."""
+        """Return the column of a number in units; one that is drawn in after that is first drawn in
+        to FARTHEST units."""
         x, r = self(e.find("cell")), e.operands[0]
         if not e.unit:
             return f"0e0 * {x}"
@@ -417,16 +556,22 @@ class SqlPrinter(Printer):
         shown = f"({self(r)} - {self.literal(e.center)}) / {self.literal(e.unit)}"
         if not is_drawn_in:
             return shown
-        low, high = (min(max(e.center + side * e.unit, -LARGEST), LARGEST) for side in (-FARTHEST, FARTHEST))
+        low, high = (
+            min(max(e.center + side * e.unit, -LARGEST), LARGEST) for side in (-FARTHEST, FARTHEST)
+        )
         far = f"WHEN {x} > {self.literal(high)} THEN {self.literal(FARTHEST)} "
         far += f"WHEN {x} < {self.literal(low)} THEN {self.literal(-FARTHEST)}"
         return f"CASE {far} ELSE {shown} END"
 
     def _between(self, x, knots, values, first, last):
-        """Return what is linear between knots, for x between the knots first - 1 and last, by nested CASEs."""
+        """Return what is linear between knots, for x between the knots first - 1 and last, by
+        nested CASEs."""
         if first < last:
             middle = (first + last) // 2
-            low, high = self._between(x, knots, values, first, middle), self._between(x, knots, values, middle + 1, last)
+            low, high = (
+                self._between(x, knots, values, first, middle),
+                self._between(x, knots, values, middle + 1, last),
+            )
             return f"CASE WHEN {x} < {self.literal(knots[middle])} THEN {low} ELSE {high} END"
         if first in (0, len(knots)):
             return self.literal(values[0] if first == 0 else values[-1])
@@ -438,15 +583,23 @@ class SqlPrinter(Printer):
         return f"COS({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
     def reached(self, e: Expression, last: str = "{}") -> str:
-        """Return what is drawn in beyond a reach; last : the template of what becomes of it then."""
+        """Return what is drawn in beyond a reach; last : the template of what becomes of it
+        then."""
         u = self.units(e.operands[0], is_drawn_in=True)
         reach, twice, square = (self.literal(value) for value in (e.reach, 2 * e.reach, e.reach**2))
         above, below = (last.format(f"({sign}{twice} - {square} / {u})") for sign in ("", "-"))
-        return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {last.format(u)} END"
+        return (
+            f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE "
+            f"{last.format(u)} END"
+        )
 
     def squeezed(self, e: Expression) -> str:
         last, u = "({0} / SQRT(1e0 + {0} * {0} / 9e0))", e.operands[0]
-        return self.reached(u, last) if u.operation == "reached" else last.format(self.units(u, is_drawn_in=True))
+        return (
+            self.reached(u, last)
+            if u.operation == "reached"
+            else last.format(self.units(u, is_drawn_in=True))
+        )
 
     def asked(self, e: Expression) -> str:
         condition = f"{self(e.operands[0])} {'IS NULL' if e.question == 'missing' else '<> 0'}"
@@ -455,11 +608,16 @@ class SqlPrinter(Printer):
     def table(self, e: Expression) -> str:
         """Return the number of each level, by a CASE of those that differ from the rest."""
         x, other = self(e.operands[0]), self.literal(e.other)
-        cases = [f"WHEN {_is_level(e, x, e.levels[k])} THEN {self.literal(value)}" for k, value in e.values.items()]
+        cases = [
+            f"WHEN {_is_level(e, x, e.levels[k])} THEN {self.literal(value)}"
+            for k, value in e.values.items()
+        ]
         has_rest = len(e.values) < len(e.levels)
         if not has_rest or not e.rest == e.other == e.fill:
             cases.insert(0, f"WHEN {x} IS NULL THEN {self.literal(e.fill)}")
-            cases += [f"WHEN {self._is_other(e, x)} THEN {self.literal(e.rest)}"] if has_rest else []
+            cases += (
+                [f"WHEN {self._is_other(e, x)} THEN {self.literal(e.rest)}"] if has_rest else []
+            )
         return f"CASE {' '.join(cases)} ELSE {other} END"
 
     def _is_other(self, e, x):
@@ -467,11 +625,14 @@ class SqlPrinter(Printer):
         others = [level for k, level in enumerate(e.levels) if k not in e.values]
         exact = [each for each in others if each not in e.in_float32]
         conditions = [f"{x} IN ({', '.join(map(literal, exact))})"] if exact else []
-        return " OR ".join(conditions + [_is_level(e, x, each) for each in others if each in e.in_float32])
+        return " OR ".join(
+            conditions + [_is_level(e, x, each) for each in others if each in e.in_float32]
+        )
 
 
 def _is_level(table, x, level):
-    """Return the condition that x is a level: equal to it, or rounded to the same number of float32 (`in_float32`)."""
+    """Return the condition that x is a level: equal to it, or rounded to the same number of float32
+    (`in_float32`)."""
     single = table.in_float32.get(level)
     if single is None:
         return f"{x} = {literal(level)}"
@@ -480,7 +641,8 @@ def _is_level(table, x, level):
 
 
 def double_literal(digits: int | None, value: float) -> str:
-    """Return a number as a literal with an exponent, which engines read as a double where they know one."""
+    """Return a number as a literal with an exponent, which engines read as a double where they know
+    one."""
     text = float_literal(digits, value)
     return text if "e" in text else text + "e0"
 

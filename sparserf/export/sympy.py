@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .written import WrittenModel
 
 HEAD = """
-from sympy import Abs, Add, Heaviside, Max, Min, Piecewise, Symbol, cos, evaluate, exp, sign, sin, sqrt, tanh
+from sympy import Abs, Add, Heaviside, Max, Min, Piecewise, Symbol
+from sympy import cos, evaluate, exp, sign, sin, sqrt, tanh
 
 """
 # Functions that are written where they are called.
@@ -42,7 +43,8 @@ def _between(x, knots, scores):
 ''',
     "_of_level(": """
 def _of_level(x, values, other):
-    return Piecewise((other, x < 0), *((value, x < k + 1) for k, value in enumerate(values)), (values[-1], True))
+    pieces = [(value, x < k + 1) for k, value in enumerate(values)]
+    return Piecewise((other, x < 0), *pieces, (values[-1], True))
 
 """,
     "_is(": """
@@ -51,24 +53,37 @@ def _is(condition, high, low):
 
 """,
 }
-# The most parts of a sum that are added two by two: the depth of sums that are not simplified is their number.
+# The most parts of a sum that are added two by two: the depth of sums that are not simplified is
+# their number.
 MOST_IN_A_ROW = 8
 
 
 def source(written: WrittenModel, digits: int | None) -> str:
-    """Return source that defines `f`, an expression or a list of one for each output, of symbols named like the columns."""
+    """Return source that defines `f`, an expression or a list of one for each output, of symbols
+    named like the columns."""
     printer, model = SympyPrinter(digits, written), written.model
     number = printer.literal
-    notes = [f"# {str(written.names[j])!r} is in {clock.unit}" for j, clock in written.clocks.items()]
+    notes = [
+        f"# {str(written.names[j])!r} is in {clock.unit}" for j, clock in written.clocks.items()
+    ]
     levels = {written.names[j]: list(of) for j, of in written.levels.items()}
-    notes += [f"levels = {levels!r}  # a category's symbol is the place of the level, -1 for others"] if levels else []
-    notes += [f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()]
+    notes += (
+        [f"levels = {levels!r}  # a category's symbol is the place of the level, -1 for others"]
+        if levels
+        else []
+    )
+    notes += [
+        f"x{j} = Symbol({str(written.names[j])!r}, real=True)" for j in written.columns.tolist()
+    ]
     body = [f"u{v} = {printer(encoding)}" for v, encoding in (written.encodings or {}).items()]
     body += printer.envelopes("exp")
     phis = [printer.in_brackets(term.expression) for term in written.terms]
     sums = []
     for b, c in zip(written.intercept, written.factors, strict=True):
-        parts = [number(b), *(f"{number(factor)} * {phi}" for factor, phi in zip(c, phis, strict=True))]
+        parts = [
+            number(b),
+            *(f"{number(factor)} * {phi}" for factor, phi in zip(c, phis, strict=True)),
+        ]
         f = "Add(\n    " + ",\n    ".join(parts) + "\n)"
         f = f if model.lower is None else f"Max({f}, {number(model.lower)})"
         sums.append(f if model.upper is None else f"Min({f}, {number(model.upper)})")
@@ -80,12 +95,15 @@ def source(written: WrittenModel, digits: int | None) -> str:
 
 
 class SympyPrinter(Printer):
-    """Writes expressions in SymPy: of cells that are not missing, where a category is the place of its level."""
+    """Writes expressions in SymPy: of cells that are not missing, where a category is the place of
+    its level."""
 
     templates: ClassVar[dict[str, str]] = {
-        **{name: f"{name}({{}})" for name in ("cos", "sin", "tanh", "exp")}, "absolute": "Abs({})",
-        "positive": "Max({}, 0)", "sign": "(2 * Heaviside({}, 1) - 1)",
-    }  # fmt: skip
+        **{name: f"{name}({{}})" for name in ("cos", "sin", "tanh", "exp")},
+        "absolute": "Abs({})",
+        "positive": "Max({}, 0)",
+        "sign": "(2 * Heaviside({}, 1) - 1)",
+    }
 
     where, is_there = "_is({}, {}, {})", "({0} > 0) | ({0} < 0)"
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .._base.expressions import Expression
     from .written import WrittenModel
 
-# The most levels of a category, and the most encodings in a Gaussian envelope, that are listed; and the digits of numbers.
+# The most levels of a category, and the most encodings in a Gaussian envelope, that are listed; and
+# the digits of numbers.
 MOST_LISTED, DIGITS = 12, 4
 
 
@@ -27,12 +28,20 @@ def formula_of(written: WrittenModel, to: Text) -> str:
     phis = [to.in_brackets(term.expression) for term in written.terms]
     is_small, sums = are_negligible(written.sizes, 10.0 ** -(to.digits + 2)), []
     for k, name in enumerate(function_names(written.model)):
-        parts = [signed(c, f"{to.literal(abs(c))} {phi}") for c, phi, small in
-                 zip(written.factors[k], phis, is_small[k], strict=True) if not small]  # fmt: skip
+        parts = [
+            signed(c, f"{to.literal(abs(c))} {phi}")
+            for c, phi, small in zip(written.factors[k], phis, is_small[k], strict=True)
+            if not small
+        ]
         left = _left_out(written.n_left_out, int(is_small[k].sum()))
         parts += [f"+ {to.ellipsis} {to.words(left)}"] if left else []
-        sums.append(to.first.format(to.output(name)) + to.line.join([to.literal(written.intercept[k]), *parts]))
-    notes = _notes_on_encodings(written, to) + [to.words(line) for line in _how_it_predicts(written.model)]
+        sums.append(
+            to.first.format(to.output(name))
+            + to.line.join([to.literal(written.intercept[k]), *parts])
+        )
+    notes = _notes_on_encodings(written, to) + [
+        to.words(line) for line in _how_it_predicts(written.model)
+    ]
     head = to.start + to.row.join(sums)
     return head + (to.where + to.line + to.line.join(notes) if notes else "") + to.end
 
@@ -47,32 +56,58 @@ def _left_out(n_smaller, n_negligible):
 def _how_it_predicts(model):
     """Return lines on how `predict` transforms f; none if it returns f."""
     if model.classes is None:
-        return [*filter(None, [describe_limits(model)]), *["predict gives exp(f)"] * (model.link == "log")]
+        return [
+            *filter(None, [describe_limits(model)]),
+            *["predict gives exp(f)"] * (model.link == "log"),
+        ]
     if model.coef.ndim == 1:
         one, other = two_classes(model)
         line = f"predict gives {other} where f > 0, else {one}"
-        return [f"{line}; the probability of {other} is 1 / (1 + exp(-f))" if model.loss in PROBABILISTIC else line]
+        return [
+            f"{line}; the probability of {other} is 1 / (1 + exp(-f))"
+            if model.loss in PROBABILISTIC
+            else line
+        ]
     line = "predict gives the class of the largest f"
     if model.loss not in PROBABILISTIC:
         return [line]
     share = "exp(f)" if model.link == "softmax" else "1 / (1 + exp(-f))"
-    return [f"{line}; the probability of a class is its {share}, divided by the sum of those of all classes"]
+    return [
+        f"{line}; the probability of a class is its {share}, divided by the sum of those of all "
+        "classes"
+    ]
 
 
 def _notes_on_encodings(written, to):
-    """Return lines that define the encodings, and the functions and norms in which they and the terms are written."""
+    """Return lines that define the encodings, and the functions and norms in which they and the
+    terms are written."""
     encodings = written.encodings or {}
     lines = [to.definition(v, each) for v, each in encodings.items()]
     lines = [line for line in dict.fromkeys(lines) if line]
-    lines += [to.cell(cell(j)) + to.words(f" in {clock.unit}") for j, clock in written.clocks.items()]
+    lines += [
+        to.cell(cell(j)) + to.words(f" in {clock.unit}") for j, clock in written.clocks.items()
+    ]
     lines += [to.soft] if any(each.find("reached") for each in encodings.values()) else []
     lines += [to.squeeze] if any(each.find("squeezed") for each in encodings.values()) else []
     for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
         squares = [to.power.format(to(encoding(v)), 2) for v in seen[:MOST_LISTED]]
-        squares += [f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}"] if len(seen) > MOST_LISTED else []
+        squares += (
+            [f"{to.ellipsis} {to.words(f'({len(seen)} inputs)')}"]
+            if len(seen) > MOST_LISTED
+            else []
+        )
         lines.append("|u|^2" + to.equals + " + ".join(squares))
     is_cut = any(each.find("between") or _is_long(each) for each in encodings.values())
-    return lines + [to.words('what is not listed here, and all digits, is in formula("python"), exact and complete')] * is_cut
+    return (
+        lines
+        + [
+            to.words(
+                'what is not listed here, and all digits, is in formula("python"), exact and '
+                "complete"
+            )
+        ]
+        * is_cut
+    )
 
 
 def _is_long(e):
@@ -83,9 +118,10 @@ def _is_long(e):
 class Text(Printer):
     """Writes a formula as plain text.
 
-    The attributes are templates: of the whole formula (`start`, `first` of an output, `row` between outputs, `line` between
-    terms, `where`, `end`), of expressions (`function` of a name and its arguments, `norm` of gamma, `power`, `bracket`,
-    `quotient`, `equals`, `ellipsis`), and of two definitions (`soft`, `squeeze`). The methods write names, numbers and words.
+    The attributes are templates: of the whole formula (`start`, `first` of an output, `row` between
+    outputs, `line` between terms, `where`, `end`), of expressions (`function` of a name and its
+    arguments, `norm` of gamma, `power`, `bracket`, `quotient`, `equals`, `ellipsis`), and of two
+    definitions (`soft`, `squeeze`). The methods write names, numbers and words.
     """
 
     times = " "
@@ -169,7 +205,9 @@ class Text(Printer):
 
     def angle(self, e: Expression) -> str:
         x = self(e.operands[0])
-        return self.function.format("cos", f"{self.literal(e.turn)} {f'({x} - {self.literal(e.level)})' if e.level else x}")
+        return self.function.format(
+            "cos", f"{self.literal(e.turn)} {f'({x} - {self.literal(e.level)})' if e.level else x}"
+        )
 
     def units(self, e: Expression) -> str:
         r = self(e.operands[0])
@@ -190,7 +228,11 @@ class Text(Printer):
 
     def _with_notes(self, e, notes):
         knots = e.find("between")
-        ranks = [] if knots is None else [f"s linear between {len(knots.knots)} quantiles of the column"]
+        ranks = (
+            []
+            if knots is None
+            else [f"s linear between {len(knots.knots)} quantiles of the column"]
+        )
         return self(e) + (self.words(", " + ", ".join(ranks + notes)) if ranks + notes else "")
 
     def asked(self, e: Expression) -> str:
@@ -201,14 +243,26 @@ class Text(Printer):
         """Return words on the numbers of levels."""
         other = self.literal(e.other)
         if len(e.values) == len(e.levels) > 1:
-            levels = ", ".join(f"{e.levels[k]}: {value:.3g}" for k, value in list(e.values.items())[:MOST_LISTED])
+            levels = ", ".join(
+                f"{e.levels[k]}: {value:.3g}" for k, value in list(e.values.items())[:MOST_LISTED]
+            )
             more = len(e.levels) > MOST_LISTED
             levels += f", ... ({MOST_LISTED} of {len(e.levels)} levels listed)" if more else ""
             return self.words(f"of each level of {{{levels}}}, of others ") + other
-        line = self.literal(*e.values.values()) + self.words(" where it is so, else ") + self.literal(e.rest)
+        line = (
+            self.literal(*e.values.values())
+            + self.words(" where it is so, else ")
+            + self.literal(e.rest)
+        )
         if e.rest == e.other == e.fill:
             return line
-        return line + self.words(", of other words ") + other + self.words(", where missing ") + self.literal(e.fill)
+        return (
+            line
+            + self.words(", of other words ")
+            + other
+            + self.words(", where missing ")
+            + self.literal(e.fill)
+        )
 
     def definition(self, v: int, e: Expression) -> str | None:
         """Return a line that defines an encoding; None if its name defines it."""
@@ -221,4 +275,8 @@ class Text(Printer):
 def _is_cell(e):
     """Return whether an encoding is the number of its cell, and 0 where that is missing."""
     e = e.operands[0] if e.operation == "filled" and not e.fill else e
-    return e.operation == "units" and (e.center, e.unit) == (0.0, 1.0) and e.operands[0].operation == "cell"
+    return (
+        e.operation == "units"
+        and (e.center, e.unit) == (0.0, 1.0)
+        and e.operands[0].operation == "cell"
+    )

@@ -1,21 +1,29 @@
-"""A model in the form in which it is exported: the columns that it reads, how each is encoded, its linear part, other terms.
+"""A model in the form in which it is exported: the columns that it reads, how each is encoded, its
+linear part, other terms.
 
     f(x) = intercept + sum_j coef_j phi_j(u),  u_v = encoding_v(x_c(v))
 
-Encodings and terms are expressions (`_base/expressions.py`), which languages print: formulas, Python, SQL and SymPy term by
-term, C, ONNX and JAX in arrays of all terms of one kind. `WrittenModel` has the same model in both forms.
+Encodings and terms are expressions (`_base/expressions.py`), which languages print: formulas,
+Python, SQL and SymPy term by term, C, ONNX and JAX in arrays of all terms of one kind.
+`WrittenModel` has the same model in both forms.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..expansion.terms import Term, column_clocks, column_names, columns_of_encodings, stage_of, term_sizes, terms_of
-from ..features import DENSE_BELOW
+from ..expansion.terms import (
+    column_clocks,
+    column_names,
+    columns_of_encodings,
+    stage_of,
+    term_sizes,
+    terms_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +32,7 @@ if TYPE_CHECKING:
     from ..columns.clocks import Clock
     from ..columns.stage import ColumnStage
     from ..expansion import Expansion
-    from ..features import FeatureBlock, FeatureSet
-    from ..features.activations import ActivationFunction
+    from ..features import FeatureBlock, FeatureSet, Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +56,8 @@ class WrittenModel:
 
     @classmethod
     def from_model(cls, model: Expansion, n_terms: int | None = None) -> Self:
-        """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all terms."""
+        """Return the n_terms largest terms of a model, by |coef| sup|phi|, to be written; None: all
+        terms."""
         model = model.to_give_away
         features, coef = model.features, np.atleast_2d(model.coef)
         if n_terms is None or n_terms >= len(features):
@@ -65,19 +73,12 @@ class WrittenModel:
     @cached_property
     def used_encodings(self) -> np.ndarray:
         """The indices of the encodings that f depends on, ascending."""
-        used = np.zeros(self.features.n_inputs, bool)
-        for block in self.features.blocks:
-            if block.envelope is not None:
-                used[:] = True
-            elif block.inputs is None:
-                used |= (block.weights != 0).any(axis=0)
-            else:
-                used[block.inputs[block.weights != 0]] = True
-        return np.flatnonzero(used)
+        return np.flatnonzero(self.features.inputs_seen)
 
     @cached_property
     def made_encodings(self) -> np.ndarray:
-        """The indices of the encodings that a program makes: `used_encodings`; if there are none the first, to count rows."""
+        """The indices of the encodings that a program makes: `used_encodings`; if there are none
+        the first, to count rows."""
         return self.used_encodings if len(self.used_encodings) else np.zeros(1, np.intp)
 
     @cached_property
@@ -97,13 +98,15 @@ class WrittenModel:
 
     @property
     def levels(self) -> dict[int, Sequence[Any]]:
-        """The levels of the categories that a program reads, {column: levels}, by whose places cells of numbers are read."""
+        """The levels of the categories that a program reads, {column: levels}, by whose places
+        cells of numbers are read."""
         table = None if self.features.stage is None else self.features.stage.table
         return {j: table.levels[j] for j in self.columns.tolist() if self.is_category(j)}
 
     @property
     def clocks(self) -> dict[int, Clock]:
-        """The clocks of the columns of times that a program reads, {column: Clock}, whose cells are numbers of days."""
+        """The clocks of the columns of times that a program reads, {column: Clock}, whose cells are
+        numbers of days."""
         clocks = column_clocks(self.model)
         return {j: clocks[j] for j in self.columns.tolist() if j in clocks}
 
@@ -111,7 +114,8 @@ class WrittenModel:
 
     @cached_property
     def encodings(self) -> dict[int, Expression] | None:
-        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the columns as they are."""
+        """{v: encoding v as an expression} for `used_encodings`; None if all encodings are the
+        columns as they are."""
         stage = self.features.stage
         if stage is None or stage.is_identity:
             return None
@@ -130,9 +134,10 @@ class WrittenModel:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """The factors coef times gain of activation(...) in each of `terms`, (n_outputs, n_terms)."""
-        terms, n_outputs = self.terms, len(self.coef)
-        return np.array([self.coef[:, term.position] * term.gain for term in terms]).reshape(len(terms), n_outputs).T
+        """The factors coef times gain of the expression of each of `terms`, (n_outputs,
+        n_terms)."""
+        factors = [self.coef[:, term.position] * term.gain for term in self.terms]
+        return np.array(factors).reshape(len(factors), len(self.coef)).T
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -142,7 +147,8 @@ class WrittenModel:
     @property
     def envelopes(self) -> dict[float, np.ndarray]:
         """The Gaussian envelopes exp(-gamma sum_v u_v^2) in `terms`: {gamma: the encodings v}."""
-        return {term.gamma: term.encodings for term in self.terms if term.gamma is not None}
+        found = (term.expression.find("envelope") for term in self.terms)
+        return {e.gamma: e.encodings for e in found if e is not None}
 
     # -- in arrays, for C and ONNX: the inputs are `made_encodings`, numbered from 0
 
@@ -165,7 +171,8 @@ class WrittenModel:
 
     @cached_property
     def _blocks(self):
-        """The blocks of the features, each with its coefficients times the scale of its features."""
+        """The blocks of the features, each with its coefficients times the scale of its
+        features."""
         coef = self.features.to_blocks(self.coef)
         return [(block, block.scale * c) for block, c in self.features.by_block(coef)]
 
@@ -179,7 +186,9 @@ class WrittenModel:
                 linear += coef @ block.weights
             elif block.is_linear:
                 inputs = block.inputs.ravel()
-                linear += np.stack([np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef])
+                linear += np.stack(
+                    [np.bincount(inputs, (c[:, None] * block.weights).ravel(), n) for c in coef]
+                )
         return linear[:, self.made_encodings]
 
     @cached_property
@@ -195,67 +204,35 @@ class WrittenModel:
     def groups(self) -> tuple[TermGroup, ...]:
         """The terms that are not linear, one group for each block of the features."""
         encodings, n = self.made_encodings, self.features.n_inputs
-        some = ((block, coef) for block, coef in self._blocks if not block.is_linear)
-        return tuple(TermGroup.from_block(block, coef, encodings, n) for block, coef in some)
+        return tuple(
+            TermGroup(block.written(encodings, n), coef)
+            for block, coef in self._blocks
+            if not block.is_linear
+        )
 
 
 def _largest_first(size):
-    """Return the order of terms from the largest in any output to the smallest; size : of shape (n_outputs, n_terms)."""
+    """Return the order of terms from the largest in any output to the smallest; size : of shape
+    (n_outputs, n_terms)."""
     return np.argsort(-size.max(axis=0, initial=0.0), kind="stable")
 
 
-@dataclass(frozen=True, eq=False)
-class TermGroup:
-    """Terms of one kind and activation: sum_j coef_j phi_j(u), with the attributes of a `FeatureBlock`.
+class TermGroup(NamedTuple):
+    """Terms of one kind, sum_j coef_j phi_j(u).
 
-    kind : type of FeatureBlock
-    sigma : ActivationFunction or None
-        The activation of neurons.
+    block : FeatureBlock
+        The features, as functions of the inputs, in the form of which `expression` is.
     coef : ndarray of shape (n_outputs, n_terms)
         The coefficients, times the scale of the features.
-    weights : ndarray of shape (n_terms, n_inputs), or (n_terms, order) where `inputs` is given, or (n_terms, 1) of products
-    offset : ndarray of shape (n_terms,)
-    inputs : None, or ndarray of shape (n_terms, order)
-        The input that each weight multiplies, or the factors of a product.
-    gamma : float or None
-        That of the Gaussian factor of products; None for other activations.
-    centers : None, or ndarray of the shape of the weights
-        The centers c of bumps, whose weights are then at least 0; None for other activations.
     """
 
-    kind: type[FeatureBlock]
-    sigma: ActivationFunction | None
+    block: FeatureBlock
     coef: np.ndarray
-    weights: np.ndarray
-    offset: np.ndarray
-    inputs: np.ndarray | None
-    gamma: float | None
-    centers: np.ndarray | None
-
-    @classmethod
-    def from_block(cls, block: FeatureBlock, coef: np.ndarray, encodings: np.ndarray, n_encodings: int) -> Self:
-        """Return the terms of a block, whose inputs are some `encodings` out of n_encodings; if few, with dense weights."""
-        weights, inputs, n_inputs, centers = block.weights, block.inputs, len(encodings), None
-        if block.centers is not None:  # those of inputs that do not matter are 0
-            weights, centers = np.abs(weights), np.where(weights != 0, block.centers, 0.0)
-        if block.envelope is None and inputs is None:
-            weights = weights[:, encodings]
-            centers = None if centers is None else centers[:, encodings]
-        elif block.envelope is None:
-            place = np.zeros(n_encodings, np.intp)
-            place[encodings] = np.arange(n_inputs)
-            inputs = np.where(weights != 0, place[inputs], 0)
-            if n_inputs <= DENSE_BELOW * block.order and centers is None:
-                weights, inputs = block.dense_weights(inputs, n_inputs), None
-        return cls(type(block), block.sigma, coef, weights, block.offset, inputs, block.gamma, centers)
-
-    def __len__(self) -> int:
-        return len(self.offset)
 
     @property
     def expression(self) -> Expression:
         """The terms without their coefficients as an expression of the inputs."""
-        return self.kind.expression(self)
+        return self.block.expression
 
 
 def title(written: WrittenModel) -> str:

@@ -1,21 +1,26 @@
-"""Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries that algorithms search.
+"""Features: the maps that users draw from, the `FeatureSet` of what was drawn, and the dictionaries
+that algorithms search.
 
-A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the members of `DrawableMap`; it is
-named in `dictionary.FeatureMap` and among the public names (`sparserf/__init__.py`). Nothing else changes where its `draw`
-returns blocks of an existing kind; the head of `blocks.py` lists what a new kind needs.
+A new feature map is a frozen dataclass in a file of its own, such as `perceptron.py`, with the
+members of `DrawableMap`; it is named in `dictionary.FeatureMap` and among the public names
+(`sparserf/__init__.py`). Where its `draw` returns blocks of a new kind, `blocks/` says what that
+needs.
 """
 
 from .activations import Activation
 from .bandwidth import Gamma, distances, inverse_deviations
 from .blocks import (
-    BLOCK_ARRAYS,
-    DENSE_BELOW,
     BumpBlock,
     FeatureBlock,
+    Group,
     LinearBlock,
     MonomialBlock,
     NeuronBlock,
+    Pieces,
+    Relaxation,
+    Term,
     block_from_arrays,
+    nodes,
 )
 from .dictionary import (
     NAMES,
@@ -31,7 +36,13 @@ from .dictionary import (
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
-from .learning import BaseDistribution, LearningDictionary, RandomCosines, RandomSteps, make_learning_dictionary
+from .learning import (
+    BaseDistribution,
+    LearningDictionary,
+    RandomCosines,
+    RandomSteps,
+    make_learning_dictionary,
+)
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
@@ -40,8 +51,6 @@ from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
 __all__ = [
-    "BLOCK_ARRAYS",
-    "DENSE_BELOW",
     "NAMES",
     "PROJECTIONS",
     "Activation",
@@ -57,6 +66,7 @@ __all__ = [
     "FixedDictionary",
     "Fourier",
     "Gamma",
+    "Group",
     "Kernel",
     "LearningDictionary",
     "Linear",
@@ -65,14 +75,17 @@ __all__ = [
     "MonomialBlock",
     "NeuronBlock",
     "Perceptron",
+    "Pieces",
     "Projection",
     "ProjectionName",
     "RandomCosines",
     "RandomDictionary",
     "RandomNeurons",
     "RandomSteps",
+    "Relaxation",
     "Solution",
     "Taylor",
+    "Term",
     "are_same",
     "block_from_arrays",
     "check_any_sign",
@@ -89,4 +102,5 @@ __all__ = [
     "make_dictionary",
     "make_learning_dictionary",
     "make_projection",
+    "nodes",
 ]

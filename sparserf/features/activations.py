@@ -1,8 +1,10 @@
-"""The activations sigma of neurons sigma(w'x + b): a class for each, which answers all that is asked of it.
+"""The activations sigma of neurons sigma(w'x + b): a class for each, which answers all that is
+asked of it.
 
-A new activation is a class here, with its name in `ACTIVATIONS` and, if users may choose it, in `Activation`; and a line in the
-kernels (`_core/features.pyx`, `_core/tile.h` and `_core/tile_impl.h`). What draws, differentiates, integrates, bounds, explains
-or exports neurons asks these objects, and knows no activation by its name.
+A new activation is a class here, with its name in `ACTIVATIONS` and, if users may choose it, in
+`Activation`; and a line in the kernels (`_core/features.pyx`, `_core/tile.h` and
+`_core/tile_impl.h`). What draws, differentiates, integrates, bounds, explains or exports neurons
+asks these objects, and knows no activation by its name.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ AT_ONCE = 2**21
 
 
 class Derivative(NamedTuple):
-    """A derivative of an activation, function(other activation(z + shift)), by one that the kernels compute."""
+    """A derivative of an activation, function(other activation(z + shift)), by one that the kernels
+    compute."""
 
     activation: str
     shift: float
@@ -39,7 +42,8 @@ class Derivative(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line above an activation on intervals [m - r, m + r], sigma(t) <= top + slope (t - m), and bounds of sigma'.
+    """A line above an activation on intervals [m - r, m + r], sigma(t) <= top + slope (t - m), and
+    bounds of sigma'.
 
     value : sigma(m)
     jumps : where sigma may jump up in the interval; None: nowhere
@@ -65,7 +69,8 @@ class ActivationFunction(ABC):
     has_steps : whether it jumps somewhere
     phase : the angle for which sigma(z) = cos(z + phase), or None
     folds : how many antiderivatives, one of the other, it has in closed form
-    slope, bend : its first and second derivative, or a number where they are constant but for steps and kinks
+    slope, bend : its first and second derivative, or a number where they are constant but for steps
+        and kinks
     """
 
     name: ClassVar[str]
@@ -97,7 +102,8 @@ class ActivationFunction(ABC):
 
     @abstractmethod
     def value(self, z: Array, xp: Any = np) -> Array:
-        """Return sigma(z) in an array namespace, as the kernels do: of what is no number it is that of 0."""
+        """Return sigma(z) in an array namespace, as the kernels do: of what is no number it is that
+        of 0."""
 
     @abstractmethod
     def expression(self, z: Expression) -> Expression:
@@ -126,17 +132,19 @@ class ActivationFunction(ABC):
         raise NotImplementedError(f"{self.name} has no lines")
 
     def line_of_negative(self, m: np.ndarray, r: np.ndarray) -> Line:
-        """Return lines above -sigma; not asked for where sigma is odd or periodic: -sigma(z) is then another of its values."""
+        """Return lines above -sigma; not asked for where sigma is odd or periodic: -sigma(z) is
+        then another of its values."""
         raise NotImplementedError(f"{self.name} has no lines")
 
 
 class Cosine(
-    ActivationFunction, name="cos", phase=0.0,
+    ActivationFunction,
+    name="cos",
+    phase=0.0,
     slope=Derivative("cos", np.pi / 2, lambda values: values),
     bend=Derivative("cos", 0.0, lambda values: -values),
-):  # fmt: skip
+):
     """cos(z)."""
-
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return _wave(xp.cos, z, xp)
@@ -146,12 +154,14 @@ class Cosine(
 
 
 class Sine(
-    ActivationFunction, name="sin", phase=-np.pi / 2, is_odd=True,
+    ActivationFunction,
+    name="sin",
+    phase=-np.pi / 2,
+    is_odd=True,
     slope=Derivative("sin", np.pi / 2, lambda values: values),
     bend=Derivative("sin", 0.0, lambda values: -values),
-):  # fmt: skip
+):
     """sin(z)."""
-
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return _wave(xp.sin, z, xp)
@@ -166,14 +176,18 @@ def _wave(function, z, xp):
     return xp.where(is_finite, function(xp.where(is_finite, z, zero)), zero)
 
 
-def cosine_line(sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: np.ndarray, r: np.ndarray) -> Line:
-    """Return lines above cos: tangents at the middle where they are, or else of the slope of the chord."""
+def cosine_line(
+    sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: np.ndarray, r: np.ndarray
+) -> Line:
+    """Return lines above cos: tangents at the middle where they are, or else of the slope of the
+    chord."""
     swing, ends, across, along = sin_m * sin_r, cos_m * cos_r, cos_m * sin_r, sin_m * cos_r
     is_wide = r >= np.pi
     high, low = np.abs(across) - along, -np.abs(across) - along  # the derivative at both ends
     np.copyto(high, 1.0, where=is_wide | (-sin_m >= cos_r - NEAR))
     np.copyto(low, -1.0, where=is_wide | (sin_m >= cos_r - NEAR))
-    is_tangent = cos_m - ends >= np.abs(swing - sin_m * r) + NEAR
+    # Up to r = pi a tangent that is above cos at both ends is above it in between.
+    is_tangent = ~is_wide & (cos_m - ends >= np.abs(swing - sin_m * r) + NEAR)
     slope, top = swing / -r, ends
     np.copyto(slope, 0.0, where=is_wide)
     np.copyto(slope, -sin_m, where=is_tangent)
@@ -190,12 +204,15 @@ def cosine_line(sin_m: np.ndarray, cos_m: np.ndarray, sin_r: np.ndarray, cos_r: 
 
 
 class Tanh(
-    ActivationFunction, name="tanh", is_odd=True, rises=True, folds=1,
+    ActivationFunction,
+    name="tanh",
+    is_odd=True,
+    rises=True,
+    folds=1,
     slope=Derivative("tanh", 0.0, lambda values: 1 - values**2),
     bend=Derivative("tanh", 0.0, lambda values: -2 * values * (1 - values**2)),
-):  # fmt: skip
+):
     """tanh(z)."""
-
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(xp.isnan(z), xp.zeros_like(z), xp.tanh(z))
@@ -221,12 +238,16 @@ class Tanh(
 
 
 class Relu(
-    ActivationFunction, name="relu", largest=np.inf, rises=True, is_convex=True, folds=np.inf,
+    ActivationFunction,
+    name="relu",
+    largest=np.inf,
+    rises=True,
+    is_convex=True,
+    folds=np.inf,
     slope=Derivative("sign", 0.0, lambda values: values / 2 + 0.5),
     bend=0.0,
-):  # fmt: skip
+):
     """max(z, 0)."""
-
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(z > 0, z, xp.zeros_like(z))
@@ -245,14 +266,26 @@ class Relu(
     def line(self, m: np.ndarray, r: np.ndarray) -> Line:
         left, right, slope = self._chord(m, r)
         top = np.maximum(left + slope * r, right - slope * r)
-        return Line(slope, top, np.maximum(m, 0), (m - r >= 0).astype(np.float64), (m + r > 0).astype(np.float64))
+        return Line(
+            slope,
+            top,
+            np.maximum(m, 0),
+            (m - r >= 0).astype(np.float64),
+            (m + r > 0).astype(np.float64),
+        )
 
     def line_of_negative(self, m: np.ndarray, r: np.ndarray) -> Line:
         left, right, slope = self._chord(m, r)
         slope = -slope
         top = np.maximum(slope * r - left, -slope * r - right)
         top = np.where((m - r < 0) & (m + r > 0), np.maximum(top, slope * m), top)
-        return Line(slope, top, -np.maximum(m, 0), -(m + r > 0).astype(np.float64), -(m - r >= 0).astype(np.float64))
+        return Line(
+            slope,
+            top,
+            -np.maximum(m, 0),
+            -(m + r > 0).astype(np.float64),
+            -(m - r >= 0).astype(np.float64),
+        )
 
     def _chord(self, m, r):
         """Return the values at both ends, and the slope of the chord."""
@@ -261,11 +294,16 @@ class Relu(
 
 
 class Sign(
-    ActivationFunction, name="sign", is_odd=True, rises=True, has_steps=True, folds=np.inf,
-    slope=0.0, bend=0.0,
-):  # fmt: skip
+    ActivationFunction,
+    name="sign",
+    is_odd=True,
+    rises=True,
+    has_steps=True,
+    folds=np.inf,
+    slope=0.0,
+    bend=0.0,
+):
     """The sign of z, a step: 1 at 0."""
-
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return xp.where(z >= 0, xp.ones_like(z), -xp.ones_like(z))
@@ -277,11 +315,17 @@ class Sign(
         return 1 - 2 * np.searchsorted(np.sort(t), -s) / len(t)
 
     def antiderivative(self, z: np.ndarray, folds: int) -> np.ndarray:
-        """Return the antiderivative of some folds: for a sum over corners, that of twice a step at 0 less that of 1."""
-        return np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds) if folds else self.value(z)
+        """Return the antiderivative of some folds: for a sum over corners, that of twice a step at
+        0 less that of 1."""
+        return (
+            np.sign(z) ** (folds + 1) * np.abs(z) ** folds / factorial(folds)
+            if folds
+            else self.value(z)
+        )
 
     def line(self, m: np.ndarray, r: np.ndarray) -> Line:
-        """Return constants above the sign, which may be 1 or -1 at 0, or lines from (l, -1) to (0, 1) where -l > h."""
+        """Return constants above the sign, which may be 1 or -1 at 0, or lines from (l, -1) to (0,
+        1) where -l > h."""
         jumps = np.abs(m) <= r
         value = self.value(m)
         is_steep = jumps & (m < 0)
@@ -292,11 +336,17 @@ class Sign(
 
 
 class Identity(
-    ActivationFunction, name="identity", largest=np.inf, is_linear=True, is_odd=True, rises=True, is_convex=True,
-    slope=1.0, bend=0.0,
-):  # fmt: skip
+    ActivationFunction,
+    name="identity",
+    largest=np.inf,
+    is_linear=True,
+    is_odd=True,
+    rises=True,
+    is_convex=True,
+    slope=1.0,
+    bend=0.0,
+):
     """z itself: a linear function."""
-
 
     def value(self, z: Array, xp: Any = np) -> Array:
         return z
@@ -308,10 +358,10 @@ class Identity(
 # All activations by their names.
 ACTIVATIONS: dict[str, ActivationFunction] = {
     each.name: each for each in (Cosine(), Sine(), Tanh(), Relu(), Sign(), Identity())
-}  # fmt: skip
+}
 # The wave that all waves are, but for their phase.
 COSINE = ACTIVATIONS[Cosine.name]
-# The names of activations without a bound; of what neurons have that must be convex in an input; and of what takes the place of
-# an activation that does not rise, where neurons must.
-UNBOUNDED = frozenset(name for name, each in ACTIVATIONS.items() if not each.is_bounded)
-CONVEX, RISING = Relu.name, Tanh.name
+# The name of the activation of neurons that must be convex in an input.
+CONVEX = Relu.name
+# The name of the activation that takes the place of one that does not rise, where neurons must.
+RISING = Tanh.name

@@ -21,12 +21,13 @@ Gamma: TypeAlias = float | Literal["knn"] | None
 
 # Most rows whose distances are computed.
 SAMPLE = 2000
-# Under a `time_limit` it may be fewer, but not fewer than FEWEST; about the seconds that the distances between SAMPLE rows
-# take, and how often a call computes them.
+# Under a `time_limit` it may be fewer, but not fewer than FEWEST; about the seconds that the
+# distances between SAMPLE rows take, and how often a call computes them.
 FEWEST, SECONDS, SETS_OF_DISTANCES = 200, 0.1, 6
 # The neighbour whose distance is the bandwidth by the rule "knn" of Shahrampour & Tarokh (2018).
 NEIGHBOURS = 50
-# A column whose standard deviation is smaller than this counts as constant: weights of features are the inverse of it.
+# A column whose standard deviation is smaller than this counts as constant: weights of features are
+# the inverse of it.
 SMALLEST = {"float32": 1e-35, "float64": 1e-290}
 
 
@@ -40,9 +41,14 @@ def check_gamma(gamma: Any) -> Gamma:
 
 
 def resolve_gamma(
-    rows: Rows, rule: Literal["knn"] | None, metric: str, rng: np.random.Generator, weight: np.ndarray | None = None
+    rows: Rows,
+    rule: Literal["knn"] | None,
+    metric: str,
+    rng: np.random.Generator,
+    weight: np.ndarray | None = None,
 ) -> float:
-    """Return the inverse width of a kernel by a rule: 1 / (2 scale^2), or 1 / scale for the metric "cityblock".
+    """Return the inverse width of a kernel by a rule: 1 / (2 scale^2), or 1 / scale for the metric
+    "cityblock".
 
     Here scale is the `distance_scale` of the rows by that rule.
 
@@ -54,12 +60,17 @@ def resolve_gamma(
 
 
 def distance_scale(
-    take: Callable[[np.ndarray], DenseOrCSR], weight: np.ndarray, rule: Literal["knn"] | None, metric: str,
+    take: Callable[[np.ndarray], DenseOrCSR],
+    weight: np.ndarray,
+    rule: Literal["knn"] | None,
+    metric: str,
     rng: np.random.Generator,
-) -> float:  # fmt: skip
-    """Return the median distance between rows (rule None), or the mean distance to the 50th nearest neighbour (rule "knn").
+) -> float:
+    """Return the median distance between rows (rule None), or the mean distance to the 50th nearest
+    neighbour (rule "knn").
 
-    A row of twice the weight counts as two. Distances between equal rows do not count. The scale is 1.0 where no two differ.
+    A row of twice the weight counts as two. Distances between equal rows do not count. The scale is
+    1.0 where no two differ.
 
     take : function take(index) that returns some rows, an ndarray or CSR matrix.
     weight : the weight of each row.
@@ -83,7 +94,8 @@ def distance_scale(
 
 
 def _median(distance, weight):
-    """Return the median distance between two rows that differ, where each pair counts by the product of its weights."""
+    """Return the median distance between two rows that differ, where each pair counts by the
+    product of its weights."""
     pair = np.triu_indices(len(weight), 1)
     each = distance[pair]
     if is_uniform(weight):
@@ -92,13 +104,15 @@ def _median(distance, weight):
     each = each[each > 0]
     order = np.argsort(each)
     total = np.cumsum(often[order])
-    # Where half of the weight, up to rounding, ends between two distances, the median is their mean.
+    # Where half of the weight, up to rounding, ends between two distances, the median is their
+    # mean.
     middle = np.searchsorted(total, total[-1] / 2 * np.array([1 - 1e-12, 1 + 1e-12]))
     return float(each[order[middle]].mean())
 
 
 def _mean_to_neighbour(distance, weight):
-    """Return the mean, over the rows, of the distance within which there are NEIGHBOURS other rows, counted by their weights.
+    """Return the mean, over the rows, of the distance within which there are NEIGHBOURS other rows,
+    counted by their weights.
 
     Rows for which that distance is 0 do not count.
     """
@@ -114,7 +128,8 @@ def _mean_to_neighbour(distance, weight):
 
 
 def distances(rows: DenseOrCSR, others: DenseOrCSR, metric: str) -> np.ndarray:
-    """Return the distances of rows to others, "euclidean" or "cityblock": float64; both are dense, or both CSR of float64."""
+    """Return the distances of rows to others, "euclidean" or "cityblock": float64; both are dense,
+    or both CSR of float64."""
     if not is_sparse(rows):
         from scipy.spatial.distance import cdist
 
@@ -135,9 +150,12 @@ def _squares(rows):
 
 
 def _cityblock(rows, a):
-    """Return the l1 distances of a to the rows b of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|, |b|) where signs agree."""
+    """Return the l1 distances of a to the rows b of a CSR matrix: |a - b| = |a| + |b| - 2 min(|a|,
+    |b|) where signs agree."""
     size = np.abs(rows.data)
-    shared = np.where(rows.data * a[rows.indices] > 0, np.minimum(size, np.abs(a[rows.indices])), 0.0)
+    shared = np.where(
+        rows.data * a[rows.indices] > 0, np.minimum(size, np.abs(a[rows.indices])), 0.0
+    )
     total = np.concatenate([[0.0], np.cumsum(size - 2 * shared)])
     gap = np.abs(a).sum() + np.diff(total[rows.indptr])
     return np.where(gap > 4e-16 * (np.abs(total[-1]) + size.sum()), gap, 0.0)
@@ -146,8 +164,9 @@ def _cityblock(rows, a):
 def inverse_deviations(rows: Rows, weight: np.ndarray) -> np.ndarray:
     """Return 1 / the standard deviation of each column, and 0 for a constant one.
 
-    For CSR rows, columns are scaled by std ** -0.25, a compromise between no scaling (a power of 0) and
-    equal deviations (a power of -1): a rare word says more about a row, but occurs in fewer rows.
+    For CSR rows, columns are scaled by std ** -0.25, a compromise between no scaling (a power of 0)
+    and equal deviations (a power of -1): a rare word says more about a row, but occurs in fewer
+    rows.
     """
     deviation = rows.spreads(weight)[0]
     varies = deviation > SMALLEST[rows.dtype.name]

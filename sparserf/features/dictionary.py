@@ -1,7 +1,8 @@
-"""Dictionaries that algorithms search: batches of features, each of which can be drawn again without the others.
+"""Dictionaries that algorithms search: batches of features, each of which can be drawn again
+without the others.
 
-`make_dictionary` reads the `features` argument of the public functions. Batch k of a random dictionary comes from a random
-stream of its own, so that no batch need be kept.
+`make_dictionary` reads the `features` argument of the public functions. Batch k of a random
+dictionary comes from a random stream of its own, so that no batch need be kept.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 NAMES = *KERNELS, "perceptron"
 # The maps that `features` may be, and all that it may be.
 FeatureMap: TypeAlias = Bumps | Fourier | Linear | Perceptron | RandomNeurons | Taylor
-Features: TypeAlias = "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
+Features: TypeAlias = (
+    "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
+)
 
 # Most numbers in the weights of a default batch: 64 MB in float64.
 BATCH_WEIGHTS = 2**23
@@ -46,15 +49,20 @@ class DrawableMap(Protocol):
 
     @property
     def is_finite(self) -> bool:
-        """Whether the map has finitely many features, all of which `draw` returns: nothing is random."""
+        """Whether the map has finitely many features, all of which `draw` returns: nothing is
+        random."""
         ...
 
-    def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> DrawableMap:
-        """Return this map with the parameters that the user left open computed from the rows; each row counts by its weight."""
+    def resolve(
+        self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None
+    ) -> DrawableMap:
+        """Return this map with the parameters that the user left open computed from the rows; each
+        row counts by its weight."""
         ...
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw a FeatureSet of n_components features of n_features inputs, or list all features of a finite map."""
+        """Draw a FeatureSet of n_components features of n_features inputs, or list all features of
+        a finite map."""
         ...
 
 
@@ -68,19 +76,22 @@ class Dictionary(Protocol):
 
     @property
     def starts(self) -> np.ndarray:
-        """Index in the dictionary of the first feature of each batch, and the number of features."""
+        """Index in the dictionary of the first feature of each batch, and the number of
+        features."""
         ...
 
 
 @dataclass(frozen=True)
 class RandomDictionary:
-    """A dictionary of all features of the finite maps, and of n_components draws from the other maps, in equal shares.
+    """A dictionary of all features of the finite maps, and of n_components draws from the other
+    maps, in equal shares.
 
     maps, scales : the maps, and the factor by which the features of each are multiplied
     n_components, batch_size : the number of draws in all, and in a batch
     n_features_in : the number of inputs of the features
     seed : the seed from which each batch gets a random stream of its own
-    constraints : what features may see, or None; of the draws `constrained` then makes features that keep them
+    constraints : what features may see, or None; of the draws `constrained` then makes features
+        that keep them
     through : the rows through which `constrained` draws neurons
     """
 
@@ -104,8 +115,11 @@ class RandomDictionary:
 
     @property
     def starts(self) -> np.ndarray:
-        """Index in the dictionary of the first feature of each batch, and the number of features."""
-        ends = np.minimum(np.arange(1, self.n_batches + 1) * self.batch_size, self.n_components) + len(self._finite)
+        """Index in the dictionary of the first feature of each batch, and the number of
+        features."""
+        ends = np.minimum(
+            np.arange(1, self.n_batches + 1) * self.batch_size, self.n_components
+        ) + len(self._finite)
         return np.concatenate([[0], ends])
 
     @cached_property
@@ -114,22 +128,34 @@ class RandomDictionary:
         features, rng = FeatureSet((), self.n_features_in), stream(self.seed, self.n_batches)
         for map_, scale in zip(self.maps, self.scales, strict=True):
             if map_.is_finite:
-                features = features.concat(self._constrained(map_.draw(None, self.n_features_in).scaled(scale), rng))
+                features = features.concat(
+                    self._constrained(map_.draw(None, self.n_features_in).scaled(scale), rng)
+                )
         return features
 
     def _constrained(self, features, rng):
         """Return the features that stand for these draws where there are constraints."""
-        return features if self.constraints is None else constrained(features, self.constraints, self.through, rng)
+        return (
+            features
+            if self.constraints is None
+            else constrained(features, self.constraints, self.through, rng)
+        )
 
     def batch(self, k: int) -> FeatureSet:
         """Return the features of batch k. Batch 0 begins with the features of the finite maps."""
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
-        random = [(map_, scale) for map_, scale in zip(self.maps, self.scales, strict=True) if not map_.is_finite]
+        random = [
+            (map_, scale)
+            for map_, scale in zip(self.maps, self.scales, strict=True)
+            if not map_.is_finite
+        ]
         size = min(self.batch_size, self.n_components - k * self.batch_size)
         rng = stream(self.seed, k)
         for i, (map_, scale) in enumerate(random):
             share = size * (i + 1) // len(random) - size * i // len(random)
-            features = features.concat(self._constrained(map_.draw(share, self.n_features_in, rng).scaled(scale), rng))
+            features = features.concat(
+                self._constrained(map_.draw(share, self.n_features_in, rng).scaled(scale), rng)
+            )
         return features
 
 
@@ -160,23 +186,38 @@ class FixedDictionary:
 
 
 def make_dictionary(
-    features: Any, rows: Rows, *, n_components: int | None, batch_size: int | None, gamma: Any, rng: Seed,
-    weight: np.ndarray | None = None, constraints: InputConstraints | None = None,
-) -> RandomDictionary | FixedDictionary:  # fmt: skip
-    """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and make its dictionary.
+    features: Any,
+    rows: Rows,
+    *,
+    n_components: int | None,
+    batch_size: int | None,
+    gamma: Any,
+    rng: Seed,
+    weight: np.ndarray | None = None,
+    constraints: InputConstraints | None = None,
+) -> RandomDictionary | FixedDictionary:
+    """Check a `features` argument (a kernel's name, a map, a sequence of maps, or a FeatureSet) and
+    make its dictionary.
 
-    weight : weights of the rows, for parameters that maps compute from the rows; None: all rows count alike.
+    weight : weights of the rows, for parameters that maps compute from the rows; None: all rows
+        count alike.
     constraints : what draws may see of their inputs; a FeatureSet has been checked. None: anything.
     """
     n_features_in = rows.n_features_in
-    batch_size = default_batch_size(n_features_in) if batch_size is None else check_integer("batch_size", batch_size, 1)
+    batch_size = (
+        default_batch_size(n_features_in)
+        if batch_size is None
+        else check_integer("batch_size", batch_size, 1)
+    )
     if isinstance(features, FeatureSet):
         if gamma is not None:
             raise ValueError(f"gamma must be None where features is a FeatureSet, got {gamma!r}")
         if len(features) == 0:
             raise ValueError("features must hold at least one feature, got an empty FeatureSet")
         if features.n_features_in != n_features_in:
-            raise ValueError(f"features must have the {n_features_in} inputs of X, got {features.n_features_in}")
+            raise ValueError(
+                f"features must have the {n_features_in} inputs of X, got {features.n_features_in}"
+            )
         return FixedDictionary(features, batch_size)
     n_components = check_integer("n_components", n_components, 1)
     maps = _maps(features, gamma)
@@ -187,7 +228,9 @@ def make_dictionary(
     seed = draw_seed(rng)
     scales = (1.0,) * len(maps)
     through = None if constraints is None else rows_through(rows, weight, rng)
-    return RandomDictionary(maps, scales, n_components, batch_size, n_features_in, seed, constraints, through)
+    return RandomDictionary(
+        maps, scales, n_components, batch_size, n_features_in, seed, constraints, through
+    )
 
 
 def default_batch_size(n_features_in: int) -> int:
@@ -196,19 +239,35 @@ def default_batch_size(n_features_in: int) -> int:
 
 
 def draw_all(
-    features: Any, rows: Rows, *, n_components: int | None, gamma: Any = None, rng: Seed = None,
-    scales: Callable[[int], Sequence[float]] | None = None, weight: np.ndarray | None = None,
+    features: Any,
+    rows: Rows,
+    *,
+    n_components: int | None,
+    gamma: Any = None,
+    rng: Seed = None,
+    scales: Callable[[int], Sequence[float]] | None = None,
+    weight: np.ndarray | None = None,
     constraints: InputConstraints | None = None,
-) -> FeatureSet:  # fmt: skip
-    """Return the whole dictionary of a `features` argument as one FeatureSet; arguments as in `make_dictionary`.
+) -> FeatureSet:
+    """Return the whole dictionary of a `features` argument as one FeatureSet; arguments as in
+    `make_dictionary`.
 
-    scales : a function from the number of maps to the factors by which their features are multiplied; None: 1
+    scales : a function from the number of maps to the factors by which their features are
+        multiplied; None: 1
     """
     if isinstance(features, FeatureSet):
         n_components = max(len(features), 1)
     n_components = check_integer("n_components", n_components, 1)
-    dictionary = make_dictionary(features, rows, n_components=n_components, batch_size=n_components, gamma=gamma, rng=rng,
-                                 weight=weight, constraints=constraints)  # fmt: skip
+    dictionary = make_dictionary(
+        features,
+        rows,
+        n_components=n_components,
+        batch_size=n_components,
+        gamma=gamma,
+        rng=rng,
+        weight=weight,
+        constraints=constraints,
+    )
     if scales is not None and isinstance(dictionary, RandomDictionary):
         dictionary = replace(dictionary, scales=scales(len(dictionary.maps)))
     return dictionary.batch(0)
@@ -218,7 +277,9 @@ def _maps(features, gamma):
     """Check a kernel's name, a map or a sequence of maps, and return the maps."""
     if isinstance(features, str):
         if features == "auto":
-            raise ValueError("features must not be 'auto' here: leave it out, or give a kernel or map")
+            raise ValueError(
+                "features must not be 'auto' here: leave it out, or give a kernel or map"
+            )
         check_choice("features", features, NAMES)
         if features != "perceptron":
             return (Fourier(features, gamma),)
@@ -227,7 +288,12 @@ def _maps(features, gamma):
         return (Perceptron(),)
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
     if not maps or not all(isinstance(map_, FeatureMap) for map_ in maps):
-        raise TypeError(f"features must be a kernel's name, a map, a sequence of maps or a FeatureSet, got {features!r}")
+        raise TypeError(
+            "features must be a kernel's name, a map, a sequence of maps or a FeatureSet, got "
+            f"{features!r}"
+        )
     if gamma is not None:
-        raise ValueError(f"gamma must be given to the map where features is one, got gamma={gamma!r}")
+        raise ValueError(
+            f"gamma must be given to the map where features is one, got gamma={gamma!r}"
+        )
     return maps

@@ -11,7 +11,7 @@ import numpy as np
 from .._base.checks import check_indices, check_names
 from .._base.floats import methods_as_ieee
 from ..rows import read_rows
-from .blocks import BumpBlock, FeatureBlock
+from .blocks import FeatureBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from ..columns.stage import ColumnStage
     from ..rows import Rows
 
-# (index, features, coefficients, intercept) of the terms of a fit: index are the places of the features in its dictionary.
+# (index, features, coefficients, intercept) of the terms of a fit: index are the places of the
+# features in its dictionary.
 Solution: TypeAlias = "tuple[np.ndarray, FeatureSet, np.ndarray, float | np.ndarray]"
 
 
 class DefaultNames(Sequence[str]):
-    """The names x0, x1, ... of n inputs, each made at its look-up: of very many inputs few names are looked up."""
+    """The names x0, x1, ... of n inputs, each made at its look-up: of very many inputs few names
+    are looked up."""
 
     def __init__(self, n: int):
         self._n = n
@@ -46,8 +48,9 @@ class DefaultNames(Sequence[str]):
 class FeatureSet:
     """Drawn features: a fixed dictionary, or the selected features of a model. Immutable.
 
-    A set is made by ``map.draw(n_components, n_features, rng=...)``, by ``take`` and by ``concat``. Its features are functions
-    of inputs: of the columns of X, or of what a column stage makes of them, which is then part of the set.
+    A set is made by ``map.draw(n_components, n_features, rng=...)``, by ``take`` and by ``concat``.
+    Its features are functions of inputs: of the columns of X, or of what a column stage makes of
+    them, which is then part of the set.
 
     Attributes
     ----------
@@ -56,9 +59,11 @@ class FeatureSet:
     n_inputs : int
         Number of inputs of the features.
     order : None, or int ndarray of shape (len(self),)
-        A permutation: the position of each feature in the blocks laid end to end; None for the identity, 0, 1, 2, ...
+        A permutation: the position of each feature in the blocks laid end to end; None for the
+        identity, 0, 1, 2, ...
     stage : ColumnStage or None
-        How the inputs of the features are computed from the columns of X; None: the columns are the inputs.
+        How the inputs of the features are computed from the columns of X; None: the columns are the
+        inputs.
 
     Examples
     --------
@@ -68,7 +73,9 @@ class FeatureSet:
     (100, 3)
     >>> features.transform(np.zeros((2, 3))).shape
     (2, 100)
-    >>> features.take([3, 5]).concat(srf.Linear().draw(None, 3)).names(["age", "height", "weight"])[1:3]
+    >>> features.take([3, 5]).concat(srf.Linear().draw(None, 3)).names(["age", "height", "weight"])[
+    ...     1:3
+    ... ]
     ['cos(age, height, weight)', 'age']
     """
 
@@ -80,19 +87,29 @@ class FeatureSet:
     stage: ColumnStage | None
 
     def __init__(
-        self, blocks: Iterable[FeatureBlock], n_inputs: int, order: np.ndarray | None = None, stage: ColumnStage | None = None
+        self,
+        blocks: Iterable[FeatureBlock],
+        n_inputs: int,
+        order: np.ndarray | None = None,
+        stage: ColumnStage | None = None,
     ):
-        """Make a set of some blocks. Blocks of equal kind become one: however a set is built, its blocks stay few."""
+        """Make a set of some blocks. Blocks of equal kind become one: however a set is built, its
+        blocks stay few."""
         blocks, of_kind = [block for block in blocks if len(block)], {}
         for i, block in enumerate(blocks):
             of_kind.setdefault(block.kind, []).append(i)
         if len(of_kind) < len(blocks):
             starts = np.cumsum([0, *map(len, blocks)])
-            moved = [np.arange(starts[i], starts[i + 1]) for members in of_kind.values() for i in members]
+            moved = [
+                np.arange(starts[i], starts[i + 1]) for members in of_kind.values() for i in members
+            ]
             place = np.empty(starts[-1], np.intp)
             place[np.concatenate(moved)] = np.arange(starts[-1])
             order = place if order is None else place[order]
-            blocks = [FeatureBlock.concatenate([blocks[i] for i in members]) for members in of_kind.values()]
+            blocks = [
+                FeatureBlock.concatenate([blocks[i] for i in members])
+                for members in of_kind.values()
+            ]
         if order is not None and np.array_equal(order, np.arange(len(order))):
             order = None
         if order is not None:
@@ -106,17 +123,25 @@ class FeatureSet:
         return FeatureSet, (self.blocks, self.n_inputs, self.order, self.stage)
 
     def staged(self, stage: ColumnStage | None) -> FeatureSet:
-        """Return these features as functions of the inputs that a column stage makes; None: of the columns of X."""
+        """Return these features as functions of the inputs that a column stage makes; None: of the
+        columns of X."""
         return FeatureSet(self.blocks, self.n_inputs, self.order, stage)
 
     def seeing(self, indices: np.ndarray, n_inputs: int) -> FeatureSet:
-        """Return these features as functions of n_inputs inputs, where `indices` says which of them their inputs are."""
+        """Return these features as functions of n_inputs inputs, where `indices` says which of them
+        their inputs are."""
         if np.array_equal(indices, np.arange(n_inputs)):
             return self
-        return FeatureSet([block.seeing(indices, n_inputs) for block in self.blocks], n_inputs, self.order, self.stage)
+        return FeatureSet(
+            [block.seeing(indices, n_inputs) for block in self.blocks],
+            n_inputs,
+            self.order,
+            self.stage,
+        )
 
     def rows_of(self, X: MatrixLike, workers: int = 1) -> Rows:
-        """Check X and return its rows, encoded by the column stage of these features where they have one."""
+        """Check X and return its rows, encoded by the column stage of these features where they
+        have one."""
         return read_rows(X, self.stage, workers, n_features=self.n_features_in).staged(self.stage)
 
     @property
@@ -142,7 +167,8 @@ class FeatureSet:
         return f"FeatureSet({kinds or 'empty'}; n_features_in={self.n_features_in})"
 
     def to_blocks(self, values: np.ndarray) -> np.ndarray:
-        """Reorder values of the features, along the last axis, from the order of the features to that of the blocks."""
+        """Reorder values of the features, along the last axis, from the order of the features to
+        that of the blocks."""
         if self.order is None:
             return values
         laid = np.empty_like(values)
@@ -150,11 +176,13 @@ class FeatureSet:
         return laid
 
     def from_blocks(self, laid: np.ndarray) -> np.ndarray:
-        """Reorder values, along the last axis, from the order of the blocks to that of the features: undo `to_blocks`."""
+        """Reorder values, along the last axis, from the order of the blocks to that of the
+        features: undo `to_blocks`."""
         return laid if self.order is None else laid[..., self.order]
 
     def by_block(self, laid: np.ndarray) -> Iterator[tuple[FeatureBlock, np.ndarray]]:
-        """Yield (block, its part of the values) for values that are in the order of the blocks along the last axis."""
+        """Yield (block, its part of the values) for values that are in the order of the blocks
+        along the last axis."""
         start = 0
         for block in self.blocks:
             yield block, laid[..., start : start + len(block)]
@@ -163,10 +191,13 @@ class FeatureSet:
     @property
     def largest_value(self) -> np.ndarray:
         """The supremum over x of ``|phi_j(x)|`` of each feature; infinite where it has no bound."""
-        return self.from_blocks(np.concatenate([np.zeros(0), *(block.largest_value() for block in self.blocks)]))
+        return self.from_blocks(
+            np.concatenate([np.zeros(0), *(block.largest_value() for block in self.blocks)])
+        )
 
     def take(self, indices: ArrayLike) -> FeatureSet:
-        """Return the features at `indices` (integers, in any order, repeats allowed), as a FeatureSet."""
+        """Return the features at `indices` (integers, in any order, repeats allowed), as a
+        FeatureSet."""
         indices = check_indices("indices", indices, len(self))
         place = indices if self.order is None else self.order[indices]
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
@@ -182,7 +213,9 @@ class FeatureSet:
         if not isinstance(other, FeatureSet):
             raise TypeError(f"other must be a FeatureSet, got {type(other).__name__}")
         if other.n_inputs != self.n_inputs:
-            raise ValueError(f"both sets must have the same inputs, got {self.n_inputs} and {other.n_inputs}")
+            raise ValueError(
+                f"both sets must have the same inputs, got {self.n_inputs} and {other.n_inputs}"
+            )
         if self.stage is not other.stage and not (self.stage and self.stage.is_same(other.stage)):
             raise ValueError("both sets must see the columns of X in the same units")
         order = None
@@ -192,7 +225,9 @@ class FeatureSet:
 
     def scaled(self, factor: float) -> FeatureSet:
         """Return these features times a number."""
-        return FeatureSet([block.scaled(factor) for block in self.blocks], self.n_inputs, self.order, self.stage)
+        return FeatureSet(
+            [block.scaled(factor) for block in self.blocks], self.n_inputs, self.order, self.stage
+        )
 
     @property
     def is_periodic(self) -> np.ndarray:
@@ -201,8 +236,8 @@ class FeatureSet:
 
     @property
     def is_local(self) -> np.ndarray:
-        """A mask of the features that are bumps."""
-        return self._mask(lambda block: isinstance(block, BumpBlock))
+        """A mask of the features that are near 0 but around a center."""
+        return self._mask(lambda block: block.is_local)
 
     @property
     def nonnegative(self) -> np.ndarray:
@@ -215,12 +250,14 @@ class FeatureSet:
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
 
     def turned(self, angles: np.ndarray) -> FeatureSet:
-        """Return these features with an angle added to the phase of each that is a cosine or sine."""
+        """Return these features with an angle added to the phase of each that is a cosine or
+        sine."""
         blocks = [block.turned(angle) for block, angle in self.by_block(self.to_blocks(angles))]
         return FeatureSet(blocks, self.n_inputs, self.order, self.stage)
 
     def transform(self, X: MatrixLike, workers: int = 1) -> np.ndarray:
-        """Compute the feature matrix Phi and store it whole; fits and predictions compute Phi a tile at a time.
+        """Compute the feature matrix Phi and store it whole; fits and predictions compute Phi a
+        tile at a time.
 
         Parameters
         ----------
@@ -232,14 +269,15 @@ class FeatureSet:
         Returns
         -------
         ndarray of shape (n_samples, len(self))
-            C-contiguous. Time O(n_samples * len(self) * n_features_in), where for sparse weights the number of inputs of
-            a feature replaces n_features_in.
+            C-contiguous. Time O(n_samples * len(self) * n_features_in), where for sparse weights
+            the number of inputs of a feature replaces n_features_in.
         """
         rows = self.rows_of(X, workers)
         return rows.to_namespace_of_X(rows.transform(self))
 
     def names(self, inputs: Iterable[str] | None = None) -> list[str]:
-        """Return the names of the features: "x3", "gaussian*x0*x1" (a monomial of `Taylor`), "sin(x0, x4)", "cos(21 inputs)".
+        """Return the names of the features: "x3", "gaussian*x0*x1" (a monomial of `Taylor`),
+        "sin(x0, x4)", "cos(21 inputs)".
 
         Parameters
         ----------
@@ -254,9 +292,11 @@ class FeatureSet:
         return [str(name) for name in self.from_blocks(np.array(names, dtype=object))]
 
     def input_usage(self) -> np.ndarray:
-        """Return the share of the features that use each column of X (weight not zero), of shape (n_features_in,).
+        """Return the share of the features that use each column of X (weight not zero), of shape
+        (n_features_in,).
 
-        A monomial of `Taylor` uses its factors; that its envelope falls with every input does not count.
+        A monomial of `Taylor` uses its factors; that its envelope falls with every input does not
+        count.
         """
         d, count = self.n_features_in, np.zeros(self.n_features_in)
         column = None if self.stage is None or self.stage.is_column_by_column else self.stage.column
@@ -273,7 +313,8 @@ class FeatureSet:
         return inputs
 
     def seeing_only_what_they_use(self) -> FeatureSet:
-        """Return these features with a column stage that knows nothing of what they do not depend on (`ColumnStage.only`)."""
+        """Return these features with a column stage that knows nothing of what they do not depend
+        on (`ColumnStage.only`)."""
         stage = self.stage and self.stage.only(self.inputs_seen)
         return self if stage is self.stage else self.staged(stage)
 
@@ -294,17 +335,22 @@ def are_same(one: FeatureSet, other: FeatureSet) -> bool:
 
 
 def check_any_sign(features: Any, where: str) -> None:
-    """Check that no feature of a FeatureSet asks for a coefficient of at least 0, where coefficients may be of any sign.
+    """Check that no feature of a FeatureSet asks for a coefficient of at least 0, where
+    coefficients may be of any sign.
 
     where : the method, or what is fitted, for the message
     """
     if isinstance(features, FeatureSet) and features.nonnegative.any():
         n = np.count_nonzero(features.nonnegative)
-        raise ValueError(f"features must take coefficients of any sign in {where}, got {n} that ask for nonnegative ones")
+        raise ValueError(
+            f"features must take coefficients of any sign in {where}, got {n} that ask for "
+            "nonnegative ones"
+        )
 
 
 def keys_of(features: FeatureSet) -> list[tuple[Any, ...]]:
-    """Return a key of each feature; features with equal keys are the same function of their inputs."""
+    """Return a key of each feature; features with equal keys are the same function of their
+    inputs."""
     keys = [()] * len(features)
     for block, places in features.by_block(features.to_blocks(np.arange(len(features)))):
         for j, place in enumerate(places.tolist()):
@@ -313,11 +359,14 @@ def keys_of(features: FeatureSet) -> list[tuple[Any, ...]]:
 
 
 def _contents(features):
-    """Return all that determines the values of features, as a dict of bytes that does not depend on the order of the blocks."""
+    """Return all that determines the values of features, as a dict of bytes that does not depend on
+    the order of the blocks."""
     written = {None: features.n_inputs}
     if features.stage is not None:
         written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
-        written[block.kind] = [array.tobytes() for array in (np.sort(place), *of_kind.arrays.values())]
+        written[block.kind] = [
+            array.tobytes() for array in (np.sort(place), *of_kind.arrays.values())
+        ]
     return written

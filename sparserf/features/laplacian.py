@@ -21,30 +21,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Bumps:
-    r"""Bumps, ``phi_j(x) = exp(-gamma \|x - c_j\|_1)``: the Laplacian kernel of a row and of centers c_j, which are rows of X.
+    r"""Bumps, ``phi_j(x) = exp(-gamma \|x - c_j\|_1)``: the Laplacian kernel of a row and of
+    centers c_j, which are rows of X.
 
-    A model of bumps is a sparse kernel expansion, such as a support vector machine is, with few of its centers. It follows what
-    neighbours say where no smooth function of few inputs does; a model of `Fourier("laplacian")` has features that reach over
-    all rows, and the same kernel on average.
+    A model of bumps is a sparse kernel expansion, such as a support vector machine is, with few of
+    its centers. It follows what neighbours say where no smooth function of few inputs does; a model
+    of `Fourier("laplacian")` has features that reach over all rows, and the same kernel on average.
 
     Parameters
     ----------
-    centers : int, or array of shape (n_centers, n_features), default 1000
-        The centers; an integer: so many rows drawn from the training rows by their weights, or all rows where there are fewer.
+    centers : int, or array of shape (n_centers, n_features), default 1000 The centers; an integer:
+        so many rows drawn from the training rows by their weights, or all rows where there are
+        fewer.
     gamma : float, None or "knn", default None
-        Inverse width of the kernel, > 0. None: 1 / the median l1 distance of two training rows. "knn": 1 / the mean l1
-        distance to the 50th nearest row.
+        Inverse width of the kernel, > 0. None: 1 / the median l1 distance of two training rows.
+        "knn": 1 / the mean l1 distance to the 50th nearest row.
 
     Raises
     ------
     ValueError, TypeError
-        centers is below 1, or no matrix of finite numbers with a row; gamma is not positive and finite.
+        centers is below 1, or no matrix of finite numbers with a row; gamma is not positive and
+        finite.
 
     Notes
     -----
-    The features are functions of the columns in the units that a fit gives them: by default, with a map, as they are. Columns
-    of very different spread need `scale="robust"` there, which centers that are drawn from the rows follow. Values are in
-    (0, 1], 1 at the center. Memory O(n_centers n_features), also for CSR X; time O(n_features) for each value.
+    The features are functions of the columns in the units that a fit gives them: by default, with a
+    map, as they are. Columns of very different spread need `scale="robust"` there, which centers
+    that are drawn from the rows follow. Values are in (0, 1], 1 at the center. Memory O(n_centers
+    n_features), also for CSR X; time O(n_features) for each value.
 
     References
     ----------
@@ -53,7 +57,9 @@ class Bumps:
     Examples
     --------
     >>> import numpy as np, sparserf as srf
-    >>> srf.Bumps([[0.0, 0.0], [1.0, 2.0]], gamma=0.5).draw(None, 2).transform([[0.0, 0.0]]).round(3)
+    >>> srf.Bumps([[0.0, 0.0], [1.0, 2.0]], gamma=0.5).draw(None, 2).transform([[0.0, 0.0]]).round(
+    ...     3
+    ... )
     array([[1.   , 0.223]])
     >>> X = np.random.default_rng(0).uniform(-2, 2, (300, 2))
     >>> model = srf.sparse_rf(X, np.abs(X).max(axis=1), features=srf.Bumps(200), alpha=1e-3, rng=0)
@@ -73,13 +79,18 @@ class Bumps:
         else:
             centers = np.array(as_real("centers", centers), np.float64)
             if centers.ndim != 2 or centers.size == 0:
-                raise ValueError(f"centers must be of shape (n_centers, n_features), got {centers.shape}")
+                raise ValueError(
+                    f"centers must be of shape (n_centers, n_features), got {centers.shape}"
+                )
             check_finite("centers", centers)
         object.__setattr__(self, "centers", centers)
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
 
-    def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Bumps:
-        """Return this map with gamma, where it is no number, and centers, where it is one, from `rows` weighted by `weight`."""
+    def resolve(
+        self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None
+    ) -> Bumps:
+        """Return this map with gamma, where it is no number, and centers, where it is one, from
+        `rows` weighted by `weight`."""
         gamma, centers = self.gamma, self.centers
         if isinstance(gamma, float) and not isinstance(centers, int):
             return self
@@ -92,13 +103,14 @@ class Bumps:
         return replace(self, centers=centers, gamma=gamma)
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features of n_features inputs; n_components and rng are ignored, as the centers are given.
+        """List all features of n_features inputs; n_components and rng are ignored, as the centers
+        are given.
 
         Raises
         ------
         ValueError, TypeError
-            centers is a number, or gamma is None or "knn", for which rows are needed; centers has another number of columns
-            than n_features.
+            centers is a number, or gamma is None or "knn", for which rows are needed; centers has
+            another number of columns than n_features.
         """
         if isinstance(self.centers, int):
             raise ValueError(f"centers must be an array to draw without data, got {self.centers}")
@@ -107,4 +119,6 @@ class Bumps:
         n_features = check_integer("n_features", n_features, 1)
         if self.centers.shape[1] != n_features:
             raise ValueError(f"centers must have {n_features} columns, got {self.centers.shape[1]}")
-        return FeatureSet([BumpBlock(1.0, np.full(self.centers.shape, self.gamma), self.centers)], n_features)
+        return FeatureSet(
+            [BumpBlock(1.0, np.full(self.centers.shape, self.gamma), self.centers)], n_features
+        )

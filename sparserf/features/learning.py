@@ -1,9 +1,10 @@
 """A dictionary that learns: draws that follow the features which a fit has accepted.
 
-The draws come in batches. The first batch is drawn from a base distribution: `RandomCosines`, of any bandwidth and of any
-number of inputs, or `RandomSteps`, which jump as trees do. Each further batch is in part drawn from it again and in part
-proposed: the weights w of accepted features, picked with probability in proportion to |coefficient|, are changed by one of
-five moves (`MOVES`). Moves whose proposals stayed in the fit get a larger share of the next batch. docs/learning.md has
+The draws come in batches. The first batch is drawn from a base distribution: `RandomCosines`, of
+any bandwidth and of any number of inputs, or `RandomSteps`, which jump as trees do. Each further
+batch is in part drawn from it again and in part proposed: the weights w of accepted features,
+picked with probability in proportion to |coefficient|, are changed by one of five moves (`MOVES`).
+Moves whose proposals stayed in the fit get a larger share of the next batch. docs/learning.md has
 the measurements.
 """
 
@@ -20,9 +21,9 @@ from .._base.checks import check_integer, check_rng, is_sparse
 from .._base.random import draw_seed, sample_rows, stream
 from .activations import ACTIVATIONS
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
-from .blocks import NeuronBlock
+from .blocks import NeuronBlock, Shape, shaped_neurons, within
 from .feature_set import FeatureSet
-from .shapes import Shape, in_places, neurons, within
+from .shapes import in_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,33 +36,39 @@ if TYPE_CHECKING:
 
     Pick: TypeAlias = Callable[[], np.ndarray]
 
-# Most inputs that features may depend on, the inputs of the largest variance; weights are dense over them.
+# Most inputs that features may depend on, the inputs of the largest variance; weights are dense
+# over them.
 MOST_INPUTS = 1024
-# The narrowest and the widest bandwidth of random cosines, in multiples of the median distance between rows.
+# The narrowest and the widest bandwidth of random cosines, in multiples of the median distance
+# between rows.
 NARROWEST, WIDEST = 0.25, 4.0
-# The number of sampled rows, about, whose distances are compared, and of those among which the thresholds of a batch of steps
-# are drawn.
+# The number of sampled rows, about, whose distances are compared, and of those among which the
+# thresholds of a batch of steps are drawn.
 FEW_DISTANCES, THRESHOLDS = 500, 500
 # Probability that a random step of some inputs takes no further input.
 NO_MORE = 0.4
-# The least share of the base distribution that sees inputs in which the model must rise, fall, or be convex or concave.
+# The least share of the base distribution that sees inputs in which the model must rise, fall, or
+# be convex or concave.
 BOUND = 0.5
-# Of the neurons that see such inputs and follow an accepted one, INHERITED keep its shape, and where they are 0, but for MOVED
-# times the standard deviation of w'x.
+# Of the neurons that see such inputs and follow an accepted one, INHERITED keep its shape, and
+# where they are 0, but for MOVED times the standard deviation of w'x.
 INHERITED, MOVED = 0.7, 0.2
-# Two values of w'x are different if they differ by more than this share of the largest |w'x|: more than float32 rounds by.
+# Two values of w'x are different if they differ by more than this share of the largest |w'x|: more
+# than float32 rounds by.
 DIFFERENT = 1e-5
 # Draws in a batch by default: small batches let proposals follow the accepted features early.
 BATCH = 500
-# Share of each batch that comes from the base distribution: the convergence rate of the paper is that of its draws
-# (docs/learning.md). Where no feature is accepted, all of the batch does.
+# Share of each batch that comes from the base distribution: the convergence rate of the paper is
+# that of its draws (docs/learning.md). Where no feature is accepted, all of the batch does.
 BASE = 0.25
-# Standard deviation of the entrywise factor of a jitter less 1, and of the logarithm of the factor of a rescaling.
+# Standard deviation of the entrywise factor of a jitter less 1, and of the logarithm of the factor
+# of a rescaling.
 JITTER, RESCALE = 0.3, 0.4
-# The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES), counts that are multiplied by
-# FADE with each batch.
+# The moves share the rest of a batch in proportion to (survivors + SURVIVORS) / (tries + TRIES),
+# counts that are multiplied by FADE with each batch.
 FADE, SURVIVORS, TRIES = 0.8, 1.0, 20.0
-# The index of the first draw of the first target; lower ones belong to the inputs and to linear functions of them.
+# The index of the first draw of the first target; lower ones belong to the inputs and to linear
+# functions of them.
 FIRST_DRAW = 1 << 40
 
 
@@ -87,7 +94,8 @@ class Origins(NamedTuple):
 class BaseDistribution(ABC):
     """A distribution of random neurons, phi = scale * activation(w'x + b), made for some rows.
 
-    inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry for each
+    inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry
+        for each
     units : the unit of the entry of w at each input
     sample : some rows, (n, len(inputs))
     max_order : the most inputs that a feature may have, the number of nonzeros of w; None: all
@@ -117,9 +125,14 @@ class BaseDistribution(ABC):
     @classmethod
     @abstractmethod
     def from_rows(
-        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
-        max_order: int | None = None, constraints: InputConstraints | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        rows: Rows,
+        weight: np.ndarray,
+        rng: np.random.Generator,
+        stage: ColumnStage | None = None,
+        max_order: int | None = None,
+        constraints: InputConstraints | None = None,
+    ) -> Self:
         """Make the distribution in units that are computed from the rows.
 
         weight : the weight of each row, positive and of mean 1.
@@ -133,7 +146,8 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an entry w_j for each of the inputs j, where `order` is the number of nonzeros of its w."""
+        """Draw an entry w_j for each of the inputs j, where `order` is the number of nonzeros of
+        its w."""
 
     @abstractmethod
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -141,7 +155,8 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an offset b for each w of the neurons of the `shapes`, which change where w'x + b is 0."""
+        """Draw an offset b for each w of the neurons of the `shapes`, which change where w'x + b is
+        0."""
 
     def spreads(self, weights: np.ndarray) -> np.ndarray:
         """Return the standard deviation of w'x over the sample of each w."""
@@ -153,18 +168,26 @@ class BaseDistribution(ABC):
         return len(self.inputs) if self.max_order is None else min(self.max_order, len(self.inputs))
 
     def limited(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return weights with random entries set to 0 in each w that has more than `most_inputs`, or some that may not meet."""
+        """Return weights with random entries set to 0 in each w that has more than `most_inputs`,
+        or some that may not meet."""
         if self.constraints is not None:
             weights = within(weights, self.constraints, rng)
         if self.most_inputs == len(self.inputs):
             return weights
         lot = np.where(weights != 0, rng.random(weights.shape), 0.0)
-        return np.where(lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most_inputs, weights, 0.0)
+        return np.where(
+            lot.argsort(axis=1).argsort(axis=1) >= weights.shape[1] - self.most_inputs, weights, 0.0
+        )
 
     def features(
-        self, weights: np.ndarray, n_features: int, rng: np.random.Generator, origins: Origins | None = None
+        self,
+        weights: np.ndarray,
+        n_features: int,
+        rng: np.random.Generator,
+        origins: Origins | None = None,
     ) -> FeatureSet:
-        """Return the features of these weights over the inputs, with random offsets, or offsets like those of their origins."""
+        """Return the features of these weights over the inputs, with random offsets, or offsets
+        like those of their origins."""
         if self.constraints is None:
             return FeatureSet([self._block(weights, n_features, rng)], n_features)
         is_bound = ((weights != 0) & self.constraints.is_bound).any(axis=1)
@@ -176,17 +199,24 @@ class BaseDistribution(ABC):
             keeps = (rng.random(len(bound)) < INHERITED) & (kept.shape >= 0)
             shape = np.where(keeps, kept.shape, shape)
             offsets = partial(self._offsets_like, kept.middle, keeps, rng)
-        shaped = neurons(weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads)
-        blocks = [self._block(weights[free], n_features, rng), *(self._over_all(block, n_features) for block, _ in shaped)]
+        shaped = shaped_neurons(
+            weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads
+        )
+        blocks = [
+            self._block(weights[free], n_features, rng),
+            *(self._over_all(block, n_features) for block, _ in shaped),
+        ]
         return in_places(blocks, [free, *(bound[some] for _, some in shaped)], n_features)
 
     def _offsets_like(self, middle, keeps, rng, weights):
-        """Return offsets with which w'x + b is 0 near the given points, or at random where they are not to be kept."""
+        """Return offsets with which w'x + b is 0 near the given points, or at random where they are
+        not to be kept."""
         moved = MOVED * self.spreads(weights) * rng.standard_normal(len(weights))
         return np.where(keeps, moved - (weights * middle).sum(axis=1), self.middles(weights, rng))
 
     def origins(self, features: FeatureSet, weights: np.ndarray) -> Origins | None:
-        """Return the origins that features which `followed` finds are to others; None where nothing is kept of them.
+        """Return the origins that features which `followed` finds are to others; None where nothing
+        is kept of them.
 
         weights : their weights, by `weights_of`
         """
@@ -204,7 +234,10 @@ class BaseDistribution(ABC):
 
     def _block(self, weights, n_features, rng):
         """Return the features of these weights, of the own activation, as a block."""
-        return self._over_all(NeuronBlock(self.activation, self.scale, weights, self.offsets(weights, rng)), n_features)
+        return self._over_all(
+            NeuronBlock(self.activation, self.scale, weights, self.offsets(weights, rng)),
+            n_features,
+        )
 
     def _over_all(self, block, n_features):
         """Return a block of features of the `inputs` as one of features of all inputs."""
@@ -217,18 +250,22 @@ class BaseDistribution(ABC):
         return replace(block, inputs=np.tile(self.inputs.astype(np.int32), (len(block), 1)))
 
     def followed(self, features: FeatureSet) -> np.ndarray:
-        """Return the positions of the features that proposals may follow: neurons of this activation, and of the `shapes`.
+        """Return the positions of the features that proposals may follow: neurons of this
+        activation, and of the `shapes`.
 
         A fit that starts from a model may have terms of other kinds.
         """
         followed = (
-            {self.activation} if self.constraints is None else {self.activation, *(each.activation for each in self.shapes)}
+            {self.activation}
+            if self.constraints is None
+            else {self.activation, *(each.activation for each in self.shapes)}
         )
         is_like = [np.full(len(block), block.activation in followed) for block in features.blocks]
         return np.flatnonzero(features.from_blocks(np.concatenate([np.zeros(0, bool), *is_like])))
 
     def weights_of(self, features: FeatureSet) -> np.ndarray:
-        """Return the weights over the inputs of features that `followed` finds, in the direction in which neurons rise.
+        """Return the weights over the inputs of features that `followed` finds, in the direction in
+        which neurons rise.
 
         Other inputs are left out.
         """
@@ -249,8 +286,9 @@ class BaseDistribution(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw which inputs each of n features has, (n, len(inputs)), and how many.
 
-        Where there are constraints, a share of the features sees inputs that are bound, and one of them in any case: the share
-        of these among the inputs, but at least the share BOUND. The others see none.
+        Where there are constraints, a share of the features sees inputs that are bound, and one of
+        them in any case: the share of these among the inputs, but at least the share BOUND. The
+        others see none.
 
         orders : draws the number of inputs of each feature, given the most
         """
@@ -265,24 +303,31 @@ class BaseDistribution(ABC):
         seen[is_free[:, None] & is_bound] = 0.0
         order = orders(np.minimum(self.most_inputs, (seen > 0).sum(axis=1)))
         bound = np.where(is_bound & (seen != 0), rng.random((n, k)), 0.0)
-        seen += (bound > 0) & (bound == bound.max(axis=1, keepdims=True))  # the one that is seen in any case
+        # the one that is seen in any case
+        seen += (bound > 0) & (bound == bound.max(axis=1, keepdims=True))
         return (rng.random((n, k)) - seen).argsort(axis=1).argsort(axis=1) < order[:, None], order
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a Generator."""
+        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a
+        Generator."""
         rng = check_rng(rng)
-        return self.features(self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng)
+        return self.features(
+            self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class RandomCosines(BaseDistribution):
-    """Cosines sqrt(2) cos(w'x + b) of random bandwidth and number of inputs: the first draws of a dictionary.
+    """Cosines sqrt(2) cos(w'x + b) of random bandwidth and number of inputs: the first draws of a
+    dictionary.
 
-    The order q of w, the number of its nonzeros, is log-uniform from 1 to all; so is the bandwidth c, from NARROWEST to WIDEST.
+    The order q of w, the number of its nonzeros, is log-uniform from 1 to all; so is the bandwidth
+    c, from NARROWEST to WIDEST.
 
-    w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their ranges, in which an input that
-    is nearly always the same counts for little. The u_j have the size at which u'(x / s) is spread as it is for draws of the
-    Gaussian kernel whose width is c times the median distance between the rows x / s.
+    w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their
+    ranges, in which an input that is nearly always the same counts for little. The u_j have the
+    size at which u'(x / s) is spread as it is for draws of the Gaussian kernel whose width is c
+    times the median distance between the rows x / s.
 
     units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
     """
@@ -291,20 +336,35 @@ class RandomCosines(BaseDistribution):
     scale: ClassVar[float] = float(np.sqrt(2))
     keeps_middles: ClassVar[bool] = True
     # Half are tanh, which told most on the tables that were measured.
-    shapes: ClassVar[tuple[Shape, ...]] = Shape("tanh", 1.0), Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0)
+    shapes: ClassVar[tuple[Shape, ...]] = (
+        Shape("tanh", 1.0),
+        Shape("tanh", 1.0),
+        Shape("relu", 1.0),
+        Shape("relu", -1.0),
+    )
 
     @classmethod
     def from_rows(
-        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
-        max_order: int | None = None, constraints: InputConstraints | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        rows: Rows,
+        weight: np.ndarray,
+        rng: np.random.Generator,
+        stage: ColumnStage | None = None,
+        max_order: int | None = None,
+        constraints: InputConstraints | None = None,
+    ) -> Self:
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
-            return cls(np.zeros(1, np.intp), np.zeros((2, 1)), np.zeros((1, 1)), max_order=max_order)
+            return cls(
+                np.zeros(1, np.intp), np.zeros((2, 1)), np.zeros((1, 1)), max_order=max_order
+            )
         X, weight = _sample(rows, inputs, weight, rng)
         units = 1 / scale
         few = slice(None, None, max(1, len(X) // FEW_DISTANCES))
-        widths = [distance_scale((X[few] * unit).__getitem__, weight[few], None, "euclidean", rng) for unit in units]
+        widths = [
+            distance_scale((X[few] * unit).__getitem__, weight[few], None, "euclidean", rng)
+            for unit in units
+        ]
         units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
         constraints = None if constraints is None else constraints.take(inputs)
         return cls(inputs, units, X[few], max_order=max_order, constraints=constraints)
@@ -314,14 +374,20 @@ class RandomCosines(BaseDistribution):
             return np.minimum(np.exp(rng.uniform(0.0, np.log(most + 1), n)).astype(np.intp), most)
 
         used, order = self.inputs_used(n, orders, rng)
-        return rng.standard_normal(used.shape) * used * self.sizes(order, rng)[:, None] * self.units[rng.integers(0, 2, n)]
+        return (
+            rng.standard_normal(used.shape)
+            * used
+            * self.sizes(order, rng)[:, None]
+            * self.units[rng.integers(0, 2, n)]
+        )
 
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         unit = self.units[rng.integers(0, 2, len(j)), j]
         return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
 
     def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw a bandwidth for each w, of `order` nonzeros, and return the standard deviation of its u_j."""
+        """Draw a bandwidth for each w, of `order` nonzeros, and return the standard deviation of
+        its u_j."""
         width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
         return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
 
@@ -334,12 +400,14 @@ class RandomCosines(BaseDistribution):
 
 @dataclass(frozen=True, eq=False)
 class RandomSteps(BaseDistribution):
-    """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs, from which a dictionary starts for functions that jump.
+    """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs, from which a dictionary starts for
+    functions that jump.
 
-    The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with probability p (1 - p)^(q - 1), p
-    being NO_MORE. The threshold t lies between w'x of some row and the next larger value, at random, so that no row lies on a
-    step, where rounding would decide. Of one input, a step is the split of a tree; of several that are 0 or 1, it says that
-    some of them are 1 together; of others, it is a half space.
+    The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with
+    probability p (1 - p)^(q - 1), p being NO_MORE. The threshold t lies between w'x of some row and
+    the next larger value, at random, so that no row lies on a step, where rounding would decide. Of
+    one input, a step is the split of a tree; of several that are 0 or 1, it says that some of them
+    are 1 together; of others, it is a half space.
 
     units : 1 / half the range of each input
     """
@@ -350,9 +418,14 @@ class RandomSteps(BaseDistribution):
 
     @classmethod
     def from_rows(
-        cls, rows: Rows, weight: np.ndarray, rng: np.random.Generator, stage: ColumnStage | None = None,
-        max_order: int | None = None, constraints: InputConstraints | None = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        rows: Rows,
+        weight: np.ndarray,
+        rng: np.random.Generator,
+        stage: ColumnStage | None = None,
+        max_order: int | None = None,
+        constraints: InputConstraints | None = None,
+    ) -> Self:
         inputs, scale = inputs_that_vary(rows, weight, stage)
         if not len(inputs):
             return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
@@ -368,15 +441,19 @@ class RandomSteps(BaseDistribution):
         return rng.choice([-1.0, 1.0], len(j)) * self.units[j]
 
     def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw -t of each w, with t between w'x of a row of the sample, more often from the middle, and the next larger w'x.
+        """Draw -t of each w, with t between w'x of a row of the sample, more often from the middle,
+        and the next larger w'x.
 
-        Where there is no larger one, t is below the largest; where w'x is always the same, t is below it.
+        Where there is no larger one, t is below the largest; where w'x is always the same, t is
+        below it.
         """
         sample, n = self.sample, len(self.sample)
         if n > THRESHOLDS:
             sample = sample[rng.choice(n, THRESHOLDS, replace=False)]
         Z = weights @ sample.T
-        z = np.median(np.take_along_axis(Z, rng.integers(0, Z.shape[1], (len(Z), 3)), axis=1), axis=1)
+        z = np.median(
+            np.take_along_axis(Z, rng.integers(0, Z.shape[1], (len(Z), 3)), axis=1), axis=1
+        )
         least = DIFFERENT * np.maximum(np.abs(Z.max(axis=1)), np.abs(Z.min(axis=1)))
         above = np.where(Z > (z + least)[:, None], Z, np.inf).min(axis=1)
         below = np.where(Z < (z - least)[:, None], Z, -np.inf).max(axis=1)
@@ -391,7 +468,8 @@ class RandomSteps(BaseDistribution):
 def inputs_that_vary(rows, weight, stage):
     """Return (at most MOST_INPUTS inputs that are not constant, their scales (2, n_inputs)).
 
-    A feature may measure its inputs in either row of the scales: standard deviations, or half the ranges.
+    A feature may measure its inputs in either row of the scales: standard deviations, or half the
+    ranges.
     """
     in_units = stage is not None and not stage.is_raw
     scale = np.stack([stage.half_range > 0, stage.half_range] if in_units else rows.spreads(weight))
@@ -402,31 +480,39 @@ def inputs_that_vary(rows, weight, stage):
 
 
 def _sample(rows, inputs, weight, rng):
-    """Return the given inputs of a sample of the rows, float64 (n, len(inputs)), and the weights of the sampled rows."""
+    """Return the given inputs of a sample of the rows, float64 (n, len(inputs)), and the weights of
+    the sampled rows."""
     sample, weight = sample_rows(weight, SAMPLE, rng)
     X = rows.array(sample)[:, inputs]
     return (X.toarray() if is_sparse(X) else X).astype(np.float64), weight
 
 
-# ---------------------------------------------------------------- moves
-#
-# A move makes new weights of accepted ones: W holds the w of all accepted features, one a line. `first` are the lines that are
-# changed, one for each weight that is wanted; pick() draws as many others, with probability in proportion to |coefficient|.
+# ---------------------------------------------------------------- moves A move makes new weights of
+# accepted ones: W holds the w of all accepted features, one a line. `first` are the lines that are
+# changed, one for each weight that is wanted; pick() draws as many others, with probability in
+# proportion to |coefficient|.
 
 
-def jitter(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def jitter(
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+) -> np.ndarray:
     """Return accepted w with each entry multiplied by 1 + JITTER e, e standard normal."""
     w = W[first]
     return w * (1 + JITTER * rng.standard_normal(w.shape))
 
 
-def add(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
-    """Return sums or differences of two accepted w: the frequencies of the product of their cosines."""
+def add(
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+) -> np.ndarray:
+    """Return sums or differences of two accepted w: the frequencies of the product of their
+    cosines."""
     w = W[first]
     return w + rng.choice([-1.0, 1.0], (len(w), 1)) * W[pick()]
 
 
-def swap(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def swap(
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+) -> np.ndarray:
     """Return accepted w with the entry of one input drawn anew, whether it was 0 or not."""
     w = W[first].copy()
     row, j = np.arange(len(w)), rng.integers(0, w.shape[1], len(w))
@@ -434,14 +520,19 @@ def swap(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, r
     return w
 
 
-def mix(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
+def mix(
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+) -> np.ndarray:
     """Return w whose entries come each from one of two accepted w, at random."""
     w, other = W[first], W[pick()]
     return np.where(rng.random(w.shape) < 0.5, w, other)
 
 
-def rescale(W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator) -> np.ndarray:
-    """Return accepted w multiplied by a random factor; of a step, this changes the threshold alone."""
+def rescale(
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+) -> np.ndarray:
+    """Return accepted w multiplied by a random factor; of a step, this changes the threshold
+    alone."""
     w = W[first]
     return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
 
@@ -454,7 +545,8 @@ MOVES = jitter, add, swap, mix, rescale
 
 @dataclass(frozen=True, eq=False)
 class LearningDictionary:
-    """A dictionary whose batches are drawn once it is known which features of the batches before were accepted.
+    """A dictionary whose batches are drawn once it is known which features of the batches before
+    were accepted.
 
     base : the distribution of the first batch, and of a share of the others
     n_components, batch_size : the number of draws in all, and in a batch
@@ -484,35 +576,48 @@ class LearningDictionary:
 
 
 def make_learning_dictionary(
-    base: BaseDistribution, n_features_in: int, *, n_components: int | None, batch_size: int | None, gamma: Any,
+    base: BaseDistribution,
+    n_features_in: int,
+    *,
+    n_components: int | None,
+    batch_size: int | None,
+    gamma: Any,
     rng: np.random.Generator,
-) -> LearningDictionary:  # fmt: skip
+) -> LearningDictionary:
     """Make the dictionary of features="auto", which starts from the distribution `base`."""
     if gamma is not None:
-        raise ValueError(f"gamma must be None where features is 'auto', which tries many, got {gamma!r}")
+        raise ValueError(
+            f"gamma must be None where features is 'auto', which tries many, got {gamma!r}"
+        )
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     return LearningDictionary(base, n_components, batch_size, n_features_in, draw_seed(rng))
 
 
 class Proposer:
-    """The sampler of the batches of one target of a fit, which adapts the frequencies of moves to the accepted features.
+    """The sampler of the batches of one target of a fit, which adapts the frequencies of moves to
+    the accepted features.
 
-    Each target has a random stream of its own. The index of its first draw is (target + 1) FIRST_DRAW, so that the draws
-    of no two targets share an index.
+    Each target has a random stream of its own. The index of its first draw is (target + 1)
+    FIRST_DRAW, so that the draws of no two targets share an index.
     """
 
     def __init__(self, dictionary: LearningDictionary, target: int):
         self._base, self._d = dictionary.base, dictionary.n_features_in
         self._rng = stream(dictionary.seed, target)
-        # The index of the next draw; the move of each draw of the last batch, 0 for the base distribution.
+        # The index of the next draw; the move of each draw of the last batch, 0 for the base
+        # distribution.
         self._next, self._last = (target + 1) * FIRST_DRAW, np.zeros(0, np.intp)
         self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
 
-    def batch(self, n: int, features: FeatureSet, coef: np.ndarray, index: np.ndarray) -> tuple[int, FeatureSet]:
-        """Draw n features that follow accepted ones; return the index of the first, and the features.
+    def batch(
+        self, n: int, features: FeatureSet, coef: np.ndarray, index: np.ndarray
+    ) -> tuple[int, FeatureSet]:
+        """Draw n features that follow accepted ones; return the index of the first, and the
+        features.
 
-        features, coef, index : the accepted features, their coefficients and their indices as draws.
+        features, coef, index : the accepted features, their coefficients and their indices as
+            draws.
         """
         self._learn(index)
         followed = self._base.followed(features)

@@ -31,12 +31,15 @@ class Linear:
 
     is_finite = True
 
-    def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Linear:
+    def resolve(
+        self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None
+    ) -> Linear:
         """Return this map: nothing in it depends on the data."""
         return self
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features of n_features inputs; n_components and rng are ignored, as nothing is random."""
+        """List all features of n_features inputs; n_components and rng are ignored, as nothing is
+        random."""
         n_features = check_integer("n_features", n_features, 1)
         return inputs_times(np.ones(n_features))
 
@@ -55,9 +58,11 @@ def linear_functions(weights: np.ndarray) -> FeatureSet:
 
 @dataclass(frozen=True, eq=False)
 class LinearFunctions:
-    """All linear functions u'(x units) with |u| = 1: an infinite dictionary, whose best feature u is parallel to the gradient.
+    """All linear functions u'(x units) with |u| = 1: an infinite dictionary, whose best feature u
+    is parallel to the gradient.
 
-    The l1 penalty over all of them is the length of w = sum_k c_k u_k, since no decomposition of w has a smaller sum_k |c_k|.
+    The l1 penalty over all of them is the length of w = sum_k c_k u_k, since no decomposition of w
+    has a smaller sum_k |c_k|.
 
     units : the factor by which each input is multiplied
     """
@@ -74,7 +79,8 @@ class LinearFunctions:
         return len(self.units)
 
     def steepest(self, slope: np.ndarray) -> tuple[FeatureSet, float]:
-        """Return the function that is correlated most with a vector, as a FeatureSet, and its correlation.
+        """Return the function that is correlated most with a vector, as a FeatureSet, and its
+        correlation.
 
         slope : the correlation of each input with that vector.
         """

@@ -28,7 +28,8 @@ class RandomNeurons:
     activation : {"sin", "cos", "tanh", "relu", "sign"}, default "sin"
         The activation; sign(0) = +1.
     order : int or None, default None
-        Number of inputs of each neuron, which are drawn uniformly without replacement (q in the HARFE paper). None: all.
+        Number of inputs of each neuron, which are drawn uniformly without replacement (q in the
+        HARFE paper). None: all.
     weights : {"normal", "uniform", "cauchy"}, default "normal"
         Distribution of the entries of w: N(0, scale^2), U[-scale, scale], or Cauchy of that scale.
     scale : float, default 1.0
@@ -41,9 +42,10 @@ class RandomNeurons:
 
     Notes
     -----
-    b is uniform on [0, 2 pi] for sin and cos with normal or Cauchy weights, and is distributed as the weights otherwise.
-    With relu, normal weights and scale 1, E[phi(x) phi(z)] is half the arc-cosine kernel of degree 1 of (x, 1) and
-    (z, 1): ``|x||z| (sin t + (pi - t) cos t) / (2 pi)``, t the angle between them.
+    b is uniform on [0, 2 pi] for sin and cos with normal or Cauchy weights, and is distributed as
+    the weights otherwise. With relu, normal weights and scale 1, E[phi(x) phi(z)] is half the
+    arc-cosine kernel of degree 1 of (x, 1) and (z, 1): ``|x||z| (sin t + (pi - t) cos t) / (2
+    pi)``, t the angle between them.
 
     References
     ----------
@@ -71,12 +73,15 @@ class RandomNeurons:
         if self.order is not None:
             check_integer("order", self.order, 1)
 
-    def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> RandomNeurons:
+    def resolve(
+        self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None
+    ) -> RandomNeurons:
         """Return this map: nothing in it depends on the data."""
         return self
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw n_components features of n_features inputs; a seed gives the same features each time.
+        """Draw n_components features of n_features inputs; a seed gives the same features each
+        time.
 
         Raises
         ------
@@ -86,7 +91,9 @@ class RandomNeurons:
         n_components = check_integer("n_components", n_components, 0)
         n_features = check_integer("n_features", n_features, 1)
         if self.order is not None and self.order > n_features:
-            raise ValueError(f"order must be at most the number of inputs, {n_features}, got {self.order}")
+            raise ValueError(
+                f"order must be at most the number of inputs, {n_features}, got {self.order}"
+            )
         rng = check_rng(rng)
         w = self._law(rng, (n_components, self.order or n_features))
         inputs = None if self.order is None else _subsets(rng, n_components, self.order, n_features)
@@ -100,13 +107,17 @@ class RandomNeurons:
         """Draw numbers from the distribution of the weights."""
         if self.weights == "uniform":
             return rng.uniform(-self.scale, self.scale, shape)
-        return self.scale * (rng.standard_normal(shape) if self.weights == "normal" else rng.standard_cauchy(shape))
+        return self.scale * (
+            rng.standard_normal(shape) if self.weights == "normal" else rng.standard_cauchy(shape)
+        )
 
 
 def _subsets(rng, n, order, d):
-    """Draw n sorted subsets, each of `order` out of d inputs, uniformly and without an n x d array (Floyd's algorithm)."""
+    """Draw n sorted subsets, each of `order` out of d inputs, uniformly and without an n x d array
+    (Floyd's algorithm)."""
     subsets = np.empty((n, order), np.int32)
-    for k, top in enumerate(range(d - order, d)):  # the k-th of {0..top}, or top itself where the draw repeats
+    # the k-th of {0..top}, or top itself where the draw repeats
+    for k, top in enumerate(range(d - order, d)):
         pick = rng.integers(0, top + 1, n)
         taken = (subsets[:, :k] == pick[:, None]).any(axis=1)
         subsets[:, k] = np.where(taken, top, pick)

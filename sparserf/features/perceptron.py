@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Perceptron:
-    r"""Random perceptrons, ``phi(x) = sign(t'(x - center) - a)``, t uniform on the sphere, a on [-radius, radius].
+    r"""Random perceptrons, ``phi(x) = sign(t'(x - center) - a)``, t uniform on the sphere, a on
+    [-radius, radius].
 
-    Within the ball of that radius around the center, the mean of phi(x) phi(z) over the draws is the perceptron kernel,
-    1 - c_d \|x - z\| / radius with c_d = Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)). sign(0) = +1.
+    Within the ball of that radius around the center, the mean of phi(x) phi(z) over the draws is
+    the perceptron kernel, 1 - c_d \|x - z\| / radius with c_d = Gamma(d/2) / (sqrt(pi)
+    Gamma((d+1)/2)). sign(0) = +1.
 
     Parameters
     ----------
     radius : float or None, default None
         Radius of the ball, > 0. None: the largest distance of a training row to the center.
     center : array of shape (n_features,) or None, default None
-        Center of the ball. None: the weighted mean of the training rows where radius is None too, and the origin otherwise.
+        Center of the ball. None: the weighted mean of the training rows where radius is None too,
+        and the origin otherwise.
 
     Raises
     ------
@@ -58,12 +61,17 @@ class Perceptron:
         if self.center is not None:
             object.__setattr__(self, "center", check_vector("center", self.center))
 
-    def resolve(self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None) -> Perceptron:
-        """Return this map with radius and center computed from `rows`, weighted by `weight`, where they are None."""
+    def resolve(
+        self, rows: Rows, rng: np.random.Generator | None, weight: np.ndarray | None = None
+    ) -> Perceptron:
+        """Return this map with radius and center computed from `rows`, weighted by `weight`, where
+        they are None."""
         if self.radius is not None:
             return self
         if self.center is None:
-            share = np.full(rows.n_rows, 1 / rows.n_rows) if weight is None else weight / weight.sum()
+            share = (
+                np.full(rows.n_rows, 1 / rows.n_rows) if weight is None else weight / weight.sum()
+            )
             center = np.nan_to_num(rows.mean(share))
         else:
             center = self.center
@@ -72,12 +80,14 @@ class Perceptron:
         return replace(self, radius=min(radius, 1e150) if radius > 0 else 1.0, center=center)
 
     def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw n_components features of n_features inputs; a seed gives the same features each time.
+        """Draw n_components features of n_features inputs; a seed gives the same features each
+        time.
 
         Raises
         ------
         ValueError, TypeError
-            radius is None, which must be computed from rows first; center has another length than n_features.
+            radius is None, which must be computed from rows first; center has another length than
+            n_features.
         """
         if self.radius is None:
             raise ValueError("radius must be a number to draw without data, got None")

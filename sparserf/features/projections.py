@@ -1,7 +1,8 @@
 """Random projections of the inputs, X R / sqrt(m) with R of d rows, m columns and E[R R' / m] = I.
 
-A projection is computed in parts, each of which makes a slice of its columns, so that a matrix R that is too large to store is
-drawn once for all rows, a part at a time. A projection does not change after it is made: threads may share it.
+A projection is computed in parts, each of which makes a slice of its columns, so that a matrix R
+that is too large to store is drawn once for all rows, a part at a time. A projection does not
+change after it is made: threads may share it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 PART, PART_COLUMNS = 2**21, 64
 # Non-zero entries in a row of a sparse-sign matrix, called zeta below.
 ZETA = 8
-# Multiplications of a matrix product that take as long as one multiplication by an entry of CSR rows.
+# Multiplications of a matrix product that take as long as one multiplication by an entry of CSR
+# rows.
 SPARSE_COST = 16
-# Numbers that are transformed by H at a time: they stay in the cache until columns are taken from them.
+# Numbers that are transformed by H at a time: they stay in the cache until columns are taken from
+# them.
 TRANSFORMED = 2**18
 
 
@@ -45,22 +48,28 @@ class Projection(ABC):
     n_projections: int
 
     @abstractmethod
-    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
-        """Yield pairs (slice of the columns, function project) that together compute X R / sqrt(m), for rows X of that dtype.
+    def parts(
+        self, dtype: np.dtype
+    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+        """Yield pairs (slice of the columns, function project) that together compute X R / sqrt(m),
+        for rows X of that dtype.
 
-        project(X, out) writes these columns of X R / sqrt(m) to out, for any rows X, and may be called by several threads.
+        project(X, out) writes these columns of X R / sqrt(m) to out, for any rows X, and may be
+        called by several threads.
         """
 
     @abstractmethod
     def cost(self, X: DenseOrCSR) -> int:
-        """Return the cost of projecting a row of X, in each part, in multiplications of a matrix product."""
+        """Return the cost of projecting a row of X, in each part, in multiplications of a matrix
+        product."""
 
     @abstractmethod
     def expand(self, Z: np.ndarray) -> np.ndarray:
         """Return Z R' / sqrt(m): float64 (..., n_features) of Z (..., n_projections)."""
 
     def project(self, X: DenseOrCSR) -> np.ndarray:
-        """Return X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or a CSR matrix."""
+        """Return X R / sqrt(m) in the dtype of X, an ndarray (n_rows, d) of any strides or a CSR
+        matrix."""
         out = np.empty((X.shape[0], self.n_projections), X.dtype)
         for columns, project in self.parts(X.dtype):
             project(X, out[:, columns])
@@ -69,11 +78,14 @@ class Projection(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Gaussian(Projection):
-    """A matrix of independent entries N(0, 1). Each part is drawn from a random stream of its own, and none is kept."""
+    """A matrix of independent entries N(0, 1). Each part is drawn from a random stream of its own,
+    and none is kept."""
 
     seed: np.random.SeedSequence = field(repr=False)
 
-    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(
+        self, dtype: np.dtype
+    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         for columns, R in self._blocks():
             yield columns, partial(_multiply, R.astype(dtype, copy=False))
 
@@ -108,7 +120,8 @@ def _multiply(R, X, out):
 class SparseSign(Projection):
     """A sparse matrix of signs.
 
-    Each row has zeta = min(8, m) non-zero entries +-sqrt(m / zeta), one in each of zeta groups of columns of nearly equal size.
+    Each row has zeta = min(8, m) non-zero entries +-sqrt(m / zeta), one in each of zeta groups of
+    columns of nearly equal size.
     """
 
     columns: np.ndarray = field(repr=False)  # (n_features, zeta) int32
@@ -122,7 +135,9 @@ class SparseSign(Projection):
         columns = rng.integers(edges[:-1], edges[1:], (n_features, zeta), np.int32)
         return cls(n_features, n_projections, columns, _signs(rng, columns.shape))
 
-    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(
+        self, dtype: np.dtype
+    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         yield slice(0, self.n_projections), self._project
 
     def cost(self, X: DenseOrCSR) -> int:
@@ -150,8 +165,8 @@ class SparseSign(Projection):
 class Hadamard(Projection):
     """A subsampled randomized Hadamard transform, R = D H S.
 
-    D are random signs, H is the +-1 Hadamard matrix of the next power of two of d, S a choice of m of its columns, without
-    repeats.
+    D are random signs, H is the +-1 Hadamard matrix of the next power of two of d, S a choice of m
+    of its columns, without repeats.
     """
 
     signs: np.ndarray = field(repr=False)  # (n_features,) int8
@@ -163,13 +178,16 @@ class Hadamard(Projection):
         length = _power_of_two(n_features)
         if n_projections > length:
             raise ValueError(
-                f"n_projections must be at most {length}, the next power of two of the {n_features} columns of X, for "
+                f"n_projections must be at most {length}, the next power of two of the "
+                f"{n_features} columns of X, for "
                 f"'srht', got {n_projections}"
             )
         sample = np.sort(rng.choice(length, n_projections, replace=False))
         return cls(n_features, n_projections, _signs(rng, n_features), sample)
 
-    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(
+        self, dtype: np.dtype
+    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         yield slice(0, self.n_projections), self._project
 
     def cost(self, X: DenseOrCSR) -> int:
@@ -203,8 +221,13 @@ class Matrix(Projection):
 
     scaled: np.ndarray = field(repr=False)
 
-    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
-        yield slice(0, self.n_projections), partial(_multiply, self.scaled.astype(dtype, copy=False))
+    def parts(
+        self, dtype: np.dtype
+    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+        yield (
+            slice(0, self.n_projections),
+            partial(_multiply, self.scaled.astype(dtype, copy=False)),
+        )
 
     def cost(self, X: DenseOrCSR) -> int:
         return _entries(X) * self.n_projections * (SPARSE_COST if is_sparse(X) else 1)
@@ -214,7 +237,8 @@ class Matrix(Projection):
 
 
 def folded(projection: Projection) -> Projection:
-    """Return a projection with the same R R' and no more columns than rows: the factor L of R = L Q', where Q'Q = I."""
+    """Return a projection with the same R R' and no more columns than rows: the factor L of R = L
+    Q', where Q'Q = I."""
     if projection.n_projections <= projection.n_features:
         return projection
     R = projection.project(np.eye(projection.n_features))
@@ -236,8 +260,11 @@ def _power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def make_projection(kind: ProjectionName, n_features: int, n_projections: int, rng: Seed = None) -> Projection:
-    """Draw a projection of a kind, "gaussian", "sparse_sign" or "srht"; `rng` is a seed or a Generator."""
+def make_projection(
+    kind: ProjectionName, n_features: int, n_projections: int, rng: Seed = None
+) -> Projection:
+    """Draw a projection of a kind, "gaussian", "sparse_sign" or "srht"; `rng` is a seed or a
+    Generator."""
     check_choice("projection", kind, PROJECTIONS)
     n_features = check_integer("n_features", n_features, 1)
     n_projections = check_integer("n_projections", n_projections, 1)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..rows import Rows
     from .bandwidth import Gamma
 
-# Most features that are listed, and most factors in them. Where both the inputs and the degree are more than BITS, there are
-# more than MOST_FEATURES features: they are not counted.
+# Most features that are listed, and most factors in them. Where both the inputs and the degree are
+# more than BITS, there are more than MOST_FEATURES features: they are not counted.
 MOST_FEATURES, MOST_FACTORS, BITS = 2**24, 2**27, 24
 # The golden ratio less 1, whose multiples modulo 1 are spread evenly.
 GOLDEN = (5**0.5 - 1) / 2
@@ -27,13 +27,16 @@ GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Taylor:
-    r"""Taylor features of the Gaussian kernel: all monomials of the inputs up to a degree, under a Gaussian envelope.
+    r"""Taylor features of the Gaussian kernel: all monomials of the inputs up to a degree, under a
+    Gaussian envelope.
 
-    .. math:: \phi_v(x) = e^{-\gamma \|x\|^2} \prod_i \frac{(\sqrt{2\gamma}\, x_i)^{v_i}}{\sqrt{v_i!}},
+    .. math:: \phi_v(x) = e^{-\gamma \|x\|^2}
+        \prod_i \frac{(\sqrt{2\gamma}\, x_i)^{v_i}}{\sqrt{v_i!}},
         \quad \sum_i v_i \le degree
 
-    The inner product of the features of x and z is the Gaussian kernel exp(-gamma \|x - z\|^2), in which the series of
-    exp(2 gamma x'z) is cut off after `degree`: it errs by at most (2 gamma \|x\| \|z\|)^(degree+1) / (degree+1)!.
+    The inner product of the features of x and z is the Gaussian kernel exp(-gamma \|x - z\|^2), in
+    which the series of exp(2 gamma x'z) is cut off after `degree`: it errs by at most (2 gamma
+    \|x\| \|z\|)^(degree+1) / (degree+1)!.
 
     Parameters
     ----------
@@ -42,7 +45,8 @@ class Taylor:
     gamma : float, None or "knn", default None
         Inverse width of the kernel, > 0; None and "knn" as in `Fourier`.
     include_squares : bool, default True
-        False: only monomials in which every input occurs at most once. They are fewer, and do not add up to the kernel.
+        False: only monomials in which every input occurs at most once. They are fewer, and do not
+        add up to the kernel.
 
     Raises
     ------
@@ -51,10 +55,10 @@ class Taylor:
 
     Notes
     -----
-    Nothing is random: `draw` lists all features, by ascending degree, (1, x_0, x_1, ..., x_0^2, x_0 x_1, ...) times the
-    envelope. Every value is in [-1, 1]; no intermediate product overflows, or underflows to 0 unless the value does. For
-    degree 2, the inner products of all features with a vector are computed by one weighted product X'diag(.)X, without the
-    features.
+    Nothing is random: `draw` lists all features, by ascending degree, (1, x_0, x_1, ..., x_0^2, x_0
+    x_1, ...) times the envelope. Every value is in [-1, 1]; no intermediate product overflows, or
+    underflows to 0 unless the value does. For degree 2, the inner products of all features with a
+    vector are computed by one weighted product X'diag(.)X, without the features.
 
     References
     ----------
@@ -82,19 +86,24 @@ class Taylor:
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         check_flag("include_squares", self.include_squares)
 
-    def resolve(self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None) -> Taylor:
-        """Return this map with gamma computed from `rows`, weighted by `weight`, where gamma is None or "knn"."""
+    def resolve(
+        self, rows: Rows, rng: np.random.Generator, weight: np.ndarray | None = None
+    ) -> Taylor:
+        """Return this map with gamma computed from `rows`, weighted by `weight`, where gamma is
+        None or "knn"."""
         if isinstance(self.gamma, float):
             return self
         return replace(self, gamma=resolve_gamma(rows, self.gamma, "euclidean", rng, weight))
 
     def draw(self, n_components: int | None, n_features: int, rng: Seed = None) -> FeatureSet:
-        """List all features of n_features inputs; n_components and rng are ignored, as nothing is random.
+        """List all features of n_features inputs; n_components and rng are ignored, as nothing is
+        random.
 
         Raises
         ------
         ValueError, TypeError
-            gamma is None or "knn", which must be computed from rows first; there are more than 2**24 features or 2**27 factors.
+            gamma is None or "knn", which must be computed from rows first; there are more than
+            2**24 features or 2**27 factors.
         """
         if not isinstance(self.gamma, float):
             raise ValueError(f"gamma must be a number to draw without data, got {self.gamma!r}")
@@ -103,26 +112,31 @@ class Taylor:
         size = self.count(n_features) if min(n_features, degree) <= BITS else np.inf
         if size > MOST_FEATURES or size * degree > MOST_FACTORS:
             raise ValueError(
-                f"degree={self.degree} of {n_features} inputs makes more than {MOST_FEATURES} features, "
+                f"degree={self.degree} of {n_features} inputs makes more than {MOST_FEATURES} "
+                "features, "
                 f"or {MOST_FACTORS} factors"
             )
         inputs = _multisets(n_features + 1, degree, self.include_squares)
         weights = _coefficients(inputs)
-        # The factors of the different inputs are multiplied in turn, so that the product of the first ones is about a power of
-        # the final value: it overflows or underflows no more than the final value does.
+        # The factors of the different inputs are multiplied in turn, so that the product of the
+        # first ones is about a power of the final value: it overflows or underflows no more than
+        # the final value does.
         inputs = np.ascontiguousarray(inputs[:, np.argsort(np.arange(degree) * GOLDEN % 1)])
         return FeatureSet([MonomialBlock(1.0, weights, inputs, self.gamma)], n_features)
 
     def count(self, n_features: int) -> int:
-        """Return the number of features of n_features inputs, C(n_features + degree, degree) with squares."""
+        """Return the number of features of n_features inputs, C(n_features + degree, degree) with
+        squares."""
         if self.include_squares:
             return comb(n_features + self.degree, self.degree)
         return sum(comb(n_features, k) for k in range(min(self.degree, n_features) + 1))
 
 
 def _multisets(n, size, repeats):
-    """List all ascending tuples over 0..n-1, in lexicographic order; only 0 occurs more than once unless `repeats`."""
-    last, shorter = np.arange(n, dtype=np.int32), []  # entries of the tuples, and where the shorter ones are continued
+    """List all ascending tuples over 0..n-1, in lexicographic order; only 0 occurs more than once
+    unless `repeats`."""
+    # entries of the tuples, and where the shorter ones are continued
+    last, shorter = np.arange(n, dtype=np.int32), []
     for _ in range(size - 1):
         first = last if repeats else last + (last > 0)  # the next entry begins there
         counts = n - first
@@ -139,6 +153,7 @@ def _multisets(n, size, repeats):
 
 
 def _coefficients(inputs):
-    """Return the weight of each factor, prod_i v_i!^(-1 / (2 degree)), v_i the number of times that i > 0 occurs: (n, 1)."""
+    """Return the weight of each factor, prod_i v_i!^(-1 / (2 degree)), v_i the number of times that
+    i > 0 occurs: (n, 1)."""
     logarithm = sum(np.log(run) for run in runs(inputs))
     return np.exp(logarithm / (-2 * inputs.shape[1]))[:, None]

@@ -1,12 +1,12 @@
-"""Newton's method for models linear in the inputs, certified: each iterate comes with a bound on its distance to the optimum.
+"""Newton's method for models linear in the inputs, certified: each iterate comes with a bound on
+its distance to the optimum.
 
-`problem.py` is the problem and its iterates, `fit.py` the fit; `inputs.py` computes on the rows; `certificate.py` bounds the
-distance of an iterate to the optimum; `descent.py` is Newton's method; `steps.py`, `range_basis.py` and `sketch.py` make its
-steps; `multinomial.py` is the fit of several classes together; and `projected.py` is the projected problem of dual random
-projection.
+`problem.py` is the problem and its iterates, `fit.py` the fit; `inputs.py` computes on the rows;
+`certificate.py` bounds the distance of an iterate to the optimum; `descent.py` is Newton's method;
+`steps.py`, `range_basis.py` and `sketch.py` make its steps; `multinomial.py` is the fit of several
+classes together; and `projected.py` is the projected problem of dual random projection.
 """
 
-from .descent import NewtonSteps as NewtonSteps
 from .descent import descend as descend
 from .fit import LinearFit as LinearFit
 from .inputs import Inputs as Inputs
@@ -19,3 +19,4 @@ from .sketch import Sketch as Sketch
 from .sketch import SketchSteps as SketchSteps
 from .steps import AdaptiveSteps as AdaptiveSteps
 from .steps import InputSteps as InputSteps
+from .steps import NewtonSteps as NewtonSteps

@@ -1,14 +1,15 @@
-"""Newton's method for a linear fit: a path of penalties, and at each of them steps with a line search.
+"""Newton's method for a linear fit: a path of penalties, and at each of them steps with a line
+search.
 
-A step solves H d = -g by conjugate gradients, inexactly: to a share of the residual that falls with the distance to the
-optimum, so that convergence stays superlinear (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
-method, SIAM J. Sci. Comput. 17, 1996, choice 2). What makes the steps, `NewtonSteps`, is in `steps.py`,
-`range_basis.py` and `sketch.py`.
+A step solves H d = -g by conjugate gradients, inexactly: to a share of the residual that falls with
+the distance to the optimum, so that convergence stays superlinear (S. C. Eisenstat, H. F. Walker,
+Choosing the forcing terms in an inexact Newton method, SIAM J. Sci. Comput. 17, 1996, choice 2).
+What makes the steps, `NewtonSteps`, is in `steps.py`, `range_basis.py` and `sketch.py`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,45 +20,35 @@ from .steps import plain_step
 if TYPE_CHECKING:
     from .fit import LinearFit
     from .problem import Step
+    from .steps import NewtonSteps
 
-# The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of the last step to SAFETY times
-# the residual that the tolerance allows.
+# The system of the first Newton step is solved to FIRST_SHARE of its residual, and the system of
+# the last step to SAFETY times the residual that the tolerance allows.
 FIRST_SHARE, SAFETY = 0.3, 0.5
-# After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than the share NEGLIGIBLE of it,
-# rounding is taken to allow no further descent.
+# After PATIENCE steps in a row that neither halve the bound nor lower the objective by more than
+# the share NEGLIGIBLE of it, rounding is taken to allow no further descent.
 PATIENCE, NEGLIGIBLE = 4, 1e-10
 # Each step so far that did neither makes the next one solve its system to FINER times the share.
 FINER = 1e-2
-# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each PENALTY_FACTOR times the next.
-# The first is about FIRST_PENALTY times the trace of the losses' Hessian; there are no more than MOST_PENALTIES, since what
-# follows is a share of the trace that is rounding.
+# Where w is 0 and the loss is not quadratic, the fit goes to its penalty by larger ones, each
+# PENALTY_FACTOR times the next. The first is about FIRST_PENALTY times the trace of the losses'
+# Hessian; there are no more than MOST_PENALTIES, since what follows is a share of the trace that is
+# rounding.
 FIRST_PENALTY, PENALTY_FACTOR, MOST_PENALTIES = 0.01, 10.0, 14
-# On the way, the fit goes on to the next penalty at this relative error, or after this number of steps.
+# On the way, the fit goes on to the next penalty at this relative error, or after this number of
+# steps.
 TOL_ON_THE_WAY, STEPS_ON_THE_WAY = 0.3, 20
 # Trials of a line search at most.
 MOST_TRIALS = 40
 
 
-class NewtonSteps(Protocol):
-    """A way to make the steps of Newton's method."""
-
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step from fit.iterate, and how many steps of conjugate gradients it took.
-
-        shares, of shape (n_outputs,): to which share of its residual each output's system is to be solved; above 1, not at all.
-        """
-        ...
-
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return whether systems are known to be quick to solve at the fit's penalty, wherever the fit is."""
-        ...
-
-
 def n_larger_penalties(fit: LinearFit) -> int:
-    """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a quadratic loss."""
+    """Return how many larger penalties lead to the fit's own: none from a w that is not 0, or for a
+    quadratic loss."""
     if fit.problem.loss.is_quadratic or fit.iterate.w.any():
         return 0
-    # The trace of the losses' Hessian where they are most curved, or more; for a loss without a largest curvature, here.
+    # The trace of the losses' Hessian where they are most curved, or more; for a loss without a
+    # largest curvature, here.
     smoothness = float(np.max(fit.problem.smoothness_at(fit.certificate.evaluation.h)))
     trace = smoothness * float(fit.inputs.sizes @ fit.inputs.sizes)
     ratio = trace * FIRST_PENALTY / fit.problem.alpha
@@ -65,10 +56,11 @@ def n_larger_penalties(fit: LinearFit) -> int:
 
 
 def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
-    """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties, down to the fit's own.
+    """Minimise the objective of a fit that has begun, by Newton's method at ever smaller penalties,
+    down to the fit's own.
 
-    Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower the objective; where they are
-    quick to solve, no larger penalties lead to it.
+    Far from w* a small penalty makes systems that are hard to solve, for steps that hardly lower
+    the objective; where they are quick to solve, no larger penalties lead to it.
     """
     alpha, tol = fit.alpha, fit.tol
     fit.n_projections = fit.n_conjugate = 0
@@ -83,7 +75,8 @@ def descend(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
 
 
 def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
-    """Take Newton steps until the fit's bound is within its tolerance, or rounding allows no more."""
+    """Take Newton steps until the fit's bound is within its tolerance, or rounding allows no
+    more."""
     least_bound, lowest, waited, distance_before = np.inf, None, 0, None
     for _ in range(max_iter):
         here = fit.certificate
@@ -96,7 +89,8 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
             # Rounding has made the preconditioner indefinite; without one the step goes down.
             step, n_conjugate = plain_step(fit, shares)
             fit.n_conjugate += n_conjugate
-        if not (np.isfinite(step.w).all() and np.isfinite(step.b).all()):  # the penalty is 0 beside rounding
+        # the penalty is 0 beside rounding
+        if not (np.isfinite(step.w).all() and np.isfinite(step.b).all()):
             return
         distance_before = here.distance
         fit.move_to(fit.iterate.along(fit.problem.vectors, line_search(fit, step), step))
@@ -104,22 +98,35 @@ def newton(fit: LinearFit, steps: NewtonSteps, max_iter: int) -> None:
         objective = fit.objective()
         if fit.record(objective):
             return
-        bound, fell = float(fit.certificate.bound.max()), lowest is None or objective < lowest - NEGLIGIBLE * abs(lowest)
-        waited = 0 if bound < 0.5 * least_bound or fell else waited + 1  # an infinite bound does not halve
-        least_bound, lowest = min(bound, least_bound), objective if lowest is None else min(objective, lowest)
+        bound, fell = (
+            float(fit.certificate.bound.max()),
+            lowest is None or objective < lowest - NEGLIGIBLE * abs(lowest),
+        )
+        # an infinite bound does not halve
+        waited = 0 if bound < 0.5 * least_bound or fell else waited + 1
+        least_bound, lowest = (
+            min(bound, least_bound),
+            objective if lowest is None else min(objective, lowest),
+        )
         if waited == PATIENCE:
             return
 
 
 def _residual_shares(fit, distance_before, finer):
-    """Return to which share the residual of each output has to fall; above 1 where no step is needed.
+    """Return to which share the residual of each output has to fall; above 1 where no step is
+    needed.
 
     distance_before: the certificate's distance a step ago, None before the first. finer: what it is
     multiplied by where the fall of the distance decides it.
     """
     here = fit.certificate
-    allowed = np.maximum(fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding)  # distance to w*
-    share = SAFETY * np.maximum(allowed / np.maximum(np.maximum(here.distance, allowed), 1e-300), fit.tol)
+    # distance to w*
+    allowed = np.maximum(
+        fit.tol * norms(fit.iterate.w) - here.rounding, ROUNDING_RATIO * here.rounding
+    )
+    share = SAFETY * np.maximum(
+        allowed / np.maximum(np.maximum(here.distance, allowed), 1e-300), fit.tol
+    )
     if not fit.problem.loss.is_quadratic:
         forcing = FIRST_SHARE
         if distance_before is not None:
@@ -130,9 +137,11 @@ def _residual_shares(fit, distance_before, finer):
 
 
 def line_search(fit: LinearFit, step: Step) -> np.ndarray:
-    """Return the step length t of each output: 1 or, where that goes too far, one that about halves the slope.
+    """Return the step length t of each output: 1 or, where that goes too far, one that about halves
+    the slope.
 
-    The objective is convex, so that its slope never falls along the step; t is found by the secant rule in a bracket.
+    The objective is convex, so that its slope never falls along the step; t is found by the secant
+    rule in a bracket.
     """
     t = np.ones(len(step.b))
     before, start = fit.along(step, 0.0 * t)

@@ -1,7 +1,7 @@
 """A fit of a linear model: where it stands, how near to the optimum that is, and what it reports.
 
-The problem and its iterates are in `problem.py`, how it is solved in `descent.py`, how near an iterate is to the optimum in
-`certificate.py`.
+The problem and its iterates are in `problem.py`, how it is solved in `descent.py`, how near an
+iterate is to the optimum in `certificate.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
-# The numbers that a pass over the rows counts for, beside the numbers that it reads, until the callback is called again.
+# The numbers that a pass over the rows counts for, beside the numbers that it reads, until the
+# callback is called again.
 NUMBERS_A_PASS = 2**14
 
 
@@ -43,7 +44,8 @@ class Progress(Protocol):
         ...
 
     def note(self, objective: float, *left: float) -> None:
-        """Note the objective at the end of an iteration; left: the distance to the end of the fit, and the one to reach."""
+        """Note the objective at the end of an iteration; left: the distance to the end of the fit,
+        and the one to reach."""
         ...
 
     def ask(self, info: Callable[[], FitInfo]) -> bool:
@@ -51,7 +53,8 @@ class Progress(Protocol):
         ...
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
-        """Call the callback as `ask` does, but only where much was read since the last call; n_numbers were read just now."""
+        """Call the callback as `ask` does, but only where much was read since the last call;
+        n_numbers were read just now."""
         ...
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
@@ -60,12 +63,15 @@ class Progress(Protocol):
 
 
 class CertifiedFit:
-    """The base of `LinearFit` and of the fit of all classes together: a penalty, a tolerance, a certificate and a report.
+    """The base of `LinearFit` and of the fit of all classes together: a penalty, a tolerance, a
+    certificate and a report.
 
-    A class of fits adds the coefficients w, objective(), n_projections and n_conjugate, and `begin`, which turns to a penalty.
+    A class of fits adds the coefficients w, objective(), n_projections and n_conjugate, and
+    `begin`, which turns to a penalty.
 
     alpha, tol : float
-        The penalty, in units of X, and the relative error at which to stop; 1 and infinity until `begin`.
+        The penalty, in units of X, and the relative error at which to stop; 1 and infinity until
+        `begin`.
     certificate : `ErrorBound` of the iterate, or None where the fit has moved since it was made
     """
 
@@ -101,7 +107,8 @@ class CertifiedFit:
         return self.progress.ended_by_callback
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the iterate; certified makes no difference: the certificate is always known."""
+        """Return the `FitInfo` of the iterate; certified makes no difference: the certificate is
+        always known."""
         here = self.certificate
         bound = np.inf if here is None else here.bound.max()
         return self.progress.info(
@@ -147,7 +154,12 @@ class LinearFit(CertifiedFit):
     iterate: Iterate
 
     def __init__(
-        self, inputs: Inputs, problem: LinearProblem, progress: Progress, start: Iterate | None = None, unit: float = 1.0
+        self,
+        inputs: Inputs,
+        problem: LinearProblem,
+        progress: Progress,
+        start: Iterate | None = None,
+        unit: float = 1.0,
     ):
         super().__init__(inputs, progress)
         self.problem, self._unit, self._is_on_the_way = problem, unit, False
@@ -155,22 +167,31 @@ class LinearFit(CertifiedFit):
         self.move_to(start or Iterate.zero(problem.vectors, problem.n_outputs, inputs.n_features))
 
     def begin(self, alpha: float, tol: float, is_on_the_way: bool = False) -> None:
-        """Turn to another penalty and tolerance; one pass over the rows if they have not been looked at from here.
+        """Turn to another penalty and tolerance; one pass over the rows if they have not been
+        looked at from here.
 
-        is_on_the_way: whether this penalty only leads to another, so that its iterations are not reported.
+        is_on_the_way: whether this penalty only leads to another, so that its iterations are not
+        reported.
         """
         known = self.certificate and self.certificate.evaluation
-        self.alpha, self.tol, self.certificate, self._is_on_the_way = alpha, tol, None, is_on_the_way
+        self.alpha, self.tol, self.certificate, self._is_on_the_way = (
+            alpha,
+            tol,
+            None,
+            is_on_the_way,
+        )
         self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
         self.certify(known)
 
     def move_to(self, iterate: Iterate) -> None:
-        """Move to an iterate at the best intercepts for its w. They are written into the iterate that is given."""
+        """Move to an iterate at the best intercepts for its w. They are written into the iterate
+        that is given."""
         iterate.b = self.problem.best_intercepts(iterate.f, iterate.b)
         self.iterate, self.certificate = iterate, None
 
     def certify(self, known: Evaluation | None = None) -> None:
-        """Make the certificate, in one pass over the rows; in none where the evaluation of the iterate is known."""
+        """Make the certificate, in one pass over the rows; in none where the evaluation of the
+        iterate is known."""
         self.certificate = certify(self.inputs, self.problem, self.iterate, self.tol, known)
 
     @property
@@ -205,12 +226,15 @@ class LinearFit(CertifiedFit):
         """End an iteration: note the objective and call the callback; return whether to stop."""
         if not self._is_on_the_way:
             bound = np.inf if self.certificate is None else float(self.certificate.bound.max())
-            self.progress.note(self.objective() if objective is None else objective, bound, self.tol)
+            self.progress.note(
+                self.objective() if objective is None else objective, bound, self.tol
+            )
             self.progress.ask(self.info)
         return self.converged or self.ended_by_callback
 
     def is_told_to_stop(self) -> bool:
-        """Let the callback end the fit after a pass over the rows within an iteration; return whether it has."""
+        """Let the callback end the fit after a pass over the rows within an iteration; return
+        whether it has."""
         n_numbers = self.inputs.rows.row_size * self.inputs.n_rows * self.problem.n_outputs
         return self.progress.ask_after_reading(NUMBERS_A_PASS + n_numbers, self.info)
 
@@ -222,4 +246,8 @@ class LinearFit(CertifiedFit):
         with np.errstate(over="ignore", under="ignore"):
             w = np.clip(np.ldexp(self.iterate.w, exponent), -most, most)
             b = np.clip(self.progress.unit * self.iterate.b - w @ self.inputs.centre, -most, most)
-        return np.arange(w.shape[1]), self.inputs.features, *((w[0], b[0]) if len(b) == 1 else (w, b))
+        return (
+            np.arange(w.shape[1]),
+            self.inputs.features,
+            *((w[0], b[0]) if len(b) == 1 else (w, b)),
+        )

@@ -1,8 +1,10 @@
-"""The inputs as Newton's method sees them: centred, in units in which the rows are of moderate length, and never stored.
+"""The inputs as Newton's method sees them: centred, in units in which the rows are of moderate
+length, and never stored.
 
-Z = (X - 1 c') / unit, where c are the means of the columns if there is an intercept, else 0, and the unit is a power of two.
-A sum over the rows of Z is computed with X, and corrected by a term of rank one; so X stays sparse, and a shift of a column
-changes rounding only. In these units the penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
+Z = (X - 1 c') / unit, where c are the means of the columns if there is an intercept, else 0, and
+the unit is a power of two. A sum over the rows of Z is computed with X, and corrected by a term of
+rank one; so X stays sparse, and a shift of a column changes rounding only. In these units the
+penalty alpha |w|^2 of X is alpha / unit^2 |w|^2.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from ..rows import Rows
 
 EPS = np.finfo(np.float64).eps
-# Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its inverse overflows.
+# Most powers of two between the unit and sqrt(alpha): neither alpha / unit^2 nor its inverse
+# overflows.
 MOST_POWERS = 400
 # Rows whose unit has at most this exponent are projected as they are, and scaled after that.
 MODERATE = 20
@@ -33,7 +36,8 @@ MODERATE = 20
 class Inputs:
     """Z, and the sums over the rows that Newton's method needs of it.
 
-    Row vectors v and h have a line for each output, (n_outputs, n_rows), as coefficients w have, (n_outputs, n_features).
+    Row vectors v and h have a line for each output, (n_outputs, n_rows), as coefficients w have,
+    (n_outputs, n_features).
 
     Parameters
     ----------
@@ -44,7 +48,8 @@ class Inputs:
     unit : float, default 1.0
         A power of two.
     mean_squares : ndarray of shape (n_features,) or None, default None
-        Mean squares of the columns of X where they are known; None: they are computed once they are asked for.
+        Mean squares of the columns of X where they are known; None: they are computed once they are
+        asked for.
     """
 
     rows: Rows
@@ -52,18 +57,33 @@ class Inputs:
     n_rows: int
     n_features: int
 
-    def __init__(self, rows: Rows, centre: np.ndarray | None = None, unit: float = 1.0, mean_squares: np.ndarray | None = None):
-        self.rows, self.unit, self.n_rows, self.n_features = rows, unit, rows.n_rows, rows.n_features_in
+    def __init__(
+        self,
+        rows: Rows,
+        centre: np.ndarray | None = None,
+        unit: float = 1.0,
+        mean_squares: np.ndarray | None = None,
+    ):
+        self.rows, self.unit, self.n_rows, self.n_features = (
+            rows,
+            unit,
+            rows.n_rows,
+            rows.n_features_in,
+        )
         self.features: FeatureSet = Linear().draw(None, self.n_features)
         self.centre: np.ndarray = np.zeros(self.n_features) if centre is None else centre
         self.is_around_means: bool = centre is not None
         self._c, self._known_squares = self.centre / unit, mean_squares
 
     @classmethod
-    def from_rows(cls, rows: Rows, weight: np.ndarray, fit_intercept: bool, alphas: Sequence[float]) -> Inputs:
-        """Return the inputs of a fit with these sample weights, of mean 1, and penalties; one pass over the rows.
+    def from_rows(
+        cls, rows: Rows, weight: np.ndarray, fit_intercept: bool, alphas: Sequence[float]
+    ) -> Inputs:
+        """Return the inputs of a fit with these sample weights, of mean 1, and penalties; one pass
+        over the rows.
 
-        They are centred where there is an intercept. The unit is the power of two below the root mean square length of a row.
+        They are centred where there is an intercept. The unit is the power of two below the root
+        mean square length of a row.
         """
         features, n = Linear().draw(None, rows.n_features_in), rows.n_rows
 
@@ -132,16 +152,22 @@ class Inputs:
         return f, check_no_overflow(total[:, :-1]) - weighed[:, None] * self._c, weighed
 
     def weighted_gram(self, h: RowVector, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Return Z' Pi diag(h) Pi Z and the diagonal of Z' diag(h) Z, in one pass, for row weights h of one output.
+        """Return Z' Pi diag(h) Pi Z and the diagonal of Z' diag(h) Z, in one pass, for row weights
+        h of one output.
 
-        Pi takes away the mean that h weights where there is an intercept. Here Z is made, some rows at a time: X' diag(h) X may
-        be so large that the difference to the correction of rank one is lost to rounding.
+        Pi takes away the mean that h weights where there is an intercept. Here Z is made, some rows
+        at a time: X' diag(h) X may be so large that the difference to the correction of rank one is
+        lost to rounding.
         """
         features, values, unit = self.features, self._values, self.unit
 
         def answer(block, h):
             H = block.gram(values, values, h / unit**2)
-            return (H, block.correlate(features, h / unit), namespace(h).sum(h)) if fit_intercept else (H,)
+            return (
+                (H, block.correlate(features, h / unit), namespace(h).sum(h))
+                if fit_intercept
+                else (H,)
+            )
 
         H, *of_mean = self.rows.sum(answer, h)
         squares = check_no_overflow(H).diagonal().copy()
@@ -155,7 +181,8 @@ class Inputs:
         return self.rows.kernel(self._values, np.full(self.n_features, self.unit**-2.0))
 
     def project(self, projection: Projection) -> np.ndarray:
-        """Return Z R / sqrt(m) of a projection R as an ndarray in the dtype of X; centred where Z is."""
+        """Return Z R / sqrt(m) of a projection R as an ndarray in the dtype of X; centred where Z
+        is."""
         hat = self.rows.vectors.fetch(self.rows.project(ScaledProjection(projection, self.unit)))
         return hat - hat.mean(axis=0, dtype=np.float64).astype(hat.dtype) if self._c.any() else hat
 
@@ -165,14 +192,19 @@ class Inputs:
         if not self.centre.any():
             return self.features
         (block,) = self.features.blocks
-        return FeatureSet([NeuronBlock("identity", 1.0, block.weights, -self.centre, block.inputs)], self.n_features)
+        return FeatureSet(
+            [NeuronBlock("identity", 1.0, block.weights, -self.centre, block.inputs)],
+            self.n_features,
+        )
 
     @cached_property
     def _squares(self):
         """Mean squares of the columns of X."""
         if self._known_squares is not None:
             return self._known_squares
-        return self.rows.correlate_squares(self.features, self.rows.vectors.put(np.full(self.n_rows, 1 / self.n_rows)))
+        return self.rows.correlate_squares(
+            self.features, self.rows.vectors.put(np.full(self.n_rows, 1 / self.n_rows))
+        )
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -181,14 +213,17 @@ class Inputs:
 
     @cached_property
     def sizes_in_sums(self) -> np.ndarray:
-        """Root mean squares of the columns of X plus |c|, in the unit: the sizes of what sums over the rows are made of."""
+        """Root mean squares of the columns of X plus |c|, in the unit: the sizes of what sums over
+        the rows are made of."""
         return (np.sqrt(self._squares) + np.abs(self.centre)) / self.unit
 
 
 class HostInputs:
-    """The `Inputs` of a matrix in the memory of this process with a row for each row of X, wherever X lives.
+    """The `Inputs` of a matrix in the memory of this process with a row for each row of X, wherever
+    X lives.
 
-    Its methods copy row vectors from where X lives (this process, a device or a cluster) to this process and back.
+    Its methods copy row vectors from where X lives (this process, a device or a cluster) to this
+    process and back.
     """
 
     def __init__(self, rows: Rows, matrix: np.ndarray):
@@ -205,31 +240,42 @@ class HostInputs:
 
 
 class ScaledProjection:
-    """The projection of X / unit, made so that no product over- or underflows in the dtype of X; see `Projection`."""
+    """The projection of X / unit, made so that no product over- or underflows in the dtype of X;
+    see `Projection`."""
 
     n_projections: int
     cost: Callable[[DenseOrCSR], int]
 
     def __init__(self, projection: Projection, unit: float):
-        self._projection, self.n_projections, self.cost = projection, projection.n_projections, projection.cost
+        self._projection, self.n_projections, self.cost = (
+            projection,
+            projection.n_projections,
+            projection.cost,
+        )
         self._exponent = 1 - np.frexp(unit)[1]
 
-    def parts(self, dtype: np.dtype) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
+    def parts(
+        self, dtype: np.dtype
+    ) -> Iterator[tuple[slice, Callable[[DenseOrCSR, np.ndarray], None]]]:
         """Yield the parts of the projection, each with a function that scales its rows first."""
         for columns, project in self._projection.parts(dtype):
             yield columns, partial(self._project, project)
 
     def _project(self, project, X, out):
-        """Write the projection of the rows X / unit to out; 1 / unit itself may be no number of the dtype."""
+        """Write the projection of the rows X / unit to out; 1 / unit itself may be no number of the
+        dtype."""
         if abs(self._exponent) <= MODERATE:
             project(X, out)
             np.ldexp(out, self._exponent, out=out)
         elif not is_sparse(X):
             project(np.ldexp(X, self._exponent), out)
         else:
-            project(type(X)((np.ldexp(X.data, self._exponent), X.indices, X.indptr), shape=X.shape), out)
+            project(
+                type(X)((np.ldexp(X.data, self._exponent), X.indices, X.indptr), shape=X.shape), out
+            )
 
 
 def _variances(squares, centre, n):
-    """Return a bound of the mean squares of columns of n numbers around a centre, from rounded mean squares around 0."""
+    """Return a bound of the mean squares of columns of n numbers around a centre, from rounded mean
+    squares around 0."""
     return np.maximum(squares - centre**2, 0.0) + 4 * n**0.5 * EPS * squares

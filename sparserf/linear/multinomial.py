@@ -1,7 +1,9 @@
-"""A linear model with the multinomial loss: the fits of all classes as one fit, by block coordinate descent over the classes.
+"""A linear model with the multinomial loss: the fits of all classes as one fit, by block coordinate
+descent over the classes.
 
-In its turn each class makes one Newton step against the others (`solvers/multinomial.py`), whose system is solved coarsely.
-Sweeps are extrapolated, and go down a path of penalties as the fit of a single output does (descent.py).
+In its turn each class makes one Newton step against the others (`solvers/multinomial.py`), whose
+system is solved coarsely. Sweeps are extrapolated, and go down a path of penalties as the fit of a
+single output does (descent.py).
 """
 
 from __future__ import annotations
@@ -34,11 +36,12 @@ if TYPE_CHECKING:
     from ..features import Solution
     from ..model import FitInfo
     from .certificate import Certificate
-    from .descent import NewtonSteps
     from .fit import Progress
     from .inputs import Inputs
+    from .steps import NewtonSteps
 
-# To which share of its residual the system of a turn is solved; the others' turns change it by more.
+# To which share of its residual the system of a turn is solved; the others' turns change it by
+# more.
 SHARE = 0.05
 
 
@@ -49,20 +52,30 @@ class OneClassLinearFit(LinearFit):
     certificate: Certificate
     n_conjugate: int
 
-    def __init__(self, inputs: Inputs, problem: LinearProblem, progress: Progress, info: Callable[[], FitInfo]):
-        """info: a function that returns what is known of the fit of all classes, for the callback."""
+    def __init__(
+        self,
+        inputs: Inputs,
+        problem: LinearProblem,
+        progress: Progress,
+        info: Callable[[], FitInfo],
+    ):
+        """info: a function that returns what is known of the fit of all classes, for the
+        callback."""
         self._info = info
         super().__init__(inputs, problem, progress, unit=problem.alpha)
 
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
-        """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b.
+        """Fix the margins of the other classes, which the target y holds, and go to the best
+        intercept, or to b.
 
         One pass over the rows certifies the new iterate.
         """
         self.problem = replace(self.problem, loss=CLASS_VERSUS_REST, y=y)
         if b is None:
             self.move_to(self.iterate)
-        else:  # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the intercepts written here
+        else:
+            # in place, as `move_to` does it: sweeps are extrapolated from these iterates with the
+            # intercepts written here
             self.iterate.b, self.certificate = b, None
         self.certify()
 
@@ -79,13 +92,22 @@ class OneClassLinearFit(LinearFit):
 
 
 def joint_bound(fits: Sequence[OneClassLinearFit], tol: float) -> ErrorBound:
-    """Return the error bound of the coefficients W of all classes, of which |W - W*| <= |G| / alpha for their gradients G."""
+    """Return the error bound of the coefficients W of all classes, of which |W - W*| <= |G| / alpha
+    for their gradients G."""
     of_each = [fit.certificate for fit in fits]
     distance = np.hypot.reduce([certificate.distance for certificate in of_each])
     rounding = np.hypot.reduce([certificate.rounding for certificate in of_each])
-    bound = relative_bound(np.hypot.reduce([norms(fit.iterate.w) for fit in fits]), distance + rounding)
+    bound = relative_bound(
+        np.hypot.reduce([norms(fit.iterate.w) for fit in fits]), distance + rounding
+    )
     gap = sum(certificate.gap for certificate in of_each)
-    return ErrorBound(distance=distance, rounding=rounding, bound=bound, gap=gap, converged=bool(bound.max() <= tol))
+    return ErrorBound(
+        distance=distance,
+        rounding=rounding,
+        bound=bound,
+        gap=gap,
+        converged=bool(bound.max() <= tol),
+    )
 
 
 class MultinomialLinearFit(CertifiedFit):
@@ -95,10 +117,19 @@ class MultinomialLinearFit(CertifiedFit):
     alpha: float
     tol: float
 
-    def __init__(self, inputs: Inputs, problems: Sequence[LinearProblem], joint: MultinomialProblem, progress: Progress):
-        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and the joint problem."""
+    def __init__(
+        self,
+        inputs: Inputs,
+        problems: Sequence[LinearProblem],
+        joint: MultinomialProblem,
+        progress: Progress,
+    ):
+        """problems, joint : the problem of each class against the rest, at a penalty of 1 on X, and
+        the joint problem."""
         super().__init__(inputs, progress)
-        self._fits = [OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems]
+        self._fits = [
+            OneClassLinearFit(inputs, problem, progress, self.info) for problem in problems
+        ]
         self._joint, self._classes = joint, BlockDescent(joint, self._fits)
         self.problem = problems[0]
 
@@ -109,9 +140,12 @@ class MultinomialLinearFit(CertifiedFit):
             fit.begin(alpha, tol)
 
     def descend(self, steps: Sequence[NewtonSteps], max_iter: int) -> None:
-        """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton steps of each class."""
+        """Sweep at ever smaller penalties, down to the fit's own; steps: what makes the Newton
+        steps of each class."""
         alpha, tol = self.alpha, self.tol
-        n_falls = 0 if steps[0].is_quick_at_once(self._fits[0]) else n_larger_penalties(self._fits[0])
+        n_falls = (
+            0 if steps[0].is_quick_at_once(self._fits[0]) else n_larger_penalties(self._fits[0])
+        )
         for fit in self._fits:
             fit.n_projections = fit.n_conjugate = 0
         for k in range(n_falls, max(0, n_falls - MOST_PENALTIES), -1):
@@ -137,18 +171,22 @@ class MultinomialLinearFit(CertifiedFit):
                 self.progress.note(objective, float(self.certificate.bound.max()), self.tol)
                 self.progress.ask(self.info)
             bound = float(self.certificate.bound.max())
-            waited = 0 if bound < 0.5 * least or objective < lowest * (1 - NEGLIGIBLE) else waited + 1
+            waited = (
+                0 if bound < 0.5 * least or objective < lowest * (1 - NEGLIGIBLE) else waited + 1
+            )
             least, lowest = min(bound, least), min(objective, lowest)
             if waited == PATIENCE:
                 return
 
     def _settle(self):
-        """Go to the best intercepts, give each class the margins of the others, and certify the iterates of all."""
+        """Go to the best intercepts, give each class the margins of the others, and certify the
+        iterates of all."""
         self._classes.settle()
         self.certificate = joint_bound(self._fits, self.tol)
 
     def _take_out_common(self):
-        """Subtract the mean over the classes from each, which makes the sum of squares least, and rounding no larger."""
+        """Subtract the mean over the classes from each, which makes the sum of squares least, and
+        rounding no larger."""
         iterates = [fit.iterate for fit in self._fits]
         mean = self._combined(np.full(len(iterates), 1 / len(iterates)), iterates)
         for fit in self._fits:
@@ -157,7 +195,11 @@ class MultinomialLinearFit(CertifiedFit):
     def _combined(self, shares, iterates):
         """Return the sum of iterates, each times its share."""
         w, b, f = self._joint.combine_iterates(shares, iterates)
-        u = None if any(it.u is None for it in iterates) else self._joint.combine(shares, [it.u for it in iterates])
+        u = (
+            None
+            if any(it.u is None for it in iterates)
+            else self._joint.combine(shares, [it.u for it in iterates])
+        )
         return Iterate.from_w(w, f, b, u)
 
     def _extrapolate(self, extrapolation):
@@ -170,13 +212,18 @@ class MultinomialLinearFit(CertifiedFit):
         ends = [self._combined(shares, of_class) for of_class in of_classes]
         if self._objective_at(ends) < self._objective_at(iterates):
             for fit, end in zip(self._fits, ends, strict=True):
-                end.f = self.inputs.apply(end.w)  # computed anew, without the rounding of all steps before
+                # computed anew, without the rounding of all steps before
+                end.f = self.inputs.apply(end.w)
                 fit.iterate = end
 
     def _objective_at(self, iterates):
         """Return the joint objective at an iterate of each class, with the best intercepts."""
-        *_, z = self._joint.at_best_intercepts([it.f for it in iterates], np.concatenate([it.b for it in iterates]))
-        penalty = 0.5 * self._fits[0].problem.alpha * sum(float(norms(it.w)[0]) ** 2 for it in iterates)
+        *_, z = self._joint.at_best_intercepts(
+            [it.f for it in iterates], np.concatenate([it.b for it in iterates])
+        )
+        penalty = (
+            0.5 * self._fits[0].problem.alpha * sum(float(norms(it.w)[0]) ** 2 for it in iterates)
+        )
         return self._joint.mean_loss(z) + penalty
 
     def objective(self) -> float:
@@ -202,4 +249,9 @@ class MultinomialLinearFit(CertifiedFit):
         """Return (index, features, w, b) of all inputs, in the units of X."""
         of_each = [fit.solution() for fit in self._fits]
         index, features, *_ = of_each[0]
-        return index, features, np.stack([w for *_, w, _ in of_each]), np.array([b for *_, b in of_each])
+        return (
+            index,
+            features,
+            np.stack([w for *_, w, _ in of_each]),
+            np.array([b for *_, b in of_each]),
+        )

@@ -1,13 +1,17 @@
 """The problem of a linear model, and its iterates and steps.
 
-With the inputs Z of `inputs.py`, weights s of mean 1 and L' and L'' the derivatives of the loss in the margin z = Z w + b,
+With the inputs Z of `inputs.py`, weights s of mean 1 and L' and L'' the derivatives of the loss in
+the margin z = Z w + b,
 
-    minimise  (1/n) sum_i s_i L(z_i, y_i) + (alpha/2) |w|^2   over w and b, for several outputs at once.
+    minimise  (1/n) sum_i s_i L(z_i, y_i) + (alpha/2) |w|^2   over w and b,
 
-v = s L'(z) / n is the dual point of an iterate, h = s L''(z) / n the curvature of its rows. The gradient in w is alpha w + Z'v,
-the Hessian alpha I + Z' diag(h) Z, and at the optimum w = Z'u for u = -v / alpha.
+for several outputs at once.
+v = s L'(z) / n is the dual point of an iterate, h = s L''(z) / n the curvature of its rows. The
+gradient in w is alpha w + Z'v, the Hessian alpha I + Z' diag(h) Z, and at the optimum w = Z'u for u
+= -v / alpha.
 
-The row vectors f, v, h and u have a line for each output; a sum over the rows is an ndarray with a number for each output.
+The row vectors f, v, h and u have a line for each output; a sum over the rows is an ndarray with a
+number for each output.
 """
 
 from __future__ import annotations
@@ -57,8 +61,8 @@ class Iterate:
     f : row vector, Z w; in the projected problem the offset of the rows is added to it
     b : ndarray of shape (n_outputs,), the intercepts
     u : row vector with w = Z'u, or None where it is not known
-    way : ndarray of shape (n_outputs, n_features), |w| of all iterates and steps on the way here, added up: the rounding of f
-        is in proportion to it
+    way : ndarray of shape (n_outputs, n_features), |w| of all iterates and steps on the way here,
+        added up: the rounding of f is in proportion to it
     """
 
     w: np.ndarray
@@ -71,7 +75,13 @@ class Iterate:
     def zero(cls, vectors: RowVectors, n_outputs: int, n_features: int) -> Iterate:
         """Return the iterate of no coefficients and no intercepts."""
         shape = n_outputs, n_features
-        return cls(np.zeros(shape), vectors.zeros(n_outputs), np.zeros(n_outputs), vectors.zeros(n_outputs), np.zeros(shape))
+        return cls(
+            np.zeros(shape),
+            vectors.zeros(n_outputs),
+            np.zeros(n_outputs),
+            vectors.zeros(n_outputs),
+            np.zeros(shape),
+        )
 
     @classmethod
     def from_w(cls, w: np.ndarray, f: RowVector, b: np.ndarray, u: RowVector) -> Iterate:
@@ -94,28 +104,47 @@ class LinearProblem(Problem):
 
     @classmethod
     def from_arrays(
-        cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
+        cls,
+        vectors: RowVectors,
+        loss: Loss,
+        y: np.ndarray,
+        weight: np.ndarray,
+        alpha: float,
+        fit_intercept: bool,
     ) -> LinearProblem:
-        """Return the problem of ndarrays y, of shape (n_outputs, n_rows) or (2, n_outputs, n_rows), and weight."""
-        return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, y.shape[-2])
+        """Return the problem of ndarrays y, of shape (n_outputs, n_rows) or (2, n_outputs, n_rows),
+        and weight."""
+        return cls(
+            vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept, y.shape[-2]
+        )
 
-    def moved_to(self, move: Callable[[RowVector], RowVector], vectors: RowVectors) -> LinearProblem:
-        """Return the same problem with its row vectors copied, by move(vector), to where `vectors` computes."""
+    def moved_to(
+        self, move: Callable[[RowVector], RowVector], vectors: RowVectors
+    ) -> LinearProblem:
+        """Return the same problem with its row vectors copied, by move(vector), to where `vectors`
+        computes."""
         return replace(self, vectors=vectors, y=move(self.y), weight=move(self.weight))
 
     def smoothness_at(self, h: RowVector) -> float | np.ndarray:
-        """Return a bound of L'' near the margins whose curvature is h: a number, or one for each output.
+        """Return a bound of L'' near the margins whose curvature is h: a number, or one for each
+        output.
 
-        A loss of no finite smoothness must be self-concordant: its L'' at most doubles where margins move by less than log 2.
+        A loss of no finite smoothness must be self-concordant: its L'' at most doubles where
+        margins move by less than log 2.
         """
         if np.isfinite(self.loss.smoothness):
             return self.loss.smoothness
         n = self.n_rows
-        return 2 * self.vectors.sum(lambda h, s: namespace(h).max(n * h / s, axis=-1), h, self.weight, add=np.maximum)
+        return 2 * self.vectors.sum(
+            lambda h, s: namespace(h).max(n * h / s, axis=-1), h, self.weight, add=np.maximum
+        )
 
     def intercept_step(self, total: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """Return Newton's step -slope / total of the intercepts, for total = sum h; 0 where there are none."""
-        return -np.divide(slope, total, out=np.zeros_like(slope), where=(total > 0) & self.fit_intercept)
+        """Return Newton's step -slope / total of the intercepts, for total = sum h; 0 where there
+        are none."""
+        return -np.divide(
+            slope, total, out=np.zeros_like(slope), where=(total > 0) & self.fit_intercept
+        )
 
     def zero_in_flat_rows(self, h: RowVector) -> RowVector:
         """Return h, with 0 in flat rows."""

@@ -1,7 +1,9 @@
-"""The projected problem of dual random projection, in m dimensions, and the two ways from its solution to one in all inputs.
+"""The projected problem of dual random projection, in m dimensions, and the two ways from its
+solution to one in all inputs.
 
-With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly the dual variables of the original one, and
-give w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive way, R z / sqrt(m), stays far from w* (their Theorem 3).
+With X_hat = X R / sqrt(m), the dual variables a of the projected problem are nearly the dual
+variables of the original one, and give w = -X'a / alpha (Zhang et al. 2013, Section 3); the naive
+way, R z / sqrt(m), stays far from w* (their Theorem 3).
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ PROJECTED_TOL, PROJECTED_STEPS = 1e-10, 100
 
 
 class ProgressOfIteration:
-    """The `Progress` of a fit that is one iteration of another fit: it notes nothing, and calls the callback of the other."""
+    """The `Progress` of a fit that is one iteration of another fit: it notes nothing, and calls the
+    callback of the other."""
 
     unit: float = 1.0
 
@@ -47,7 +50,8 @@ class ProgressOfIteration:
         return self._whole.is_told_to_stop()
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], FitInfo]) -> bool:
-        """Let the callback end the whole fit after a pass over the projected rows; return whether it has."""
+        """Let the callback end the whole fit after a pass over the projected rows; return whether
+        it has."""
         return self._whole.progress.ask_after_reading(n_numbers, self._whole.info)
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
@@ -56,7 +60,8 @@ class ProgressOfIteration:
 
 
 class ProjectedProblem:
-    """The problem of the projected rows X_hat = X R / sqrt(m), in the memory of this process, beside a fit in all inputs.
+    """The problem of the projected rows X_hat = X R / sqrt(m), in the memory of this process,
+    beside a fit in all inputs.
 
     Parameters
     ----------
@@ -67,7 +72,11 @@ class ProjectedProblem:
     """
 
     def __init__(self, fit: LinearFit, projection: Projection):
-        self._fit, self._projection, fit.n_projections = fit, folded(projection), projection.n_projections
+        self._fit, self._projection, fit.n_projections = (
+            fit,
+            folded(projection),
+            projection.n_projections,
+        )
         self._host = HostInputs(fit.inputs.rows, fit.inputs.project(self._projection))
         hat, fit_intercept = self._host.inputs, fit.problem.fit_intercept
         if hat.n_features < hat.n_rows:
@@ -84,16 +93,20 @@ class ProjectedProblem:
         """
         fit, hat, bring = self._fit, self._host.inputs, self._host.bring
         u = bring(fit.iterate.u)
-        start = Iterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)  # R'w / sqrt(m), since w = Z'u
+        # R'w / sqrt(m), since w = Z'u
+        start = Iterate.from_w(hat.correlate(u), bring(fit.iterate.f), fit.iterate.b, u)
         small = LinearFit(hat, self._problem, ProgressOfIteration(fit), start)
         small.begin(fit.problem.alpha, PROJECTED_TOL)
         newton(small, self._steps, PROJECTED_STEPS)
         return small
 
     def recover(self, small: LinearFit) -> None:
-        """Move the fit to w = -X'a / alpha, a the dual variables of the solution of the projected problem."""
+        """Move the fit to w = -X'a / alpha, a the dual variables of the solution of the projected
+        problem."""
         alpha = small.problem.alpha
-        u = self._host.send_back(small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v))
+        u = self._host.send_back(
+            small.problem.vectors.map(lambda v: -v / alpha, small.certificate.evaluation.v)
+        )
         self._move_to(self._fit.inputs.correlate(u), small.iterate.b, u)
 
     def expand(self, small: LinearFit) -> None:

@@ -1,17 +1,21 @@
-"""Steps of Newton's method by conjugate gradients in w, which a basis of the range of the rows preconditions.
+"""Steps of Newton's method by conjugate gradients in w, which a basis of the range of the rows
+preconditions.
 
-Where the rows of Z are nearly combinations of few directions V, an orthonormal matrix of shape (n_features, r), the Hessian
-alpha I + Z' diag(h) Z is nearly that of the rows Z V V', whose inverse is
+Where the rows of Z are nearly combinations of few directions V, an orthonormal matrix of shape
+(n_features, r), the Hessian alpha I + Z' diag(h) Z is nearly that of the rows Z V V', whose inverse
+is
 
     P = V (V'Z' diag(h) Z V + alpha I)^-1 V' + (I - V V') / alpha.
 
-Random combinations of the rows span V (N. Halko, P.-G. Martinsson, J. A. Tropp, Finding Structure with Randomness, SIAM Review
-53, 2011), and P is the randomised Nystroem preconditioner of Z'Z (Z. Frangella, J. A. Tropp, M. Udell, SIAM J. Matrix Anal.
-Appl. 44, 2023). The eigenvalues of P H are about 1 to 1 + h t / alpha, t the largest eigenvalue of what is left of Z'Z. New
-row weights h change P without a pass over X.
+Random combinations of the rows span V (N. Halko, P.-G. Martinsson, J. A. Tropp, Finding Structure
+with Randomness, SIAM Review 53, 2011), and P is the randomised Nystroem preconditioner of Z'Z (Z.
+Frangella, J. A. Tropp, M. Udell, SIAM J. Matrix Anal. Appl. 44, 2023). The eigenvalues of P H are
+about 1 to 1 + h t / alpha, t the largest eigenvalue of what is left of Z'Z. New row weights h
+change P without a pass over X.
 
-A sketch (`sketch.py`) is right up to a factor at any spectrum, and its columns are cheap. A direction costs two products with
-X, but where the spectrum falls, few directions make the systems trivial. `PassCosts` estimates what either way would cost.
+A sketch (`sketch.py`) is right up to a factor at any spectrum, and its columns are cheap. A
+direction costs two products with X, but where the spectrum falls, few directions make the systems
+trivial. `PassCosts` estimates what either way would cost.
 """
 
 from __future__ import annotations
@@ -30,7 +34,14 @@ from .inputs import HostInputs
 from .problem import Iterate, Step
 from .projected import PROJECTED_STEPS, ProgressOfIteration
 from .sketch import MOST_PROJECTIONS, PROJECTIONS_A_DIMENSION, most_projections
-from .steps import PRODUCTS_A_PASS, SPARSE_PRODUCTS_A_PASS, Direction, InputSteps, gradient_step
+from .steps import (
+    PRODUCTS_A_PASS,
+    SPARSE_PRODUCTS_A_PASS,
+    Direction,
+    InputSteps,
+    PreconditionedSteps,
+    gradient_step,
+)
 
 if TYPE_CHECKING:
     from .._base.types import RowVector
@@ -38,16 +49,19 @@ if TYPE_CHECKING:
 
 # Directions that are drawn at first; after them as many as there are, again and again.
 FIRST_DIRECTIONS = 32
-# A block of at most this share of the cost of a fit is drawn even where it is not expected to pay: spectra may end suddenly.
+# A block of at most this share of the cost of a fit is drawn even where it is not expected to pay:
+# spectra may end suddenly.
 WORTH_A_LOOK = 0.05
 # The relative error of the optimum along V, times the tolerance of the fit.
 TOL_ALONG_V = 0.1
 
 
 class RangeBasis:
-    """Orthonormal directions V that random combinations of the rows of Z span, and the rows Z V along them.
+    """Orthonormal directions V that random combinations of the rows of Z span, and the rows Z V
+    along them.
 
-    They are drawn block by block, in one pass over X each. Memory: n_features + 2 n_rows numbers a direction.
+    They are drawn block by block, in one pass over X each. Memory: n_features + 2 n_rows numbers a
+    direction.
 
     Parameters
     ----------
@@ -83,7 +97,8 @@ class RangeBasis:
         n_before = self.V.shape[1]
         G = self._inputs.rows.vectors.put(self._rng.standard_normal((n_more, self._inputs.n_rows)))
         R, of_G, along = self._inputs.correlate(G), np.eye(n_more), np.zeros((n_more, n_before))
-        for is_first in (True, False):  # the second time takes out what rounding has left the first time
+        # the second time takes out what rounding has left the first time
+        for is_first in (True, False):
             R, along = self._less_its_part_along_V(R, along)
             S = R @ R.T
             if is_first:
@@ -104,16 +119,20 @@ class RangeBasis:
         return R - part @ self.V.T, along + part
 
     def _note_tails(self, S):
-        """Note the tail after a block, and before the first, from the inner products S of what the block has beyond V.
+        """Note the tail after a block, and before the first, from the inner products S of what the
+        block has beyond V.
 
-        The square of a standard normal combination of what is left of the rows is the tail, in the mean. What one combination
-        of the block has beyond all others, 1 / (S^-1)_jj, is what another one would have beyond the block.
+        The square of a standard normal combination of what is left of the rows is the tail, in the
+        mean. What one combination of the block has beyond all others, 1 / (S^-1)_jj, is what
+        another one would have beyond the block.
         """
         if not self.tails:
             self.tails.append(max(float(np.trace(S)) / len(S), np.finfo(np.float64).tiny))
         inverse = DampedInverse(S, LEAST * self.tails[0], is_exact=True).inverse
         is_whole = self.n_drawn[-1] >= min(self._inputs.n_rows, self._inputs.n_features)
-        self.tails.append(0.0 if is_whole else min(self.tails[-1], float(np.mean(1 / inverse.diagonal()))))
+        self.tails.append(
+            0.0 if is_whole else min(self.tails[-1], float(np.mean(1 / inverse.diagonal())))
+        )
 
     def project_rows(self) -> None:
         """Compute the rows Z V along directions that are new, in one pass."""
@@ -124,7 +143,8 @@ class RangeBasis:
             self.rows = HostInputs(self._inputs.rows, self._hat)
 
     def weighted_gram(self, h: RowVector) -> np.ndarray:
-        """Return V'Z' diag(h) Z V of one output, around the mean that h weights where there is an intercept."""
+        """Return V'Z' diag(h) Z V of one output, around the mean that h weights where there is an
+        intercept."""
         return self.rows.inputs.weighted_gram(self.rows.bring(h), self._fit_intercept)[0]
 
     def direction(self, c: np.ndarray) -> Direction:
@@ -136,7 +156,8 @@ class RangeBasis:
 
         return Direction(c @ self.V.T, self._inputs.rows.vectors.map(combine, *self._G))
 
-    # ---------------------------------------------------------------- the eigenvalues of Z'Z, by the tails
+    # ---------------------------------------------------------------- the eigenvalues of Z'Z, by
+    # the tails
 
     @property
     def mean_eigenvalues(self) -> np.ndarray:
@@ -144,10 +165,12 @@ class RangeBasis:
         return -np.diff(self.tails) / np.diff(self.n_drawn)
 
     def largest_left(self, n_doublings: int = 0) -> float:
-        """Return the largest eigenvalue of what is left, also after more doublings if the tails go on to fall as they do.
+        """Return the largest eigenvalue of what is left, also after more doublings if the tails go
+        on to fall as they do.
 
-        It is at most the sum of all that are left, and about the mean of those that the last block has taken. The share of the
-        tail that a block leaves falls from block to block, by as much as it did last time.
+        It is at most the sum of all that are left, and about the mean of those that the last block
+        has taken. The share of the tail that a block leaves falls from block to block, by as much
+        as it did last time.
         """
         after = self.tails[-1]
         shares = [next_ / last if last else 0.0 for last, next_ in pairwise(self.tails[-3:])]
@@ -158,30 +181,39 @@ class RangeBasis:
     def effective_dimension(self, level: float) -> float:
         """Return tr Z'Z (Z'Z + level I)^-1."""
         taken = self.mean_eigenvalues
-        return float((np.diff(self.n_drawn) * taken / (taken + level)).sum() + self.tails[-1] / (self.largest_left() + level))
+        return float(
+            (np.diff(self.n_drawn) * taken / (taken + level)).sum()
+            + self.tails[-1] / (self.largest_left() + level)
+        )
 
 
 class PassCosts:
-    """What Newton's method would cost in each way, in passes over X, estimated from the eigenvalues of Z'Z.
+    """What Newton's method would cost in each way, in passes over X, estimated from the eigenvalues
+    of Z'Z.
 
-    The Hessian is taken for alpha I + h Z'Z, h the mean of the row weights: eigenvalues count where they are above the level
-    alpha / h. Arithmetic beside X counts by the numbers that it reads, or by the multiplications of its matrix products.
+    The Hessian is taken for alpha I + h Z'Z, h the mean of the row weights: eigenvalues count where
+    they are above the level alpha / h. Arithmetic beside X counts by the numbers that it reads, or
+    by the multiplications of its matrix products.
 
     Attributes
     ----------
     level : float
     most_directions : int
-        The most that a basis may have: all there are, in no more memory than X, or twice that where X is dense.
+        The most that a basis may have: all there are, in no more memory than X, or twice that where
+        X is dense.
     """
 
-    # The number of Newton steps where the loss is not quadratic, and to which share of its residual each solves its system.
-    # With a sketch, larger penalties lead to that of the fit: WAY times as many steps.
+    # The number of Newton steps where the loss is not quadratic, and to which share of its residual
+    # each solves its system. With a sketch, larger penalties lead to that of the fit: WAY times as
+    # many steps.
     NEWTON_STEPS, SHARE, WAY = 5, 0.1, 2
-    # Passes that a sketch takes to make, and the largest eigenvalue of what it preconditions, in levels.
+    # Passes that a sketch takes to make, and the largest eigenvalue of what it preconditions, in
+    # levels.
     MAKING_A_SKETCH, RATIO_OF_SKETCH = 8, 32.0
     # Newton steps within the range of V, for each step beyond it.
     ALONG_V = 3
-    # Random directions leave parts of large eigenvectors: the largest eigenvalue left is this multiple of the estimate.
+    # Random directions leave parts of large eigenvectors: the largest eigenvalue left is this
+    # multiple of the estimate.
     LEFT_OF_LARGER = 4.0
 
     level: float
@@ -195,7 +227,9 @@ class PassCosts:
         h = float(fit.problem.vectors.total(fit.certificate.evaluation.h).max()) / self._n
         self.level = fit.problem.alpha / max(h, np.finfo(np.float64).tiny)
         memory = self._numbers * (1 if inputs.rows.is_sparse else 2)
-        self.most_directions = min(self._n, self._d, MOST_PROJECTIONS, memory // (2 * self._n + self._d))
+        self.most_directions = min(
+            self._n, self._d, MOST_PROJECTIONS, memory // (2 * self._n + self._d)
+        )
         self._is_whole = self.most_directions == min(self._n, self._d)
         self._products_a_pass = SPARSE_PRODUCTS_A_PASS if inputs.rows.is_sparse else PRODUCTS_A_PASS
         self._n_systems = 1 if is_quadratic else self.NEWTON_STEPS
@@ -207,29 +241,41 @@ class PassCosts:
         return self._n_systems * 0.5 * np.sqrt(condition) * (self._digits + 0.5 * np.log(condition))
 
     def drawing(self, r: int) -> float:
-        """Return the cost of drawing r combinations, or of projecting the rows on as many directions."""
+        """Return the cost of drawing r combinations, or of projecting the rows on as many
+        directions."""
         return 1 + r / self._products_a_pass
 
     def growing(self, r: int, larger: int) -> float:
-        """Return the cost of making a basis larger: of drawing, and of making directions orthonormal."""
-        return self.drawing(larger - r) + 2 * self._d * (larger**2 - r**2) / (PRODUCTS_A_PASS * self._numbers)
+        """Return the cost of making a basis larger: of drawing, and of making directions
+        orthonormal."""
+        return self.drawing(larger - r) + 2 * self._d * (larger**2 - r**2) / (
+            PRODUCTS_A_PASS * self._numbers
+        )
 
     def basis(self, r: int, largest_left: float) -> float:
-        """Return the cost with a basis of r directions beyond which this is the largest eigenvalue."""
+        """Return the cost with a basis of r directions beyond which this is the largest
+        eigenvalue."""
         a_step = 1 + (2 * self._d + self._n) * r / self._numbers
         inverses = self._making_inverses(r) * (1 if self._is_quadratic else self.ALONG_V)
         return self.drawing(r) + inverses + self.plain(self.LEFT_OF_LARGER * largest_left) * a_step
 
     def larger_bases(self, basis: RangeBasis) -> list[float]:
-        """Return the costs if the basis grows to twice its size, to four times, and so on, and to all directions there are."""
+        """Return the costs if the basis grows to twice its size, to four times, and so on, and to
+        all directions there are."""
         r, most = basis.n_drawn[-1], self.most_directions
         sizes = [(r * 2**k, basis.largest_left(k)) for k in range(1, 1 + int(np.log2(most / r)))]
         sizes += [(most, 0.0)] if self._is_whole and most > r else []
-        return [self.basis(size, left) + self.growing(r, size) + np.log2(size / r) - 1 for size, left in sizes]
+        return [
+            self.basis(size, left) + self.growing(r, size) + np.log2(size / r) - 1
+            for size, left in sizes
+        ]
 
     def sketch(self, effective_dimension: float) -> float:
         """Return the cost with a sketch, where it may have enough projections; else infinity."""
-        m, most = PROJECTIONS_A_DIMENSION * effective_dimension, most_projections(self._d, self._row_size)
+        m, most = (
+            PROJECTIONS_A_DIMENSION * effective_dimension,
+            most_projections(self._d, self._row_size),
+        )
         if m > most * PROJECTIONS_A_DIMENSION and 2 * most < self._n:
             return np.inf
         m = min(m, most)
@@ -242,17 +288,21 @@ class PassCosts:
         return self._n_systems * self._n * m**2 / (PRODUCTS_A_PASS * self._numbers)
 
 
-class RangeSteps:
-    """`PreconditionedSteps` by conjugate gradients in w, preconditioned by a basis of the range of the rows."""
+class RangeSteps(PreconditionedSteps):
+    """Steps by conjugate gradients in w, preconditioned by a basis of the range of
+    the rows."""
 
     def __init__(self, basis: RangeBasis):
         self._basis, self._has_begun = basis, set()
-        self._is_quicker: dict[tuple[float, int], bool] = {}  # by the penalty and the size of the basis
+        # by the penalty and the size of the basis
+        self._is_quicker: dict[tuple[float, int], bool] = {}
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes r in fit.n_projections.
+        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes r in
+        fit.n_projections.
 
-        In the preconditioner nu stands for alpha: it is larger only where alpha is rounding beside Z'Z.
+        In the preconditioner nu stands for alpha: it is larger only where alpha is rounding beside
+        Z'Z.
         """
         basis, problem, alpha = self._basis, fit.problem, fit.problem.alpha
         fit.n_projections = basis.V.shape[1]
@@ -260,7 +310,9 @@ class RangeSteps:
             self._has_begun.add(alpha)
             return self._step_along_V(fit), 0
         n_weights = 1 if problem.loss.is_quadratic else problem.n_outputs
-        of_outputs = [problem.vectors.output(fit.certificate.evaluation.h, k) for k in range(n_weights)]
+        of_outputs = [
+            problem.vectors.output(fit.certificate.evaluation.h, k) for k in range(n_weights)
+        ]
         parts = [DampedInverse(basis.weighted_gram(h), alpha, is_exact=True) for h in of_outputs]
         inverses = np.array([part.inverse for part in parts])
         nu = np.broadcast_to([part.nu for part in parts], problem.n_outputs)
@@ -269,23 +321,31 @@ class RangeSteps:
             """Return P r = V ((V'Z' diag(h) Z V + nu I)^-1 - I / nu) V'r + r / nu."""
             c = r.w @ basis.V
             along_V = basis.direction((inverses @ c[:, :, None])[:, :, 0] - c / nu[:, None])
-            return Direction(along_V.w + r.w / nu[:, None], problem.vectors.along(along_V.u, 1 / nu, r.u))
+            return Direction(
+                along_V.w + r.w / nu[:, None], problem.vectors.along(along_V.u, 1 / nu, r.u)
+            )
 
         return gradient_step(fit, shares, precondition)
 
     def _step_along_V(self, fit):
-        """Return the step to the optimum among all w + V c, which Newton's method finds in the memory of this process."""
+        """Return the step to the optimum among all w + V c, which Newton's method finds in the
+        memory of this process."""
         basis, here = self._basis, fit.iterate
         hat, bring = basis.rows.inputs, basis.rows.bring
         start = Iterate.from_w(here.w @ basis.V, bring(here.f), here.b.copy(), None)
-        small = LinearFit(hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start)
+        small = LinearFit(
+            hat, fit.problem.moved_to(bring, hat.rows.vectors), ProgressOfIteration(fit), start
+        )
         small.begin(fit.problem.alpha, TOL_ALONG_V * fit.tol)
         newton(small, InputSteps(hat), PROJECTED_STEPS)
         direction = basis.direction(small.w - start.w)
-        return Step(direction.w, fit.inputs.apply(direction.w), small.iterate.b - here.b, direction.u)
+        return Step(
+            direction.w, fit.inputs.apply(direction.w), small.iterate.b - here.b, direction.u
+        )
 
     def is_quicker(self, fit: LinearFit) -> bool:
-        """Return whether the basis is the quickest way at the fit's penalty; it grows for that where this pays."""
+        """Return whether the basis is the quickest way at the fit's penalty; it grows for that
+        where this pays."""
         alpha, basis = fit.problem.alpha, self._basis
         if (alpha, basis.n_drawn[-1]) not in self._is_quicker:
             is_quicker = self._grow_while_it_pays(fit)
@@ -295,7 +355,8 @@ class RangeSteps:
         return self._is_quicker[alpha, basis.n_drawn[-1]]
 
     def _grow_while_it_pays(self, fit):
-        """Draw blocks while a larger basis is expected to be the quickest way; return whether the basis is that in the end."""
+        """Draw blocks while a larger basis is expected to be the quickest way; return whether the
+        basis is that in the end."""
         basis, costs = self._basis, PassCosts(fit)
         if not basis.tails:
             trace = fit.inputs.n_rows * float(fit.inputs.sizes @ fit.inputs.sizes)
@@ -305,7 +366,10 @@ class RangeSteps:
             basis.grow(FIRST_DIRECTIONS)
         while True:
             r = basis.n_drawn[-1]
-            others = min(costs.plain(basis.mean_eigenvalues[0]), costs.sketch(basis.effective_dimension(costs.level)))
+            others = min(
+                costs.plain(basis.mean_eigenvalues[0]),
+                costs.sketch(basis.effective_dimension(costs.level)),
+            )
             here, larger = costs.basis(r, basis.largest_left()), costs.larger_bases(basis)
             may_look = costs.growing(r, 2 * r) <= WORTH_A_LOOK * min(here, others)
             if not larger or (min(larger) >= min(here, others) and not may_look):

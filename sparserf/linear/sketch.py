@@ -1,12 +1,14 @@
-"""Steps of Newton's method by conjugate gradients in the dual, which a sketch of the rows preconditions.
+"""Steps of Newton's method by conjugate gradients in the dual, which a sketch of the rows
+preconditions.
 
-With s = sqrt(h), w = Z'u, u = s q and f = Z Z'u, a Newton step solves (alpha I + s Z Z' s) q = s f - v / s, a system of as many
-unknowns as there are rows. Where there is an intercept all of it is orthogonal to s. The preconditioner puts the projected rows
-X_hat = X R / sqrt(m) in place of Z, which Woodbury's identity reduces to an m x m system; so the number m of projections
-decides how fast the gradients converge, and never what they converge to (J. Wang, J. D. Lee, M. Mahdavi, M. Kolar, N. Srebro,
-Sketching Meets Random Projection in the Dual, 2016). Where m is left to the data it grows with the effective dimension of X at
-alpha (J. Lacotte, M. Pilanci, Effective Dimension Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization,
-NeurIPS 2020).
+With s = sqrt(h), w = Z'u, u = s q and f = Z Z'u, a Newton step solves (alpha I + s Z Z' s) q = s f
+- v / s, a system of as many unknowns as there are rows. Where there is an intercept all of it is
+orthogonal to s. The preconditioner puts the projected rows X_hat = X R / sqrt(m) in place of Z,
+which Woodbury's identity reduces to an m x m system; so the number m of projections decides how
+fast the gradients converge, and never what they converge to (J. Wang, J. D. Lee, M. Mahdavi, M.
+Kolar, N. Srebro, Sketching Meets Random Projection in the Dual, 2016). Where m is left to the data
+it grows with the effective dimension of X at alpha (J. Lacotte, M. Pilanci, Effective Dimension
+Adaptive Sketching Methods for Faster Regularized Least-Squares Optimization, NeurIPS 2020).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ..features import make_projection
 from ..solvers.cholesky import semidefinite_root
 from ..solvers.krylov import DampedInverse
 from .inputs import HostInputs
-from .steps import MOST_STEPS, WeightCache, solve_system, step_from_w
+from .steps import MOST_STEPS, PreconditionedSteps, WeightCache, solve_system, step_from_w
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,21 +33,23 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem, Step
 
-# Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there are PROJECTIONS_A_DIMENSION
-# for each effective dimension.
+# Where m is left to the data it starts at FEWEST_PROJECTIONS and grows by GROWTH_FACTOR until there
+# are PROJECTIONS_A_DIMENSION for each effective dimension.
 FEWEST_PROJECTIONS, GROWTH_FACTOR, PROJECTIONS_A_DIMENSION = 64, 4, 4
-# It stays below MOST_PROJECTIONS, since (m, m) matrices are factored, and below PROJECTIONS_A_ROOT sqrt(numbers a row): n m^2
-# operations in BLAS then take no longer than some passes over the rows.
+# It stays below MOST_PROJECTIONS, since (m, m) matrices are factored, and below PROJECTIONS_A_ROOT
+# sqrt(numbers a row): n m^2 operations in BLAS then take no longer than some passes over the rows.
 MOST_PROJECTIONS, PROJECTIONS_A_ROOT = 2048, 20
-# A sketch pays up to this level nu, times alpha: below, it saves more steps than its products with the rows cost.
+# A sketch pays up to this level nu, times alpha: below, it saves more steps than its products with
+# the rows cost.
 HIGHEST_LEVEL = 16
 
 
 class Sketch:
-    """The projected rows X_hat, around their mean where there is an intercept, in the memory of this process.
+    """The projected rows X_hat, around their mean where there is an intercept, in the memory of
+    this process.
 
-    Where m reaches the number of rows, a square root of X X' takes their place: a sketch without error. The row vectors that
-    its methods take and return live where X does.
+    Where m reaches the number of rows, a square root of X X' takes their place: a sketch without
+    error. The row vectors that its methods take and return live where X does.
 
     Parameters
     ----------
@@ -66,10 +70,19 @@ class Sketch:
     is_exact: bool
 
     def __init__(
-        self, inputs: Inputs, m: int | None, projection: ProjectionName | None, fit_intercept: bool,
+        self,
+        inputs: Inputs,
+        m: int | None,
+        projection: ProjectionName | None,
+        fit_intercept: bool,
         rng: np.random.Generator | None,
-    ):  # fmt: skip
-        self._inputs, self._projection, self._fit_intercept, self._rng = inputs, projection, fit_intercept, rng
+    ):
+        self._inputs, self._projection, self._fit_intercept, self._rng = (
+            inputs,
+            projection,
+            fit_intercept,
+            rng,
+        )
         self._most = m or most_projections(inputs.n_features, inputs.rows.row_size)
         self._hat, self.is_exact = np.empty((inputs.n_rows, 0), inputs.rows.dtype), False
         self._grow_to(m or min(FEWEST_PROJECTIONS, self._most))
@@ -85,7 +98,9 @@ class Sketch:
         Returns the level nu that they are enough for: alpha, or more where there are too few.
         """
         while self.m < self._most and not self.is_exact:
-            dimension = DampedInverse(self.weighted_gram(h), alpha, is_exact=True).effective_dimension()
+            dimension = DampedInverse(
+                self.weighted_gram(h), alpha, is_exact=True
+            ).effective_dimension()
             if PROJECTIONS_A_DIMENSION * dimension <= self.m:
                 break
             self._grow_to(min(GROWTH_FACTOR * self.m, self._most))
@@ -110,7 +125,8 @@ class Sketch:
         return self._host.inputs.correlate(self._host.bring(v))
 
     def weighted_gram(self, h: RowVector) -> np.ndarray:
-        """Return X_hat' diag(h) X_hat of one output, around the mean that h weights where there is an intercept."""
+        """Return X_hat' diag(h) X_hat of one output, around the mean that h weights where there is
+        an intercept."""
         return self._host.inputs.weighted_gram(self._host.bring(h), self._fit_intercept)[0]
 
     def weighing(self, h: RowVector) -> Callable[[np.ndarray], tuple[RowVector, np.ndarray]]:
@@ -126,11 +142,14 @@ class Sketch:
 
 def most_projections(n_features: int, row_size: int) -> int:
     """Return the most columns of a sketch where m is left to the data."""
-    return max(1, int(min(MOST_PROJECTIONS, n_features, row_size, PROJECTIONS_A_ROOT * row_size**0.5)))
+    return max(
+        1, int(min(MOST_PROJECTIONS, n_features, row_size, PROJECTIONS_A_ROOT * row_size**0.5))
+    )
 
 
 class Roots:
-    """The roots s of row weights h, and the projection on what is orthogonal to s where there is an intercept."""
+    """The roots s of row weights h, and the projection on what is orthogonal to s where there is an
+    intercept."""
 
     h: RowVector
     s: RowVector
@@ -149,15 +168,17 @@ class Roots:
 
     def times(self, f: RowVector, weighed: np.ndarray) -> RowVector:
         """Return s f less its part along s, for weighed = h'f."""
-        return self._vectors.times(self.s, self._vectors.minus(f, -self._problem.intercept_step(self.total, weighed)))
+        return self._vectors.times(
+            self.s, self._vectors.minus(f, -self._problem.intercept_step(self.total, weighed))
+        )
 
     def kernel_times(self, inputs: Inputs, u: RowVector) -> RowVector:
         """Return s Z Z'u less its part along s, in two passes over the rows."""
         return self.times(*inputs.apply_and_weigh(inputs.correlate(u), self.h))
 
 
-class SketchSteps:
-    """`NewtonSteps` by conjugate gradients in q, preconditioned by a sketch.
+class SketchSteps(PreconditionedSteps):
+    """Steps by conjugate gradients in q, preconditioned by a sketch.
 
     Rows without curvature are out of the system: their u is -v / alpha.
     """
@@ -166,7 +187,8 @@ class SketchSteps:
         self._sketch, self._cache, self._is_quicker = sketch, WeightCache(), {}
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes m in fit.n_projections."""
+        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`. Notes m in
+        fit.n_projections."""
         fit.n_projections = self._sketch.m
         problem, vectors, inputs = fit.problem, fit.problem.vectors, fit.inputs
         roots = Roots(problem, problem.zero_in_flat_rows(fit.certificate.evaluation.h))
@@ -174,10 +196,13 @@ class SketchSteps:
         slopes = inputs.apply(fit.certificate.g)
 
         def A(q):
-            return vectors.along(roots.kernel_times(inputs, vectors.times(roots.s, q)), problem.alpha, q)
+            return vectors.along(
+                roots.kernel_times(inputs, vectors.times(roots.s, q)), problem.alpha, q
+            )
 
         def enough(q, r, _):
-            """Judge the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is |g|^2 there once r is 0."""
+            """Judge the step w of q: |r|^2 bounds |H w + g|^2 in the norm of H^-1, and -g'w is
+            |g|^2 there once r is 0."""
 
             def answer(r, slopes, u, s, q):
                 vecdot = namespace(r).vecdot
@@ -211,28 +236,29 @@ class SketchSteps:
         def precondition(r):
             c = sketch.correlate(vectors.times(then.s, then.orthogonal_part(r)))
             c = np.array([part.inverse @ c_k for part, c_k in zip(parts, c, strict=True)])
-            z = vectors.map(zero_where_flat, roots.h, vectors.along(r, -1.0, then.times(*apply_and_weigh(c))))
+            z = vectors.map(
+                zero_where_flat, roots.h, vectors.along(r, -1.0, then.times(*apply_and_weigh(c)))
+            )
             return vectors.scaled(roots.orthogonal_part(z), 1 / levels)
 
         return precondition
 
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return False: see `NewtonSteps`."""
-        return False
-
     def is_quicker(self, fit: LinearFit) -> bool:
-        """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for that where it may."""
+        """Return whether the sketch is fine enough to be quicker at the fit's penalty; it grows for
+        that where it may."""
         alpha = fit.problem.alpha
         if alpha not in self._is_quicker:
             h = fit.certificate.evaluation.h
-            most_curved = fit.problem.vectors.map(lambda h: namespace(h).max(h, axis=0), h)  # among the outputs, row by row
+            # among the outputs, row by row
+            most_curved = fit.problem.vectors.map(lambda h: namespace(h).max(h, axis=0), h)
             level = self._sketch.grow_for(most_curved, alpha)
             self._is_quicker[alpha] = level <= HIGHEST_LEVEL * alpha
         return self._is_quicker[alpha]
 
 
 def _known_part(fit, roots):
-    """Return the part of the step in u that needs no system, and the right-hand side of the system for q."""
+    """Return the part of the step in u that needs no system, and the right-hand side of the system
+    for q."""
     problem, vectors, v = fit.problem, fit.problem.vectors, fit.certificate.evaluation.v
     alpha = problem.alpha
 
@@ -244,7 +270,11 @@ def _known_part(fit, roots):
 
     def slope_over_roots(v, u, step, s):
         xp, is_curved = namespace(s), s > 0
-        return xp.where(is_curved, (v + alpha * (u + step)) / xp.where(is_curved, s, xp.ones_like(s)), xp.zeros_like(s))
+        return xp.where(
+            is_curved,
+            (v + alpha * (u + step)) / xp.where(is_curved, s, xp.ones_like(s)),
+            xp.zeros_like(s),
+        )
 
     u = vectors.map(step_of_flat_rows, fit.iterate.u, v, roots.h)
     slope, size = vectors.sum(sums_and_sizes, u)

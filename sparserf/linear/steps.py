@@ -1,15 +1,17 @@
-"""Steps of Newton's method, H d = -g: by conjugate gradients on the Hessian, or from the second moments of few inputs.
+"""Steps of Newton's method, H d = -g: by conjugate gradients on the Hessian, or from the second
+moments of few inputs.
 
-H = alpha I + Z' Pi diag(h) Pi Z at the iterate, where Pi is the projection that eliminates the intercept, or none. A
-product with H is one pass over the rows. Where d is large and conjugate gradients are slow, `range_basis.py` or
-`sketch.py` preconditions them.
+H = alpha I + Z' Pi diag(h) Pi Z at the iterate, where Pi is the projection that eliminates the
+intercept, or none. A product with H is one pass over the rows. Where d is large and conjugate
+gradients are slow, `range_basis.py` or `sketch.py` preconditions them.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,28 +29,64 @@ if TYPE_CHECKING:
     from .inputs import Inputs
     from .problem import LinearProblem
 
-# Steps of conjugate gradients on one system at most; and most of them for each rank that X can have. Without rounding they end
-# after as many as X has rank; where its columns differ by 1e10 in size, after some twenty times as many; more do not help.
+# Steps of conjugate gradients on one system at most; and most of them for each rank that X can
+# have. Without rounding they end after as many as X has rank; where its columns differ by 1e10 in
+# size, after some twenty times as many; more do not help.
 MOST_STEPS, STEPS_A_RANK = 1000, 50
 # A system that takes this number of steps of conjugate gradients is worth a better preconditioner.
 SLOW_STEPS = 20
-# A preconditioner is made anew once the row weights h have changed by more than this share of their sum.
+# A preconditioner is made anew once the row weights h have changed by more than this share of their
+# sum.
 MOST_CHANGE = 0.2
-# The multiplications of a matrix product, for each number of the rows, that take as long as one pass over the rows.
+# The multiplications of a matrix product, for each number of the rows, that take as long as one
+# pass over the rows.
 PRODUCTS_A_PASS = 50
 # The same for rows that are CSR.
 SPARSE_PRODUCTS_A_PASS = 4
-# From LEAST_INPUTS_TO_SAMPLE inputs on, and if X has SAMPLES_IN_ROWS times as many rows as the sample, second moments are taken
-# of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small factors of the moments of all rows, in the time of few
-# passes.
+# From LEAST_INPUTS_TO_SAMPLE inputs on, and if X has SAMPLES_IN_ROWS times as many rows as the
+# sample, second moments are taken of a sample of SAMPLED_ROWS_AN_INPUT rows an input: within small
+# factors of the moments of all rows, in the time of few passes.
 LEAST_INPUTS_TO_SAMPLE, SAMPLED_ROWS_AN_INPUT, SAMPLES_IN_ROWS = 200, 40, 2
 
 
+class NewtonSteps(ABC):
+    """A way to make the steps of Newton's method."""
+
+    @abstractmethod
+    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
+        """Return a step from fit.iterate, and how many steps of conjugate gradients it took.
+
+        shares : for each output, the share of its residual to which its system is solved; above 1,
+            not at all
+        """
+
+    def is_quick_at_once(self, fit: LinearFit) -> bool:
+        """Return whether systems are known to be quick to solve at the fit's penalty, wherever the
+        fit is, so that no larger penalty needs to lead to it."""
+        return False
+
+
+class PreconditionedSteps(NewtonSteps):
+    """`NewtonSteps` that cost more to begin with than plain ones, and need fewer steps of conjugate
+    gradients."""
+
+    @abstractmethod
+    def is_quicker(self, fit: LinearFit) -> bool:
+        """Return whether these are quicker than plain steps at the fit's penalty."""
+
+
 def solve_system(
-    fit: LinearFit, A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any,
-    enough: Callable[..., np.ndarray], max_steps: int, space: VectorSpace,
-) -> tuple[Any, int]:  # fmt: skip
-    """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may end.
+    fit: LinearFit,
+    A: Callable[[Any], Any],
+    precondition: Callable[[Any], Any],
+    b: Any,
+    zero: Any,
+    enough: Callable[..., np.ndarray],
+    max_steps: int,
+    space: VectorSpace,
+) -> tuple[Any, int]:
+    """Solve a system of a Newton step by `conjugate_gradients`, which the callback of the fit may
+    end.
 
     max_steps is bounded by what the rank of X allows. Returns the solution and the number of steps.
     """
@@ -60,8 +98,11 @@ def solve_system(
     return conjugate_gradients(A, precondition, b, zero, ends, min(max_steps, most), space)
 
 
-def step_from_w(fit: LinearFit, w: np.ndarray, u: RowVector, h: RowVector, total: np.ndarray) -> Step:
-    """Return the step w = Z'u, with the intercept that follows it; total: the sum of the row weights h."""
+def step_from_w(
+    fit: LinearFit, w: np.ndarray, u: RowVector, h: RowVector, total: np.ndarray
+) -> Step:
+    """Return the step w = Z'u, with the intercept that follows it; total: the sum of the row
+    weights h."""
     f, weighed = fit.inputs.apply_and_weigh(w, h)
     return Step(w, f, fit.problem.intercept_step(total, weighed), u)
 
@@ -70,7 +111,11 @@ class Hessian:
     """The Hessian H at the iterate of a fit: products with it, in one pass over the rows each."""
 
     def __init__(self, fit: LinearFit):
-        self._inputs, self._problem, self._evaluation = fit.inputs, fit.problem, fit.certificate.evaluation
+        self._inputs, self._problem, self._evaluation = (
+            fit.inputs,
+            fit.problem,
+            fit.certificate.evaluation,
+        )
 
     def times(self, p: np.ndarray) -> np.ndarray:
         """Return H p."""
@@ -96,7 +141,8 @@ class Direction:
     """A vector of the coefficients in conjugate gradients, for each output.
 
     u : row vector with w = Z'u
-    f : row vector, Z w, where w or all that it is a sum of has been multiplied with the Hessian; else None
+    f : row vector, Z w, where w or all that it is a sum of has been multiplied with the Hessian;
+        else None
     way : ndarray shaped as w, the sizes of what f was added up from, where there is an f
     """
 
@@ -125,18 +171,29 @@ class DirectionSpace:
 
 
 def gradient_step(
-    fit: LinearFit, shares: np.ndarray, precondition: Callable[[Direction], Direction], max_steps: int = MOST_STEPS
+    fit: LinearFit,
+    shares: np.ndarray,
+    precondition: Callable[[Direction], Direction],
+    max_steps: int = MOST_STEPS,
 ) -> tuple[Step, int]:
-    """Return a step by conjugate gradients in w, as `NewtonSteps` do: one pass over the rows for each step of theirs."""
+    """Return a step by conjugate gradients in w, as `NewtonSteps` do: one pass over the rows for
+    each step of theirs."""
     here, problem, vectors = fit.certificate, fit.problem, fit.problem.vectors
     none = np.zeros_like(here.g)
-    b = Direction(-here.g, vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0))
+    b = Direction(
+        -here.g,
+        vectors.scaled(vectors.along(here.evaluation.v, problem.alpha, fit.iterate.u), -1.0),
+    )
     most = shares**2 * np.vecdot(b.w, precondition(b).w)
     zero = Direction(none, vectors.zeros(len(none)), vectors.zeros(len(none)), none)
     times, space = Hessian(fit).times_direction, DirectionSpace(vectors)
-    x, n_steps = solve_system(fit, times, precondition, b, zero, lambda x, r, rho: rho <= most, max_steps, space)
+    x, n_steps = solve_system(
+        fit, times, precondition, b, zero, lambda x, r, rho: rho <= most, max_steps, space
+    )
     weighed = vectors.sum(lambda h, f: namespace(f).vecdot(h, f), here.evaluation.h, x.f)
-    return Step(x.w, x.f, problem.intercept_step(here.evaluation.total, weighed), x.u, x.way), n_steps
+    return Step(
+        x.w, x.f, problem.intercept_step(here.evaluation.total, weighed), x.u, x.way
+    ), n_steps
 
 
 def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) -> tuple[Step, int]:
@@ -145,7 +202,8 @@ def plain_step(fit: LinearFit, shares: np.ndarray, max_steps: int = MOST_STEPS) 
 
 
 class WeightCache:
-    """What was computed from the row weights h, one result for each output, kept while alpha stays and h changes little."""
+    """What was computed from the row weights h, one result for each output, kept while alpha stays
+    and h changes little."""
 
     def __init__(self):
         self.forget()
@@ -154,10 +212,14 @@ class WeightCache:
         """Drop all results."""
         self._h = self._alpha = self._made = None
 
-    def update(self, problem: LinearProblem, h: RowVector, make: Callable[[RowVector], Any]) -> tuple[RowVector, list[Any]]:
-        """Return the row weights of which the kept results were made, and the result make(h) of each output.
+    def update(
+        self, problem: LinearProblem, h: RowVector, make: Callable[[RowVector], Any]
+    ) -> tuple[RowVector, list[Any]]:
+        """Return the row weights of which the kept results were made, and the result make(h) of
+        each output.
 
-        Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss share one result.
+        Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss
+        share one result.
         """
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:
@@ -178,10 +240,12 @@ class WeightCache:
         return self._h, self._made
 
 
-class InputSteps:
-    """`NewtonSteps` where the inputs are few: H itself is made and inverted, of a sample of the rows where they are many.
+class InputSteps(PreconditionedSteps):
+    """`NewtonSteps` where the inputs are few: H itself is made and inverted, of a sample of the
+    rows where they are many.
 
-    Conjugate gradients correct what is not in the sample, and what has changed in h since H was made.
+    Conjugate gradients correct what is not in the sample, and what has changed in h since H was
+    made.
 
     Parameters
     ----------
@@ -191,28 +255,51 @@ class InputSteps:
     """
 
     def __init__(self, inputs: Inputs, rng: np.random.Generator | None = None):
-        self._inputs, self._cache, self._sample, self._n_sampled = inputs, WeightCache(), None, inputs.n_rows
+        self._inputs, self._cache, self._sample, self._n_sampled = (
+            inputs,
+            WeightCache(),
+            None,
+            inputs.n_rows,
+        )
         n, d = inputs.n_rows, inputs.n_features
-        if rng is not None and d >= LEAST_INPUTS_TO_SAMPLE and n >= SAMPLES_IN_ROWS * SAMPLED_ROWS_AN_INPUT * d:
+        if (
+            rng is not None
+            and d >= LEAST_INPUTS_TO_SAMPLE
+            and n >= SAMPLES_IN_ROWS * SAMPLED_ROWS_AN_INPUT * d
+        ):
             self._n_sampled, sample = SAMPLED_ROWS_AN_INPUT * d, np.zeros(n)
             sample[rng.choice(n, self._n_sampled, replace=False, shuffle=False)] = 1.0
             self._sample = inputs.rows.vectors.put(sample)
 
     def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step without u, and the steps of conjugate gradients it took; see `NewtonSteps`."""
+        """Return a step without u, and the steps of conjugate gradients it took; see
+        `NewtonSteps`."""
         g, here = fit.certificate.g, fit.certificate.evaluation
-        h_then, parts = self._cache.update(fit.problem, here.h, partial(self._inverse_of_hessian, fit.problem))
+        h_then, parts = self._cache.update(
+            fit.problem, here.h, partial(self._inverse_of_hessian, fit.problem)
+        )
 
         def precondition(r):
             return np.array([part.inverse @ r_k for part, r_k in zip(parts, r, strict=True)])
 
-        if self._sample is None and h_then is here.h and all(part.nu == fit.problem.alpha for part in parts):
+        if (
+            self._sample is None
+            and h_then is here.h
+            and all(part.nu == fit.problem.alpha for part in parts)
+        ):
             w, n_steps = precondition(-g), 0  # it is the inverse of H
         else:
             most = shares**2 * np.vecdot(g, precondition(g))
             max_steps, zero = MOST_STEPS if self._sample is None else SLOW_STEPS, np.zeros_like(g)
             w, n_steps = solve_system(
-                fit, Hessian(fit).times, precondition, -g, zero, lambda w, r, rho: rho <= most, max_steps, ArrayVectors
+                fit,
+                Hessian(fit).times,
+                precondition,
+                -g,
+                zero,
+                lambda w, r, rho: rho <= most,
+                max_steps,
+                ArrayVectors,
             )
             if n_steps == max_steps:  # few rows may hold what the others do not
                 self._sample, self._n_sampled = None, self._inputs.n_rows
@@ -220,7 +307,8 @@ class InputSteps:
         return step_from_w(fit, w, None, here.h, here.total), n_steps
 
     def _inverse_of_hessian(self, problem, h):
-        """Return the inverse of H for row weights h of one output, of the sample where there is one."""
+        """Return the inverse of H for row weights h of one output, of the sample where there is
+        one."""
         if self._sample is not None:
             vectors = problem.vectors
             of_sample = vectors.times(h, self._sample)
@@ -235,41 +323,32 @@ class InputSteps:
         return self._inputs.n_features * self._n_sampled // (PRODUCTS_A_PASS * self._inputs.n_rows)
 
     def is_quicker(self, fit: LinearFit) -> bool:
-        """Return True: second moments that have been made are quicker than plain steps at any penalty."""
+        """Return True: second moments that have been made are quicker than plain steps at any
+        penalty."""
         return True
 
-    def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return False: see `NewtonSteps`."""
-        return False
 
-
-class PreconditionedSteps(Protocol):
-    """`NewtonSteps` that cost more to begin with than plain ones, and need fewer steps of conjugate gradients."""
-
-    def __call__(self, fit: LinearFit, shares: np.ndarray) -> tuple[Step, int]:
-        """Return a step and the steps of conjugate gradients it took; see `NewtonSteps`."""
-        ...
-
-    def is_quicker(self, fit: LinearFit) -> bool:
-        """Return whether these are quicker than plain steps at the fit's penalty."""
-        ...
-
-
-class AdaptiveSteps:
-    """`NewtonSteps` by a basis of the range where that is quickest; else plain until one is slow, then preconditioned.
+class AdaptiveSteps(NewtonSteps):
+    """`NewtonSteps` by a basis of the range where that is quickest; else plain until one is slow,
+    then preconditioned.
 
     Parameters
     ----------
     make : callable
-        Makes the `PreconditionedSteps` that take over, where they are quicker than plain ones; called once, if ever.
+        Makes the `PreconditionedSteps` that take over, where they are quicker than plain ones;
+        called once, if ever.
     slow : int, default SLOW_STEPS
-        The number of steps of conjugate gradients at which a plain step is slow, and ends unfinished.
+        The number of steps of conjugate gradients at which a plain step is slow, and ends
+        unfinished.
     first : PreconditionedSteps or None, default None
         Steps that are asked before any other is made, such as `RangeSteps`.
     """
 
     def __init__(
-        self, make: Callable[[], PreconditionedSteps], slow: int = SLOW_STEPS, first: PreconditionedSteps | None = None
+        self,
+        make: Callable[[], PreconditionedSteps],
+        slow: int = SLOW_STEPS,
+        first: PreconditionedSteps | None = None,
     ):
         self._make, self._preconditioned, self._slow, self._first = make, None, slow, first
 
@@ -282,8 +361,11 @@ class AdaptiveSteps:
             if n_steps == self._slow:
                 self._preconditioned = self._make()
             return step, n_steps
-        return (self._preconditioned if self._preconditioned.is_quicker(fit) else plain_step)(fit, shares)
+        return (self._preconditioned if self._preconditioned.is_quicker(fit) else plain_step)(
+            fit, shares
+        )
 
     def is_quick_at_once(self, fit: LinearFit) -> bool:
-        """Return whether the first steps are quicker at the fit's penalty, so that no larger one needs to lead to it."""
+        """Return whether the first steps are quicker at the fit's penalty, so that no larger one
+        needs to lead to it."""
         return self._first is not None and self._first.is_quicker(fit)

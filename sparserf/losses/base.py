@@ -1,4 +1,5 @@
-"""The base class of losses L(z, y), and functions with which losses compute in any array namespace."""
+"""The base class of losses L(z, y), and functions with which losses compute in any array
+namespace."""
 
 from __future__ import annotations
 
@@ -12,45 +13,53 @@ from .._base.arrays import namespace
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The conjugate of a loss that has none of its own needs the z with L'(z) = u: an interval is doubled at most DOUBLINGS times
-# until it holds z, then halved HALVINGS times.
+# The conjugate of a loss that has none of its own needs the z with L'(z) = u: an interval is
+# doubled at most DOUBLINGS times until it holds z, then halved HALVINGS times.
 DOUBLINGS, HALVINGS = 64, 64
 # The standard deviation of a normal distribution, divided by its median absolute deviation.
 NORMAL = 1.4826
 
 
 class Loss:
-    r"""A convex, differentiable loss L(z, y) of the predictor z for the target y; derive from it for one of your own.
+    r"""A convex, differentiable loss L(z, y) of the predictor z for the target y; derive from it
+    for one of your own.
 
-    Write `value`, `derivative` and `curvature`. They are called with float64 arrays z and y of one shape and return arrays of
-    that shape, all finite: L, which is at least 0, and its first and second derivative in z (at a corner of the derivative, the
-    second one on either side). They compute elementwise, with functions of `numpy`, or of the namespace of z where X is on a
-    device. `conjugate` may be left out: it is then found by a search, which takes some hundred times as long. A model is saved
-    with the name of the loss alone, and needs no more. `check` says whether all that is right, and each fit asks it.
+    Write `value`, `derivative` and `curvature`. They are called with float64 arrays z and y of one
+    shape and return arrays of that shape, all finite: L, which is at least 0, and its first and
+    second derivative in z (at a corner of the derivative, the second one on either side). They
+    compute elementwise, with functions of `numpy`, or of the namespace of z where X is on a device.
+    `conjugate` may be left out: it is then found by a search, which takes some hundred times as
+    long. A model is saved with the name of the loss alone, and needs no more. `check` says whether
+    all that is right, and each fit asks it.
 
     Attributes
     ----------
     name : str
         The name in `SparseModel.loss`; by default the name of the class in lower case.
     link : {"identity", "log"}, default "identity"
-        `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in proportion to e^z.
+        `predict` returns z, or e^z. "softmax" is for `Multinomial` alone: probabilities are in
+        proportion to e^z.
     smoothness : float, default infinity
         An upper bound of the curvature. `drp` needs one.
     degree : {0, 1, 2}, default 0
-        The degree with which ``L(c z, c y) = c^degree scaled(c)(z, y)``: y is divided by a power of two while it is fitted. 0:
-        y is not scaled.
+        The degree with which ``L(c z, c y) = c^degree scaled(c)(z, y)``: y is divided by a power of
+        two while it is fitted. 0: y is not scaled.
     is_quadratic, is_piecewise_quadratic : bool
         Whether the curvature is the same everywhere; whether it is one of two numbers.
     is_unimodal, is_self_concordant : bool
-        Whether the curvature first rises in z, then falls; whether the curvature bounds the third derivative.
+        Whether the curvature first rises in z, then falls; whether the curvature bounds the third
+        derivative.
     is_shift_invariant : bool
-        Whether L(z + c, y + c) = L(z, y): the mean or the median of y is then subtracted while it is fitted with an intercept.
+        Whether L(z + c, y + c) = L(z, y): the mean or the median of y is then subtracted while it
+        is fitted with an intercept.
     is_classifier, is_smoothed : bool
         Whether y is -1 or +1; whether the loss is a smoothed version of one with a corner.
     is_joint : bool
-        Whether the loss of a row depends on the margins of all classes together; `Multinomial` alone.
+        Whether the loss of a row depends on the margins of all classes together; `Multinomial`
+        alone.
     dual_growth : float
-        The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever L*(a) is finite.
+        The least c with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) for u = L'(z), wherever
+        L*(a) is finite.
     slopes : pair of float
         The interval of slopes a on which L*(a) is finite; for a classifier that of a y.
 
@@ -59,17 +68,33 @@ class Loss:
     >>> import numpy as np, sparserf as srf
     >>> class LogCosh(srf.losses.Loss):
     ...     smoothness = 1.0
+    ...
     ...     def value(self, z, y):
     ...         return np.logaddexp(z - y, y - z) - np.log(2)
+    ...
     ...     def derivative(self, z, y):
     ...         return np.tanh(z - y)
+    ...
     ...     def curvature(self, z, y):
     ...         return 1 - np.tanh(z - y) ** 2
     >>> X = np.linspace(-3, 3, 300)[:, None]
     >>> y = np.sin(2 * X.ravel())
     >>> y[::30] = 100  # outliers
-    >>> model = srf.sparse_rf(X, y, loss=LogCosh(), features="gaussian", gamma=1.0, alpha=0.001, n_components=500, rng=0)
-    >>> model.loss, model.info.converged, bool(abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.2)
+    >>> model = srf.sparse_rf(
+    ...     X,
+    ...     y,
+    ...     loss=LogCosh(),
+    ...     features="gaussian",
+    ...     gamma=1.0,
+    ...     alpha=0.001,
+    ...     n_components=500,
+    ...     rng=0,
+    ... )
+    >>> (
+    ...     model.loss,
+    ...     model.info.converged,
+    ...     bool(abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.2),
+    ... )
     ('logcosh', True, True)
     """
 
@@ -87,8 +112,10 @@ class Loss:
     is_joint: bool = False
     dual_growth: float = np.inf
     slopes: tuple[float, float] = (-np.inf, np.inf)
-    least_step: float = 0.0  # a step of the intercept smaller than this, in scaled units of z, is rounding
-    intercept_reach: float = 1.0  # how far from all -f a best intercept may be: this times the largest |y|, and some hundreds
+    # a step of the intercept smaller than this, in scaled units of z, is rounding
+    least_step: float = 0.0
+    # how far from all -f a best intercept may be: this times the largest |y|, and some hundreds
+    intercept_reach: float = 1.0
 
     def __init_subclass__(cls, **how: Any) -> None:
         super().__init_subclass__(**how)
@@ -108,16 +135,24 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} must have curvature(z, y)")
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        """Return the conjugate L*(u) = max over z of u z - L(z, y) at slopes u. By default the z with L'(z) = u is searched."""
+        """Return the conjugate L*(u) = max over z of u z - L(z, y) at slopes u. By default the z
+        with L'(z) = u is searched."""
         xp = namespace(u)
-        z, step = (y, xp.ones_like(u) + xp.abs(y)) if self.link == "identity" else (xp.zeros_like(u), xp.ones_like(u))
+        z, step = (
+            (y, xp.ones_like(u) + xp.abs(y))
+            if self.link == "identity"
+            else (xp.zeros_like(u), xp.ones_like(u))
+        )
         low, high = z - step, z + step
         for _ in range(DOUBLINGS):
             short_low, short_high = self.derivative(low, y) > u, self.derivative(high, y) < u
             if not (xp.any(short_low) or xp.any(short_high)):
                 break
             step = 2 * step
-            low, high = xp.where(short_low, low - step, low), xp.where(short_high, high + step, high)
+            low, high = (
+                xp.where(short_low, low - step, low),
+                xp.where(short_high, high + step, high),
+            )
         for _ in range(HALVINGS):
             z = (low + high) / 2
             is_below = self.derivative(z, y) < u
@@ -125,38 +160,48 @@ class Loss:
         return u * z - self.value(z, y)
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """Return the loss with parameters that are None chosen for the target y, (n_rows,) or (n_outputs, n_rows).
+        """Return the loss with parameters that are None chosen for the target y, (n_rows,) or
+        (n_outputs, n_rows).
 
         Raises ValueError if y is outside the range of targets of this loss.
         """
         return self
 
     def scaled(self, unit: float) -> Loss:
-        """Return the loss for z / unit and y / unit: its parameters are divided by the unit, too."""
+        """Return the loss for z / unit and y / unit: its parameters are divided by the unit,
+        too."""
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return what a ridge penalty alpha is multiplied by: the size that curvatures of the rows have.
+        """Return what a ridge penalty alpha is multiplied by: the size that curvatures of the rows
+        have.
 
-        With it the same alpha gives the same model in all units of y. For a loss of degree 1 it is 1 / the robust spread of y,
-        for the losses of amounts a power of their mean, and 1 for all others. Several outputs share the least of theirs.
+        With it the same alpha gives the same model in all units of y. For a loss of degree 1 it is
+        1 / the robust spread of y, for the losses of amounts a power of their mean, and 1 for all
+        others. Several outputs share the least of theirs.
         """
-        return min(1.0 / robust_spread(each, weight) for each in np.atleast_2d(y)) if self.degree == 1 else 1.0
+        return (
+            min(1.0 / robust_spread(each, weight) for each in np.atleast_2d(y))
+            if self.degree == 1
+            else 1.0
+        )
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
         """Return the weight, in [0, 1), of a pseudo-row in the mean loss of held-out rows.
 
-        The pseudo-row has an unknown target (see `of_unknown_row`): with it a predicted probability of 0 or 1, or a rate of 0,
-        does not look perfect on few rows. 0: there is no pseudo-row.
+        The pseudo-row has an unknown target (see `of_unknown_row`): with it a predicted probability
+        of 0 or 1, or a rate of 0, does not look perfect on few rows. 0: there is no pseudo-row.
         """
         return 0.0
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
-        """Return the loss of z of the pseudo-row (see `doubt`); the mean of all targets replaces its unknown target."""
+        """Return the loss of z of the pseudo-row (see `doubt`); the mean of all targets replaces
+        its unknown target."""
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
-        """Return the size of the terms that cancel where the loss of a row is 0, from the mean of y; 0: no terms cancel.
+        """Return the size of the terms that cancel where the loss of a row is 0, from the mean of
+        y; 0: no terms cancel.
 
         The rounding error of a small mean loss is in proportion to this size.
         """
@@ -167,18 +212,25 @@ class Loss:
         return y * u if self.is_classifier else u
 
     def shift_size(self, y: Array) -> Array | float:
-        """Return the size of what is added to z before all else, an offset where there is one: z is rounded with it."""
+        """Return the size of what is added to z before all else, an offset where there is one: z is
+        rounded with it."""
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return Newton's step to the best intercept, from the slope and curvature of the mean loss in the intercept."""
+        """Return Newton's step to the best intercept, from the slope and curvature of the mean loss
+        in the intercept."""
         return -slope / max(curvature, 1e-300)
 
     @property
     def parameters(self) -> dict[str, bool | int | float | str | None]:
-        """The parameters of the loss in a model's file, {name: value}: the fields of a dataclass that are plain values."""
+        """The parameters of the loss in a model's file, {name: value}: the fields of a dataclass
+        that are plain values."""
         values = asdict(self) if is_dataclass(self) else {}
-        return {name: value for name, value in values.items() if value is None or isinstance(value, (bool, int, float, str))}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is None or isinstance(value, (bool, int, float, str))
+        }
 
 
 def positive_part(a: Array) -> Array:
@@ -187,12 +239,14 @@ def positive_part(a: Array) -> Array:
 
 
 def clip_to_unit(a: Array) -> Array:
-    """Return a clipped to [0, 1]: by rounding an argument of a conjugate may lie just outside of its domain."""
+    """Return a clipped to [0, 1]: by rounding an argument of a conjugate may lie just outside of
+    its domain."""
     return namespace(a).clip(a, 0.0, 1.0)
 
 
 def where(condition: Array, value: float, like: Array) -> Array:
-    """Return an array of the namespace and dtype of `like`, with the value where the condition holds and 0 elsewhere."""
+    """Return an array of the namespace and dtype of `like`, with the value where the condition
+    holds and 0 elsewhere."""
     return namespace(like).astype(condition, like.dtype) * value
 
 
@@ -203,9 +257,11 @@ def xlogx(a: Array) -> Array:
 
 
 def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the robust standard deviation of a target, or of several together, each around its weighted median.
+    """Return the robust standard deviation of a target, or of several together, each around its
+    weighted median.
 
-    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1 for a constant.
+    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1
+    for a constant.
     """
     y = np.atleast_2d(y)
     unit = float(np.abs(y).max()) or 1.0
@@ -213,7 +269,9 @@ def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
     away = np.concatenate([np.abs(each - weighted_median(each, weight)) for each in y])
     found = NORMAL * weighted_median(away, np.tile(weight, len(y)))
     if found == 0:
-        found = np.sqrt(np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum()))
+        found = np.sqrt(
+            np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum())
+        )
     return float(unit * found) or 1.0
 
 

@@ -1,4 +1,5 @@
-"""Losses for classification: functions of the margin y z, for labels y of -1 and +1; and the multinomial loss."""
+"""Losses for classification: functions of the margin y z, for labels y of -1 and +1; and the
+multinomial loss."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ class SquaredHinge(Loss):
     Examples
     --------
     >>> import numpy as np, sparserf as srf
-    >>> srf.losses.SquaredHinge().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="squared_hinge"
+    >>> srf.losses.SquaredHinge().value(
+    ...     np.array([1.0, 1.0]), np.array([-1.0, 1.0])
+    ... )  # loss="squared_hinge"
     array([4., 0.])
     """
 
@@ -53,7 +56,8 @@ class SquaredHinge(Loss):
 
 
 class SmoothedHinge(Loss):
-    """Smoothed hinge loss, for labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0 from there.
+    """Smoothed hinge loss, for labels: 1/2 - y z for y z <= 0, (1 - y z)^2 / 2 up to y z = 1, and 0
+    from there.
 
     ==========  ========================================
     derivative  -y min(max(0, 1 - y z), 1)
@@ -64,7 +68,9 @@ class SmoothedHinge(Loss):
     Examples
     --------
     >>> import numpy as np, sparserf as srf
-    >>> srf.losses.SmoothedHinge().value(np.array([1.0, 1.0]), np.array([-1.0, 1.0]))  # loss="smoothed_hinge"
+    >>> srf.losses.SmoothedHinge().value(
+    ...     np.array([1.0, 1.0]), np.array([-1.0, 1.0])
+    ... )  # loss="smoothed_hinge"
     array([1.5, 0. ])
     """
 
@@ -144,11 +150,12 @@ class Logistic(Loss):
 
 
 class Multinomial(Logistic):
-    """Multinomial loss, -log(exp(z_y) / sum_k exp(z_k)): one margin z_k for each class, which are fitted together.
+    """Multinomial loss, -log(exp(z_y) / sum_k exp(z_k)): one margin z_k for each class, which are
+    fitted together.
 
-    z and y are (n_classes, n_rows), y is +1 at the class of the row and -1 at all others; the loss of a row is the sum of its
-    column. With two classes the second alone has a margin and that of the first is 0: that is the logistic loss. With
-    p_k = exp(z_k) / sum_l exp(z_l):
+    z and y are (n_classes, n_rows), y is +1 at the class of the row and -1 at all others; the loss
+    of a row is the sum of its column. With two classes the second alone has a margin and that of
+    the first is 0: that is the logistic loss. With p_k = exp(z_k) / sum_l exp(z_l):
 
     ==========  ================================================================================
     derivative  p_k - 1 for the class of the row, p_k for the others
@@ -161,9 +168,13 @@ class Multinomial(Logistic):
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(600, 2))
-    >>> label = (np.stack([X[:, 0], X[:, 1], 0 * X[:, 0]]) * 3 + rng.gumbel(size=(3, 600))).argmax(axis=0)
+    >>> label = (np.stack([X[:, 0], X[:, 1], 0 * X[:, 0]]) * 3 + rng.gumbel(size=(3, 600))).argmax(
+    ...     axis=0
+    ... )
     >>> model = srf.drp(X, label, alpha=1e-3, loss="multinomial", rng=0)
-    >>> bool(abs(model.coef - np.array([[2, -1], [-1, 2], [-1, -1]])).max() < 0.5)  # less their mean
+    >>> bool(
+    ...     abs(model.coef - np.array([[2, -1], [-1, 2], [-1, -1]])).max() < 0.5
+    ... )  # less their mean
     True
     >>> bool(np.allclose(model.predict_proba(X).sum(axis=1), 1))
     True
@@ -189,22 +200,30 @@ class Multinomial(Logistic):
         return p * (1.0 - p)
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        return super().conjugate(u, y) if is_single(u) else xlogx(clip_to_unit(u + where(y > 0, 1.0, u)))
+        return (
+            super().conjugate(u, y)
+            if is_single(u)
+            else xlogx(clip_to_unit(u + where(y > 0, 1.0, u)))
+        )
 
     def of_unknown_row(self, z: Array, mean: float) -> Array:
-        return super().of_unknown_row(z, mean) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
+        return (
+            super().of_unknown_row(z, mean) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
+        )
 
 
 class OneClassMultinomial(Logistic):
-    """The multinomial loss as a function of the margin z of one class, the margins of the others being fixed.
+    """The multinomial loss as a function of the margin z of one class, the margins of the others
+    being fixed.
 
-    It is log(e^z + e^c) - t, where c = log of the sum of e^z over the other classes, and t is the margin of the row's own class
-    (z itself in rows of this class). y is (3, ...): +1 in rows of the class and -1 in the others; c; and c - t >= 0 in rows of
-    other classes, 0 in rows of the class.
+    It is log(e^z + e^c) - t, where c = log of the sum of e^z over the other classes, and t is the
+    margin of the row's own class (z itself in rows of this class). y is (3, ...): +1 in rows of the
+    class and -1 in the others; c; and c - t >= 0 in rows of other classes, 0 in rows of the class.
     """
 
     name: str = "multinomial"
-    smoothness: float = 0.5  # the gradient over all classes moves by up to half of what the margins move
+    # the gradient over all classes moves by up to half of what the margins move
+    smoothness: float = 0.5
     is_unimodal: bool = False
     dual_growth: float = np.inf
 
@@ -248,4 +267,5 @@ def sigmoid(z: Array) -> Array:
     """Return 1 / (1 + exp(-z)), without overflow."""
     xp = namespace(z)
     e = xp.exp(-xp.abs(z))
-    return xp.maximum(e, xp.sign(z)) / (1.0 + e)  # as e <= 1, the maximum is 1 where z > 0, and else e
+    # as e <= 1, the maximum is 1 where z > 0, and else e
+    return xp.maximum(e, xp.sign(z)) / (1.0 + e)

@@ -12,15 +12,17 @@ from .base import Loss
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The largest |o|. With a log link e^o, the exposure, is between 1e-30 and 1e30, as y is at most 1e30.
+# The largest |o|. With a log link e^o, the exposure, is between 1e-30 and 1e30, as y is at most
+# 1e30.
 LARGEST_OFFSET = {"identity": 1e30, "log": 69.0, "softmax": 1e30}
 
 
 class OffsetLoss(Loss):
-    """The loss L(z + o, y) of the predictor z, for targets that hold both y and o: (2, ...), of which o is the second.
+    """The loss L(z + o, y) of the predictor z, for targets that hold both y and o: (2, ...), of
+    which o is the second.
 
-    Whatever is known of a loss in z is known of it at z + o, too: bounds of the curvature, the slopes of its conjugate. The
-    conjugate is L*(u) - u o.
+    Whatever is known of a loss in z is known of it at z + o, too: bounds of the curvature, the
+    slopes of its conjugate. The conjugate is L*(u) - u o.
     """
 
     intercept_reach: float = 2.0  # y and o may add up

@@ -1,4 +1,5 @@
-"""The check of a loss that a user has written: its methods are called on a few rows, and compared with each other."""
+"""The check of a loss that a user has written: its methods are called on a few rows, and compared
+with each other."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from .base import Loss
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# The most targets that a loss is looked at for, and the most predictors that it is given for each of them.
+# The most targets that a loss is looked at for, and the most predictors that it is given for each
+# of them.
 TARGETS, PREDICTORS = 12, 9
-# Derivatives are compared with differences over these shares of the spread of y. A loss may be curved on a smaller scale than
-# that: of the curvature only what is wrong over all of them counts.
+# Derivatives are compared with differences over these shares of the spread of y. A loss may be
+# curved on a smaller scale than that: of the curvature only what is wrong over all of them counts.
 STEPS = 0.3, 1e-3, 1e-5, 1e-7
-# A derivative may miss a difference by this share, and by this many roundings of values and of 1, which may cancel in them. A
-# curvature may be too small by a factor of 2.
+# A derivative may miss a difference by this share, and by this many roundings of values and of 1,
+# which may cancel in them. A curvature may be too small by a factor of 2.
 MISS, ROUNDINGS, TOO_SMALL = 1e-2, 64.0, 2.0
 EPS = float(np.finfo(np.float64).eps)
 METHODS = "value", "derivative", "curvature"
@@ -26,28 +28,31 @@ METHODS = "value", "derivative", "curvature"
 
 @as_ieee
 def check(loss: Loss, y: ArrayLike) -> None:
-    """Check a loss of your own on a few targets: raise an error that says what is wrong with it, or return None.
+    """Check a loss of your own on a few targets: raise an error that says what is wrong with it, or
+    return None.
 
-    Every fit does so at its first use of the loss. What is looked at, at predictors z among the targets: that `value`,
-    `derivative` and `curvature` return float64 arrays of the shape of z, finite, elementwise, and leave z and y alone; that the
-    value is at least 0 and convex; that the derivative is that of the value and the curvature that of the derivative, which it
-    may exceed but not fall short of by more than half; that slopes and curvatures are within `slopes` and `smoothness`; and
-    that `degree`, `is_shift_invariant` and `conjugate` are true.
+    Every fit does so at its first use of the loss. What is looked at, at predictors z among the
+    targets: that `value`, `derivative` and `curvature` return float64 arrays of the shape of z,
+    finite, elementwise, and leave z and y alone; that the value is at least 0 and convex; that the
+    derivative is that of the value and the curvature that of the derivative, which it may exceed
+    but not fall short of by more than half; that slopes and curvatures are within `slopes` and
+    `smoothness`; and that `degree`, `is_shift_invariant` and `conjugate` are true.
 
     Parameters
     ----------
     loss : Loss
         An object of your class.
     y : array of shape (n_samples,)
-        Targets as those of the fit. Of a classifier two labels: the greater one is y = 1, the other y = -1.
+        Targets as those of the fit. Of a classifier two labels: the greater one is y = 1, the other
+        y = -1.
 
     Raises
     ------
     TypeError
         If loss is no `Loss`, or a method returns something else than an array of real numbers.
     ValueError
-        If a method raises, returns another shape or a number that is not finite, or is not what it should be; the message has
-        a z and y at which.
+        If a method raises, returns another shape or a number that is not finite, or is not what it
+        should be; the message has a z and y at which.
     NotImplementedError
         If `value`, `derivative` or `curvature` is missing.
 
@@ -57,23 +62,29 @@ def check(loss: Loss, y: ArrayLike) -> None:
     >>> class Cubic(srf.losses.Loss):
     ...     def value(self, z, y):
     ...         return abs(z - y) ** 3 / 3
+    ...
     ...     def derivative(self, z, y):
     ...         return (y - z) * abs(z - y)
+    ...
     ...     def curvature(self, z, y):
     ...         return 2 * abs(z - y)
     >>> srf.losses.check(Cubic(), np.arange(5.0))
     Traceback (most recent call last):
     ...
-    ValueError: loss 'cubic': derivative(z, y) has the wrong sign: it is -1.0 at z=1.0, y=0.0, where the value changes by 1.12
-    a unit of z
+    ValueError: loss 'cubic': derivative(z, y) has the wrong sign: it is -1.0 at z=1.0, y=0.0,
+    where the value changes by 1.12 a unit of z
     """
     if not isinstance(loss, Loss):
-        raise TypeError(f"loss must be an object of a class derived from sparserf.losses.Loss, got {loss!r}")
+        raise TypeError(
+            f"loss must be an object of a class derived from sparserf.losses.Loss, got {loss!r}"
+        )
     y = np.asarray(y, np.float64).ravel() if not loss.is_classifier else _signs(y)
     if not len(y) or not np.isfinite(y).all():
         raise ValueError("y must have finite entries to check a loss on")
     if not isinstance(chosen := _call(loss, "of_target", y, np.ones(len(y))), Loss):
-        raise TypeError(f"{_name(loss)}: of_target(y, weight) must return a Loss, got {type(chosen).__name__}")
+        raise TypeError(
+            f"{_name(loss)}: of_target(y, weight) must return a Loss, got {type(chosen).__name__}"
+        )
     _check_attributes(chosen)
     z, y, unit = _points(chosen, y)
     value, slope, curvature = (_answer(chosen, method, z, y) for method in METHODS)
@@ -84,7 +95,9 @@ def _signs(y):
     """Return labels as -1 and 1."""
     labels, label = np.unique(np.asarray(y), return_inverse=True)
     if len(labels) != 2:
-        raise ValueError(f"y must have two labels for a loss with is_classifier=True, got {len(labels)}")
+        raise ValueError(
+            f"y must have two labels for a loss with is_classifier=True, got {len(labels)}"
+        )
     return np.where(label == 1, 1.0, -1.0)
 
 
@@ -106,7 +119,10 @@ def _check_attributes(loss):
     except (TypeError, ValueError):
         is_positive = False
     if not is_positive:
-        raise ValueError(f"{_name(loss)}: smoothness must be a number above 0, or infinity, got {loss.smoothness!r}")
+        raise ValueError(
+            f"{_name(loss)}: smoothness must be a number above 0, or infinity, got "
+            f"{loss.smoothness!r}"
+        )
 
 
 def _call(loss, method, *arguments):
@@ -116,7 +132,9 @@ def _call(loss, method, *arguments):
     except NotImplementedError:
         raise
     except Exception as error:
-        raise ValueError(f"{_name(loss)}: {method} raised {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"{_name(loss)}: {method} raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def _answer(loss, method, z, y):
@@ -126,10 +144,16 @@ def _answer(loss, method, z, y):
     answer: Any = _call(loss, method, z, y)
     what = f"{_name(loss)}: {method}(z, y)"
     if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "fiub":
-        got = f"an array of dtype {answer.dtype}" if isinstance(answer, np.ndarray) else type(answer).__name__
+        got = (
+            f"an array of dtype {answer.dtype}"
+            if isinstance(answer, np.ndarray)
+            else type(answer).__name__
+        )
         raise TypeError(f"{what} must return an array of real numbers, got {got}")
     if answer.shape != z.shape:
-        raise ValueError(f"{what} must return an array of the shape of z, {z.shape}, got {answer.shape}")
+        raise ValueError(
+            f"{what} must return an array of the shape of z, {z.shape}, got {answer.shape}"
+        )
     answer = answer.astype(np.float64)
     if not np.isfinite(answer).all():
         k = int(np.flatnonzero(~np.isfinite(answer))[0])
@@ -158,7 +182,8 @@ class _Points:
         self.loss, self.z, self.y = loss, z, y
 
     def fail(self, wrong, message, *values):
-        """Raise a ValueError where something is wrong at some point; the message has places for z, y and the values there."""
+        """Raise a ValueError where something is wrong at some point; the message has places for z,
+        y and the values there."""
         if wrong.any():
             k = int(np.flatnonzero(wrong)[0])
             z, y, *there = (float(each[k]) for each in (self.z, self.y, *values))
@@ -169,58 +194,115 @@ class _Points:
         loss, z, y = self.loss, self.z, self.y
         back = _answer(loss, "value", z[::-1], y[::-1])[::-1]
         rounding = ROUNDINGS * EPS * (1 + np.abs(value) + np.abs(slope) * (np.abs(z) + np.abs(y)))
-        self.fail(np.abs(back - value) > rounding, "value(z, y) must be elementwise: at {at} it is {} or {}, by the other rows",
-                  value, back)  # fmt: skip
-        self.fail(value < -rounding, "value(z, y) must be at least 0, got {} at {at}: add what no z changes", value)
-        self.fail(curvature < 0, "curvature(z, y) must be at least 0, since the loss must be convex, got {} at {at}", curvature)
-        self.fail(curvature > loss.smoothness * (1 + MISS), "curvature(z, y) is {} at {at}, above smoothness", curvature)
+        self.fail(
+            np.abs(back - value) > rounding,
+            "value(z, y) must be elementwise: at {at} it is {} or {}, by the other rows",
+            value,
+            back,
+        )
+        self.fail(
+            value < -rounding,
+            "value(z, y) must be at least 0, got {} at {at}: add what no z changes",
+            value,
+        )
+        self.fail(
+            curvature < 0,
+            "curvature(z, y) must be at least 0, since the loss must be convex, got {} at {at}",
+            curvature,
+        )
+        self.fail(
+            curvature > loss.smoothness * (1 + MISS),
+            "curvature(z, y) is {} at {at}, above smoothness",
+            curvature,
+        )
         inside = loss.bounded_slope(slope, y)
         low, high = loss.slopes
-        self.fail((inside < low - MISS * abs(low)) | (inside > high + MISS * abs(high)),
-                  "derivative(z, y) is {} at {at}, which is not within slopes", slope)  # fmt: skip
+        self.fail(
+            (inside < low - MISS * abs(low)) | (inside > high + MISS * abs(high)),
+            "derivative(z, y) is {} at {at}, which is not within slopes",
+            slope,
+        )
         self.check_derivatives(slope, curvature, unit)
         if type(loss).conjugate is not Loss.conjugate:
             conjugate = _answer(loss, "conjugate", slope, y)
             size = np.abs(conjugate) + np.abs(slope * z) + np.abs(value)
-            self.fail(np.abs(conjugate + value - slope * z) > MISS * size,
-                      "conjugate(u, y) must be u z - L(z, y) for the slope u of L at z, got {} at {at}, not {}",
-                      conjugate, slope * z - value)  # fmt: skip
+            self.fail(
+                np.abs(conjugate + value - slope * z) > MISS * size,
+                "conjugate(u, y) must be u z - L(z, y) for the slope u of L at z, got {} at {at}, "
+                "not {}",
+                conjugate,
+                slope * z - value,
+            )
         if loss.is_shift_invariant:
             moved = _answer(loss, "value", z + unit, y + unit)
-            self.fail(np.abs(moved - value) > MISS * (value + np.abs(slope) * unit),
-                      "is_shift_invariant is not true: the value is {} at {at}, and {} where a number is added to both",
-                      value, moved)  # fmt: skip
+            self.fail(
+                np.abs(moved - value) > MISS * (value + np.abs(slope) * unit),
+                "is_shift_invariant is not true: the value is {} at {at}, and {} where a number is "
+                "added to both",
+                value,
+                moved,
+            )
         if loss.degree:
             scaled = _call(loss, "scaled", 0.5)
             grown = 0.5**loss.degree * _answer(scaled, "value", 2 * z, 2 * y)
-            self.fail(np.abs(grown - value) > MISS * (value + np.abs(grown)),
-                      "degree is not true: the value is {} at {at}, and not {}, from L(2 z, 2 y)", value, grown)  # fmt: skip
+            self.fail(
+                np.abs(grown - value) > MISS * (value + np.abs(grown)),
+                "degree is not true: the value is {} at {at}, and not {}, from L(2 z, 2 y)",
+                value,
+                grown,
+            )
 
     def check_derivatives(self, slope, curvature, unit):
-        """Check slopes against differences of values, between which a convex loss holds them, and curvatures against theirs."""
+        """Check slopes against differences of values, between which a convex loss holds them, and
+        curvatures against theirs."""
         loss, y = self.loss, self.y
         is_short, rise, most = np.ones(len(y), bool), np.zeros(len(y)), curvature
         for share in STEPS:
             ends = self.z - share * unit / 2, self.z + share * unit / 2
             width = ends[1] - ends[0]
-            values, slopes, curvatures = ([_answer(loss, method, z, y) for z in ends] for method in METHODS)
+            values, slopes, curvatures = (
+                [_answer(loss, method, z, y) for z in ends] for method in METHODS
+            )
             steepest = np.maximum(*np.abs(slopes))
-            rounding = EPS * (1 + np.maximum(*np.abs(values)) + steepest * (np.abs(self.z) + np.abs(y)))
+            rounding = EPS * (
+                1 + np.maximum(*np.abs(values)) + steepest * (np.abs(self.z) + np.abs(y))
+            )
             change = np.divide(values[1] - values[0], width, out=np.array(slope), where=width > 0)
-            slack = MISS * steepest + ROUNDINGS * np.divide(rounding, width, out=np.full(len(y), np.inf), where=width > 0)
+            slack = MISS * steepest + ROUNDINGS * np.divide(
+                rounding, width, out=np.full(len(y), np.inf), where=width > 0
+            )
             tells = np.abs(change) > slack
-            self.fail(tells & (np.minimum(*np.abs(slopes)) > 0) & (np.sign(change) == -np.sign(slopes[0]))
-                      & (np.sign(slopes[0]) == np.sign(slopes[1])),
-                      "derivative(z, y) has the wrong sign: it is {} at {at}, where the value changes by {} a unit of z",
-                      slope, change)  # fmt: skip
-            self.fail(slopes[0] > slopes[1] + MISS * steepest,
-                      "derivative(z, y) must rise with z, since the loss must be convex: at {at} it falls from {} to {}",
-                      *slopes)  # fmt: skip
-            self.fail((change < slopes[0] - slack) | (change > slopes[1] + slack),
-                      "derivative(z, y) is {} at {at}, where the value changes by {} a unit of z", slope, change)  # fmt: skip
+            self.fail(
+                tells
+                & (np.minimum(*np.abs(slopes)) > 0)
+                & (np.sign(change) == -np.sign(slopes[0]))
+                & (np.sign(slopes[0]) == np.sign(slopes[1])),
+                "derivative(z, y) has the wrong sign: it is {} at {at}, where the value changes by "
+                "{} a unit of z",
+                slope,
+                change,
+            )
+            self.fail(
+                slopes[0] > slopes[1] + MISS * steepest,
+                "derivative(z, y) must rise with z, since the loss must be convex: at {at} it "
+                "falls from {} to {}",
+                *slopes,
+            )
+            self.fail(
+                (change < slopes[0] - slack) | (change > slopes[1] + slack),
+                "derivative(z, y) is {} at {at}, where the value changes by {} a unit of z",
+                slope,
+                change,
+            )
             most = np.maximum(np.maximum(*curvatures), curvature)
             noise = ROUNDINGS * EPS * (steepest + most * (np.abs(self.z) + np.abs(y)))
             rise = np.divide(slopes[1] - slopes[0], width, out=np.zeros(len(y)), where=width > 0)
             is_short &= (slopes[1] - slopes[0]) > TOO_SMALL * most * width + noise
-        self.fail(is_short, "curvature(z, y) is {} near {at}, where the derivative rises by {} a unit of z: it must be the "
-                  "derivative's own derivative, and the derivative must not jump", most, rise)  # fmt: skip
+        self.fail(
+            is_short,
+            "curvature(z, y) is {} near {at}, where the derivative rises by {} a unit of z: it "
+            "must be the "
+            "derivative's own derivative, and the derivative must not jump",
+            most,
+            rise,
+        )

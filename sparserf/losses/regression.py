@@ -1,7 +1,9 @@
-"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z (Poisson, Tweedie, gamma).
+"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z
+(Poisson, Tweedie, gamma).
 
-The losses of the mean are half the unit deviances of the Poisson, the Tweedie and the gamma distribution, with the log link.
-All are functions of r = z - log y, the log of the ratio of the predicted mean to y.
+The losses of the mean are half the unit deviances of the Poisson, the Tweedie and the gamma
+distribution, with the log link. All are functions of r = z - log y, the log of the ratio of the
+predicted mean to y.
 """
 
 from __future__ import annotations
@@ -18,18 +20,20 @@ from .base import Loss, robust_spread, where, xlogx
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The defaults of Huber's delta and of the smoothing of a quantile, in units of the robust spread of y. With normal errors of
-# that spread, this delta loses 5 % of efficiency.
+# The defaults of Huber's delta and of the smoothing of a quantile, in units of the robust spread of
+# y. With normal errors of that spread, this delta loses 5 % of efficiency.
 DELTA, SMOOTHING = 1.35, 0.1
 # The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
-# The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are flat, and nothing overflows.
+# The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are
+# flat, and nothing overflows.
 FARTHEST = 600.0
-# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow. Where no count or amount is larger than
-# SMALLEST_MEAN, curvatures and penalties, which are in proportion to y, may underflow.
+# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow. Where no count
+# or amount is larger than SMALLEST_MEAN, curvatures and penalties, which are in proportion to y,
+# may underflow.
 LARGEST_MEAN, SMALLEST_MEAN = 1e30, 1e-290
-# Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no root moves by this share. The
-# conjugate errs by the square of the share.
+# Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no
+# root moves by this share. The conjugate errs by the square of the share.
 TWEEDIE_STEPS, TWEEDIE_MOVE = 60, 1e-8
 
 
@@ -46,7 +50,10 @@ class Squared(Loss):
     --------
     >>> import numpy as np, sparserf as srf
     >>> loss = srf.losses.Squared()  # loss="squared"
-    >>> loss.value(np.array([3.0]), np.array([1.0])), loss.derivative(np.array([3.0]), np.array([1.0]))
+    >>> (
+    ...     loss.value(np.array([3.0]), np.array([1.0])),
+    ...     loss.derivative(np.array([3.0]), np.array([1.0])),
+    ... )
     (array([2.]), array([2.]))
     """
 
@@ -73,7 +80,8 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    r"""Huber loss: (z - y)^2 / 2 up to \|z - y\| = delta, a line from there, so that the influence of outliers is bounded.
+    r"""Huber loss: (z - y)^2 / 2 up to \|z - y\| = delta, a line from there, so that the influence
+    of outliers is bounded.
 
     ==========  ==================================================================
     loss        (z - y)^2 / 2, or delta \|z - y\| - delta^2 / 2 beyond delta
@@ -85,9 +93,10 @@ class Huber(Loss):
     Parameters
     ----------
     delta : float or None, default None
-        In units of y, > 0, as in LightGBM (`alpha`) and skglm; not, as in scikit-learn's HuberRegressor, of the spread of the
-        residuals. None: 1.35 times the spread of y, 1.4826 times the weighted median of \|y - median\|, or the standard
-        deviation where that is 0. The model has the number in `loss_parameters`.
+        In units of y, > 0, as in LightGBM (`alpha`) and skglm; not, as in scikit-learn's
+        HuberRegressor, of the spread of the residuals. None: 1.35 times the spread of y, 1.4826
+        times the weighted median of \|y - median\|, or the standard deviation where that is 0. The
+        model has the number in `loss_parameters`.
 
     References
     ----------
@@ -99,7 +108,15 @@ class Huber(Loss):
     >>> X = np.linspace(-3, 3, 300)[:, None]
     >>> y = np.sin(2 * X.ravel())
     >>> y[::15] = 50.0  # outliers
-    >>> model = srf.sparse_rf(X, y, loss=srf.losses.Huber(delta=0.2), features="gaussian", gamma=1.0, alpha=1e-3, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     X,
+    ...     y,
+    ...     loss=srf.losses.Huber(delta=0.2),
+    ...     features="gaussian",
+    ...     gamma=1.0,
+    ...     alpha=1e-3,
+    ...     rng=0,
+    ... )
     >>> bool(abs(model.predict(X) - np.sin(2 * X.ravel())).max() < 0.1), model.loss_parameters
     (True, {'delta': 0.2})
     """
@@ -123,7 +140,11 @@ class Huber(Loss):
         return -self.delta * WIDENED, self.delta * WIDENED
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Huber:
-        return self if self.delta is not None else replace(self, delta=DELTA * robust_spread(y, weight))
+        return (
+            self
+            if self.delta is not None
+            else replace(self, delta=DELTA * robust_spread(y, weight))
+        )
 
     def scaled(self, unit: float) -> Huber:
         return replace(self, delta=self.delta / unit)
@@ -148,9 +169,10 @@ class Huber(Loss):
 class Quantile(Loss):
     r"""Smoothed pinball loss: the quantile of y of a given level is predicted.
 
-    It is the mean of the pinball loss max(level (y - z), (1 - level) (z - y)) over all shifts of z by at most `smoothing`: a
-    quadratic for \|z - y\| <= smoothing. The smoothing adds at most smoothing / 4 to the loss, and moves the quantile in
-    proportion to smoothing^2. With s = smoothing and r = z - y:
+    It is the mean of the pinball loss max(level (y - z), (1 - level) (z - y)) over all shifts of z
+    by at most `smoothing`: a quadratic for \|z - y\| <= smoothing. The smoothing adds at most
+    smoothing / 4 to the loss, and moves the quantile in proportion to smoothing^2. With s =
+    smoothing and r = z - y:
 
     ==========  =======================================================================
     loss        s (1 - min(\|r\| / s, 1))^2 / 4 + \|r\| / 2 + (1/2 - level) r
@@ -177,7 +199,9 @@ class Quantile(Loss):
     >>> X = rng.uniform(-2, 2, (2000, 1))
     >>> y = (1 + X.ravel() ** 2) * rng.standard_exponential(2000)
     >>> loss = srf.losses.Quantile(level=0.9)
-    >>> model = srf.sparse_rf(X, y, loss=loss, features="gaussian", gamma=0.5, alpha=0.003, n_components=500, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     X, y, loss=loss, features="gaussian", gamma=0.5, alpha=0.003, n_components=500, rng=0
+    ... )
     >>> bool(abs(np.mean(y < model.predict(X)) - 0.9) < 0.02)
     True
     """
@@ -198,7 +222,9 @@ class Quantile(Loss):
         if self.level >= 1:
             raise ValueError(f"level must be below 1, got {self.level}")
         if self.smoothing is not None:
-            object.__setattr__(self, "smoothing", check_real("smoothing", self.smoothing, 0, strict=True))
+            object.__setattr__(
+                self, "smoothing", check_real("smoothing", self.smoothing, 0, strict=True)
+            )
 
     @property
     def smoothness(self) -> float:
@@ -210,7 +236,11 @@ class Quantile(Loss):
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Quantile:
         least = float(np.finfo(np.float64).smallest_subnormal)
-        return self if self.smoothing is not None else replace(self, smoothing=max(SMOOTHING * robust_spread(y, weight), least))
+        return (
+            self
+            if self.smoothing is not None
+            else replace(self, smoothing=max(SMOOTHING * robust_spread(y, weight), least))
+        )
 
     def scaled(self, unit: float) -> Quantile:
         return replace(self, smoothing=self.smoothing / unit)
@@ -234,7 +264,8 @@ class Quantile(Loss):
 
 
 class LossOfAmounts(Loss):
-    """A loss of the mean m = e^z of counts or amounts y >= 0, of which some are 0 and some are not."""
+    """A loss of the mean m = e^z of counts or amounts y >= 0, of which some are 0 and some are
+    not."""
 
     link: Literal["identity", "log"] = "log"
     is_self_concordant: bool = True
@@ -251,7 +282,8 @@ class LossOfAmounts(Loss):
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the size of a row at the mean of y, which is the mean curvature at the best constant."""
+        """Return the size of a row at the mean of y, which is the mean curvature at the best
+        constant."""
         return min(self.size(float(mean)) for mean in np.atleast_2d(y) @ weight / weight.sum())
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
@@ -264,7 +296,8 @@ class LossOfAmounts(Loss):
 
 
 class Poisson(LossOfAmounts):
-    """Poisson loss, y log(y / m) - y + m at the mean m = e^z: half the unit deviance, for counts and rates y >= 0.
+    """Poisson loss, y log(y / m) - y + m at the mean m = e^z: half the unit deviance, for counts
+    and rates y >= 0.
 
     ==========  ==================================================
     derivative  m - y
@@ -272,7 +305,8 @@ class Poisson(LossOfAmounts):
     conjugate   a log(a / y) - (a - y), for a = u + y >= 0
     ==========  ==================================================
 
-    For counts over exposures e, of time or of size, `offset` is log e; or y is the rate, and `sample_weight` is e.
+    For counts over exposures e, of time or of size, `offset` is log e; or y is the rate, and
+    `sample_weight` is e.
 
     Examples
     --------
@@ -283,7 +317,9 @@ class Poisson(LossOfAmounts):
     >>> counts = rng.poisson(exposure * np.exp(np.sin(2 * X.ravel())))
     >>> how = {"features": "gaussian", "gamma": 1.0, "alpha": 0.01, "n_components": 500, "rng": 0}
     >>> model = srf.sparse_rf(X, counts, loss="poisson", offset=np.log(exposure), **how)
-    >>> bool(abs(model.decision_function(X) - np.sin(2 * X.ravel())).max() < 0.3)  # predict is e to the power of it
+    >>> bool(
+    ...     abs(model.decision_function(X) - np.sin(2 * X.ravel())).max() < 0.3
+    ... )  # predict is e to the power of it
     True
     """
 
@@ -293,7 +329,8 @@ class Poisson(LossOfAmounts):
         return mean
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return the exact step: it multiplies all e^z by the factor that makes their mean the mean of y, curvature - slope."""
+        """Return the exact step: it multiplies all e^z by the factor that makes their mean the mean
+        of y, curvature - slope."""
         return float(np.log1p(-min(1.0, slope / max(curvature, 1e-300))))
 
     def value(self, z: Array, y: Array) -> Array:
@@ -315,11 +352,12 @@ class Poisson(LossOfAmounts):
 
 @dataclass(frozen=True)
 class Tweedie(LossOfAmounts):
-    """Tweedie loss, half the unit deviance of a power p in (1, 2) at the mean m = e^z, for y >= 0 of which some are exactly 0.
+    """Tweedie loss, half the unit deviance of a power p in (1, 2) at the mean m = e^z, for y >= 0
+    of which some are exactly 0.
 
-    A sum of a Poisson number of gamma amounts, such as the claims of a policy in a year or the rain of a day, has this
-    distribution. Its variance is in proportion to m^p: near p = 1 as of counts, near p = 2 as of gamma amounts. With a = 2 - p
-    and c = p - 1:
+    A sum of a Poisson number of gamma amounts, such as the claims of a policy in a year or the rain
+    of a day, has this distribution. Its variance is in proportion to m^p: near p = 1 as of counts,
+    near p = 2 as of gamma amounts. With a = 2 - p and c = p - 1:
 
     ==========  =====================================================
     loss        m^a / a + y m^-c / c - y^a / (a c)
@@ -331,7 +369,8 @@ class Tweedie(LossOfAmounts):
     Parameters
     ----------
     power : float, default 1.5
-        p, in (1, 2), as in scikit-learn's TweedieRegressor. For powers of 1 and 2 see `Poisson` and `Gamma`.
+        p, in (1, 2), as in scikit-learn's TweedieRegressor. For powers of 1 and 2 see `Poisson` and
+        `Gamma`.
 
     References
     ----------
@@ -346,7 +385,10 @@ class Tweedie(LossOfAmounts):
     >>> y = 100 * rng.standard_gamma(3 * claims) / 3  # each claim costs 100 in the mean
     >>> how = {"features": "gaussian", "gamma": 1.0, "alpha": 0.2, "n_components": 500, "rng": 0}
     >>> model = srf.sparse_rf(X, y, loss=srf.losses.Tweedie(power=1.5), **how)
-    >>> bool((y == 0).any()), bool(abs(np.log(model.predict(X) / 100) - np.sin(2 * X.ravel())).max() < 0.3)
+    >>> (
+    ...     bool((y == 0).any()),
+    ...     bool(abs(np.log(model.predict(X) / 100) - np.sin(2 * X.ravel())).max() < 0.3),
+    ... )
     (True, True)
     """
 
@@ -361,7 +403,8 @@ class Tweedie(LossOfAmounts):
         return mean ** (2.0 - self.power)
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return the exact step b: the slope at z + b is e^(ab) rising - e^(-cb) falling, the means of m^a and of y m^-c."""
+        """Return the exact step b: the slope at z + b is e^(ab) rising - e^(-cb) falling, the means
+        of m^a and of y m^-c."""
         rising = curvature + (self.power - 1.0) * slope
         return float(np.log1p(-min(1.0, slope / max(rising, 1e-300))))
 
@@ -379,7 +422,11 @@ class Tweedie(LossOfAmounts):
     def curvature(self, z: Array, y: Array) -> Array:
         xp, a, c = namespace(z), 2.0 - self.power, self.power - 1.0
         r, log_mean = self._exponents(z, y)
-        return xp.where(y > 0, _or_one(y) ** a * (a * xp.exp(a * r) + c * xp.exp(-c * r)), a * xp.exp(a * log_mean))
+        return xp.where(
+            y > 0,
+            _or_one(y) ** a * (a * xp.exp(a * r) + c * xp.exp(-c * r)),
+            a * xp.exp(a * log_mean),
+        )
 
     def conjugate(self, u: Array, y: Array) -> Array:
         xp, a, c = namespace(u), 2.0 - self.power, self.power - 1.0
@@ -387,11 +434,14 @@ class Tweedie(LossOfAmounts):
         of_zero = (xlogx(left) - left) / a
         unit = _or_one(y) ** a
         r = _ratio_of_slope(u / unit, a, c)
-        of_positive = u * (xp.log(_or_one(y)) + r) - unit * (xp.expm1(a * r) / a + xp.expm1(-c * r) / c)
+        of_positive = u * (xp.log(_or_one(y)) + r) - unit * (
+            xp.expm1(a * r) / a + xp.expm1(-c * r) / c
+        )
         return xp.where(y > 0, of_positive, of_zero)
 
     def _exponents(self, z, y):
-        """Return z - log y where y is positive, between -FARTHEST and FARTHEST, and z where y is 0; elsewhere 0."""
+        """Return z - log y where y is positive, between -FARTHEST and FARTHEST, and z where y is 0;
+        elsewhere 0."""
         xp, r, zero = namespace(z), _log_ratio(z, y), namespace(z).zeros_like(z)
         return xp.where(y > 0, xp.clip(r, -FARTHEST, None), zero), xp.where(y > 0, zero, r)
 
@@ -452,11 +502,15 @@ class Gamma(Loss):
 
 
 def _check_range(y, is_in_range, what, name):
-    """Check that the targets of a loss of the mean are in its range, as the caller found, and not too large."""
+    """Check that the targets of a loss of the mean are in its range, as the caller found, and not
+    too large."""
     if not is_in_range:
         raise ValueError(f"y must be {what} for loss={name!r}, got {y.min()}")
     if y.max() > LARGEST_MEAN:
-        raise ValueError(f"y must be at most {LARGEST_MEAN:g} for loss={name!r}, got {y.max()}: divide it by a unit")
+        raise ValueError(
+            f"y must be at most {LARGEST_MEAN:g} for loss={name!r}, got {y.max()}: divide it by a "
+            "unit"
+        )
 
 
 def _or_one(y):
@@ -477,10 +531,12 @@ def _negative_log_ratio(z, y):
 
 
 def _ratio_of_slope(v, a, c):
-    """Return the r with e^(a r) - e^(-c r) = v, for a + c = 1: the log of the ratio of the mean to y at which a slope is v.
+    """Return the r with e^(a r) - e^(-c r) = v, for a + c = 1: the log of the ratio of the mean to
+    y at which a slope is v.
 
-    With s = e^(a r) where v >= 0, and s = e^(-c r) elsewhere, it is the root s >= 1 of s - s^-k = |v| for k = c / a, or a / c.
-    Newton's method rises to the root of this concave function from the left.
+    With s = e^(a r) where v >= 0, and s = e^(-c r) elsewhere, it is the root s >= 1 of s - s^-k =
+    |v| for k = c / a, or a / c. Newton's method rises to the root of this concave function from the
+    left.
     """
     xp, size = namespace(v), namespace(v).abs(v)
     k = xp.where(v < 0, xp.full_like(v, a / c), xp.full_like(v, c / a))

@@ -1,11 +1,13 @@
-"""The file of a model, and the same content as JSON text: `save` and `load`, `to_json` and `from_json`.
+"""The file of a model, and the same content as JSON text: `save` and `load`, `to_json` and
+`from_json`.
 
-The content of a file is (meta, arrays): metadata, which are numbers and short strings, and arrays by name. The file is an
-uncompressed .npz of the arrays, with the metadata as JSON in one of them (`_base/npz.py`). A file is not trusted: every member
-is checked before a model is made of it.
+The content of a file is (meta, arrays): metadata, which are numbers and short strings, and arrays
+by name. The file is an uncompressed .npz of the arrays, with the metadata as JSON in one of them
+(`_base/npz.py`). A file is not trusted: every member is checked before a model is made of it.
 
-There is one format so far, the first. Once a version is released, a change of the content adds 1 to `FORMAT` in `_base/npz.py`;
-files of the formats before it are then still to be read, and stay in tests/files.
+There is one format so far, the first. Once a version is released, a change of the content adds 1 to
+`FORMAT` in `_base/npz.py`; files of the formats before it are then still to be read, and stay in
+tests/files.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..columns.stage import ColumnStage
 from ..expansion import Expansion, FitInfo
 from ..expansion.base import CLASSIFIER_LINKS, INVERSE_LINKS
 from ..expansion.ranges import Ranges
-from ..features import BLOCK_ARRAYS, FeatureSet, block_from_arrays
+from ..features import FeatureSet, block_from_arrays
 from ..losses import LOSSES
 
 if TYPE_CHECKING:
@@ -32,14 +34,23 @@ if TYPE_CHECKING:
 
 # The fields of a model that are metadata as they are.
 OF_MODEL = ("n_features_in", "loss", "loss_parameters", "link", "lower", "upper")
-# The most inputs that a file may claim without holding as many numbers: `input_usage` makes an array of MOST_INPUTS numbers, a
-# gigabyte.
+# The most inputs that a file may claim without holding as many numbers: `input_usage` makes an
+# array of MOST_INPUTS numbers, a gigabyte.
 MOST_INPUTS = 2**27
-# The most characters of the name of a loss, or of what a fit has cut; the most kinds of things that it may have cut.
+# The most characters of the name of a loss, or of what a fit has cut; the most kinds of things that
+# it may have cut.
 LONGEST_NAME, MOST_CUT = 100, 100
 # The types of the entries of an array in JSON: {kind of its dtype: types}.
-JSON_TYPES: dict[str, tuple[type, ...]] = {"f": (float, int), "i": (int,), "u": (int,), "b": (bool,), "U": (str,), "S": (str,)}
-# An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text, and LEAST bytes more.
+JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "f": (float, int),
+    "i": (int,),
+    "u": (int,),
+    "b": (bool,),
+    "U": (str,),
+    "S": (str,),
+}
+# An array that is read from JSON has at most MOST_A_CHARACTER bytes for each character of the text,
+# and LEAST bytes more.
 MOST_A_CHARACTER, LEAST = 16, 2**20
 
 
@@ -62,7 +73,9 @@ def to_json(model: Expansion) -> str:
 
     meta, arrays = _content(model)
     meta = {"format": FORMAT, "version": __version__, **meta}
-    return json.dumps(meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False)
+    return json.dumps(
+        meta | {"arrays": {n: _array_to_json(a) for n, a in arrays.items()}}, allow_nan=False
+    )
 
 
 def from_json(text: str) -> Expansion:
@@ -76,7 +89,10 @@ def from_json(text: str) -> Expansion:
         check_format("text", meta)
         arrays = meta.pop("arrays", None)
         require(type(arrays) is dict, "arrays")
-        arrays = {name: _array_from_json(name, array, MOST_A_CHARACTER * len(text) + LEAST) for name, array in arrays.items()}
+        arrays = {
+            name: _array_from_json(name, array, MOST_A_CHARACTER * len(text) + LEAST)
+            for name, array in arrays.items()
+        }
     except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
         raise ValueError(f"text is not a model: {type(error).__name__}: {error}") from None
     return _model_from_content("text", meta, arrays)
@@ -94,14 +110,15 @@ def _with_ending(path):
 def _content(model):
     """Return the content (meta, arrays) of a model's file."""
     model = model.to_give_away
-    arrays = {"coef": model.coef, "intercept": np.asarray(model.intercept, np.float64), "support": model.support}
+    arrays = {
+        "coef": model.coef,
+        "intercept": np.asarray(model.intercept, np.float64),
+        "support": model.support,
+    }
     if model.classes is not None:
         arrays["classes"] = model.classes
-    blocks = []
     for i, block in enumerate(model.features.blocks):
-        meta, values = block.to_arrays(i)
-        blocks.append(meta)
-        arrays |= values
+        arrays |= block.to_arrays(i)
     if model.features.order is not None:
         arrays["order"] = model.features.order.astype(np.int64)
     stage = model.features.stage
@@ -113,11 +130,13 @@ def _content(model):
         arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
     _check_inputs(model.n_features_in, arrays)
     meta = {name: getattr(model, name) for name in OF_MODEL}
+    blocks = [block.meta for block in model.features.blocks]
     return {**meta, "blocks": blocks, "info": info}, arrays
 
 
 def _model_from_content(where, meta, arrays):
-    """Return the model of a content, which is not trusted; where : the file or text, for an error message."""
+    """Return the model of a content, which is not trusted; where : the file or text, for an error
+    message."""
     try:
         return _checked_model(meta, arrays)
     except (KeyError, TypeError, AttributeError, OverflowError, ValueError) as error:
@@ -136,31 +155,74 @@ def _checked_model(meta, arrays):
     _check_loss(loss, parameters, link, arrays.get("classes"))
     stage = ColumnStage.from_arrays(arrays, d)
     n_inputs = d if stage is None else len(stage)
-    blocks = [block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])]
+    blocks = [
+        block_from_arrays(block, arrays, i, n_inputs) for i, block in enumerate(meta["blocks"])
+    ]
     features = FeatureSet(blocks, n_inputs, _checked_order(arrays, sum(map(len, blocks))), stage)
-    classes, coef, intercept = arrays.get("classes"), floats(arrays, "coef"), floats(arrays, "intercept")
+    classes, coef, intercept = (
+        arrays.get("classes"),
+        floats(arrays, "coef"),
+        floats(arrays, "intercept"),
+    )
     outputs = intercept.shape if classes is None else () if len(classes) == 2 else (len(classes),)
     require(len(outputs) < 2 and outputs != (0,), "intercept")
     if classes is not None:
-        require(classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])), "classes")
-    require(coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept")
+        require(
+            classes.ndim == 1 and len(classes) >= 2 and bool(np.all(classes[:-1] < classes[1:])),
+            "classes",
+        )
+    require(
+        coef.shape == (*outputs, len(features)) and intercept.shape == outputs, "coef and intercept"
+    )
     require(bool((coef[..., features.nonnegative] >= 0).all()), "coef")
     lower, upper = meta["lower"], meta["upper"]
     _check_limits(lower, upper, classes)
     support = arrays["support"]
     require(support.shape == (len(features),) and support.dtype == np.int64, "support")
-    require(bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support")
-    known = {"coef", "intercept", "support", "classes", "objective", "order", "range_column", "range_ends", *STAGE_ARRAYS}
-    require(set(arrays) <= known | {f"{name}_{i}" for name in BLOCK_ARRAYS for i in range(len(blocks))}, "members")
-    return Expansion(coef, intercept if outputs else float(intercept), support, features, loss, classes,
-                       _checked_info(meta["info"], floats(arrays, "objective")), parameters, link, lower, upper,
-                       _checked_ranges(arrays, features))  # fmt: skip
+    require(
+        bool(np.all(np.diff(support) > 0)) and (len(support) == 0 or support[0] >= 0), "support"
+    )
+    known = {
+        "coef",
+        "intercept",
+        "support",
+        "classes",
+        "objective",
+        "order",
+        "range_column",
+        "range_ends",
+        *STAGE_ARRAYS,
+    }
+    of_blocks = {f"{name}_{i}" for i, block in enumerate(blocks) for name in block.stored}
+    require(set(arrays) <= known | of_blocks, "members")
+    return Expansion(
+        coef,
+        intercept if outputs else float(intercept),
+        support,
+        features,
+        loss,
+        classes,
+        _checked_info(meta["info"], floats(arrays, "objective")),
+        parameters,
+        link,
+        lower,
+        upper,
+        _checked_ranges(arrays, features),
+    )
 
 
 def _check_loss(name, parameters, link, classes):
-    """Check the loss of a model: a loss of `sparserf.losses`, or the user's own, known by these arguments alone."""
-    require(type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss")
-    require(all(value is None or type(value) in (int, float, str, bool) for value in parameters.values()), "loss_parameters")
+    """Check the loss of a model: a loss of `sparserf.losses`, or the user's own, known by these
+    arguments alone."""
+    require(
+        type(name) is str and 0 < len(name) <= LONGEST_NAME and type(parameters) is dict, "loss"
+    )
+    require(
+        all(
+            value is None or type(value) in (int, float, str, bool) for value in parameters.values()
+        ),
+        "loss_parameters",
+    )
     if name in LOSSES:
         known = type(LOSSES[name])(**parameters)
         require(link == known.link and (classes is not None) == known.is_classifier, "loss")
@@ -180,8 +242,18 @@ def _checked_ranges(arrays, features):
     if "range_column" not in arrays and "range_ends" not in arrays:
         return Ranges.of_nothing()
     column, ends = integers(arrays, "range_column"), floats(arrays, "range_ends")
-    require(len(column) > 0 and ends.shape == (len(column), 2) and bool((ends[:, 0] <= ends[:, 1]).all()), "range_ends")
-    require(column[0] >= 0 and column[-1] < features.n_features_in and bool((np.diff(column) > 0).all()), "range_column")
+    require(
+        len(column) > 0
+        and ends.shape == (len(column), 2)
+        and bool((ends[:, 0] <= ends[:, 1]).all()),
+        "range_ends",
+    )
+    require(
+        column[0] >= 0
+        and column[-1] < features.n_features_in
+        and bool((np.diff(column) > 0).all()),
+        "range_column",
+    )
     table = None if features.stage is None else features.stage.table
     require(table is None or all(table.levels[j] is None for j in column.tolist()), "range_column")
     return Ranges(column, ends)
@@ -190,7 +262,9 @@ def _checked_ranges(arrays, features):
 def _check_inputs(d, arrays):
     """Check that a model does not claim more inputs than `input_usage` should make an array of."""
     if d > max(MOST_INPUTS, sum(np.size(array) for array in arrays.values())):
-        raise ValueError(f"n_features_in must be at most {MOST_INPUTS}, or the numbers in the file, got {d}")
+        raise ValueError(
+            f"n_features_in must be at most {MOST_INPUTS}, or the numbers in the file, got {d}"
+        )
 
 
 def _checked_order(arrays, n):
@@ -205,13 +279,36 @@ def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     cut = meta["cut"]
-    require(type(cut) is dict and len(cut) <= MOST_CUT and all(len(name) <= LONGEST_NAME for name in cut), "info")
+    require(
+        type(cut) is dict
+        and len(cut) <= MOST_CUT
+        and all(len(name) <= LONGEST_NAME for name in cut),
+        "info",
+    )
     require(all(type(n) is int and n > 0 for n in cut.values()), "info")
     require(all(type(meta[n]) is int for n in ("n_iter", "n_drawn", "n_nonzero")), "info")
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
-    require(all(type(meta[n]) in (int, float) and np.isfinite(float(meta[n])) for n in ("dual_gap", "alpha")), "info")
-    require(all(meta[n] is None or type(meta[n]) is int for n in ("n_projections", "n_conjugate", "n_passes")), "info")
-    require(all(meta[n] is None or type(meta[n]) is float for n in ("error_bound", "validation_loss", "fidelity")), "info")
+    require(
+        all(
+            type(meta[n]) in (int, float) and np.isfinite(float(meta[n]))
+            for n in ("dual_gap", "alpha")
+        ),
+        "info",
+    )
+    require(
+        all(
+            meta[n] is None or type(meta[n]) is int
+            for n in ("n_projections", "n_conjugate", "n_passes")
+        ),
+        "info",
+    )
+    require(
+        all(
+            meta[n] is None or type(meta[n]) is float
+            for n in ("error_bound", "validation_loss", "fidelity")
+        ),
+        "info",
+    )
     require(meta["fidelity"] is None or np.isfinite(meta["fidelity"]), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
@@ -221,7 +318,8 @@ def _checked_info(meta, objective):
 
 
 def _array_to_json(array):
-    """Return an array as a dictionary for JSON. Python writes floats with the fewest digits that read back to the same bits."""
+    """Return an array as a dictionary for JSON. Python writes floats with the fewest digits that
+    read back to the same bits."""
     array = np.asarray(array)
     values = array.ravel().tolist()
     values = [value.decode("latin-1") for value in values] if array.dtype.kind == "S" else values
@@ -229,13 +327,22 @@ def _array_to_json(array):
 
 
 def _array_from_json(name, listed, most_bytes):
-    """Return the array of a dictionary of `_array_to_json`, checked to have at most most_bytes bytes."""
+    """Return the array of a dictionary of `_array_to_json`, checked to have at most most_bytes
+    bytes."""
     require(type(listed) is dict and set(listed) == {"dtype", "shape", "values"}, name)
     dtype, shape, values = listed["dtype"], listed["shape"], listed["values"]
     require(type(dtype) is str and re.fullmatch("[<>|][fiubUS][0-9]{1,9}", dtype) is not None, name)
     dtype = np.dtype(dtype)
-    require(type(shape) is list and all(type(n) is int and n >= 0 for n in shape) and type(values) is list, name)
-    require(np.prod(shape, dtype=object) == len(values) and len(values) * dtype.itemsize <= most_bytes, name)
+    require(
+        type(shape) is list
+        and all(type(n) is int and n >= 0 for n in shape)
+        and type(values) is list,
+        name,
+    )
+    require(
+        np.prod(shape, dtype=object) == len(values) and len(values) * dtype.itemsize <= most_bytes,
+        name,
+    )
     require(all(type(value) in JSON_TYPES[dtype.kind] for value in values), name)
     values = [value.encode("latin-1") for value in values] if dtype.kind == "S" else values
     array = np.array(values, dtype).reshape(shape)

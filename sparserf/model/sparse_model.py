@@ -1,7 +1,8 @@
-"""The model that every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the selected features phi_j.
+"""The model that every algorithm returns, f(x) = intercept + sum_j coef_j phi_j(x) over the
+selected features phi_j.
 
-Its fields and what it predicts are in `expansion/expansion.py`; its other methods in the `methods.py` of `explain/`, `proof/`,
-`calculus/` and `export/`, and its file in `file.py`.
+Its fields and what it predicts are in `expansion/expansion.py`; its other methods in the
+`methods.py` of `explain/`, `proof/`, `calculus/` and `export/`, and its file in `file.py`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
 
     Attributes
     ----------
-    coef : ndarray of shape (n_terms,), or (n_outputs, n_terms) for several outputs or more than two classes
-        The coefficients of the terms.
+    coef : ndarray of shape (n_terms,), or (n_outputs, n_terms) for several outputs or more than two
+        classes The coefficients of the terms.
     intercept : float, or ndarray of shape (n_outputs,)
     features : FeatureSet
-        The selected features alone: predicting costs O(n_terms) a row, whatever the size of the dictionary.
+        The selected features alone: predicting costs O(n_terms) a row, whatever the size of the
+        dictionary.
     support : int64 ndarray of shape (n_terms,)
         The index of each term in the dictionary that it was selected from, ascending.
     classes : None, or ndarray of shape (n_classes,)
@@ -48,14 +50,17 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
     loss_parameters : dict
         The parameters of the loss, {name: number}, including parameters that the fit chose.
     link : {"identity", "log", "softmax"}
-        What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the softmax of f.
+        What `predict` returns: f, or e^f with "log". With "softmax" `predict_proba` returns the
+        softmax of f.
     lower, upper : float or None
-        The least and the largest f, of all outputs: decision values beyond, offset included, are set to them. None: no limit.
-        With the link "log" they are the logarithms of the limits of predictions. Whatever explains a model by its terms, such
-        as `shapley`, `importances`, `effects` and `summary`, is about f before it is limited.
+        The least and the largest f, of all outputs: decision values beyond, offset included, are
+        set to them. None: no limit. With the link "log" they are the logarithms of the limits of
+        predictions. Whatever explains a model by its terms, such as `shapley`, `importances`,
+        `effects` and `summary`, is about f before it is limited.
     ranges : mapping of int to (float, float)
-        The least and the largest number that training rows of positive weight have in each column of numbers that terms see,
-        {index: (least, largest)}; an entry that CSR rows do not store is 0, and NaN is left out. Empty where no rows were seen.
+        The least and the largest number that training rows of positive weight have in each column
+        of numbers that terms see, {index: (least, largest)}; an entry that CSR rows do not store is
+        0, and NaN is left out. Empty where no rows were seen.
 
     Examples
     --------
@@ -69,7 +74,9 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
 
     def __repr__(self) -> str:
         kind = "regression" if self.classes is None else f"{len(self.classes)} classes"
-        about = f"{kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r}"
+        about = (
+            f"{kind}, {len(self.features)} terms, {self.n_features_in} inputs, loss={self.loss!r}"
+        )
         return f"SparseModel({', '.join(filter(None, [about, describe_limits(self)]))})"
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -83,18 +90,21 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
         Raises
         ------
         ValueError
-            The model has more than 2**27 inputs, and more than the file would hold numbers: `load` would refuse it.
+            The model has more than 2**27 inputs, and more than the file would hold numbers: `load`
+            would refuse it.
         """
         file.save(self, path)
 
     def to_json(self) -> str:
-        """Write the model as JSON text; `from_json` reads it back to the same predictions, bit for bit.
+        """Write the model as JSON text; `from_json` reads it back to the same predictions, bit for
+        bit.
 
         Returns
         -------
         str
-            The metadata of the file that `save` writes, and under "arrays" the dtype, shape and values of each array. A number
-            takes some twenty characters, where the file has eight bytes.
+            The metadata of the file that `save` writes, and under "arrays" the dtype, shape and
+            values of each array. A number takes some twenty characters, where the file has eight
+            bytes.
 
         Raises
         ------
@@ -105,7 +115,9 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
         --------
         >>> import numpy as np, sparserf as srf
         >>> X = np.linspace(-3, 3, 200)[:, None]
-        >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
+        >>> model = srf.sparse_rf(
+        ...     X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0
+        ... )
         >>> again = srf.SparseModel.from_json(model.to_json())
         >>> bool((again.predict(X) == model.predict(X)).all())
         True
@@ -114,7 +126,8 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a model from text that `to_json` made. The text is not trusted: it is checked as `load` checks a file.
+        """Read a model from text that `to_json` made. The text is not trusted: it is checked as
+        `load` checks a file.
 
         Parameters
         ----------
@@ -127,8 +140,8 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
         Raises
         ------
         ValueError
-            The text is not a whole, consistent model, or has an array of more than 16 bytes for each character of the text
-            and a megabyte.
+            The text is not a whole, consistent model, or has an array of more than 16 bytes for
+            each character of the text and a megabyte.
         TypeError
             text is not a string.
 
@@ -144,11 +157,12 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
 
 @as_ieee
 def load(path: str | PathLike[str]) -> SparseModel:
-    """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be left out of the path.
+    """Read a model that `SparseModel.save` wrote, in this version or an earlier one; ".npz" may be
+    left out of the path.
 
-    The file is not trusted: it is read without pickle, runs no code, and makes no array larger than the file, but for weights
-    that are mostly 0, of 32 numbers for each in the file and half a megabyte; nor a model of more than 2**27 inputs that it has
-    no numbers for.
+    The file is not trusted: it is read without pickle, runs no code, and makes no array larger than
+    the file, but for weights that are mostly 0, of 32 numbers for each in the file and half a
+    megabyte; nor a model of more than 2**27 inputs that it has no numbers for.
 
     Parameters
     ----------
@@ -163,7 +177,8 @@ def load(path: str | PathLike[str]) -> SparseModel:
     Raises
     ------
     ValueError
-        The file is not a whole, consistent model, or is of a later format: the message has the version that wrote it.
+        The file is not a whole, consistent model, or is of a later format: the message has the
+        version that wrote it.
     OSError
         There is no such file, or it may not be read.
 
@@ -171,7 +186,9 @@ def load(path: str | PathLike[str]) -> SparseModel:
     --------
     >>> import numpy as np, sparserf as srf, tempfile, pathlib
     >>> X = np.linspace(-3, 3, 200)[:, None]
-    >>> model = srf.sparse_rf(X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     X, np.sin(2 * X.ravel()), features="gaussian", alpha=0.01, n_components=500, rng=0
+    ... )
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.npz"
     >>> model.save(path)
     >>> bool((srf.load(path).predict(X) == model.predict(X)).all())

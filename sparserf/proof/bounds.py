@@ -1,4 +1,5 @@
-"""The least and the largest value of a model over a box, each in an interval that is proved to hold it."""
+"""The least and the largest value of a model over a box, each in an interval that is proved to hold
+it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from .._base.deadline import check_time_limit, limits_time, share_of_time
 from .._base.threads import single_threaded_blas
 from ..expansion.box import Box, read_box
 from ..expansion.outputs import function_names, of_output
-from ..expansion.terms import Term, columns_of_encodings, terms_of
+from ..expansion.terms import columns_of_encodings, terms_of
 from ..explain.evaluate import decision_values
 from .relaxations import TermSum
 from .search import Search
@@ -21,10 +22,12 @@ from .space import Space
 if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import BoxLike
+    from ..features import Term
 
 # The most cells that are printed of a point.
 MOST_SHOWN = 8
-# The points around the best one that are tried, and the shares of the box that they are away: at a step f is one-sided.
+# The points around the best one that are tried, and the shares of the box that they are away: at a
+# step f is one-sided.
 NEARBY, NEARBY_SHARES = 64, (1e-12, 1e-10, 1e-8, 1e-6)
 
 
@@ -40,15 +43,18 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The least and the largest value of f over a box. Made by `SparseModel.bounds`; prints as text.
+    """The least and the largest value of f over a box. Made by `SparseModel.bounds`; prints as
+    text.
 
     Attributes
     ----------
     least, largest : Interval
-        (lower, upper), between which the least, or the largest, value of f over the box is proved to lie.
+        (lower, upper), between which the least, or the largest, value of f over the box is proved
+        to lie.
     at_least, at_largest : dict
-        Rows of the box at which f is nearly so: f at `at_least` is `least.upper`, f at `at_largest` is `largest.lower`, but for
-        rounding. {name of a column: cell}, as the columns of the training frame; {index: cell} where there are no names.
+        Rows of the box at which f is nearly so: f at `at_least` is `least.upper`, f at `at_largest`
+        is `largest.lower`, but for rounding. {name of a column: cell}, as the columns of the
+        training frame; {index: cell} where there are no names.
     converged : bool
         Whether both intervals are as narrow as was asked for.
     n_boxes : int
@@ -66,9 +72,14 @@ class Bounds:
     name: str = "f"
 
     def __str__(self) -> str:
-        head = f"bounds of {self.name} over the box, proved" + ("" if self.converged else "; the tolerance was not reached")
+        head = f"bounds of {self.name} over the box, proved" + (
+            "" if self.converged else "; the tolerance was not reached"
+        )
         lines = [head, f"  least in   {self.least}", f"  largest in {self.largest}"]
-        lines += [f"  near the least:   {describe_row(self.at_least)}", f"  near the largest: {describe_row(self.at_largest)}"]
+        lines += [
+            f"  near the least:   {describe_row(self.at_least)}",
+            f"  near the largest: {describe_row(self.at_largest)}",
+        ]
         return "\n".join([*lines, f"  {self.n_boxes:,} boxes"])
 
     __repr__ = __str__
@@ -76,13 +87,18 @@ class Bounds:
 
 def describe_row(row: dict[str | int, Any]) -> str:
     """Return a row as text, at most some of its cells."""
-    cells = [f"{f'x{key}' if isinstance(key, int) else key} = {cell:.4g}" if isinstance(cell, float)
-             else f"{f'x{key}' if isinstance(key, int) else key} = {cell}" for key, cell in row.items()]  # fmt: skip
+    cells = [
+        f"{f'x{key}' if isinstance(key, int) else key} = {cell:.4g}"
+        if isinstance(cell, float)
+        else f"{f'x{key}' if isinstance(key, int) else key} = {cell}"
+        for key, cell in row.items()
+    ]
     return ", ".join(cells[:MOST_SHOWN]) + (", ..." if len(cells) > MOST_SHOWN else "")
 
 
 class Part:
-    """The terms of a model that depend on some columns alone, as a sum to be bounded, and its negative.
+    """The terms of a model that depend on some columns alone, as a sum to be bounded, and its
+    negative.
 
     space : the coordinates of these columns
     total, negative : the sum of the terms, without the intercept, and its negative
@@ -92,13 +108,18 @@ class Part:
     total: TermSum
     negative: TermSum
 
-    def __init__(self, model: Expansion, box: Box, terms: list[tuple[Term, float]], rising: int | None = None):
-        """Take the terms; rising : a column of numbers whose coordinate must rise with the numbers."""
+    def __init__(
+        self, model: Expansion, box: Box, terms: list[tuple[Term, float]], rising: int | None = None
+    ):
+        """Take the terms; rising : a column of numbers whose coordinate must rise with the
+        numbers."""
         seen = np.unique(np.concatenate([term.encodings for term, _ in terms]))
         self.space = Space(model, box, seen, rising)
         self.total = TermSum(terms, self.space.place, self.space.largest)
         self.space.order_levels(lambda Z: self.total.values(self.space.inputs(Z)))
-        self.negative = TermSum([(term, -coef) for term, coef in terms], self.space.place, self.space.largest)
+        self.negative = TermSum(
+            [(term, -coef) for term, coef in terms], self.space.place, self.space.largest
+        )
 
     def least_at(self, U: np.ndarray) -> np.ndarray:
         """Return lower bounds of the sum at points, also where the sign of a step is in doubt."""
@@ -116,7 +137,8 @@ class Part:
 
 
 def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[list[Part], float]:
-    """Split the terms into parts that have no column in common; return (the parts, the sum of all that is constant).
+    """Split the terms into parts that have no column in common; return (the parts, the sum of all
+    that is constant).
 
     Bounds of the parts add up. A linear term is a sum of terms of one encoding each.
 
@@ -126,10 +148,15 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
     for term in terms_of(model.features):
         coef = float(model.coef[term.position])
         if term.is_linear:
-            single += [(_summand(term, k, column), coef) for k in range(len(term.encodings))]
+            single += [(summand, coef) for summand in term.summands(column)]
             constant += coef * term.gain * term.offset
         elif not len(term.columns):
-            feature = replace(model, coef=np.array([coef]), intercept=0.0, features=model.features.take([term.position]))
+            feature = replace(
+                model,
+                coef=np.array([coef]),
+                intercept=0.0,
+                features=model.features.take([term.position]),
+            )
             constant += float(decision_values(feature, np.zeros((1, model.n_features_in)))[0, 0])
         elif coef != 0 and term.gain != 0:
             single.append((term, coef))
@@ -143,14 +170,9 @@ def parts_of(model: Expansion, box: Box, rising: int | None = None) -> tuple[lis
     return [Part(model, box, terms, rising) for terms in by_group.values()], constant
 
 
-def _summand(term, k, column):
-    """Return the term of encoding k of a linear term, without its offset."""
-    some, zero = slice(k, k + 1), np.zeros(1, np.intp)
-    return replace(term, encodings=term.encodings[some], weights=term.weights[some], offset=0.0,
-                   columns=column[term.encodings[some]], place=zero)  # fmt: skip
-
-
-def bounds(model: Expansion, box: BoxLike | None, tol: float, time_limit: float | None, output: object) -> Bounds:
+def bounds(
+    model: Expansion, box: BoxLike | None, tol: float, time_limit: float | None, output: object
+) -> Bounds:
     """Bound a model over a box: see `SparseModel.bounds`."""
     tol, deadline = check_real("tol", tol, 0), check_time_limit(time_limit)
     one = of_output(model, output, every_term=True)
@@ -158,14 +180,20 @@ def bounds(model: Expansion, box: BoxLike | None, tol: float, time_limit: float 
     box = read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
         parts, constant = parts_of(one, box)
-        searches = [(Search(part.total, part.space), Search(part.negative, part.space)) for part in parts]
+        searches = [
+            (Search(part.total, part.space), Search(part.negative, part.space)) for part in parts
+        ]
         every = [search for pair in searches for search in pair]
         for k, search in enumerate(every):
             with limits_time(share_of_time(deadline, 0.3 / (len(every) - k))):
                 search.climb()
         ranges = np.array([top.best + bottom.best for top, bottom in searches])
-        # The parts of the smallest range first: their searches are short, and leave time; those that end at their share go on.
-        order, found = [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)], {}
+        # The parts of the smallest range first: their searches are short, and leave time; those
+        # that end at their share go on.
+        order, found = (
+            [(k, side) for k in np.argsort(ranges, kind="stable").tolist() for side in (0, 1)],
+            {},
+        )
         for last in (False, True):
             left = [job for job in order if not last or found[job].is_open]
             for n, (k, side) in enumerate(left):
@@ -182,22 +210,28 @@ def bounds(model: Expansion, box: BoxLike | None, tol: float, time_limit: float 
         raise ValueError("box must be such that f does not overflow, got one on which it may")
     rounding = 4 * slop + 8 * sum(part.total.rounding for part in parts)
     largest, least = _limited(largest, one), _limited(least, one)
-    converged = max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
+    converged = (
+        max(largest.upper - largest.lower, least.upper - least.lower) <= 2 * tol * width + rounding
+    )
     points = [_row(one, box, parts, end[1]) for end in ends]
     return Bounds(least, largest, points[1], points[0], bool(converged), n_boxes, name)
 
 
 def _evaluate(parts, searches, side):
-    """Return (a bound of the sum at the best points that counts all rounding, these points): side 0 from below, 1 from above.
+    """Return (a bound of the sum at the best points that counts all rounding, these points): side 0
+    from below, 1 from above.
 
-    Where a best point lies on a step, a point nearby may be better: the step has its other value there.
+    Where a best point lies on a step, a point nearby may be better: the step has its other value
+    there.
     """
     total, points = 0.0, []
     for part, search in zip(parts, searches, strict=True):
         space, rng = part.space, np.random.default_rng(0)
         width = np.where(space.is_table, 0.0, space.high - space.low)
         shares = NEARBY_SHARES if part.total.has_steps else ()
-        near = [search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in shares]
+        near = [
+            search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in shares
+        ]
         Z = space.tied(np.clip(np.concatenate([search.z[None], *near]), space.low, space.high))
         U = space.inputs(Z)
         f = part.least_at(U) if side == 0 else -part.largest_at(U)
@@ -211,7 +245,11 @@ def _row(model, box, parts, points):
     row = None
     for part, z in zip(parts, points, strict=True):
         of_part = part.space.row(z)
-        row = of_part if row is None else np.where(np.isin(np.arange(len(row)), part.space.columns), of_part, row)
+        row = (
+            of_part
+            if row is None
+            else np.where(np.isin(np.arange(len(row)), part.space.columns), of_part, row)
+        )
     space = parts[0].space if parts else Space(model, box, np.zeros(0, np.intp))
     return space.cells(space.row(np.zeros(0)) if row is None else row)
 

@@ -42,21 +42,26 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Monotonicity:
-    """Whether f is monotone in a column. Made by `SparseModel.is_monotone`; true where that is proved; prints as text.
+    """Whether f is monotone in a column. Made by `SparseModel.is_monotone`; true where that is
+    proved; prints as text.
 
     Attributes
     ----------
     status : {"proved", "refuted", "open"}
-        "proved" : f rises (sign 1) or falls (sign -1) with the column, or stays as it is, everywhere in the box. "refuted" : it
-        does not, as `pairs` shows. "open" : neither was shown within the time.
+        "proved" : f rises (sign 1) or falls (sign -1) with the column, or stays as it is,
+        everywhere in the box. "refuted" : it does not, as `pairs` shows. "open" : neither was shown
+        within the time.
     column : str
         The name of the column.
     sign : 1, -1 or None
-        The sign that was asked for or, where that was None, the one that was proved or may be; None where there is none.
+        The sign that was asked for or, where that was None, the one that was proved or may be; None
+        where there is none.
     pairs : tuple of Pair
-        Two rows between which f moves against the sign; where no sign was asked for, one where f falls and one where it rises.
+        Two rows between which f moves against the sign; where no sign was asked for, one where f
+        falls and one where it rises.
     open_share : float
-        The share of the box on which nothing is proved, in the coordinates of the proof (of numbers, the encodings).
+        The share of the box on which nothing is proved, in the coordinates of the proof (of
+        numbers, the encodings).
     n_boxes : int
         The number of boxes that were looked at.
     """
@@ -74,18 +79,32 @@ class Monotonicity:
     def __str__(self) -> str:
         word = {1: "rises", -1: "falls", None: "is monotone"}[self.sign]
         if self.status == "open":
-            return f"open whether f {word} with {self.column}: nothing is proved on {100 * self.open_share:.3g} % of the box"
-        lines = [f"{self.status}: {'that ' * (self.status == 'refuted')}f {word} with {self.column} over the box"]
+            return (
+                f"open whether f {word} with {self.column}: nothing is proved on "
+                f"{100 * self.open_share:.3g} % of the box"
+            )
+        lines = [
+            f"{self.status}: {'that ' * (self.status == 'refuted')}f {word} with {self.column} "
+            "over the box"
+        ]
         for pair in self.pairs:
-            lines += [f"  f = {f:.6g} at {describe_row(row)}" for f, row in ((pair.f_low, pair.low), (pair.f_high, pair.high))]
+            lines += [
+                f"  f = {f:.6g} at {describe_row(row)}"
+                for f, row in ((pair.f_low, pair.low), (pair.f_high, pair.high))
+            ]
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
 def is_monotone(
-    model: Expansion, column: str | int, box: BoxLike | None, sign: int | None, time_limit: float | None, output: object
-) -> Monotonicity:  # fmt: skip
+    model: Expansion,
+    column: str | int,
+    box: BoxLike | None,
+    sign: int | None,
+    time_limit: float | None,
+    output: object,
+) -> Monotonicity:
     """Tell whether a model is monotone in a column: see `SparseModel.is_monotone`."""
     j = find_column("column", column, column_names(model))
     name, deadline = str(column_names(model)[j]), check_time_limit(time_limit)
@@ -96,12 +115,27 @@ def is_monotone(
     one, box = of_output(model, output, every_term=True), read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
         part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
-        axes = [] if part is None else [a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]]
-        has_jump = part is not None and any(part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties)
+        axes = (
+            []
+            if part is None
+            else [
+                a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]
+            ]
+        )
+        has_jump = part is not None and any(
+            part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties
+        )
         if part is None or not axes:
             jumps = part is not None and part.space.n_states(j) > 1
-            return Monotonicity("open" if jumps else "proved", name, 1 if sign is None else sign, open_share=float(jumps))
-        pairs = {s: _find_pair(one, part, axes[0], s) for s in ((1, -1) if sign is None else (sign,))}
+            return Monotonicity(
+                "open" if jumps else "proved",
+                name,
+                1 if sign is None else sign,
+                open_share=float(jumps),
+            )
+        pairs = {
+            s: _find_pair(one, part, axes[0], s) for s in ((1, -1) if sign is None else (sign,))
+        }
         against = [pair for pair in pairs.values() if pair is not None]
         if len(against) == len(pairs):
             return Monotonicity("refuted", name, sign, tuple(against))
@@ -109,15 +143,18 @@ def is_monotone(
         if has_jump:
             return Monotonicity("open", name, tried, open_share=1.0)
         found = _prove(one, part, axes[0], tried, name, pairs.get(-tried))
-        if sign is None and found.status == "refuted" and found.sign is not None:  # f does not rise: it may fall
+        # f does not rise: it may fall
+        if sign is None and found.status == "refuted" and found.sign is not None:
             return _prove(one, part, axes[0], -tried, name, found.pairs[0])
         return found
 
 
 def _prove(model, part, a, sign, name, other):
-    """Prove that f times the sign rises with coordinate a of a part, on parts of the box where that can be told.
+    """Prove that f times the sign rises with coordinate a of a part, on parts of the box where that
+    can be told.
 
-    other : a pair between which f moves with the sign, where that was not asked for: f falling somewhere then refutes all
+    other : a pair between which f moves with the sign, where that was not asked for: f falling
+        somewhere then refutes all
     """
     total, space = part.total if sign > 0 else part.negative, part.space
     low, high, n_boxes = space.low[None].copy(), space.high[None].copy(), 1
@@ -145,12 +182,16 @@ def _prove(model, part, a, sign, name, other):
         pair = _fall(model, part, *ends, sign)
         if pair is not None:
             pairs = (pair,) if other is None else (pair, other)
-            return Monotonicity("refuted", name, sign if other is None else None, pairs, n_boxes=n_boxes)
+            return Monotonicity(
+                "refuted", name, sign if other is None else None, pairs, n_boxes=n_boxes
+            )
         blame = (shape.rad * influence) @ space.membership
         width = some_high - some_low
         blame[width <= SMALLEST * np.maximum(np.abs(some_low), np.abs(some_high))] = -1.0
         can_halve = blame.max(axis=1) >= 0
-        stuck += _volume(some_low[is_open & ~can_halve], some_high[is_open & ~can_halve], space, whole)
+        stuck += _volume(
+            some_low[is_open & ~can_halve], some_high[is_open & ~can_halve], space, whole
+        )
         is_open &= can_halve
         halves = space.halve(some_low[is_open], some_high[is_open], blame[is_open].argmax(axis=1))
         low, high = np.concatenate([low[rest], halves[0]]), np.concatenate([high[rest], halves[1]])
@@ -168,7 +209,8 @@ def _volume(low, high, space, whole):
 
 
 def _find_pair(model, part, a, sign):
-    """Return a pair of rows between which f times the sign falls as coordinate a rises, or None: along lines of the box."""
+    """Return a pair of rows between which f times the sign falls as coordinate a rises, or None:
+    along lines of the box."""
     space, total = part.space, part.total
     n = min(LINES, 4 * size_of_batch(total))
     Z = np.repeat(space.random(np.random.default_rng(0), n)[:, None], POINTS, axis=1)
@@ -182,7 +224,8 @@ def _find_pair(model, part, a, sign):
 
 
 def _fall(model, part, low, high, sign):
-    """Return the first pair of points between which f times the sign falls, for all that rounding may do, or None."""
+    """Return the first pair of points between which f times the sign falls, for all that rounding
+    may do, or None."""
     for one, two in zip(low, high, strict=True):
         rows = np.stack([part.space.row(one), part.space.row(two)])
         U = part.space.inputs_of_rows(rows)

@@ -1,9 +1,10 @@
 """Branch and bound: the largest value of a sum of terms over a box, in an interval.
 
-Many boxes are looked at together. On each, a linear function lies above the sum (`relaxations.py`), and has its largest value
-at a corner; there the sum is evaluated, and the largest such value is the `best` so far. Parts of a box where the linear
-function is below it are cut off; coordinates in which the derivative has one sign are set to an end. What is left is halved
-across the coordinate to which most of the gap is due. The boxes of the largest bounds come first.
+Many boxes are looked at together. On each, a linear function lies above the sum (`relaxations.py`),
+and has its largest value at a corner; there the sum is evaluated, and the largest such value is the
+`best` so far. Parts of a box where the linear function is below it are cut off; coordinates in
+which the derivative has one sign are set to an end. What is left is halved across the coordinate to
+which most of the gap is due. The boxes of the largest bounds come first.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ import numpy as np
 from .._base.deadline import time_left
 
 if TYPE_CHECKING:
-    from .relaxations import Relaxation, TermSum
+    from ..features import Relaxation
+    from .relaxations import TermSum
     from .space import Geometry, Space
 
-# About the number of pairs of a box and a neuron that are looked at together, and the least and the most boxes.
+# About the number of pairs of a box and a neuron that are looked at together, and the least and the
+# most boxes.
 AT_ONCE, FEWEST, MOST = 300_000, 8, 2_048
 # The number of boxes that are kept at most; a search that has more ends.
 MOST_KEPT = 2**20
-# The local search: its starts, its steps, its best points of which all levels of categories are tried, and the share of the box
-# that the first step goes.
+# The local search: its starts, its steps, its best points of which all levels of categories are
+# tried, and the share of the box that the first step goes.
 STARTS, STEPS, TRIED, FIRST_STEP = 256, 60, 8, 0.25
 # A coordinate is not halved where its interval is this share of the numbers at its ends.
 SMALLEST = 1e-13
@@ -35,7 +38,8 @@ class Maximum(NamedTuple):
     """What a search found: the largest value is at most `upper`.
 
     n_boxes : the number of boxes that were bounded
-    is_open : whether boxes are left, in which the value may be larger than the best by more than the tolerance
+    is_open : whether boxes are left, in which the value may be larger than the best by more than
+        the tolerance
     """
 
     upper: float
@@ -44,7 +48,8 @@ class Maximum(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """Boxes (low, high), (n, n_axes), with an upper bound of the sum on each, and the shares of each coordinate in its gap."""
+    """Boxes (low, high), (n, n_axes), with an upper bound of the sum on each, and the shares of
+    each coordinate in its gap."""
 
     low: np.ndarray
     high: np.ndarray
@@ -75,14 +80,19 @@ class Search:
         return self._total.values(self._space.inputs(Z))
 
     def climb(self, n_steps: int = STEPS) -> None:
-        """Keep the best point that gradient steps reach from random points, and other levels of categories."""
+        """Keep the best point that gradient steps reach from random points, and other levels of
+        categories."""
         space, width = self._space, self._space.high - self._space.low
         Z = space.random(np.random.default_rng(0), min(STARTS, 8 * size_of_batch(self._total)))
         f, step = self.values(Z), np.full(len(Z), FIRST_STEP)
         for k in range(n_steps):
             slope = self._gradients(Z) * width
             largest = np.abs(slope).max(axis=1, initial=0.0)[:, None]
-            move = np.divide(slope, largest, out=np.zeros_like(slope), where=largest > 0) * width * step[:, None]
+            move = (
+                np.divide(slope, largest, out=np.zeros_like(slope), where=largest > 0)
+                * width
+                * step[:, None]
+            )
             moved = np.where(self._number, np.clip(Z + move, space.low, space.high), Z)
             after = self.values(space.tied(moved))
             is_better = after > f
@@ -109,7 +119,12 @@ class Search:
     def _gradients(self, Z):
         """Return the derivatives of the sum by z at points; those of categories are 0."""
         shape = self._space.geometry(Z, Z)
-        return self._by_axis(self._total.gradients(self._space.inputs(Z)) * (shape.flat + shape.steep) / 2) * self._number
+        return (
+            self._by_axis(
+                self._total.gradients(self._space.inputs(Z)) * (shape.flat + shape.steep) / 2
+            )
+            * self._number
+        )
 
     def _keep(self, Z, f):
         """Remember the best point."""
@@ -121,11 +136,14 @@ class Search:
         return values @ self._membership
 
     def maximize(self, tol: float) -> Maximum:
-        """Bound the largest value until it is within tol of the best, or the time is over; a later call goes on."""
+        """Bound the largest value until it is within tol of the best, or the time is over; a later
+        call goes on."""
         space, total = self._space, self._total
         size = size_of_batch(total)
         done, boxes = self._done, self._boxes
-        boxes = self._bound(space.low[None].copy(), space.high[None].copy()) if boxes is None else boxes
+        boxes = (
+            self._bound(space.low[None].copy(), space.high[None].copy()) if boxes is None else boxes
+        )
         while True:
             is_open = boxes.upper > self.best + tol
             if not is_open.all():
@@ -133,7 +151,11 @@ class Search:
                 boxes = boxes.take(is_open)
             if not len(boxes.upper) or time_left() == 0 or len(boxes.upper) > MOST_KEPT:
                 break
-            place = np.argsort(-boxes.upper, kind="stable") if len(boxes.upper) <= size else np.argpartition(-boxes.upper, size)
+            place = (
+                np.argsort(-boxes.upper, kind="stable")
+                if len(boxes.upper) <= size
+                else np.argpartition(-boxes.upper, size)
+            )
             first, boxes = boxes.take(place[:size]), boxes.take(place[size:])
             can_halve = first.blame.max(axis=1) >= 0
             if not can_halve.all():
@@ -141,14 +163,18 @@ class Search:
                 done = max(done, self._bound(ends.low, ends.high, ends.upper).upper.max())
                 first = first.take(can_halve)
             if len(first.upper):
-                halves = self._bound(*space.halve(first.low, first.high, first.blame.argmax(axis=1)), np.tile(first.upper, 2))
+                halves = self._bound(
+                    *space.halve(first.low, first.high, first.blame.argmax(axis=1)),
+                    np.tile(first.upper, 2),
+                )
                 boxes = boxes.join(halves)
         self._done, self._boxes = done, boxes
         upper = max(done, boxes.upper.max(initial=-np.inf), self.best)
         return Maximum(upper, self.n_boxes, len(boxes.upper) > 0)
 
     def _bound(self, low, high, before=np.inf):
-        """Bound the sum on boxes, make them smaller where that loses nothing, and evaluate it at corners.
+        """Bound the sum on boxes, make them smaller where that loses nothing, and evaluate it at
+        corners.
 
         before : the bounds of the boxes that they are parts of
         """
@@ -159,14 +185,21 @@ class Search:
         shape = space.geometry(low, high)
         relaxed = self._total.relax(shape.mid, shape.rad)
         tilt = self._by_axis(relaxed.slope * shape.chord)
-        loose = np.where(self._number[space.axis], shape.spread, space.rounding) * np.abs(relaxed.slope)
+        loose = np.where(self._number[space.axis], shape.spread, space.rounding) * np.abs(
+            relaxed.slope
+        )
         upper = relaxed.top + (np.abs(tilt) * self._number).sum(axis=1) + loose.sum(axis=1)
         corner = np.where(tilt >= 0, high, low)
-        gains = {a: self._gains(a, relaxed.slope, shape.mid, low[:, a], high[:, a]) for a in space.tables}
+        gains = {
+            a: self._gains(a, relaxed.slope, shape.mid, low[:, a], high[:, a]) for a in space.tables
+        }
         for a, gain in gains.items():
             upper += gain.max(axis=1)
             corner[:, a] = gain.argmax(axis=1)
-        upper = np.nan_to_num(upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf)  # where f overflows
+        # where f overflows
+        upper = np.nan_to_num(
+            upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf
+        )
         some = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
         corner = space.tied(corner[some])
         self._keep(corner, self.values(corner))
@@ -179,7 +212,8 @@ class Search:
         return Bounded(low, high, upper, blame)
 
     def _gains(self, a, slope, mid, low, high):
-        """Return what each level of a category adds to the linear functions, (n, n_levels); -inf for those not in the boxes."""
+        """Return what each level of a category adds to the linear functions, (n, n_levels); -inf
+        for those not in the boxes."""
         table, inputs = self._space.tables[a], np.flatnonzero(self._space.axis == a)
         gain = slope[:, inputs] @ table.T - (slope[:, inputs] * mid[:, inputs]).sum(axis=1)[:, None]
         level = np.arange(len(table))
@@ -188,12 +222,19 @@ class Search:
     def _cut(self, low, high, upper, tilt):
         """Cut off the parts of boxes where the linear function is at most the best value."""
         slack = np.maximum(upper - self.best, 0)[:, None] * (1 + 1e-9) + self._total.rounding
-        kept = np.where(self._number & (np.abs(tilt) * 2 > slack), slack / np.maximum(2 * np.abs(tilt), 1e-300), 1.0)
+        kept = np.where(
+            self._number & (np.abs(tilt) * 2 > slack),
+            slack / np.maximum(2 * np.abs(tilt), 1e-300),
+            1.0,
+        )
         width = (high - low) * kept
-        return np.where((tilt > 0) & (kept < 1), high - width, low), np.where((tilt < 0) & (kept < 1), low + width, high)
+        return np.where((tilt > 0) & (kept < 1), high - width, low), np.where(
+            (tilt < 0) & (kept < 1), low + width, high
+        )
 
     def _fix(self, low, high, relaxed, shape):
-        """Set coordinates in which the sum rises, or falls, on the whole box to its upper, or lower, end."""
+        """Set coordinates in which the sum rises, or falls, on the whole box to its upper, or
+        lower, end."""
         least, most = derivatives(self._total, relaxed, shape, self._membership)
         rises = (least >= 0) & self._number
         falls = (most <= 0) & self._number & ~rises
@@ -207,8 +248,9 @@ def size_of_batch(total: TermSum) -> int:
 
 def derivatives(
     total: TermSum, relaxed: Relaxation, shape: Geometry, membership: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Return bounds of the derivatives of a sum by the coordinates on boxes, (n, n_axes); infinite ones are a large number.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return bounds of the derivatives of a sum by the coordinates on boxes, (n, n_axes); infinite
+    ones are a large number.
 
     membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
     """

@@ -1,12 +1,14 @@
-"""The columns of a box as coordinates z, in which boxes are cut, and the inputs u of terms as functions of them.
+"""The columns of a box as coordinates z, in which boxes are cut, and the inputs u of terms as
+functions of them.
 
 There is a coordinate for each column that terms see, by what is made of the column:
 
 - a column of numbers with one encoding: z is the encoding u itself, which is continuous in x
-- a column of numbers with several encodings, or with an angle: z is piecewise linear in x, and every u lies near a chord over
-  an interval of z
-- a category, a cell that is fixed, or whether a cell is 0: z is the index in a table of the values of all encodings of the
-  column, one line for each level; levels are ordered by f, so that an interval has levels of like f
+- a column of numbers with several encodings, or with an angle: z is piecewise linear in x, and
+  every u lies near a chord over an interval of z
+- a category, a cell that is fixed, or whether a cell is 0: z is the index in a table of the values
+  of all encodings of the column, one line for each level; levels are ordered by f, so that an
+  interval has levels of like f
 
 On a box of z with middle s = 0 and ends s = -1 and 1, input v is within `spread` of mid + chord s.
 """
@@ -18,24 +20,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..expansion.terms import column_clocks, column_levels, column_names, columns_of_encodings, stage_of
-from .relaxations import EPS
+from ..expansion.terms import (
+    column_clocks,
+    column_levels,
+    column_names,
+    columns_of_encodings,
+    stage_of,
+)
+from ..features.activations import EPS
 
 if TYPE_CHECKING:
     from ..expansion import Expansion
     from ..expansion.box import Box
 
-# A coordinate of a column with several encodings has cells over which each encoding changes by less than this share of its
-# range, if that takes no more than this number of halvings.
+# A coordinate of a column with several encodings has cells over which each encoding changes by less
+# than this share of its range, if that takes no more than this number of halvings.
 FINE, HALVINGS = 1 / 128, 12
-# The most quarters of a turn of an angle at which such a coordinate is cut, and the most cells that are halved.
+# The most quarters of a turn of an angle at which such a coordinate is cut, and the most cells that
+# are halved.
 MOST_QUARTERS, MOST_CELLS = 2**13, 2**14
 
 
 class Geometry(NamedTuple):
-    """The inputs on n boxes: within spread of mid + chord s for s in [-1, 1], with the derivatives du/dz in [flat, steep].
+    """The inputs on n boxes: within spread of mid + chord s for s in [-1, 1], with the derivatives
+    du/dz in [flat, steep].
 
-    rad : the most that each is away from mid, at most |chord| + spread: no more than |chord| where u is monotone in z
+    rad : the most that each is away from mid, at most |chord| + spread: no more than |chord| where
+        u is monotone in z
 
     All arrays are of shape (n, n_inputs). Inputs of tables have chord 0.
     """
@@ -53,7 +64,8 @@ class Space:
 
     columns : the column of each coordinate
     low, high : ndarray of shape (n_axes,), the whole box
-    encodings : the encoding that each input is; place : the input of each encoding, 0 for those that no term sees
+    encodings : the encoding that each input is; place : the input of each encoding, 0 for those
+        that no term sees
     axis : the coordinate of each input
     membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
     is_table : whether each coordinate is the index in a table
@@ -97,7 +109,13 @@ class Space:
             constant = np.setdiff1d(inputs, numbers)
             if is_there.any() and ends[0] <= 0 <= ends[1]:
                 self._presence[j] = len(self.columns)
-                self._add_table(j, inputs[is_there], np.array([0.0, ends[1] if ends[1] > 0 else ends[0]]), low, high)
+                self._add_table(
+                    j,
+                    inputs[is_there],
+                    np.array([0.0, ends[1] if ends[1] > 0 else ends[0]]),
+                    low,
+                    high,
+                )
                 constant = np.setdiff1d(constant, inputs[is_there])
             if len(constant):
                 self._add_table(j, constant, np.array([ends[0]]), low, high)
@@ -106,8 +124,14 @@ class Space:
         self.low, self.high = np.array(low, float), np.array(high, float)
         self.membership = (self.axis[:, None] == np.arange(len(low))).astype(np.float64)
         self.is_table = np.isin(np.arange(len(low)), list(self.tables))
-        self._direct = np.array([v for v in range(len(seen)) if self.axis[v] not in self.tables
-                                 and self.axis[v] not in self._curves], np.intp)  # fmt: skip
+        self._direct = np.array(
+            [
+                v
+                for v in range(len(seen))
+                if self.axis[v] not in self.tables and self.axis[v] not in self._curves
+            ],
+            np.intp,
+        )
         self._bound_inputs()
 
     def _column_of(self, j):
@@ -115,7 +139,8 @@ class Space:
         return int(np.searchsorted(self._used, j))
 
     def _encode(self, j, x):
-        """Return all inputs at numbers x of column j, (n, n_inputs); those of other columns are meaningless."""
+        """Return all inputs at numbers x of column j, (n, n_inputs); those of other columns are
+        meaningless."""
         X = np.zeros((len(x), len(self._used)))
         X[:, self._column_of(j)] = x
         return self.stage.transform(X)
@@ -138,8 +163,14 @@ class Space:
         """Add the coordinate of a column of numbers."""
         turns = bool(self.stage.turn[inputs].any())
         knots = [self.stage.encoding(v).turns(*ends, MOST_QUARTERS) for v in inputs]
-        places = np.unique(np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)]))
-        if len(inputs) == 1 and not turns and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all()):
+        places = np.unique(
+            np.concatenate([ends, *(k[(k > ends[0]) & (k < ends[1])] for k in knots)])
+        )
+        if (
+            len(inputs) == 1
+            and not turns
+            and (j != self._rising or (np.diff(self.knots(inputs[0])[1]) >= 0).all())
+        ):
             u = self._encode(j, places)[:, inputs[0]]
             a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
             self._states[a] = places[[u.argmin(), u.argmax()]]
@@ -174,13 +205,16 @@ class Space:
             self.largest[number] = (np.abs(ends.mid) + ends.rad)[0, number]
 
     def order_levels(self, values: Any) -> None:
-        """Order the levels of categories by the value of a function of z, (n, n_axes) -> (n,), over points of the box."""
+        """Order the levels of categories by the value of a function of z, (n, n_axes) -> (n,), over
+        points of the box."""
         rng = np.random.default_rng(0)
         for a in [a for a in self.tables if len(self._states[a]) > 2]:
             n = len(self._states[a])
             Z = np.repeat(self.random(rng, 32)[None], n, axis=0)
             Z[:, :, a] = np.arange(n)[:, None]
-            order = np.argsort(values(Z.reshape(n * 32, -1)).reshape(n, 32).mean(axis=1), kind="stable")
+            order = np.argsort(
+                values(Z.reshape(n * 32, -1)).reshape(n, 32).mean(axis=1), kind="stable"
+            )
             self._states[a], self.tables[a] = self._states[a][order], self.tables[a][order]
 
     def random(self, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -214,13 +248,24 @@ class Space:
         """Return the inputs on boxes of z, each array (n, n_axes)."""
         n = len(low), len(self.encodings)
         mid, chord, rad = (np.zeros(n) for _ in range(3))
-        answers = Geometry(mid, chord, np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), rad)
+        answers = Geometry(
+            mid, chord, np.broadcast_to(self.rounding, n).copy(), np.ones(n), np.ones(n), rad
+        )
         some, axes = self._direct, self.axis[self._direct]
-        answers.mid[:, some], answers.chord[:, some] = (low[:, axes] + high[:, axes]) / 2, (high[:, axes] - low[:, axes]) / 2
+        answers.mid[:, some], answers.chord[:, some] = (
+            (low[:, axes] + high[:, axes]) / 2,
+            (high[:, axes] - low[:, axes]) / 2,
+        )
         answers.rad[:, some] = answers.chord[:, some] + self.rounding[some]
         for a in self.tables:
-            inputs, (least, most) = self._inputs_of[a], self._range_of_table(a, low[:, a], high[:, a])
-            answers.mid[:, inputs], answers.spread[:, inputs] = (least + most) / 2, (most - least) / 2 + 4 * EPS * np.abs(most)
+            inputs, (least, most) = (
+                self._inputs_of[a],
+                self._range_of_table(a, low[:, a], high[:, a]),
+            )
+            answers.mid[:, inputs], answers.spread[:, inputs] = (
+                (least + most) / 2,
+                (most - least) / 2 + 4 * EPS * np.abs(most),
+            )
             answers.spread[:, inputs] += 4 * EPS * np.abs(least)
             answers.rad[:, inputs] = answers.spread[:, inputs]
         for a, curve in self._curves.items():
@@ -233,10 +278,16 @@ class Space:
     def _range_of_table(self, a, low, high):
         """Return the least and the largest values in the lines low to high of a table."""
         first, last = low.astype(np.intp), high.astype(np.intp)
-        return tuple(_range_query(_ranges(self.tables[a], take), first, last, take) for take in (np.minimum, np.maximum))
+        return tuple(
+            _range_query(_ranges(self.tables[a], take), first, last, take)
+            for take in (np.minimum, np.maximum)
+        )
 
-    def halve(self, low: np.ndarray, high: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (low, high) of the first halves of boxes, and then of the second, cut across one coordinate of each, a."""
+    def halve(
+        self, low: np.ndarray, high: np.ndarray, a: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (low, high) of the first halves of boxes, and then of the second, cut across one
+        coordinate of each, a."""
         i = np.arange(len(low))
         middle = low[i, a] + (high[i, a] - low[i, a]) / 2
         left, right = high.copy(), low.copy()
@@ -249,7 +300,8 @@ class Space:
         return max(len(table) for a, table in self.tables.items() if self.columns[a] == j)
 
     def row(self, z: np.ndarray) -> np.ndarray:
-        """Return the row of numbers at a point, (n_columns,), in the units of X; levels are codes."""
+        """Return the row of numbers at a point, (n_columns,), in the units of X; levels are
+        codes."""
         row = np.where(np.isfinite(self._box.low), (self._box.low + self._box.high) / 2, np.nan)
         for j, levels in self._box.levels.items():
             row[j] = levels[0]
@@ -271,19 +323,27 @@ class Space:
         return row
 
     def _invert(self, a, z):
-        """Return a number whose one encoding is z, by bisection between the places of the least and the largest encoding."""
+        """Return a number whose one encoding is z, by bisection between the places of the least and
+        the largest encoding."""
         least, most = self._states[a]
         j, v = self.columns[a], self._inputs_of[a][0]
         if z in self._encode(j, self._states[a])[:, v]:
             return self._states[a][self._encode(j, self._states[a])[:, v] == z][0]
         for _ in range(100):
             middle = (least + most) / 2
-            least, most = (middle, most) if self._encode(j, np.array([middle]))[0, v] < z else (least, middle)
+            least, most = (
+                (middle, most) if self._encode(j, np.array([middle]))[0, v] < z else (least, middle)
+            )
         return (least + most) / 2
 
     def cells(self, row: np.ndarray) -> dict[str | int, Any]:
-        """Return a row of numbers as a user writes it: {name of a column, or its index: number, time, level, or None}."""
-        names, levels, clocks = column_names(self._model), column_levels(self._model), column_clocks(self._model)
+        """Return a row of numbers as a user writes it: {name of a column, or its index: number,
+        time, level, or None}."""
+        names, levels, clocks = (
+            column_names(self._model),
+            column_levels(self._model),
+            column_clocks(self._model),
+        )
         keys = names if self._model.feature_names_in_ else range(len(names))
         cells = {}
         for j, key in enumerate(keys):
@@ -297,20 +357,24 @@ class Space:
 
 
 class Curve:
-    """The coordinate of a column of numbers with several encodings: z is linear in x on each cell of a grid.
+    """The coordinate of a column of numbers with several encodings: z is linear in x on each cell
+    of a grid.
 
     x, z : the grid, ascending; z is what all encodings together have changed by
     """
 
     def __init__(self, space: Space, inputs: np.ndarray, places: np.ndarray):
-        """Refine a grid of numbers that holds all knots until the encodings change little on each cell."""
+        """Refine a grid of numbers that holds all knots until the encodings change little on each
+        cell."""
         stage = space.stage.take(inputs)
         self._space, self._inputs = space, inputs
         self._stage = replace(stage, column=np.zeros(len(inputs), np.intp), n_columns=1)
         x = np.unique(np.concatenate([np.linspace(places[0], places[-1], 9), places]))
         u = self._encode(x)
         for _ in range(HALVINGS):
-            change = (np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)).max(axis=1)
+            change = (np.abs(np.diff(u, axis=0)) / np.maximum(np.ptp(u, axis=0), 1e-300)).max(
+                axis=1
+            )
             wide = np.flatnonzero(change > FINE)
             if len(x) > MOST_CELLS:  # derivatives are bounded on cells of any size
                 break
@@ -329,7 +393,9 @@ class Curve:
     def _slopes(self):
         """Bound du/dz on each cell."""
         dx = np.diff(self.x) / np.diff(self.z)
-        flat, steep = zip(*(self._space.stage.encoding(v).slopes(self.x, dx) for v in self._inputs), strict=True)
+        flat, steep = zip(
+            *(self._space.stage.encoding(v).slopes(self.x, dx) for v in self._inputs), strict=True
+        )
         self._ends = _ranges(np.stack([*(-each for each in flat), *steep], axis=1), np.maximum)
 
     def at(self, z: np.ndarray) -> np.ndarray:
@@ -337,7 +403,8 @@ class Curve:
         return self._encode(np.interp(z, self.z, self.x))
 
     def over(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return (mid, chord, spread, flat, steep, rad) of the inputs over intervals of z: see `Geometry`."""
+        """Return (mid, chord, spread, flat, steep, rad) of the inputs over intervals of z: see
+        `Geometry`."""
         last = len(self.z) - 2
         first_cell = np.clip(np.searchsorted(self.z, low, side="right") - 1, 0, last)
         last_cell = np.clip(np.searchsorted(self.z, high, side="left") - 1, first_cell, last)
@@ -347,11 +414,19 @@ class Curve:
         slope = np.clip((right - left) / np.maximum(width, 1e-300), flat, steep)
         bow = (steep - slope) * (slope - flat) / np.maximum(steep - flat, 1e-300) * width
         chord = (right - left) / 2
-        return (left + right) / 2, chord, bow, flat, steep, np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow)
+        return (
+            (left + right) / 2,
+            chord,
+            bow,
+            flat,
+            steep,
+            np.abs(chord) + np.where(flat * steep >= 0, 0.0, bow),
+        )
 
 
 def _ranges(cells, take):
-    """Return the minima or maxima of the lines k to k + 2^p - 1 of an array, for each p: a list of arrays."""
+    """Return the minima or maxima of the lines k to k + 2^p - 1 of an array, for each p: a list of
+    arrays."""
     levels = [cells]
     while 2 * (step := 2 ** (len(levels) - 1)) <= len(cells):
         levels.append(take(levels[-1][:-step], levels[-1][step:]))

@@ -1,8 +1,9 @@
-"""The rows of X, in memory, on disk, on a device or on a cluster, and the sums over them that algorithms compute.
+"""The rows of X, in memory, on disk, on a device or on a cluster, and the sums over them that
+algorithms compute.
 
-`as_rows` makes the `Rows` for whatever the user gave as X: an array, a sparse matrix, `Chunks`, a tensor on a device, a dask
-collection. An algorithm has sums and products over the rows computed by `Rows`, block by block (`Block`), with compiled kernels
-for blocks in memory.
+`as_rows` makes the `Rows` for whatever the user gave as X: an array, a sparse matrix, `Chunks`, a
+tensor on a device, a dask collection. An algorithm has sums and products over the rows computed by
+`Rows`, block by block (`Block`), with compiled kernels for blocks in memory.
 """
 
 from __future__ import annotations
@@ -46,16 +47,20 @@ __all__ = [
 ]
 
 
-def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, may_miss: bool = False) -> Rows:
+def as_rows(
+    X: MatrixLike, workers: int = 1, *, n_features: int | None = None, may_miss: bool = False
+) -> Rows:
     """Check X and return its rows.
 
     n_features : int or None
-        How many columns X must have; None: X is to train on, and must have at least one row and one column.
+        How many columns X must have; None: X is to train on, and must have at least one row and one
+        column.
     may_miss : bool
         Whether dense rows may hold NaN.
     """
     workers, origin = check_workers(workers), None
-    if type(X) is not np.ndarray:  # predicting a single ndarray row takes little longer than some such checks
+    # predicting a single ndarray row takes little longer than some such checks
+    if type(X) is not np.ndarray:
         if isinstance(X, Chunks):
             return _check_shape(ChunkedRows(X, workers, may_miss=may_miss), n_features)
         if is_dask(X):
@@ -63,17 +68,24 @@ def as_rows(X: MatrixLike, workers: int = 1, *, n_features: int | None = None, m
         if is_foreign(X):
             origin = namespace_of(X)
             if not is_on_host(X):
-                return _check_shape(DeviceRows(check_device_X(X, origin[0], may_miss), *origin, workers), n_features)
+                return _check_shape(
+                    DeviceRows(check_device_X(X, origin[0], may_miss), *origin, workers), n_features
+                )
             X = to_host(X)  # its memory is shared, not copied
     if n_features is not None:
-        return MemoryRows(CoreBlock(check_X(X, n_features, may_miss=may_miss), Workers(workers)), origin)
+        return MemoryRows(
+            CoreBlock(check_X(X, n_features, may_miss=may_miss), Workers(workers)), origin
+        )
     X = check_training_X(X, known_finite=True)
     is_finite = check_finite("X", X.data, False) if is_sparse(X) else check_finite("X", X, may_miss)
     return MemoryRows(CoreBlock(X, Workers(workers)), origin, is_finite)
 
 
-def read_rows(X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None) -> Rows:
-    """Return the rows of X as numbers that a column stage can encode, such as codes for the levels of a category.
+def read_rows(
+    X: MatrixLike, stage: ColumnStage | None, workers: int = 1, *, n_features: int | None = None
+) -> Rows:
+    """Return the rows of X as numbers that a column stage can encode, such as codes for the levels
+    of a category.
 
     The rows are not encoded yet: `Rows.staged` does so.
 
@@ -92,14 +104,17 @@ def first_rows(X: MatrixLike) -> Any:
 
 
 def learn_table(X: MatrixLike, categorical: Categorical) -> tuple[Any, Table]:
-    """Return (training rows as numbers, the table by which they are read), of a frame, an array, or `Chunks` of these."""
+    """Return (training rows as numbers, the table by which they are read), of a frame, an array, or
+    `Chunks` of these."""
     return X.learn(categorical) if isinstance(X, Chunks) else Table.learn(X, categorical)
 
 
 def read_table(X: MatrixLike, stage: ColumnStage | None, n_features: int | None) -> Any:
-    """Return X as numbers: a frame, or an array with categories, or `Chunks` of these, by the table of a stage.
+    """Return X as numbers: a frame, or an array with categories, or `Chunks` of these, by the table
+    of a stage.
 
-    n_features : the number of columns of a model without a table, by which a frame is read by position; None: it is not read
+    n_features : the number of columns of a model without a table, by which a frame is read by
+        position; None: it is not read
     """
     table, first = None if stage is None else stage.table, first_rows(X)
     if table is None:
@@ -117,9 +132,13 @@ def _holds_objects(X):
 
 
 def _check_shape(rows, n_features):
-    """Check that rows have n_features columns, or, to train on (None), a row and a column; return them."""
+    """Check that rows have n_features columns, or, to train on (None), a row and a column; return
+    them."""
     if n_features is not None and rows.n_features_in != n_features:
         raise ValueError(f"X must have {n_features} columns, got {rows.n_features_in}")
     if n_features is None and not rows.n_rows * rows.n_features_in:
-        raise ValueError(f"X must have at least one row and one column, got shape {(rows.n_rows, rows.n_features_in)}")
+        raise ValueError(
+            "X must have at least one row and one column, got shape "
+            f"{(rows.n_rows, rows.n_features_in)}"
+        )
     return rows

@@ -1,4 +1,5 @@
-"""Rows that do not fit in memory: they are read in blocks, the next one while the last is worked on."""
+"""Rows that do not fit in memory: they are read in blocks, the next one while the last is worked
+on."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ OTHER_ROWS = "must be the same rows each time that they are read, got others tha
 
 
 class BlockError(ValueError):
-    """A block of rows of `Chunks`, or a partition of dask, could not be read, or is not what it should be.
+    """A block of rows of `Chunks`, or a partition of dask, could not be read, or is not what it
+    should be.
 
     Attributes
     ----------
@@ -71,44 +73,52 @@ class BlockError(ValueError):
 
 
 class Chunks:
-    """Rows that do not fit in memory, read a block at a time from disk or elsewhere; any function takes them in place of X.
+    """Rows that do not fit in memory, read a block at a time from disk or elsewhere; any function
+    takes them in place of X.
 
-    Every pass over the rows reads all blocks in turn, the next one while the last is worked on. In memory are a few blocks,
-    and vectors with a number for each row: y, weights and what a fit keeps, 8 bytes each.
+    Every pass over the rows reads all blocks in turn, the next one while the last is worked on. In
+    memory are a few blocks, and vectors with a number for each row: y, weights and what a fit
+    keeps, 8 bytes each.
 
     Parameters
     ----------
     source : array, or callable
-        An object with a shape for which source[start:stop] returns rows: np.memmap, arrays of zarr and h5py. Or a function
-        read(start, stop) that returns rows start to stop: an ndarray, a sparse matrix, or a data frame. It is called from
-        several threads, but one call at a time, and must return the same rows each time. `Chunks.of_batches` takes batches
-        that come one after the other.
+        An object with a shape for which source[start:stop] returns rows: np.memmap, arrays of zarr
+        and h5py. Or a function read(start, stop) that returns rows start to stop: an ndarray, a
+        sparse matrix, or a data frame. It is called from several threads, but one call at a time,
+        and must return the same rows each time. `Chunks.of_batches` takes batches that come one
+        after the other.
     shape : (n_samples, n_features) or None
         Shape of all rows. None: source.shape.
     block_rows : int, sequence of int or None, default None
-        Number of rows of all blocks, or of each block, such as the row groups of a file. None: blocks of 2**24 numbers, which
-        are whole chunks of the source where it has `chunks`.
+        Number of rows of all blocks, or of each block, such as the row groups of a file. None:
+        blocks of 2**24 numbers, which are whole chunks of the source where it has `chunks`.
     levels : dict {column: sequence of levels} or None, default None
-        All levels of categories, by the name or index of their column. Of other categories each fit learns the levels in a
-        first pass over all rows; where all are given it makes none, and another level in a block is a BlockError.
+        All levels of categories, by the name or index of their column. Of other categories each fit
+        learns the levels in a first pass over all rows; where all are given it makes none, and
+        another level in a block is a BlockError.
 
     Raises
     ------
     ValueError, TypeError
-        shape is missing or is no shape; block_rows does not add up to the rows; levels is no dict of sequences.
+        shape is missing or is no shape; block_rows does not add up to the rows; levels is no dict
+        of sequences.
     BlockError
-        Raised by the functions that read the rows, when a block cannot be read, has another shape, kind or dtype than the
-        first, holds infinity, or other rows than when the call first read it: a ValueError that names its rows. Its `model`
-        is what was fitted until then. NaN is a missing cell, as in arrays, and a BlockError with missing="raise" and where
-        columns are as they are (`drp`, maps of your own). Each block is checked each time that it is read.
+        Raised by the functions that read the rows, when a block cannot be read, has another shape,
+        kind or dtype than the first, holds infinity, or other rows than when the call first read
+        it: a ValueError that names its rows. Its `model` is what was fitted until then. NaN is a
+        missing cell, as in arrays, and a BlockError with missing="raise" and where columns are as
+        they are (`drp`, maps of your own). Each block is checked each time that it is read.
 
     Notes
     -----
-    float32 stays float32; all else becomes float64. Pages of an np.memmap are released after each block.
-    A seed gives the same bits for the same block_rows and any number of workers; other blocks are added up in another order.
-    Columns of a frame, or of an array with `categorical`, are read as those of one frame of all rows would be, and are found by
-    the names that the first block has. A level in the order that all blocks give it has that order; else they are sorted.
-    Categories are 8 bytes a row in memory while a fit begins, and those of many levels until it ends.
+    float32 stays float32; all else becomes float64. Pages of an np.memmap are released after each
+    block.
+    A seed gives the same bits for the same block_rows and any number of workers; other blocks are
+    added up in another order. Columns of a frame, or of an array with `categorical`, are read as
+    those of one frame of all rows would be, and are found by the names that the first block has. A
+    level in the order that all blocks give it has that order; else they are sorted. Categories are
+    8 bytes a row in memory while a fit begins, and those of many levels until it ends.
     The kernel machines of `baselines`, and `plot`, need all rows at once and read them into memory.
 
     Examples
@@ -119,15 +129,21 @@ class Chunks:
     >>> X = np.load(path, mmap_mode="r")
     >>> y = np.sin(X[:, 0]) * X[:, 1]
     >>> chunks = srf.Chunks(X, block_rows=1000)
-    >>> model = srf.sparse_rf(chunks, y, features="gaussian", gamma=0.1, alpha=0.01, n_components=500, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     chunks, y, features="gaussian", gamma=0.1, alpha=0.01, n_components=500, rng=0
+    ... )
     >>> model.predict(chunks).shape
     (10000,)
     """
 
     def __init__(
-        self, source: Any, shape: Sequence[int] | None = None, *, block_rows: int | Iterable[int] | None = None,
+        self,
+        source: Any,
+        shape: Sequence[int] | None = None,
+        *,
+        block_rows: int | Iterable[int] | None = None,
         levels: Mapping[Any, Sequence[Any]] | None = None,
-    ):  # fmt: skip
+    ):
         if shape is None and not hasattr(source, "shape"):
             raise ValueError("shape must be given where source is a function, got None")
         shape = tuple(source.shape if shape is None else shape)
@@ -137,27 +153,39 @@ class Chunks:
         if not (callable(source) or hasattr(source, "__getitem__")):
             raise TypeError(f"source must be an array or a function, got {type(source).__name__}")
         self._source = source
-        self.edges: list[int] = self._edges(self._default_rows() if block_rows is None else block_rows)
-        if levels is not None and not (isinstance(levels, Mapping) and all(map(_is_listing, levels.values()))):
-            raise TypeError(f"levels must be a dict from columns to sequences of levels, got {levels!r}")
+        self.edges: list[int] = self._edges(
+            self._default_rows() if block_rows is None else block_rows
+        )
+        if levels is not None and not (
+            isinstance(levels, Mapping) and all(map(_is_listing, levels.values()))
+        ):
+            raise TypeError(
+                f"levels must be a dict from columns to sequences of levels, got {levels!r}"
+            )
         self._levels = levels
-        # By which blocks of frames become numbers, in which dtype, and whether all levels must be known.
+        # By which blocks of frames become numbers, in which dtype, and whether all levels must be
+        # known.
         self._table: Table | None = None
         self._table_dtype: type = np.float64
         self._is_strict = False
 
     @classmethod
     def of_batches(
-        cls, batches: Sequence[Any] | Callable[[], Iterable[Any]], *, block_rows: Sequence[int] | None = None,
+        cls,
+        batches: Sequence[Any] | Callable[[], Iterable[Any]],
+        *,
+        block_rows: Sequence[int] | None = None,
         levels: Mapping[Any, Sequence[Any]] | None = None,
-    ) -> Self:  # fmt: skip
-        """Make chunks of batches that come one after the other, such as those of a Parquet file; each is a block.
+    ) -> Self:
+        """Make chunks of batches that come one after the other, such as those of a Parquet file;
+        each is a block.
 
         Parameters
         ----------
         batches : sequence, or function without arguments
-            The batches, data frames or arrays; or a function that is called at the beginning of each pass and returns an
-            iterator of them, such as ``lambda: pyarrow.parquet.ParquetFile(path).iter_batches()``.
+            The batches, data frames or arrays; or a function that is called at the beginning of
+            each pass and returns an iterator of them, such as ``lambda:
+            pyarrow.parquet.ParquetFile(path).iter_batches()``.
         block_rows : sequence of int or None, default None
             The number of rows of each batch. None: all batches are read once to count them.
         levels : dict or None, default None
@@ -175,18 +203,28 @@ class Chunks:
         Examples
         --------
         >>> import pandas as pd, sparserf as srf
-        >>> frames = [pd.DataFrame({"a": [1.0, 2.0], "k": ["u", "v"]}), pd.DataFrame({"k": ["u"], "a": [0.5]})]
+        >>> frames = [
+        ...     pd.DataFrame({"a": [1.0, 2.0], "k": ["u", "v"]}),
+        ...     pd.DataFrame({"k": ["u"], "a": [0.5]}),
+        ... ]
         >>> srf.Chunks.of_batches(lambda: iter(frames))
         Chunks(3 × 2, in 2 blocks)
         """
-        if not callable(batches) and (not isinstance(batches, Iterable) or isinstance(batches, (str, Iterator))):
+        if not callable(batches) and (
+            not isinstance(batches, Iterable) or isinstance(batches, (str, Iterator))
+        ):
             what = "a sequence, or a function that returns a new iterator for each pass"
             raise TypeError(f"batches must be {what}, got {shortened(batches)}")
         source = _Batches(batches if callable(batches) else lambda: batches)
         first = next(source.all(), None)
         if len(getattr(first, "shape", ())) != 2:
-            raise ValueError(f"batches must hold data frames or arrays of two dimensions, got {shortened(first)} as the first")
-        sizes = [batch.shape[0] for batch in source.all()] if block_rows is None else list(block_rows)
+            raise ValueError(
+                "batches must hold data frames or arrays of two dimensions, got "
+                f"{shortened(first)} as the first"
+            )
+        sizes = (
+            [batch.shape[0] for batch in source.all()] if block_rows is None else list(block_rows)
+        )
         chunks = cls(source, (sum(sizes), first.shape[1]), block_rows=sizes, levels=levels)
         source.n_rows = chunks.shape[0]
         return chunks
@@ -197,7 +235,8 @@ class Chunks:
         return self._given(0)[:1]
 
     def learn(self, categorical: Categorical) -> tuple[Chunks, Table]:
-        """Return these chunks as numbers, and the table by which they are read, learnt in a pass over all blocks."""
+        """Return these chunks as numbers, and the table by which they are read, learnt in a pass
+        over all blocks."""
         learner = TableLearner(categorical, self._levels)
         for k in range(len(self.edges) - 1):
             with self._naming_rows(k):
@@ -222,13 +261,15 @@ class Chunks:
         return self.shape[0]
 
     def read(self, k: int, may_miss: bool = False) -> DenseOrCSR:
-        """Read and check block k: return a dense array, with NaN only if may_miss, or a CSR matrix, of float32 or float64."""
+        """Read and check block k: return a dense array, with NaN only if may_miss, or a CSR matrix,
+        of float32 or float64."""
         given, n_rows = self._given(k), self.edges[k + 1] - self.edges[k]
         with self._naming_rows(k):
             if self._table is not None:
                 return check_X(self._in_shape(self._coded(given), n_rows), may_miss=may_miss)
             X = check_X(self._in_memory(given), may_miss=may_miss)
-            if callable(self._source):  # a function may use the memory of its result again for the next block
+            # a function may use the memory of its result again for the next block
+            if callable(self._source):
                 X = _unshared(X, given)
             return self._in_shape(X, n_rows)
 
@@ -236,9 +277,13 @@ class Chunks:
         """Return block k as the source gives it; a batch of Arrow as a table of Arrow."""
         start, stop = self.edges[k : k + 2]
         try:
-            given = self._source(start, stop) if callable(self._source) else self._source[start:stop]
+            given = (
+                self._source(start, stop) if callable(self._source) else self._source[start:stop]
+            )
         except Exception as error:
-            raise BlockError(start, stop, f"could not be read: {type(error).__name__}: {error}") from error
+            raise BlockError(
+                start, stop, f"could not be read: {type(error).__name__}: {error}"
+            ) from error
         return _as_table(given)
 
     @contextmanager
@@ -258,19 +303,27 @@ class Chunks:
     def _coded(self, given):
         """Return a block as numbers by the table."""
         X = self._table.read(given).astype(self._table_dtype, copy=False)
-        for j in (j for j, levels in enumerate(self._table.levels) if levels is not None and self._is_strict):
+        for j in (
+            j
+            for j, levels in enumerate(self._table.levels)
+            if levels is not None and self._is_strict
+        ):
             if (X[:, j] == UNKNOWN).any():
                 row = int((X[:, j] == UNKNOWN).argmax())
                 where = f"{label(self._table.names, j)} has a level in row {row} of the block"
-                raise ValueError(f"{where} that levels does not list, or that no block had in the first pass")
+                raise ValueError(
+                    f"{where} that levels does not list, or that no block had in the first pass"
+                )
         return X
 
     def _in_memory(self, X):
-        """Return X; copy a memory map and release its pages, which would count as the memory of this process."""
+        """Return X; copy a memory map and release its pages, which would count as the memory of
+        this process."""
         if not isinstance(X, np.memmap) or X._mmap is None:
             return X
         copy = np.array(X)
-        if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):  # pages of mode "c" may hold changes that the file has not
+        # pages of mode "c" may hold changes that the file has not
+        if X.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):
             X._mmap.madvise(mmap.MADV_DONTNEED)
         return copy
 
@@ -285,15 +338,19 @@ class Chunks:
         return np.cumsum([0, *(size for size in sizes if size)]).tolist()
 
     def _default_rows(self):
-        """Return how many rows a block has by default: whole chunks of the source, where it has chunks."""
+        """Return how many rows a block has by default: whole chunks of the source, where it has
+        chunks."""
         rows = max(1, BLOCK_NUMBERS // self.shape[1])
         chunks = getattr(self._source, "chunks", None)
-        whole = chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
+        whole = (
+            chunks[0] if isinstance(chunks, tuple) and chunks and isinstance(chunks[0], int) else 1
+        )
         return max(1, rows // whole) * whole
 
 
 class _Batches:
-    """A source whose batches come one after the other: it begins anew where an earlier one is wanted.
+    """A source whose batches come one after the other: it begins anew where an earlier one is
+    wanted.
 
     make : a function that returns an iterable of all batches
     n_rows : the number of all rows
@@ -319,10 +376,16 @@ class _Batches:
             first, self._row = self._row, self._row + batch.shape[0]
             if (first, self._row) == (start, stop):
                 if stop == self.n_rows and any(more.shape[0] for more in islice(self._batches, 1)):
-                    raise ValueError(f"batches must be of the same rows in each pass, and do not end at row {stop}")
+                    raise ValueError(
+                        "batches must be of the same rows in each pass, and do not end at row "
+                        f"{stop}"
+                    )
                 return batch
             if self._row > start:
-                raise ValueError(f"batches must be of the same rows in each pass, got one of rows {first} to {self._row}")
+                raise ValueError(
+                    f"batches must be of the same rows in each pass, got one of rows {first} to "
+                    f"{self._row}"
+                )
         end, self._batches = self._row, None
         raise ValueError(f"batches must be of the same rows in each pass, and end at row {end}")
 
@@ -349,7 +412,8 @@ def _unshared(X, given):
 
 
 def fingerprint(X: DenseOrCSR) -> int:
-    """Return a checksum of the numbers of X, by which other rows are told apart: some gigabytes a second."""
+    """Return a checksum of the numbers of X, by which other rows are told apart: some gigabytes a
+    second."""
     parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
     return reduce(lambda value, part: crc32(np.ascontiguousarray(part), value), parts, 0)
 
@@ -367,19 +431,34 @@ class ChunkedRows(RemoteRows):
     is_sparse: bool
 
     def __init__(
-        self, source: Chunks, workers: int, index: np.ndarray | None = None, may_miss: bool = False,
-        known: dict[int, int] | None = None, replaced: tuple[np.ndarray, np.ndarray] | None = None,
-    ):  # fmt: skip
+        self,
+        source: Chunks,
+        workers: int,
+        index: np.ndarray | None = None,
+        may_miss: bool = False,
+        known: dict[int, int] | None = None,
+        replaced: tuple[np.ndarray, np.ndarray] | None = None,
+    ):
         """Read the first block, which determines the kind and dtype of the rows.
 
         index : ascending indices of some rows of the source; None: all rows.
         may_miss : whether the rows may hold NaN.
-        known : the fingerprints of blocks that were read before, to which this adds its own; None: of none.
-        replaced : columns by their indices, and the values (n_rows, n_columns) that take their place; None: of none.
+        known : the fingerprints of blocks that were read before, to which this adds its own; None:
+            of none.
+        replaced : columns by their indices, and the values (n_rows, n_columns) that take their
+            place; None: of none.
         """
         super().__init__(workers)
-        self._source, self._index, self._scratch, self._may_miss = source, index, Scratch(), may_miss
-        self.n_features_in, self.n_rows = source.shape[1], source.shape[0] if index is None else len(index)
+        self._source, self._index, self._scratch, self._may_miss = (
+            source,
+            index,
+            Scratch(),
+            may_miss,
+        )
+        self.n_features_in, self.n_rows = (
+            source.shape[1],
+            source.shape[0] if index is None else len(index),
+        )
         self._known, self._replaced = {} if known is None else known, replaced
         first = source.read(0, may_miss)
         self._dtype, self.is_sparse, self._is_entered = first.dtype, is_sparse(first), False
@@ -390,7 +469,12 @@ class ChunkedRows(RemoteRows):
         self._is_entered = True
         return super().__enter__()
 
-    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+    def sum(
+        self,
+        answer: Callable[..., Any],
+        *vectors: RowVector,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> Any:
         parts = (part for _, part in self._answers(answer, vectors))
         return reduce(partial(add_answers, add), parts)
 
@@ -408,7 +492,8 @@ class ChunkedRows(RemoteRows):
         return out, total
 
     def _write(self, out, some, part, axis):
-        """Write the result for a block to its slice of out, which is allocated if it is None; return out."""
+        """Write the result for a block to its slice of out, which is allocated if it is None;
+        return out."""
         if out is None:
             shape = list(part.shape)
             shape[axis] = self.n_rows
@@ -423,13 +508,18 @@ class ChunkedRows(RemoteRows):
         for some, X in self._blocks():
             block = CoreBlock(X, self._workers, self._scratch)
             if looks_at_them:
-                extremes = block.extremes() if extremes is None else wider_extremes(extremes, block.extremes())
+                extremes = (
+                    block.extremes()
+                    if extremes is None
+                    else wider_extremes(extremes, block.extremes())
+                )
             yield some, answer(block, *(v[..., some] for v in vectors))
         if looks_at_them:
             vars(self)["extremes"] = extremes  # as the cached property has it
 
     def _blocks(self):
-        """Yield (slice of the rows, these rows of X) for each block in turn, while the next block is read."""
+        """Yield (slice of the rows, these rows of X) for each block in turn, while the next block
+        is read."""
         from concurrent.futures import ThreadPoolExecutor  # slow to import
 
         asked = [(k, some) for k, some in enumerate(self._slices()) if some.stop > some.start]
@@ -448,7 +538,8 @@ class ChunkedRows(RemoteRows):
         return [slice(*pair) for pair in pairwise(edges)]
 
     def _read(self, k, some):
-        """Read the rows at the slice `some` of these rows, all of which are in block k of the source."""
+        """Read the rows at the slice `some` of these rows, all of which are in block k of the
+        source."""
         X = self._source.read(k, self._may_miss)
         self._check(k, X)
         X = X if self._index is None else X[self._index[some] - self._source.edges[k]]
@@ -459,27 +550,41 @@ class ChunkedRows(RemoteRows):
         return X
 
     def _check(self, k, X):
-        """Check that block k is of the kind of the first block, and holds what it held when it was first read."""
+        """Check that block k is of the kind of the first block, and holds what it held when it was
+        first read."""
         if X.dtype != self._dtype or is_sparse(X) != self.is_sparse:
-            kinds = [f"{'CSR' if sparse else 'dense'} {dtype}" for sparse, dtype in
-                     ((self.is_sparse, self._dtype), (is_sparse(X), X.dtype))]  # fmt: skip
-            raise BlockError(*self._source.edges[k : k + 2], f"must be {kinds[0]} like the first block, got {kinds[1]}")
+            kinds = [
+                f"{'CSR' if sparse else 'dense'} {dtype}"
+                for sparse, dtype in ((self.is_sparse, self._dtype), (is_sparse(X), X.dtype))
+            ]
+            raise BlockError(
+                *self._source.edges[k : k + 2],
+                f"must be {kinds[0]} like the first block, got {kinds[1]}",
+            )
         here = fingerprint(X)
         if self._known.setdefault(k, here) != here:
             raise BlockError(*self._source.edges[k : k + 2], OTHER_ROWS)
 
     def without_missing(self) -> ChunkedRows:
-        return ChunkedRows(self._source, self._n_workers, self._index, False, self._known, self._replaced)
+        return ChunkedRows(
+            self._source, self._n_workers, self._index, False, self._known, self._replaced
+        )
 
     def with_columns(self, which: np.ndarray, values: np.ndarray) -> ChunkedRows:
-        return ChunkedRows(self._source, self._n_workers, self._index, self._may_miss, self._known, (which, values))
+        return ChunkedRows(
+            self._source, self._n_workers, self._index, self._may_miss, self._known, (which, values)
+        )
 
     def select(self, index: np.ndarray) -> ChunkedRows:
         some = index if self._index is None else self._index[index]
         replaced = None if self._replaced is None else (self._replaced[0], self._replaced[1][index])
-        return ChunkedRows(self._source, self._n_workers, some, self._may_miss, self._known, replaced)
+        return ChunkedRows(
+            self._source, self._n_workers, some, self._may_miss, self._known, replaced
+        )
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
+        index = (
+            np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
+        )
         wanted, place = np.unique(index, return_inverse=True)
         return stack_blocks([X for _, X in self.select(wanted)._blocks()], place)

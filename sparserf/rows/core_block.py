@@ -1,13 +1,16 @@
-"""A block of rows in memory, dense or CSR: sums and products, in slices of rows on threads, by compiled kernels and BLAS.
+"""A block of rows in memory, dense or CSR: sums and products, in slices of rows on threads, by
+compiled kernels and BLAS.
 
-A sum or product is computed slice by slice. A slice is so large that a thread is busy with it for half a millisecond or more.
-Slices depend on shapes alone and their sums are added up in order: the same bits for any number of threads.
+A sum or product is computed slice by slice. A slice is so large that a thread is busy with it for
+half a millisecond or more. Slices depend on shapes alone and their sums are added up in order: the
+same bits for any number of threads.
 
-Within a slice, the functions at the end of this file compute with the features of one kind. The kernels of `_core` make most
-features tile by tile: some rows by some features, which stay in the cache. Features that are monomials of degree 1 or 2 of
-their inputs u need no tile: with U the matrix of the inputs, the moments U'v (degree 1) and U'diag(v)U (degree 2) hold the
-correlations of all these features with v; their sum with coefficients c is, for degree 1, a product of U with a vector.
-`moments_cost_less` compares the costs of both ways.
+Within a slice, the functions at the end of this file compute with the features of one kind. The
+kernels of `_core` make most features tile by tile: some rows by some features, which stay in the
+cache. Features that are monomials of degree 1 or 2 of their inputs u need no tile: with U the
+matrix of the inputs, the moments U'v (degree 1) and U'diag(v)U (degree 2) hold the correlations of
+all these features with v; their sum with coefficients c is, for degree 1, a product of U with a
+vector. `moments_cost_less` compares the costs of both ways.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from .._base.checks import is_sparse
 from .._base.csr import csr_arrays
 from .._base.threads import Workers, single_threaded_blas
 from .._core.features import PANEL
-from .._core.moments import by_sign, entry_extremes, enveloped, second_moments
+from .._core.moments import by_sign, entry_extremes, second_moments
 from .._core.rows import RowSlice
 from ..columns.stage import ColumnStage, EncodedMatrix
 from .block import Block, wider_extremes
@@ -36,27 +39,31 @@ if TYPE_CHECKING:
     from .._base.types import DenseOrCSR
     from .protocols import FeatureBlockLike, FeatureSetLike, ProjectionLike
 
-# Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to hand a slice to a thread. Fewer
-# than two slices stay on the calling thread. The number of slices is a multiple of 4, which divides evenly among few threads.
+# Feature values in a slice of rows: half a millisecond of work, against some 20 microseconds to
+# hand a slice to a thread. Fewer than two slices stay on the calling thread. The number of slices
+# is a multiple of 4, which divides evenly among few threads.
 SLICE_ELEMENTS = 2**19
 SLICES_MULTIPLE = 4
 # Fewest rows of a slice: as many as a tile of the kernels has.
 FEWEST_ROWS = 64
-# Fewest rows of a slice for each output: the sums of a slice take as long to add up as a few rows do.
+# Fewest rows of a slice for each output: the sums of a slice take as long to add up as a few rows
+# do.
 ROWS_AN_OUTPUT = 8
 # Most numbers of X in a slice: where X is not contiguous, a thread copies the slice.
 SLICE_NUMBERS = 2**20
-# Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting the limit takes longer than
-# predicting a row.
+# Most numbers in X for which BLAS is not limited to one thread: it uses one by itself, and setting
+# the limit takes longer than predicting a row.
 FEW_NUMBERS = 2**11
 # Most numbers in the inputs of monomials that are kept beside X during a fit: a gigabyte.
 MOST_KEPT = 2**27
-# Fewest rows that are projected at a time: a matrix product arranges the random matrix in memory each time.
+# Fewest rows that are projected at a time: a matrix product arranges the random matrix in memory
+# each time.
 PROJECTED_ROWS = 128
-# Most columns of a Gram matrix that are computed as correlations, one by one, and not as a product of matrices.
+# Most columns of a Gram matrix that are computed as correlations, one by one, and not as a product
+# of matrices.
 FEW_COLUMNS = 4
-# A Gram matrix of more features than GRAM_PANEL is made panel by panel, for GRAM_ROWS rows at a time, whose features are made
-# in parts of GRAM_PART_ROWS rows.
+# A Gram matrix of more features than GRAM_PANEL is made panel by panel, for GRAM_ROWS rows at a
+# time, whose features are made in parts of GRAM_PART_ROWS rows.
 GRAM_PANEL, GRAM_ROWS, GRAM_PART_ROWS = 1024, 2048, 128
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
@@ -68,25 +75,27 @@ PRODUCT_SPEED = 16
 INPUTS_SPEED = 4
 # Most numbers of X in a slice of rows for which a matrix of second moments is summed.
 MOMENTS_SLICE = 2**19
-# Numbers of X that are copied at a time where it is not contiguous, to make the inputs of monomials.
-COPIED_NUMBERS = 2**19
-# Most outputs for which the compiled product with rows in C order is faster than that of BLAS, which copies such rows for more
-# than one output, and converts them to float64 where they are float32 and the outputs are not.
+# Most outputs for which the compiled product with rows in C order is faster than that of BLAS,
+# which copies such rows for more than one output, and converts them to float64 where they are
+# float32 and the outputs are not.
 FEW_OUTPUTS = 8
 # Feature values that take as long as reading an entry of CSR rows and adding it to sums.
 SPARSE_NORMAL = 5
 
 
 class Scratch:
-    """Memory of each thread that is used again and again: to allocate it can cost as much as what is computed in it."""
+    """Memory of each thread that is used again and again: to allocate it can cost as much as what
+    is computed in it."""
 
     @cached_property
     def _here(self):
-        """The arrays of this thread, by name; made at the first use, since predicting one row needs none."""
+        """The arrays of this thread, by name; made at the first use, since predicting one row needs
+        none."""
         return threading.local()
 
     def __call__(self, shape: tuple[int, ...], dtype: np.dtype, name: str = "left") -> np.ndarray:
-        """Return a two-dimensional array of this thread, uninitialized; the next call with this name overwrites it."""
+        """Return a two-dimensional array of this thread, uninitialized; the next call with this
+        name overwrites it."""
         size, arrays = shape[0] * shape[1] * dtype.itemsize, self._here.__dict__
         memory = arrays.get(name)
         if memory is None or len(memory) < size:
@@ -95,11 +104,12 @@ class Scratch:
 
 
 class CoreBlock(Block):
-    """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that work on it.
+    """An ndarray (any strides, never copied whole) or a CSR matrix, and the threads that work on
+    it.
 
-    While entered as a context manager it keeps its threads, the inputs of monomials, and the encodings of these rows by the
-    last column stage; otherwise they are made anew for each sum or product. In its methods the variable `block` is a
-    `FeatureBlock`, not a block of rows.
+    While entered as a context manager it keeps its threads, the inputs of monomials, and the
+    encodings of these rows by the last column stage; otherwise they are made anew for each sum or
+    product. In its methods the variable `block` is a `FeatureBlock`, not a block of rows.
     """
 
     X: DenseOrCSR
@@ -109,11 +119,19 @@ class CoreBlock(Block):
     n_rows: int
     n_features_in: int
 
-    def __init__(self, X: DenseOrCSR, workers: Workers, scratch: Scratch | None = None, *, keeps: bool = False):
+    def __init__(
+        self,
+        X: DenseOrCSR,
+        workers: Workers,
+        scratch: Scratch | None = None,
+        *,
+        keeps: bool = False,
+    ):
         """Make a block of the rows of X.
 
         workers : the threads, which other blocks may share.
-        scratch : memory, which may be shared with blocks that compute at other times; None: memory of its own.
+        scratch : memory, which may be shared with blocks that compute at other times; None: memory
+            of its own.
         keeps : whether to keep results as if entered, on threads that another block has entered.
         """
         self.X, self.workers, self._kept, self._staged = X, workers, {} if keeps else None, None
@@ -122,19 +140,23 @@ class CoreBlock(Block):
         self.n_rows, self.n_features_in = X.shape
 
     def staged(self, stage: ColumnStage) -> CoreBlock:
-        """Return the block of the encodings that a column stage makes of these rows: while entered, the same object each time.
+        """Return the block of the encodings that a column stage makes of these rows: while entered,
+        the same object each time.
 
         Dense rows are encoded slice by slice, CSR rows at once.
         """
         if self._staged is not None and self._staged[0] is stage:
             return self._staged[1]
-        shown = self.on_same_threads(stage.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, stage))
+        shown = self.on_same_threads(
+            stage.transform(self.X) if is_sparse(self.X) else EncodedMatrix(self.X, stage)
+        )
         if self._kept is not None:
             self._staged = stage, shown
         return shown
 
     def on_same_threads(self, X: DenseOrCSR) -> CoreBlock:
-        """Return a block of another matrix, which shares the threads and keeps results if this block does."""
+        """Return a block of another matrix, which shares the threads and keeps results if this
+        block does."""
         return CoreBlock(X, self.workers, self.scratch, keeps=self._kept is not None)
 
     def __enter__(self) -> Self:
@@ -152,43 +174,56 @@ class CoreBlock(Block):
         work : the cost of a row, in units of the time that one feature value takes.
         at_least : fewest rows of a slice.
         """
-        row_size = max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
+        row_size = (
+            max(1, self.X.nnz // max(1, self.n_rows)) if is_sparse(self.X) else self.n_features_in
+        )
         n_slices = self.n_rows * max(work / SLICE_ELEMENTS, row_size / SLICE_NUMBERS)
         n_slices = 1 if n_slices < 2 else -(-n_slices // SLICES_MULTIPLE) * SLICES_MULTIPLE
         size = max(FEWEST_ROWS, at_least, int(-(-self.n_rows // n_slices) // -64 * -64))
         return self.workers.map(function, slices(self.n_rows, size))
 
-    # ---------------------------------------------------------------- the inputs and the values of features
+    # ---------------------------------------------------------------- the inputs and the values of
+    # features
 
     def _prepare(self, features, squared=False):
-        """Keep the inputs of monomials while entered; return, for each block of features, whether moments cost less."""
+        """Keep the inputs of monomials while entered; return, for each block of features, whether
+        moments cost less."""
         for block in features.blocks if self._kept is not None else ():
             fits = (len(self._kept) + 1) * self.X.size <= MOST_KEPT
-            if block.envelope is not None and block.envelope not in self._kept and fits:
-                self._kept[block.envelope] = _make_inputs(block, self.X)
+            if block.inputs_key is not None and block.inputs_key not in self._kept and fits:
+                self._kept[block.inputs_key] = block.made_inputs(self.X)
         return [moments_cost_less(block, self.X, squared) for block in features.blocks]
 
     def _inputs(self, block, rows):
-        """Return the inputs of a block of features for some rows, a slice or indices: kept ones, or made by `_make_inputs`."""
-        kept = self._kept.get(block.envelope) if self._kept else None
+        """Return what a block of features is a function of: these rows, or what it makes of them.
+
+        rows : a slice, or indices
+        """
+        kept = self._kept.get(block.inputs_key) if self._kept else None
         X = self.X if kept is None else kept
-        if isinstance(X, EncodedMatrix) or not (isinstance(rows, slice) and rows.stop - rows.start == self.n_rows):
+        if isinstance(X, EncodedMatrix) or not (
+            isinstance(rows, slice) and rows.stop - rows.start == self.n_rows
+        ):
             X = _some_rows(X, rows)
-        return _make_inputs(block, X) if kept is None else X
+        if kept is not None:
+            return X
+        return _in_order(X) if block.inputs_key is None else block.made_inputs(X)
 
     def _is_identity(self, features):
         """Return whether Phi is X itself."""
         return len(features.blocks) == 1 and features.blocks[0].is_identity(self.n_features_in)
 
     def _phi(self, features, rows, name):
-        """Return Phi of some rows, not to be written to: the rows themselves, or an array in the scratch of that name."""
+        """Return Phi of some rows, not to be written to: the rows themselves, or an array in the
+        scratch of that name."""
         if self._is_identity(features) and not is_sparse(self.X):
             return _in_order(self.X[rows])
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
 
     def _fill(self, features, rows, out):
-        """Write Phi of some rows, a slice or indices, to out, in the order of the blocks of features; return it."""
+        """Write Phi of some rows, a slice or indices, to out, in the order of the blocks of
+        features; return it."""
         for block, values in features.by_block(out):
             U = self._inputs(block, rows)
             if block.is_matrix:
@@ -214,7 +249,12 @@ class CoreBlock(Block):
             def part(rows, block=block):
                 sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
                 for panels, some, packed_rows in _packed(block, self._inputs(block, rows)):
-                    panels.correlate(packed_rows, v[:, some], sums[0], sine=sums[1] if block.is_periodic else None)
+                    panels.correlate(
+                        packed_rows,
+                        v[:, some],
+                        sums[0],
+                        sine=sums[1] if block.is_periodic else None,
+                    )
                 return sums
 
             totals.append(sum(self._each_slice(part, len(block)))[:, :, : len(block)])
@@ -222,7 +262,8 @@ class CoreBlock(Block):
         return features.from_blocks(total)
 
     def _correlate(self, features, v, squared):
-        """Return Phi' v for each output v, or (Phi * Phi)' v where squared: the sums of slices, added up in order."""
+        """Return Phi' v for each output v, or (Phi * Phi)' v where squared: the sums of slices,
+        added up in order."""
         if len(features) == 0 or self.n_rows == 0:
             return np.zeros((*np.shape(v)[:-1], len(features)))
         outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
@@ -230,12 +271,21 @@ class CoreBlock(Block):
 
         def part(rows):
             asked = zip(features.blocks, moments, strict=True)
-            return [_sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch) for b, m in asked]
+            return [
+                _sums(b, self._inputs(b, rows), outputs[:, rows], squared, m, self.scratch)
+                for b, m in asked
+            ]
 
         work, at_least = zip(*[_work(block, self.X) for block in features.blocks], strict=True)
         with single_threaded_blas() if any(moments) else nullcontext():
-            for sums in self._each_slice(part, sum(work), max(*at_least, ROWS_AN_OUTPUT * len(outputs))):
-                totals = [total + more for total, more in zip(totals, sums, strict=True)] if totals else sums
+            for sums in self._each_slice(
+                part, sum(work), max(*at_least, ROWS_AN_OUTPUT * len(outputs))
+            ):
+                totals = (
+                    [total + more for total, more in zip(totals, sums, strict=True)]
+                    if totals
+                    else sums
+                )
         for i, block in enumerate(features.blocks):
             if moments[i]:
                 totals[i] = block.correlations_from_moments(totals[i], squared)
@@ -254,11 +304,17 @@ class CoreBlock(Block):
             for (block, c), by_moments in zip(features.by_block(outputs), moments, strict=True):
                 _apply(block, self._inputs(block, rows), c, f[:, rows], by_moments)
 
-        if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:  # planning slices takes longer than a row
+        # planning slices takes longer than a row
+        if 0 < self.n_rows <= FEWEST_ROWS and self.X.size <= FEW_NUMBERS:
             part(slice(0, self.n_rows))
             return f.reshape(shape)
-        work = sum(len(block) if block.moment_degree == 2 else _work(block, self.X)[0] for block in features.blocks)
-        with single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext():
+        work = sum(
+            len(block) if block.moment_degree == 2 else _work(block, self.X)[0]
+            for block in features.blocks
+        )
+        with (
+            single_threaded_blas() if any(moments) and self.X.size > FEW_NUMBERS else nullcontext()
+        ):
             for _ in self._each_slice(part, work):
                 pass
         return f.reshape(shape)
@@ -286,7 +342,8 @@ class CoreBlock(Block):
 
         if is_sparse(self.X):
             a_row = max(1, self.X.nnz // max(1, self.n_rows))
-            work, at_least = SPARSE_NORMAL * a_row, 8 * self.n_features_in // a_row  # fewer rows are not worth their sums
+            # fewer rows are not worth their sums
+            work, at_least = SPARSE_NORMAL * a_row, 8 * self.n_features_in // a_row
         else:
             work, at_least = -(-self.n_features_in // INPUTS_SPEED), 0
         with single_threaded_blas():
@@ -303,7 +360,9 @@ class CoreBlock(Block):
             if features.order is None:
                 self._fill(features, rows, phi[rows])
             else:
-                phi[rows] = features.from_blocks(self._fill(features, rows, self.scratch(phi[rows].shape, self.dtype)))
+                phi[rows] = features.from_blocks(
+                    self._fill(features, rows, self.scratch(phi[rows].shape, self.dtype))
+                )
 
         for _ in self._each_slice(part, max(len(features), PANEL)):
             pass
@@ -322,13 +381,17 @@ class CoreBlock(Block):
                     pass
         return out
 
-    def map_parts(self, function: Callable[[Any, Block], np.ndarray], stage: ColumnStage | None, size: int) -> np.ndarray:
+    def map_parts(
+        self, function: Callable[[Any, Block], np.ndarray], stage: ColumnStage | None, size: int
+    ) -> np.ndarray:
         def part(rows):
             X = _some_rows(self.X, rows)
             return function(X, CoreBlock(X if stage is None else stage.transform(X), Workers(1)))
 
         with single_threaded_blas():
-            return np.concatenate(list(self.workers.map(part, slices(self.n_rows, size) or [slice(0, 0)])))
+            return np.concatenate(
+                list(self.workers.map(part, slices(self.n_rows, size) or [slice(0, 0)]))
+            )
 
     def dense(self) -> np.ndarray:
         return self.X.toarray() if is_sparse(self.X) else self.X
@@ -336,12 +399,18 @@ class CoreBlock(Block):
     # ---------------------------------------------------------------- matrices of products
 
     def gram(
-        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None,
+        self,
+        left: FeatureSetLike,
+        right: FeatureSetLike | np.ndarray,
+        weights: np.ndarray,
+        dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
-        """Return Phi_left' diag(weights) Phi_right, as in `Block.gram`; rows of weight zero cost nothing.
+    ) -> np.ndarray:
+        """Return Phi_left' diag(weights) Phi_right, as in `Block.gram`; rows of weight zero cost
+        nothing.
 
-        Memory: a slice of at most max(2**19, 4 * GRAM_PANEL**2) elements a thread, or GRAM_ROWS rows of all features.
+        Memory: a slice of at most max(2**19, 4 * GRAM_PANEL**2) elements a thread, or GRAM_ROWS
+        rows of all features.
         """
         shared = None
         if isinstance(right, np.ndarray):
@@ -352,7 +421,8 @@ class CoreBlock(Block):
         if not total.size:
             return total
         self._prepare(left), self._prepare(right)
-        # Features without a bound may have means far above their spread, which a product in float32 would lose.
+        # Features without a bound may have means far above their spread, which a product in float32
+        # would lose.
         bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
         dtype = np.dtype(dtype or self.dtype) if bounded else np.dtype(np.float64)
         center = None if center is None else left.to_blocks(center)
@@ -376,19 +446,31 @@ class CoreBlock(Block):
             phi = self._phi(left, kept, "left").astype(dtype, copy=False)
             if center is not None:
                 phi = np.subtract(phi, center, out=self.scratch(phi.shape, phi.dtype))
-            if right is left and len(h) and (h == h[0]).all() and self._is_identity(left):  # nothing to write
+            # nothing to write
+            if right is left and len(h) and (h == h[0]).all() and self._is_identity(left):
                 return h[0] * (phi.T @ phi)
             if right is left:
-                phi = np.multiply(phi, np.sqrt(h).astype(dtype), out=self.scratch(phi.shape, phi.dtype))
+                phi = np.multiply(
+                    phi, np.sqrt(h).astype(dtype), out=self.scratch(phi.shape, phi.dtype)
+                )
                 return phi.T @ phi
-            psi = phi[:, shared] if shared is not None else self._phi(right, kept, "right").astype(dtype, copy=False)
-            return phi.T @ np.multiply(psi, h.astype(dtype), out=self.scratch(psi.shape, psi.dtype, "right"))
+            psi = (
+                phi[:, shared]
+                if shared is not None
+                else self._phi(right, kept, "right").astype(dtype, copy=False)
+            )
+            return phi.T @ np.multiply(
+                psi, h.astype(dtype), out=self.scratch(psi.shape, psi.dtype, "right")
+            )
 
-        for more in self._each_slice(product, len(left) + len(right), 4 * min(len(right), GRAM_PANEL)):
+        for more in self._each_slice(
+            product, len(left) + len(right), 4 * min(len(right), GRAM_PANEL)
+        ):
             total += more
 
     def _add_gram_by_panels(self, features, weights, dtype, center, total):
-        """Add to `total` a product for each pair of panels of the features: no slice is worth a matrix as large as `total`."""
+        """Add to `total` a product for each pair of panels of the features: no slice is worth a
+        matrix as large as `total`."""
         panels, there = slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
         pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
@@ -414,7 +496,8 @@ class CoreBlock(Block):
             total[: panel.start, panel] = total[panel, : panel.start].T
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
-        """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0.
+        """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and
+        weights >= 0.
 
         Memory: n_rows * 1,024 elements beside the result.
         """
@@ -439,16 +522,23 @@ class CoreBlock(Block):
     def extremes(self) -> np.ndarray:
         X = self.X
         if not is_sparse(X):
-            return reduce(wider_extremes, self._each_slice(lambda rows: _extremes(X[rows]), self.n_features_in))
+            return reduce(
+                wider_extremes,
+                self._each_slice(lambda rows: _extremes(X[rows]), self.n_features_in),
+            )
         extremes = np.full((2, self.n_features_in), [[np.inf], [-np.inf]])
         count = np.zeros(self.n_features_in, np.int64)
         data, indices, indptr = csr_arrays(X)
         entry_extremes(data[: indptr[-1]], indices[: indptr[-1]], extremes, count)
         has_zeros = count < self.n_rows  # entries that are not stored
-        extremes[:, has_zeros] = np.clip(extremes[:, has_zeros], [[-np.inf], [0.0]], [[0.0], [np.inf]])
+        extremes[:, has_zeros] = np.clip(
+            extremes[:, has_zeros], [[-np.inf], [0.0]], [[0.0], [np.inf]]
+        )
         return extremes
 
-    def scaled_sum(self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    def scaled_sum(
+        self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None
+    ) -> np.ndarray:
         total = np.zeros(self.n_features_in)
         for some in slices(self.n_rows, COPIED_ROWS):
             x = self.X[some] / unit
@@ -457,10 +547,16 @@ class CoreBlock(Block):
 
     def weighted_sum(self, weight: np.ndarray) -> np.ndarray:
         with single_threaded_blas():
-            return sum(weight[some] @ self.X[some].astype(np.float64) for some in slices(self.n_rows, COPIED_ROWS))
+            return sum(
+                weight[some] @ self.X[some].astype(np.float64)
+                for some in slices(self.n_rows, COPIED_ROWS)
+            )
 
     def largest_square_distance(self, center: np.ndarray) -> float:
-        return max(_square_distances(self.X[some], center).max() for some in slices(self.n_rows, COPIED_ROWS))
+        return max(
+            _square_distances(self.X[some], center).max()
+            for some in slices(self.n_rows, COPIED_ROWS)
+        )
 
     @property
     def n_entries(self) -> int:
@@ -472,7 +568,12 @@ class CoreBlock(Block):
 
     def sparse_moments(self, weight: np.ndarray, unit: np.ndarray) -> np.ndarray:
         data, weight = self.X.data / unit[self.X.indices], np.repeat(weight, np.diff(self.X.indptr))
-        return np.stack([np.bincount(self.X.indices, weight * power, self.n_features_in) for power in (data, data * data)])
+        return np.stack(
+            [
+                np.bincount(self.X.indices, weight * power, self.n_features_in)
+                for power in (data, data * data)
+            ]
+        )
 
 
 def slices(n: int, size: int) -> list[slice]:
@@ -481,7 +582,8 @@ def slices(n: int, size: int) -> list[slice]:
 
 
 def _extremes(x):
-    """Return `Block.extremes` of an ndarray; rows in C order are laid side by side, since NumPy compares long lines best."""
+    """Return `Block.extremes` of an ndarray; rows in C order are laid side by side, since NumPy
+    compares long lines best."""
     (n, d), lines = x.shape, FEWEST_ROWS if x.flags.c_contiguous else 1
     if n > lines and n % lines:
         return wider_extremes(_extremes(x[: -(n % lines)]), _extremes(x[-(n % lines) :]))
@@ -496,7 +598,8 @@ def _extremes(x):
 def _in_order(X):
     """Return X, copied in C order unless it is in C or Fortran order.
 
-    BLAS takes no other order, and NumPy's own loops, which cost as much as the copy, sum in another order.
+    BLAS takes no other order, and NumPy's own loops, which cost as much as the copy, sum in another
+    order.
     """
     return X if is_sparse(X) or X.strides[0] == X.itemsize else np.ascontiguousarray(X)
 
@@ -507,7 +610,9 @@ def _some_rows(X, rows):
         return X[rows]
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
     indptr = X.indptr[rows.start : rows.stop + 1] - first
-    return type(X)((X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1]))
+    return type(X)(
+        (X.data[first:last], X.indices[first:last], indptr), shape=(len(indptr) - 1, X.shape[1])
+    )
 
 
 def _square_distances(rows, center):
@@ -519,60 +624,49 @@ def _square_distances(rows, center):
     return np.maximum(norms - 2 * (rows @ center) + center @ center, 0.0)
 
 
-# ---------------------------------------------------------------- features of one kind, over a slice of rows
+# ---------------------------------------------------------------- features of one kind, over a
+# slice of rows
 
-# Here `block` is a block of features, U are its inputs for some rows, v (n_outputs, n_rows) and c (n_outputs, len(block)).
+# Here `block` is a block of features, U are its inputs for some rows, v (n_outputs, n_rows) and c
+# (n_outputs, len(block)).
 
 
 def moments_cost_less(block: FeatureBlockLike, X: DenseOrCSR, squared: bool = False) -> bool:
-    """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the features."""
+    """Return whether moments of the inputs, by BLAS where they are dense, cost less than making the
+    features."""
     if not block.moment_degree:
         return False
     if block.is_matrix:
         return not squared
     if block.is_identity(X.shape[1]):
         return True
-    return (is_sparse(X) and block.order == 1) or len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.order
+    if is_sparse(X) and block.moment_degree == 1:
+        return True
+    return len(block) * PRODUCT_SPEED >= (X.shape[1] + 1) ** block.moment_degree
 
 
 def _work(block, X):
-    """Return (the cost of `_sums` per row in units of the time of one feature value, the fewest rows worth a slice's sums)."""
+    """Return (the cost of `_sums` per row in units of the time of one feature value, the fewest
+    rows worth a slice's sums)."""
     if not moments_cost_less(block, X):
         return len(block), 0
     width = X.nnz // max(1, X.shape[0]) + 1 if is_sparse(X) else X.shape[1] + 1
     if block.moment_degree == 1:
         return -(-width // INPUTS_SPEED), 0
     n_inputs = X.shape[1] + 1
-    return width + width * width // PRODUCT_SPEED, max(n_inputs, min(64 * n_inputs, MOMENTS_SLICE // n_inputs))
-
-
-def _make_inputs(block, X):
-    """Return the inputs of the features of a block: X itself, or u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x)."""
-    if block.envelope is None:
-        return _in_order(X)
-    gamma, order = block.envelope
-    if not is_sparse(X):
-        U = np.empty((X.shape[0], X.shape[1] + 1), X.dtype)
-        whole = isinstance(X, np.ndarray) and X.flags.c_contiguous
-        size = max(1, X.shape[0] if whole else COPIED_NUMBERS // X.shape[1])
-        for start in range(0, X.shape[0], size):
-            some = slice(start, start + size)
-            enveloped(np.ascontiguousarray(X[some]), gamma, order, U[some])
-        return U
-    row, first = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indptr[:-1]  # where each row begins
-    data = X.data.astype(np.float64)
-    envelope = np.exp(np.bincount(row, data * gamma * data, X.shape[0]) / -order)
-    data = np.insert((data * (np.sqrt(2 * gamma) * envelope)[row]).astype(X.dtype), first, envelope)
-    indices = np.insert(X.indices + 1, first, 0)
-    return type(X)((data, indices, X.indptr + np.arange(X.shape[0] + 1)), shape=(X.shape[0], X.shape[1] + 1))
+    return width + width * width // PRODUCT_SPEED, max(
+        n_inputs, min(64 * n_inputs, MOMENTS_SLICE // n_inputs)
+    )
 
 
 def _sums(block, U, v, squared, by_moments, scratch):
-    """Return the sums over some rows of which the correlations of a block with v are made: float64 (n_outputs, .).
+    """Return the sums over some rows of which the correlations of a block with v are made: float64
+    (n_outputs, .).
 
     squared : whether the squares of the features are correlated with v.
-    by_moments : whether to return moments of the inputs, which `FeatureBlock.correlations_from_moments` takes once they are
-        added up over all rows; else correlations, padded to whole panels of the kernels.
+    by_moments : whether to return moments of the inputs, which
+        `FeatureBlock.correlations_from_moments` takes once they are added up over all rows; else
+        correlations, padded to whole panels of the kernels.
     """
     if not by_moments:
         out = np.zeros((len(v), _round_up(len(block))))
@@ -585,14 +679,19 @@ def _sums(block, U, v, squared, by_moments, scratch):
         return total
     if squared:  # the square of a float32 may not be a float32
         U = U.astype(np.float64, copy=False)
-        U = U.power(2) if is_sparse(U) else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
+        U = (
+            U.power(2)
+            if is_sparse(U)
+            else np.multiply(U, U, out=scratch(U.shape, U.dtype, "squares"))
+        )
     if block.moment_degree == 1:
         return (U.T @ v.T).T if is_sparse(U) else v @ U
     return np.array([_second_moments(U, each, scratch).ravel() for each in v])
 
 
 def _apply(block, U, c, out, by_moments):
-    """Add Phi c to out (n_outputs, n_rows); where `by_moments` and the features are linear, by a product with the inputs."""
+    """Add Phi c to out (n_outputs, n_rows); where `by_moments` and the features are linear, by a
+    product with the inputs."""
     if not by_moments or block.moment_degree != 1:
         for panels, some, rows in _packed(block, U):
             panels.apply(rows, c, out[:, some])
@@ -631,12 +730,14 @@ def _round_up(n_features):
 
 
 def _packed(block, X):
-    """Yield the features of a block, a slice of the rows X, and these rows, in the layout of the kernels.
+    """Yield the features of a block, a slice of the rows X, and these rows, in the layout of the
+    kernels.
 
-    One slice is all rows, but where inputs of CSR rows are laid out densely: SLICE_NUMBERS of them at a time.
+    One slice is all rows, but where inputs of CSR rows are laid out densely: SLICE_NUMBERS of them
+    at a time.
     """
     if not is_sparse(X):
-        yield block.packed(X.dtype, X.shape[1]), slice(None), RowSlice(np.ascontiguousarray(X))
+        yield block.packed(X.dtype, X.shape[1]), slice(None), block.rows_for_panels(X)
     elif not block.needs_dense_rows:
         yield block.packed(X.dtype, X.shape[1]), slice(None), RowSlice(*csr_arrays(X))
     else:
@@ -644,4 +745,4 @@ def _packed(block, X):
         panels = block.packed(X.dtype, len(used), among_used=True)
         n_rows = max(FEWEST_ROWS, SLICE_NUMBERS // max(1, len(used)) // FEWEST_ROWS * FEWEST_ROWS)
         for some in slices(X.shape[0], n_rows):
-            yield panels, some, RowSlice(_some_rows(X, some)[:, used].toarray())
+            yield panels, some, block.rows_for_panels(_some_rows(X, some)[:, used].toarray())

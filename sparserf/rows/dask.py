@@ -1,6 +1,8 @@
-"""Rows in the partitions of a dask collection: a pass is one task for each partition, and sums are a tree in a fixed order.
+"""Rows in the partitions of a dask collection: a pass is one task for each partition, and sums are
+a tree in a fixed order.
 
-A task has all that it needs in its graph: where a worker is lost, its partitions and their part of the pass are computed again.
+A task has all that it needs in its graph: where a worker is lost, its partitions and their part of
+the pass are computed again.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def is_dask(X: object) -> bool:
 
 
 def partitions_of(X: Any) -> list[Any]:
-    """Return the partitions of the rows of a dask array, or of a dataframe of numbers, as delayed arrays."""
+    """Return the partitions of the rows of a dask array, or of a dataframe of numbers, as delayed
+    arrays."""
     X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
@@ -42,7 +45,8 @@ def partitions_of(X: Any) -> list[Any]:
 
 
 class PartitionError(Exception):
-    """The error that partition k is not what it should be: raised on a worker; the caller gets a `BlockError`."""
+    """The error that partition k is not what it should be: raised on a worker; the caller gets a
+    `BlockError`."""
 
     k: int
     what: str
@@ -53,7 +57,8 @@ class PartitionError(Exception):
 
 
 class Partitioned:
-    """A row vector, or for axis 0 a matrix with a line for each row, in parts that dask keeps where they were made.
+    """A row vector, or for axis 0 a matrix with a line for each row, in parts that dask keeps where
+    they were made.
 
     parts : delayed arrays, one for each partition that holds rows
     """
@@ -66,27 +71,34 @@ class Partitioned:
 
 
 class PartitionedVectors(RowVectors):
-    """Row vectors in parts, one for each partition that holds rows. A part that is lost with its worker is made again."""
+    """Row vectors in parts, one for each partition that holds rows. A part that is lost with its
+    worker is made again."""
 
     n_rows: int
 
     def __init__(self, starts: list[int]):
-        """Make the arithmetic for partitions. starts : the first row of each partition, and the number of rows."""
+        """Make the arithmetic for partitions. starts : the first row of each partition, and the
+        number of rows."""
         self._starts, self.n_rows = starts, starts[-1]
         # The partitions that hold rows.
-        self.nonempty: list[int] = [k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start] or [0]
+        self.nonempty: list[int] = [
+            k for k, (start, stop) in enumerate(pairwise(starts)) if stop > start
+        ] or [0]
 
     def parts(self, values: np.ndarray | Partitioned) -> Sequence[Any]:
         """Return the parts of a row vector, or of an ndarray, one for each task."""
         if isinstance(values, Partitioned):
             return values.parts
-        return [np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])]) for k in self.nonempty]
+        return [
+            np.ascontiguousarray(values[..., slice(*self._starts[k : k + 2])])
+            for k in self.nonempty
+        ]
 
     def put(self, values: np.ndarray | Partitioned) -> Partitioned:
         import dask
 
-        # The values are in the graph, so that what is lost with a worker is made again: the graph is large on purpose, and dask
-        # need not warn of that.
+        # The values are in the graph, so that what is lost with a worker is made again: the graph
+        # is large on purpose, and dask need not warn of that.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PB"}):
             return self.persist([task(_identity, part) for part in self.parts(values)])
 
@@ -100,15 +112,23 @@ class PartitionedVectors(RowVectors):
     def map(self, answer: Callable[..., Array], *vectors: RowVector, axis: int = -1) -> Partitioned:
         return self.persist(self._answers(answer, vectors), axis)
 
-    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+    def sum(
+        self,
+        answer: Callable[..., Any],
+        *vectors: RowVector,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> Any:
         return self.compute([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def _answers(self, answer, vectors):
         shared = sent_once(answer)
-        return [task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)]
+        return [
+            task(_answer, shared, *parts) for parts in zip(*map(self.parts, vectors), strict=True)
+        ]
 
     def persist(self, tasks: Sequence[Any], axis: int = -1) -> Partitioned:
-        """Run the tasks and return their results as a row vector, each part of which stays where it is made."""
+        """Run the tasks and return their results as a row vector, each part of which stays where it
+        is made."""
         import dask
 
         with self._named_errors():
@@ -127,9 +147,13 @@ class PartitionedVectors(RowVectors):
         try:
             yield
         except PartitionError as error:
-            raise BlockError(*self._starts[error.k : error.k + 2], f"partition {error.k}: {error.what}") from error
+            raise BlockError(
+                *self._starts[error.k : error.k + 2], f"partition {error.k}: {error.what}"
+            ) from error
         except Exception as error:
-            raise BlockError(None, None, f"a partition could not be made: {type(error).__name__}: {error}") from error
+            raise BlockError(
+                None, None, f"a partition could not be made: {type(error).__name__}: {error}"
+            ) from error
 
 
 class DaskRows(RemoteRows):
@@ -150,7 +174,9 @@ class DaskRows(RemoteRows):
         """
         super().__init__(workers)
         self._partitions, self._may_miss = partitions, may_miss
-        of_all = [task(_kind, (k, may_miss, None), partition) for k, partition in enumerate(partitions)]
+        of_all = [
+            task(_kind, (k, may_miss, None), partition) for k, partition in enumerate(partitions)
+        ]
         found = PartitionedVectors([0] * 2).compute(of_all)
         kinds, self._found = [kind for kind, _ in found], found
         self._starts = np.cumsum([0, *(shape[0] for shape, *_ in kinds)]).tolist()
@@ -158,29 +184,49 @@ class DaskRows(RemoteRows):
             if isinstance(kind[-1], str):
                 raise BlockError(*self._starts[k : k + 2], f"partition {k}: {kind[-1]}")
             if [kind[0][1], *kind[1:]] != [kinds[0][0][1], *kinds[0][1:]]:
-                raise BlockError(*self._starts[k : k + 2], f"must be like the first partition, {kinds[0]}, got {kind}")
+                raise BlockError(
+                    *self._starts[k : k + 2],
+                    f"must be like the first partition, {kinds[0]}, got {kind}",
+                )
         (_, self.n_features_in), dtype, self.is_sparse = kinds[0]
-        self.dtype, self.n_rows, self.vectors = np.dtype(dtype), self._starts[-1], PartitionedVectors(self._starts)
+        self.dtype, self.n_rows, self.vectors = (
+            np.dtype(dtype),
+            self._starts[-1],
+            PartitionedVectors(self._starts),
+        )
 
-    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+    def sum(
+        self,
+        answer: Callable[..., Any],
+        *vectors: RowVector,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> Any:
         return self.vectors.compute([tree_sum(self._answers(answer, vectors), add)])[0]
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Partitioned:
         return self.vectors.persist(self._answers(answer, vectors), axis)
 
-    def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[Partitioned, Any]:
-        # The row vector and the sum come from one task for each partition: no partition is read twice.
+    def map_and_sum(
+        self, answer: Callable[..., Any], *vectors: RowVector
+    ) -> tuple[Partitioned, Any]:
+        # The row vector and the sum come from one task for each partition: no partition is read
+        # twice.
         answers = self._answers(answer, vectors)
         parts, sums = ([task(itemgetter(k), each) for each in answers] for k in (0, 1))
         kept = self.vectors.persist([*parts, tree_sum(sums, np.add)]).parts
         return Partitioned(kept[:-1], -1), self.vectors.compute(kept[-1:])[0]
 
     def _answers(self, answer, vectors):
-        """Return a task for each partition that holds rows, which computes answer(block, *parts)."""
+        """Return a task for each partition that holds rows, which computes answer(block,
+        *parts)."""
         self.n_passes += 1
         shared, nonempty = sent_once(answer), self.vectors.nonempty
-        parts = zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(nonempty)
-        return [self._task(_ask, k, shared, *those) for k, those in zip(nonempty, parts, strict=True)]
+        parts = (
+            zip(*map(self.vectors.parts, vectors), strict=True) if vectors else [()] * len(nonempty)
+        )
+        return [
+            self._task(_ask, k, shared, *those) for k, those in zip(nonempty, parts, strict=True)
+        ]
 
     def _task(self, function, k, *arguments):
         return task(function, (k, self._may_miss, self._found[k]), self._partitions[k], *arguments)
@@ -191,19 +237,28 @@ class DaskRows(RemoteRows):
         return rows
 
     def select(self, index: np.ndarray) -> DaskRows:
-        return DaskRows([self._task(_some_rows, k, some) for k, some in self._by_partition(index)], self._n_workers,
-                      self._may_miss)  # fmt: skip
+        return DaskRows(
+            [self._task(_some_rows, k, some) for k, some in self._by_partition(index)],
+            self._n_workers,
+            self._may_miss,
+        )
 
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        index = np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
+        index = (
+            np.arange(self.n_rows) if index is None else check_indices("index", index, self.n_rows)
+        )
         wanted, place = np.unique(index, return_inverse=True)
         asked = [(k, some) for k, some in self._by_partition(wanted) if len(some)]
-        return stack_blocks(self.vectors.compute([self._task(_some_rows, k, some) for k, some in asked]), place)
+        return stack_blocks(
+            self.vectors.compute([self._task(_some_rows, k, some) for k, some in asked]), place
+        )
 
     def _by_partition(self, index):
         """Return (k, the indices within partition k) for each partition, of an ascending index."""
         edges = np.searchsorted(index, self._starts)
-        return [(k, index[edges[k] : edges[k + 1]] - start) for k, start in enumerate(self._starts[:-1])]
+        return [
+            (k, index[edges[k] : edges[k + 1]] - start) for k, start in enumerate(self._starts[:-1])
+        ]
 
     def to_namespace_of_X(self, answer: Partitioned) -> Any:
         """Return a dask array in the partitions of X."""
@@ -211,7 +266,10 @@ class DaskRows(RemoteRows):
 
         first = self.vectors.compute([task(_meta, answer.parts[0])])[0]
         sizes = [self._starts[k + 1] - self._starts[k] for k in self.vectors.nonempty]
-        parts = [from_delayed(part, (n, *first.shape[1:]), meta=first) for n, part in zip(sizes, answer.parts, strict=True)]
+        parts = [
+            from_delayed(part, (n, *first.shape[1:]), meta=first)
+            for n, part in zip(sizes, answer.parts, strict=True)
+        ]
         return concatenate(parts)
 
 
@@ -230,7 +288,8 @@ def sent_once(answer: Callable[..., Any]) -> Any:
 
 
 def tree_sum(parts: list[Any], add: Callable[[Any, Any], Any]) -> Any:
-    """Return a task that adds the parts up in pairs, then the sums in pairs, and so on; each task adds up eight parts."""
+    """Return a task that adds the parts up in pairs, then the sums in pairs, and so on; each task
+    adds up eight parts."""
     while len(parts) > 1:
         parts = [task(_in_pairs, add, *parts[k : k + 8]) for k in range(0, len(parts), 8)]
     return parts[0]
@@ -240,9 +299,11 @@ def tree_sum(parts: list[Any], add: Callable[[Any, Any], Any]) -> Any:
 
 
 def _kind(which, partition):
-    """Return ((shape, dtype, whether it is sparse), fingerprint) of a partition, or ((shape, what is wrong with it), None).
+    """Return ((shape, dtype, whether it is sparse), fingerprint) of a partition, or ((shape, what
+    is wrong with it), None).
 
-    which : (number of the partition, whether it may hold NaN, what this function returned of it or None), here and below.
+    which : (number of the partition, whether it may hold NaN, what this function returned of it or
+        None), here and below.
     """
     try:
         return _describe(check_X(partition, may_miss=which[1]))

@@ -1,11 +1,14 @@
-"""Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features, products and sums are made there.
+"""Rows in an array of another namespace (PyTorch, CuPy, JAX, ...), on its device: features,
+products and sums are made there.
 
-Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._values`; one that also adds them up, without
-storing a tile of Phi, in place of `ArrayBlock._correlate`, `correlate_pair` and `apply`. They would be methods of a subclass of
-`ArrayBlock`, which `DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.staged` would keep.
-Otherwise the code is written in the operations of the namespace.
+Where a GPU kernel would go: one that computes features, in place of `ArrayBlock._evaluator`; one
+that also adds them up, without storing a tile of Phi, in place of `ArrayBlock._correlate`,
+`correlate_pair` and `apply`. They would be methods of a subclass of `ArrayBlock`, which
+`DeviceRows.__init__` would choose by the namespace and the device, and `ArrayBlock.staged` would
+keep. Otherwise the code is written in the operations of the namespace.
 
-Features and coefficients are copied to the device, and sums are copied back. Row vectors and predictions stay on the device.
+Features and coefficients are copied to the device, and sums are copied back. Row vectors and
+predictions stay on the device.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ N_UNIT_VECTORS = 256
 
 
 class DeviceVectors(RowVectors):
-    """Row vectors that are arrays of an array namespace on its device, of float64 where the device has it."""
+    """Row vectors that are arrays of an array namespace on its device, of float64 where the device
+    has it."""
 
     n_rows: int
 
@@ -47,7 +51,9 @@ class DeviceVectors(RowVectors):
         self.n_rows, self._xp, self._device = n_rows, xp, device
 
     def put(self, values: Array) -> Array:
-        return from_host(values, self._xp, self._device) if isinstance(values, np.ndarray) else values
+        return (
+            from_host(values, self._xp, self._device) if isinstance(values, np.ndarray) else values
+        )
 
     def fetch(self, vector: Array) -> np.ndarray:
         return to_host(vector)
@@ -60,7 +66,8 @@ class DeviceVectors(RowVectors):
 
 
 class DeviceRows(RemoteRows):
-    """The rows of an array on a device, as one block. Sums are copied to the memory of this process."""
+    """The rows of an array on a device, as one block. Sums are copied to the memory of this
+    process."""
 
     n_rows: int
     n_passes: int
@@ -71,7 +78,11 @@ class DeviceRows(RemoteRows):
     def __init__(self, X: Array, xp: Any, device: Any, workers: int):
         super().__init__(workers)
         self._block = ArrayBlock(X, xp, device)
-        self.n_rows, self.n_features_in, self.dtype = self._block.n_rows, self._block.n_features_in, self._block.dtype
+        self.n_rows, self.n_features_in, self.dtype = (
+            self._block.n_rows,
+            self._block.n_features_in,
+            self._block.dtype,
+        )
         self.vectors = DeviceVectors(self.n_rows, xp, device)
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Any = None) -> Any:
@@ -93,7 +104,9 @@ class DeviceRows(RemoteRows):
         return self
 
     def select(self, index: np.ndarray) -> DeviceRows:
-        return DeviceRows(self._block.take(index), self._block.xp, self._block.device, self._n_workers)
+        return DeviceRows(
+            self._block.take(index), self._block.xp, self._block.device, self._n_workers
+        )
 
     def array(self, index: np.ndarray | None = None) -> np.ndarray:
         return to_host(self._block.X if index is None else self._block.take(index))
@@ -113,8 +126,9 @@ def _to_host(answer):
 class ArrayBlock(Block):
     """A block of rows in an array of shape (n_rows, n_inputs), of float32 or float64, on a device.
 
-    Products of features with a bound are made in the dtype of X, of others in float64; all are added up over tiles in float64.
-    Float32 takes the place of float64 where a namespace has nothing wider.
+    Products of features with a bound are made in the dtype of X, of others in float64; all are
+    added up over tiles in float64. Float32 takes the place of float64 where a namespace has nothing
+    wider.
     """
 
     X: Array
@@ -127,7 +141,8 @@ class ArrayBlock(Block):
         self.X, self.xp, self.device = X, xp, device
         self.n_rows, self.n_features_in = X.shape
         self.dtype: np.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
-        self._widest = self._put(np.zeros(1)).dtype  # float64, or float32 where JAX is not set to 64 bits
+        # float64, or float32 where JAX is not set to 64 bits
+        self._widest = self._put(np.zeros(1)).dtype
 
     def staged(self, stage: ColumnStage) -> ArrayBlock:
         return ArrayBlock(EncodedMatrix(self.X, stage), self.xp, self.device)
@@ -162,27 +177,42 @@ class ArrayBlock(Block):
         for block, some in _parts(features):
             c = self._put(outputs[:, start : start + len(some)])
             start += len(some)
-            f = f + self.xp.concat([c @ self._widen(phi.T) for _, phi in self._tiles(block.take(some))], axis=1)
+            f = f + self.xp.concat(
+                [c @ self._widen(phi.T) for _, phi in self._tiles(block.take(some))], axis=1
+            )
         return self.xp.reshape(f, (*np.shape(coef)[:-1], self.n_rows))
 
-    def normal(self, features: FeatureSetLike, h: Array, coef: np.ndarray, shift: np.ndarray) -> tuple[Array, np.ndarray]:
+    def normal(
+        self, features: FeatureSetLike, h: Array, coef: np.ndarray, shift: np.ndarray
+    ) -> tuple[Array, np.ndarray]:
         f = self.apply(features, coef) - self._put(shift)[:, None]
         return f, self.correlate(features, h * f)
 
     def gram(
-        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: Array, dtype: DTypeLike | None = None,
+        self,
+        left: FeatureSetLike,
+        right: FeatureSetLike | np.ndarray,
+        weights: Array,
+        dtype: DTypeLike | None = None,
         center: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         if isinstance(right, np.ndarray):
             right = left.take(right)
         n_rows = max(1, TILE // max(1, len(left) + len(right)))
         weights = self._put(weights)
         unit = float(self.xp.max(weights)) or 1.0
-        h, total = self.xp.astype(weights / unit, self.X.dtype), self._zeros((len(left), len(right)))
+        h, total = (
+            self.xp.astype(weights / unit, self.X.dtype),
+            self._zeros((len(left), len(right))),
+        )
         for some in slices(self.n_rows, n_rows):
             phi = self._in_product_dtype(self._phi(left, some), (left, right), dtype)
             phi = phi if center is None else phi - self._put(center, phi.dtype)
-            psi = phi if right is left else self._in_product_dtype(self._phi(right, some), (left, right), dtype)
+            psi = (
+                phi
+                if right is left
+                else self._in_product_dtype(self._phi(right, some), (left, right), dtype)
+            )
             weighted = psi * self.xp.astype(h[some], psi.dtype)[:, None]
             total = total + self._widen(phi.T @ weighted)
         return to_host(total) * unit
@@ -195,26 +225,39 @@ class ArrayBlock(Block):
 
     def transform(self, features: FeatureSetLike) -> Array:
         n_rows = max(1, TILE // max(1, len(features)))
-        tiles = [self.xp.astype(self._phi(features, some), self.X.dtype) for some in slices(self.n_rows, n_rows)]
+        tiles = [
+            self.xp.astype(self._phi(features, some), self.X.dtype)
+            for some in slices(self.n_rows, n_rows)
+        ]
         return self.xp.concat(tiles, axis=0)
 
-    def map_parts(self, function: Callable[[Any, Block], Array], stage: ColumnStage | None, size: int) -> Array:
+    def map_parts(
+        self, function: Callable[[Any, Block], Array], stage: ColumnStage | None, size: int
+    ) -> Array:
         def part(rows):
             X = self.X[rows, :]
-            return function(X, ArrayBlock(X if stage is None else stage.transform(X), self.xp, self.device))
+            return function(
+                X, ArrayBlock(X if stage is None else stage.transform(X), self.xp, self.device)
+            )
 
-        return self.xp.concat([part(rows) for rows in slices(self.n_rows, size) or [slice(0, 0)]], axis=0)
+        return self.xp.concat(
+            [part(rows) for rows in slices(self.n_rows, size) or [slice(0, 0)]], axis=0
+        )
 
     def dense(self) -> Array:
         return self.X
 
     def project(self, projection: ProjectionLike) -> Array:
-        """Return X R / sqrt(m), with R made whole: the projections of the unit vectors, some at a time."""
+        """Return X R / sqrt(m), with R made whole: the projections of the unit vectors, some at a
+        time."""
         d = self.n_features_in
         R = np.empty((d, projection.n_projections))
         for columns, project in projection.parts(R.dtype):
             for start in range(0, d, N_UNIT_VECTORS):
-                project(np.eye(min(N_UNIT_VECTORS, d - start), d, start), R[start : start + N_UNIT_VECTORS, columns])
+                project(
+                    np.eye(min(N_UNIT_VECTORS, d - start), d, start),
+                    R[start : start + N_UNIT_VECTORS, columns],
+                )
         return self.X @ self._put(R, self.X.dtype)
 
     def extremes(self) -> np.ndarray:
@@ -224,9 +267,13 @@ class ArrayBlock(Block):
             return xp.min(xp.where(xp.isnan(x), xp.full_like(x, np.inf), x), axis=0)
 
         low, high = zip(*((least(x), -least(-x)) for _, x in self._widened_rows()), strict=True)
-        return np.stack([to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))])
+        return np.stack(
+            [to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))]
+        )
 
-    def scaled_sum(self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    def scaled_sum(
+        self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None
+    ) -> np.ndarray:
         def part(x, weight):
             x = x / self._put(unit)
             return weight @ (x if mean is None else (x - self._put(mean)) ** 2)
@@ -238,7 +285,9 @@ class ArrayBlock(Block):
 
     def largest_square_distance(self, center: np.ndarray) -> Array:
         center, xp = self._put(center), self.xp
-        return xp.max(xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._widened_rows()]))
+        return xp.max(
+            xp.stack([xp.max(xp.sum((x - center) ** 2, axis=1)) for _, x in self._widened_rows()])
+        )
 
     def _sum(self, part, weight):
         """Return the sum of part(rows, weights) over tiles of the rows."""
@@ -257,73 +306,45 @@ class ArrayBlock(Block):
     def _tiles(self, block):
         """Yield (slice of the rows, Phi of that slice) of a block of features."""
         n_rows = max(1, TILE // max(1, len(block), self.n_features_in))
-        parameters = self._parameters(block)
+        values = self._evaluator(block)
         for some in slices(self.n_rows, n_rows):
-            yield some, self._values(block, parameters, self._in_dtype_of(block, self.X[some, :]))
+            yield some, values(self.X[some, :])
 
     def _phi(self, features, some):
         """Return Phi of a slice of the rows, in the order of the features."""
         X, xp = self.X[some, :], self.xp
-        parts = [self._values(block, self._parameters(block), self._in_dtype_of(block, X)) for block in features.blocks]
+        parts = [self._evaluator(block)(X) for block in features.blocks]
         if not parts:
             return xp.zeros((X.shape[0], 0), dtype=X.dtype, device=self.device)
         exact = any(part.dtype != X.dtype for part in parts)
-        phi = parts[0] if len(parts) == 1 else xp.concat([self._widen(part) if exact else part for part in parts], axis=1)
-        return phi if features.order is None else xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
+        phi = (
+            parts[0]
+            if len(parts) == 1
+            else xp.concat([self._widen(part) if exact else part for part in parts], axis=1)
+        )
+        if features.order is None:
+            return phi
+        return xp.take(phi, self._put(features.order.astype(np.int64)), axis=1)
 
-    def _in_dtype_of(self, block, X):
-        """Return rows in the dtype in which a block of features is computed."""
-        return X if block.is_bounded else self._widen(X)
-
-    def _parameters(self, block):
-        """Return the parameters of the features, on the device: (matrix of weights, offset or centers, inputs)."""
+    def _evaluator(self, block):
+        """Return a function that computes a block of features of rows, whose parameters are on the
+        device: in the dtype of X where they have a bound, or else in float64."""
         dtype = self.X.dtype if block.is_bounded else self._widest
-        if block.envelope is not None:
-            inputs = [self._put(column.astype(np.int64)) for column in block.inputs.T]
-            return self._put(block.weights[:, 0], self.X.dtype), None, inputs
-        if block.centers is not None:
-            inputs = block.used_inputs[0][:, None] if block.inputs is None else block.inputs.T
-            block = block.among_used() if block.inputs is None else block
-            weights, centers = (self._put(array.T, dtype) for array in block.parameters(self.dtype))
-            return weights, centers, [self._put(column.astype(np.int64)) for column in inputs]
-        weights, inputs = block.weights, None
-        if block.inputs is not None:
-            used, place = block.used_inputs
-            weights = block.dense_weights(place, len(used))
-            inputs = None if len(used) == self.n_features_in else self._put(used.astype(np.int64))
-        return self._put(weights.T, dtype), self._put(block.offset, dtype), inputs
 
-    def _values(self, block, parameters, X):
-        """Return Phi of rows X and a block of features."""
-        weights, offset, inputs = parameters
-        if block.envelope is not None:
-            return self._products(block, weights, inputs, X)
-        if block.centers is not None:
-            return self._bumps(block, weights, offset, inputs, X)
-        z = (X if inputs is None else self.xp.take(X, inputs, axis=1)) @ weights + offset[None, :]
-        return block.sigma.value(z, self.xp) * float(block.scale)
+        def put(values):
+            return self._put(values, dtype if values.dtype.kind == "f" else None)
 
-    def _products(self, block, weights, inputs, X):
-        """Return products of w_j u over the factors of monomials, u = exp(-gamma |x|^2 / degree) (1, sqrt(2 gamma) x)."""
-        xp, (gamma, order) = self.xp, block.envelope
-        envelope = xp.exp(xp.sum(self._widen(X) ** 2, axis=1) * (-gamma / order))[:, None]
-        ones = xp.ones((X.shape[0], 1), dtype=envelope.dtype, device=self.device)
-        u = xp.concat([ones, self._widen(X) * float(np.sqrt(2 * gamma))], axis=1) * envelope
-        u, phi = xp.astype(u, X.dtype), 1.0
-        for factor in inputs:
-            phi = phi * (xp.take(u, factor, axis=1) * weights[None, :])
-        return phi * float(block.scale)
-
-    def _bumps(self, block, weights, centers, inputs, X):
-        """Return exp(-sum_l w_l |x_l - c_l|), one input of each bump at a time."""
-        xp, distance = self.xp, self.xp.zeros((X.shape[0], len(block)), dtype=X.dtype, device=self.device)
-        for k, column in enumerate(inputs):
-            distance = distance + xp.abs(xp.take(X, column, axis=1) - centers[k, :][None, :]) * weights[k, :][None, :]
-        return xp.exp(-distance) * float(block.scale)
+        values = block.evaluator(self.xp, put, self.dtype, self._widen)
+        return values if block.is_bounded else lambda X: values(self._widen(X))
 
     def _put(self, values, dtype=None):
-        """Copy an ndarray to the device, in its dtype or in another; return an array that is there already as it is."""
-        return from_host(values, self.xp, self.device, dtype) if isinstance(values, np.ndarray) else values
+        """Copy an ndarray to the device, in its dtype or in another; return an array that is there
+        already as it is."""
+        return (
+            from_host(values, self.xp, self.device, dtype)
+            if isinstance(values, np.ndarray)
+            else values
+        )
 
     def _zeros(self, shape):
         return self.xp.zeros(shape, dtype=self._widest, device=self.device)

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from .protocols import FeatureSetLike
 
 
-# Float32 loses too much where it changes a number of X by more than this share of the standard deviation of its column.
+# Float32 loses too much where it changes a number of X by more than this share of the standard
+# deviation of its column.
 MOST_LOST = 1e-5
 MOST_IN_SINGLE = float(np.finfo(np.float32).max)
 
 
 class MemoryRows(Rows):
-    """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what `CoreBlock` keeps."""
+    """The rows of an ndarray or CSR matrix, as one block. While entered, it keeps threads and what
+    `CoreBlock` keeps."""
 
     n_rows: int
     n_passes: int
@@ -34,10 +36,13 @@ class MemoryRows(Rows):
     is_finite: bool
     in_memory = True
 
-    def __init__(self, block: CoreBlock, origin: tuple[Any, Any] | None = None, is_finite: bool = False):
+    def __init__(
+        self, block: CoreBlock, origin: tuple[Any, Any] | None = None, is_finite: bool = False
+    ):
         """Make the rows of a block.
 
-        origin : (array namespace, device) of the user's X, whose memory `block` shares; None: X is NumPy's or SciPy's.
+        origin : (array namespace, device) of the user's X, whose memory `block` shares; None: X is
+            NumPy's or SciPy's.
         is_finite : whether all numbers are known to be finite.
         """
         self._block, self._origin, self.is_finite = block, origin, is_finite
@@ -60,7 +65,9 @@ class MemoryRows(Rows):
             return None
         single = X.astype(np.float32)
         columns = zip(single.T, X.T, strict=True)
-        loses_little = all(np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns)
+        loses_little = all(
+            np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns
+        )
         return self.on_same_threads(single) if loses_little else None
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
@@ -88,7 +95,8 @@ class MemoryRows(Rows):
 
 
 def from_host_if_possible(answer: np.ndarray, xp: Any, device: Any) -> Array:
-    """Convert an ndarray to another namespace; return it as it is where that namespace cannot hold it, such as strings."""
+    """Convert an ndarray to another namespace; return it as it is where that namespace cannot hold
+    it, such as strings."""
     try:
         there = from_host(answer, xp, device)
     except (TypeError, ValueError):

@@ -1,6 +1,7 @@
 """What rows ask of features and of random projections.
 
-`FeatureSet`, `FeatureBlock` and `Projection` are in `features/`, which is above `rows/`: maps look at rows before they draw.
+`FeatureSet`, `FeatureBlock` and `Projection` are in `features/`, which is above `rows/`: maps look
+at rows before they draw.
 """
 
 from __future__ import annotations
@@ -13,36 +14,12 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .._base.types import Array, DenseOrCSR
-    from .._core.features import Panels
-
-
-class ActivationLike(Protocol):
-    """An activation, as blocks of rows see it; `features/activations.py` says what each member is."""
-
-    def value(self, z: Array, xp: Any) -> Array: ...
 
 
 class FeatureBlockLike(Protocol):
-    """Features of one kind, as blocks of rows see them; `features/blocks.py` says what each member is."""
+    """Features of one kind, as blocks of rows see them; `features/blocks/base.py` says what each
+    member is."""
 
-    @property
-    def activation(self) -> str: ...
-    @property
-    def sigma(self) -> ActivationLike | None: ...
-    @property
-    def scale(self) -> float: ...
-    @property
-    def weights(self) -> np.ndarray: ...
-    @property
-    def offset(self) -> np.ndarray: ...
-    @property
-    def inputs(self) -> np.ndarray | None: ...
-    @property
-    def centers(self) -> np.ndarray | None: ...
-    @property
-    def envelope(self) -> tuple[float, int] | None: ...
-    @property
-    def order(self) -> int: ...
     @property
     def is_bounded(self) -> bool: ...
     @property
@@ -54,19 +31,50 @@ class FeatureBlockLike(Protocol):
     @property
     def moment_degree(self) -> int: ...
     @property
+    def inputs_key(self) -> tuple[Any, ...] | None: ...
+    @property
     def needs_dense_rows(self) -> bool: ...
     @property
     def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]: ...
     def __len__(self) -> int: ...
     def is_identity(self, n_inputs: int) -> bool: ...
     def take(self, indices: np.ndarray) -> Self: ...
-    def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> Panels: ...
+    def made_inputs(self, X: DenseOrCSR) -> DenseOrCSR: ...
+    def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> PanelsLike: ...
+    def rows_for_panels(self, X: np.ndarray) -> Any: ...
+    def evaluator(
+        self,
+        xp: Any,
+        put: Callable[[np.ndarray], Array],
+        dtype: np.dtype,
+        widen: Callable[[Array], Array],
+    ) -> Callable[[Array], Array]: ...
     def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray: ...
     def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray: ...
 
 
+class PanelsLike(Protocol):
+    """Features as kernels compute them from rows, dense ones as `FeatureBlockLike.rows_for_panels`
+    returns them; `_core/features.pyx` says what the arguments are."""
+
+    def correlate(
+        self, X: Any, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: Any = None
+    ) -> None:
+        """Add Phi' v, or (Phi * Phi)' v, to out."""
+        ...
+
+    def apply(self, X: Any, coef: np.ndarray, out: np.ndarray) -> None:
+        """Add Phi coef to out."""
+        ...
+
+    def transform(self, X: Any, out: np.ndarray) -> None:
+        """Write Phi to out."""
+        ...
+
+
 class FeatureSetLike(Protocol):
-    """Features in blocks, one for each kind, as rows see them; `features/feature_set.py` says what each member is."""
+    """Features in blocks, one for each kind, as rows see them; `features/feature_set.py` says what
+    each member is."""
 
     @property
     def blocks(self) -> Sequence[FeatureBlockLike]: ...
@@ -83,7 +91,8 @@ class FeatureSetLike(Protocol):
 
 
 class ProjectionLike(Protocol):
-    """A random projection, as blocks of rows see it; `features/projections.py` says what each member is."""
+    """A random projection, as blocks of rows see it; `features/projections.py` says what each
+    member is."""
 
     @property
     def n_projections(self) -> int: ...

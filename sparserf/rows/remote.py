@@ -1,4 +1,5 @@
-"""The base class of rows that are not in the memory of this process: on disk, on a device, on a cluster."""
+"""The base class of rows that are not in the memory of this process: on disk, on a device, on a
+cluster."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
 
     from .._base.types import DenseOrCSR
 
-# Most numbers in rows that `RemoteRows.take` brings to the memory of this process: half a gigabyte in float64.
+# Most numbers in rows that `RemoteRows.take` brings to the memory of this process: half a gigabyte
+# in float64.
 MOST_FETCHED_NUMBERS = 2**26
 
 
 class RemoteRows(Rows):
-    """Rows that are not in the memory of this process. While entered, they keep threads for rows that are fetched."""
+    """Rows that are not in the memory of this process. While entered, they keep threads for rows
+    that are fetched."""
 
     in_memory = False
 

@@ -1,15 +1,18 @@
-"""The rows of X, wherever they live, and the sums and products over all of them that algorithms compute.
+"""The rows of X, wherever they live, and the sums and products over all of them that algorithms
+compute.
 
-Rows in a new kind of storage need a subclass of `Rows` (of `RemoteRows` outside the memory of this process), a branch in
-`as_rows` (`rows/__init__.py`), and, where vectors of its rows are no ndarrays, a subclass of `RowVectors`. The
-blocks are `CoreBlock`s if their rows can be brought to the memory of a process as NumPy or CSR arrays; otherwise a new subclass
-of `Block` is needed, too.
+Rows in a new kind of storage need a subclass of `Rows` (of `RemoteRows` outside the memory of this
+process), a branch in `as_rows` (`rows/__init__.py`), and, where vectors of its rows are no
+ndarrays, a subclass of `RowVectors`. The blocks are `CoreBlock`s if their rows can be brought to
+the memory of a process as NumPy or CSR arrays; otherwise a new subclass of `Block` is needed, too.
 
-X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each partition of a cluster.
-A function answer(block, *parts) computes something on the rows of one block, where `parts` are the entries of row vectors
-(arrays with an entry for each row) that belong to the rows of the block. `Rows.sum` calls it on all blocks and adds the results
-up, `Rows.map` lays the results side by side; going once through all blocks is a pass. Whatever an algorithm computes of X, such
-as Phi' v for a feature matrix Phi that is never stored, is written once, with `sum` and `map`.
+X is cut into blocks (see `Block`): one block in memory, one for each chunk of a file, one for each
+partition of a cluster. A function answer(block, *parts) computes something on the rows of one
+block, where `parts` are the entries of row vectors (arrays with an entry for each row) that belong
+to the rows of the block. `Rows.sum` calls it on all blocks and adds the results up, `Rows.map` lays
+the results side by side; going once through all blocks is a pass. Whatever an algorithm computes of
+X, such as Phi' v for a feature matrix Phi that is never stored, is written once, with `sum` and
+`map`.
 """
 
 from __future__ import annotations
@@ -36,17 +39,20 @@ if TYPE_CHECKING:
     from .protocols import FeatureSetLike, ProjectionLike
     from .vectors import RowVectors
 
-# Most numbers that `Rows.staged` stores as the encodings of dense rows in memory: for one pass, and for the many of a fit.
+# Most numbers that `Rows.staged` stores as the encodings of dense rows in memory: for one pass, and
+# for the many of a fit.
 FEW, DURING_A_FIT = 2**12, 2**23
-# A pair: the function (block, v) that `Rows.ask` sums over the blocks at a dual point v, and the function called with the sum.
+# A pair: the function (block, v) that `Rows.ask` sums over the blocks at a dual point v, and the
+# function called with the sum.
 Question: TypeAlias = "tuple[Callable[..., np.ndarray], Callable[..., object]]"
 
 
 class Rows(ABC):
     """The rows of X in blocks, and sums and products over all of them.
 
-    A subclass says where the rows live and implements the abstract methods. The sums are added up in the order of the blocks,
-    which depends on shapes alone: the same bits for any number of threads or machines.
+    A subclass says where the rows live and implements the abstract methods. The sums are added up
+    in the order of the blocks, which depends on shapes alone: the same bits for any number of
+    threads or machines.
 
     Attributes
     ----------
@@ -75,36 +81,50 @@ class Rows(ABC):
     # ---------------------------------------------------------------- what a subclass implements
 
     @abstractmethod
-    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the results of answer(block, *parts) for all blocks, added up in the order of the blocks.
+    def sum(
+        self,
+        answer: Callable[..., Any],
+        *vectors: RowVector,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> Any:
+        """Return the results of answer(block, *parts) for all blocks, added up in the order of the
+        blocks.
 
-        answer : a function answer(block, *parts) that returns an array in the memory of this process, or a tuple of arrays.
+        answer : a function answer(block, *parts) that returns an array in the memory of this
+            process, or a tuple of arrays.
         vectors : row vectors of these rows, or ndarrays whose last axis is the rows.
-        add : the function that adds up two results, or, where results are tuples, two entries of theirs.
+        add : the function that adds up two results, or, where results are tuples, two entries of
+            theirs.
         """
 
     @abstractmethod
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> Any:
-        """Return the results for all blocks side by side: a row vector, or, for axis 0, a matrix with a line for each row."""
+        """Return the results for all blocks side by side: a row vector, or, for axis 0, a matrix
+        with a line for each row."""
 
     @abstractmethod
     def map_and_sum(self, answer: Callable[..., Any], *vectors: RowVector) -> tuple[RowVector, Any]:
-        """Compute pairs in one pass: return the first entries side by side, a row vector, and the sum of the second entries."""
+        """Compute pairs in one pass: return the first entries side by side, a row vector, and the
+        sum of the second entries."""
 
     @abstractmethod
     def take(self, index: np.ndarray) -> Rows:
-        """Return the rows at these ascending indices; few rows are brought to the memory of this process."""
+        """Return the rows at these ascending indices; few rows are brought to the memory of this
+        process."""
 
     @abstractmethod
     def array(self, index: np.ndarray | None = None) -> DenseOrCSR:
-        """Return the rows at these indices, or all rows, as an ndarray or CSR matrix in the memory of this process."""
+        """Return the rows at these indices, or all rows, as an ndarray or CSR matrix in the memory
+        of this process."""
 
     @abstractmethod
     def on_same_threads(self, X: DenseOrCSR) -> Rows:
-        """Return the rows of another matrix in the memory of this process, which share the threads of these rows."""
+        """Return the rows of another matrix in the memory of this process, which share the threads
+        of these rows."""
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
-        """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and weights >= 0."""
+        """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and
+        weights >= 0."""
         return self.on_same_threads(self.array()).kernel(features, weights)
 
     @abstractmethod
@@ -120,7 +140,8 @@ class Rows(ABC):
         return HostVectors(self.n_rows)
 
     def in_single(self) -> Rows | None:
-        """Return these rows in float32; None where they are not dense float64 in memory, or where that loses too much."""
+        """Return these rows in float32; None where they are not dense float64 in memory, or where
+        that loses too much."""
         return None
 
     def without_missing(self) -> Rows:
@@ -128,14 +149,16 @@ class Rows(ABC):
         return self
 
     def to_namespace_of_X(self, answer: Array) -> Array:
-        """Convert an array with an entry or a line for each row to the array namespace and device of the user's X."""
+        """Convert an array with an entry or a line for each row to the array namespace and device
+        of the user's X."""
         return answer
 
     def staged(self, stage: ColumnStage | None, is_asked_often: bool = False) -> Rows:
-        """Return the rows of the encodings that a column stage makes of the columns: features are functions of the encodings.
+        """Return the rows of the encodings that a column stage makes of the columns: features are
+        functions of the encodings.
 
-        Few dense rows in memory are encoded at once, others block by block at each pass. None, or a stage that changes
-        nothing: the rows themselves.
+        Few dense rows in memory are encoded at once, others block by block at each pass. None, or a
+        stage that changes nothing: the rows themselves.
         """
         if stage is None or stage.is_identity:
             return self
@@ -144,32 +167,42 @@ class Rows(ABC):
             return self.on_same_threads(stage.transform(self.array()))
         return StagedRows(self, stage)
 
-    # ---------------------------------------------------------------- sums and products, by sum and map
+    # ---------------------------------------------------------------- sums and products, by sum and
+    # map
 
     def correlate(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
-        """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features)) for (n_outputs, n_rows)."""
+        """Return Phi' v: float64 (len(features),) for v (n_rows,), or (n_outputs, len(features))
+        for (n_outputs, n_rows)."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate(features, v), v))
 
     def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> list[np.ndarray]:
-        """Return the results of some functions (block, v), each added up over the blocks, in one pass."""
-        return [check_no_overflow(answer) for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)]
+        """Return the results of some functions (block, v), each added up over the blocks, in one
+        pass."""
+        return [
+            check_no_overflow(answer)
+            for answer in self.sum(lambda block, v: tuple(ask(block, v) for ask in questions), v)
+        ]
 
     def correlate_squares(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
-        """Return (Phi * Phi)' v, which is the diagonal of `gram` for v = weights; shapes as in `correlate`."""
+        """Return (Phi * Phi)' v, which is the diagonal of `gram` for v = weights; shapes as in
+        `correlate`."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate_squares(features, v), v))
 
     def correlate_pair(self, features: FeatureSetLike, v: RowVector) -> np.ndarray:
-        """Return Phi' v for features that are cosines cos(t), and for the sines cos(t - pi/2) = sin(t): (2, len(features))."""
+        """Return Phi' v for features that are cosines cos(t), and for the sines cos(t - pi/2) =
+        sin(t): (2, len(features))."""
         return check_no_overflow(self.sum(lambda block, v: block.correlate_pair(features, v), v))
 
     def apply(self, features: FeatureSetLike, coef: np.ndarray) -> RowVector:
-        """Return Phi c: float64 (n_rows,) for c (len(features),), or (n_outputs, n_rows) for (n_outputs, len(features))."""
+        """Return Phi c: float64 (n_rows,) for c (len(features),), or (n_outputs, n_rows) for
+        (n_outputs, len(features))."""
         return self.map(lambda block: check_no_overflow(block.apply(features, coef)))
 
     def normal(
         self, features: FeatureSetLike, h: RowVector, coef: np.ndarray, shift: np.ndarray
     ) -> tuple[RowVector, np.ndarray]:
-        """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the weighted normal equations.
+        """Return f = Phi c - shift and Phi' diag(h) f in one pass: a product with the matrix of the
+        weighted normal equations.
 
         h : (n_outputs, n_rows); coef : (n_outputs, len(features)); shift : (n_outputs,)
         """
@@ -177,17 +210,29 @@ class Rows(ABC):
         return f, check_no_overflow(total)
 
     def gram(
-        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+        self,
+        left: FeatureSetLike,
+        right: FeatureSetLike | np.ndarray,
+        weights: RowVector,
+        dtype: DTypeLike | None = None,
     ) -> np.ndarray:
-        """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for weights >= 0.
+        """Return Phi_left' diag(weights) Phi_right, float64 of shape (len(left), len(right)), for
+        weights >= 0.
 
         right : features, or indices of features in `left`.
-        dtype : the dtype of the products and of their sums over some thousand rows; None: that of X.
+        dtype : the dtype of the products and of their sums over some thousand rows; None: that of
+            X.
         """
-        return check_no_overflow(self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights))
+        return check_no_overflow(
+            self.sum(lambda block, weights: block.gram(left, right, weights, dtype), weights)
+        )
 
     def moments(
-        self, left: FeatureSetLike, right: FeatureSetLike | np.ndarray, weights: RowVector, dtype: DTypeLike | None = None
+        self,
+        left: FeatureSetLike,
+        right: FeatureSetLike | np.ndarray,
+        weights: RowVector,
+        dtype: DTypeLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return `gram` and Phi_right' weights, in one pass."""
         chosen = left.take(right) if isinstance(right, np.ndarray) else right
@@ -201,12 +246,15 @@ class Rows(ABC):
     def signed_moments(
         self, features: FeatureSetLike, change: RowVector, dtype: DTypeLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return Phi' diag(change) Phi and Phi' change in one pass, where the entries of `change` may have any sign."""
+        """Return Phi' diag(change) Phi and Phi' change in one pass, where the entries of `change`
+        may have any sign."""
 
         def answer(block, change):
             xp = namespace(change)
             gained, lost = (xp.clip(part, 0.0, None) for part in (change, -change))
-            gram = block.gram(features, features, gained, dtype) - block.gram(features, features, lost, dtype)
+            gram = block.gram(features, features, gained, dtype) - block.gram(
+                features, features, lost, dtype
+            )
             return gram, block.correlate(features, change)
 
         gram, sums = self.sum(answer, change)
@@ -217,11 +265,13 @@ class Rows(ABC):
         return self.map(lambda block: block.transform(features), axis=0)
 
     def project(self, projection: ProjectionLike) -> Array:
-        """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows, n_projections)."""
+        """Return the random projection X R / sqrt(m), in the dtype of X: (n_rows,
+        n_projections)."""
         return self.map(lambda block: check_no_overflow(block.project(projection)), axis=0)
 
     def mean(self, share: RowVector) -> np.ndarray:
-        """Return the mean of each column where each row counts by its share; the shares add up to one."""
+        """Return the mean of each column where each row counts by its share; the shares add up to
+        one."""
         return self.sum(lambda block, share: block.weighted_sum(share), share)
 
     def largest_square_distance(self, center: np.ndarray) -> float:
@@ -229,34 +279,47 @@ class Rows(ABC):
         return float(self.sum(lambda block: block.largest_square_distance(center), add=np.maximum))
 
     def columns(self, which: np.ndarray) -> np.ndarray:
-        """Return some columns of dense rows, by their indices, in the memory of this process. One pass."""
+        """Return some columns of dense rows, by their indices, in the memory of this process. One
+        pass."""
         return self.vectors.fetch(self.map(lambda block: block.dense()[:, which], axis=0))
 
     def with_columns(self, which: np.ndarray, values: np.ndarray) -> Rows:
-        """Return these dense rows, in the dtype of the values, with values (n_rows, len(which)) in place of some columns."""
+        """Return these dense rows, in the dtype of the values, with values (n_rows, len(which)) in
+        place of some columns."""
         X = self.array().astype(values.dtype)
         X[:, which] = values
         return self.on_same_threads(X)
 
     @cached_property
     def extremes(self) -> np.ndarray:
-        """The least and the largest entry of each column, NaN left out: float64 (2, n_features_in). One pass."""
+        """The least and the largest entry of each column, NaN left out: float64 (2, n_features_in).
+        One pass."""
         return self.sum(lambda block: block.extremes(), add=wider_extremes)
 
     def spreads(self, weight: RowVector) -> tuple[np.ndarray, np.ndarray]:
-        """Return the standard deviation and half the range of each column, for positive weights of mean 1."""
+        """Return the standard deviation and half the range of each column, for positive weights of
+        mean 1."""
         low, high = self.extremes
         return self._deviations(weight, np.maximum(-low, high)), high / 2 - low / 2
 
     def _deviations(self, weight, largest):
-        """Return the standard deviation of each column, given its largest absolute value; 0 where all variation is rounding."""
+        """Return the standard deviation of each column, given its largest absolute value; 0 where
+        all variation is rounding."""
         unit = np.where(largest > 0, largest, 1.0)  # no sum or square overflows
         if self.is_sparse:
-            first, second = self.sum(lambda block, weight: block.sparse_moments(weight, unit), weight) / self.n_rows
+            first, second = (
+                self.sum(lambda block, weight: block.sparse_moments(weight, unit), weight)
+                / self.n_rows
+            )
             variance = second - first**2
         else:
-            mean = self.sum(lambda block, weight: block.scaled_sum(weight, unit), weight) / self.n_rows
-            variance = self.sum(lambda block, weight: block.scaled_sum(weight, unit, mean), weight) / self.n_rows
+            mean = (
+                self.sum(lambda block, weight: block.scaled_sum(weight, unit), weight) / self.n_rows
+            )
+            variance = (
+                self.sum(lambda block, weight: block.scaled_sum(weight, unit, mean), weight)
+                / self.n_rows
+            )
         return np.where(variance > 1e-14, np.sqrt(np.maximum(variance, 0)), 0.0) * unit
 
     @cached_property
@@ -275,7 +338,8 @@ class Rows(ABC):
 
 
 class StagedRows(Rows):
-    """Encoded rows: each block, wherever it lives, encodes its columns by a column stage at each pass."""
+    """Encoded rows: each block, wherever it lives, encodes its columns by a column stage at each
+    pass."""
 
     n_rows: int
     n_features_in: int
@@ -292,7 +356,12 @@ class StagedRows(Rows):
     def n_passes(self) -> int:
         return self._rows.n_passes
 
-    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
+    def sum(
+        self,
+        answer: Callable[..., Any],
+        *vectors: RowVector,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> Any:
         return self._rows.sum(partial(_ask_staged, self._stage, answer), *vectors, add=add)
 
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
@@ -336,7 +405,8 @@ def correlation_pair(features: FeatureSetLike, block: Block, v: Array) -> np.nda
     return block.correlate_pair(features, v)
 
 
-# ---------------------------------------------------------------- how subclasses put the results of several blocks together
+# ---------------------------------------------------------------- how subclasses put the results of
+# several blocks together
 
 
 def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
@@ -347,7 +417,8 @@ def add_answers(add: Callable[[Any, Any], Any], total: Any, part: Any) -> Any:
 
 
 def stack_blocks(parts: Sequence[DenseOrCSR], place: np.ndarray) -> DenseOrCSR:
-    """Stack the rows of several blocks to one ndarray or CSR matrix, and return the rows at the indices `place` of it."""
+    """Stack the rows of several blocks to one ndarray or CSR matrix, and return the rows at the
+    indices `place` of it."""
     if is_sparse(parts[0]):
         from scipy.sparse import vstack
 

@@ -1,8 +1,10 @@
-"""Row vectors: arrays whose last axis is the rows, such as targets, weights and predictions, kept where the rows are.
+"""Row vectors: arrays whose last axis is the rows, such as targets, weights and predictions, kept
+where the rows are.
 
-Algorithms pass row vectors along and never look into them, since what one is depends on where the rows live: an ndarray, an
-array on a device, or one part for each partition of a cluster. All arithmetic on them goes through `RowVectors`, which is
-written once with the methods `map` and `sum`, as `Rows` is.
+Algorithms pass row vectors along and never look into them, since what one is depends on where the
+rows live: an ndarray, an array on a device, or one part for each partition of a cluster. All
+arithmetic on them goes through `RowVectors`, which is written once with the methods `map` and
+`sum`, as `Rows` is.
 """
 
 from __future__ import annotations
@@ -21,20 +23,28 @@ if TYPE_CHECKING:
 
 
 class RowVectors(ABC):
-    """The arithmetic of row vectors of shape (n_rows,) or (n_outputs, n_rows). A subclass says where they live."""
+    """The arithmetic of row vectors of shape (n_rows,) or (n_outputs, n_rows). A subclass says
+    where they live."""
 
     n_rows: int
 
     @abstractmethod
     def map(self, answer: Callable[..., Any], *vectors: RowVector, axis: int = -1) -> RowVector:
-        """Return the results of answer(*parts) side by side: a row vector, or, for axis 0, a matrix with a line for each row.
+        """Return the results of answer(*parts) side by side: a row vector, or, for axis 0, a matrix
+        with a line for each row.
 
         answer : a function answer(*parts) of parts of the vectors that belong to the same rows.
         """
 
     @abstractmethod
-    def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the results, arrays or tuples of arrays in the memory of this process, added up in the order of the parts."""
+    def sum(
+        self,
+        answer: Callable[..., Any],
+        *vectors: RowVector,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> Any:
+        """Return the results, arrays or tuples of arrays in the memory of this process, added up in
+        the order of the parts."""
 
     @abstractmethod
     def put(self, values: np.ndarray) -> RowVector:
@@ -92,7 +102,8 @@ class RowVectors(ABC):
         return self.map(lambda a, b: namespace(a).where(outputs_like(which, a), a, b), a, b)
 
     def sampled(self, h: RowVector, n: float, uniform: RowVector) -> RowVector:
-        """Return a random h with the same mean and about n nonzeros: h / p with probability p in proportion to h, else 0.
+        """Return a random h with the same mean and about n nonzeros: h / p with probability p in
+        proportion to h, else 0.
 
         uniform : random numbers in [0, 1), one for each entry.
         """
@@ -113,7 +124,9 @@ class RowVectors(ABC):
 
     def totals(self, *vectors: RowVector) -> tuple[np.ndarray, ...]:
         """Return the `total` of each vector, in one sum."""
-        return self.sum(lambda *vectors: tuple(namespace(x).sum(x, axis=-1) for x in vectors), *vectors)
+        return self.sum(
+            lambda *vectors: tuple(namespace(x).sum(x, axis=-1) for x in vectors), *vectors
+        )
 
     def dots(self, a: RowVector, b: RowVector) -> np.ndarray:
         """Return the inner product a'b, of each output."""

@@ -54,12 +54,20 @@ class _Estimator(BaseEstimator):
     @property
     def n_iter_(self) -> int: ...
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None,
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self: ...
     def predict(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray: ...
     def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> float: ...
 
 class _Regressor(RegressorMixin, _Estimator): ...
@@ -103,11 +111,23 @@ class DRPClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
-        projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        loss: LinearLossLike = "logistic", fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        alpha: float = 0.001,
+        n_projections: int | None = None,
+        n_iter: int | None = None,
+        accelerate: bool = True,
+        projection: Literal["auto"] | ProjectionName = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        loss: LinearLossLike = "logistic",
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+        tol: float = 0.0001,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class DRPRegressor(_FitMixin, _Regressor):
@@ -126,11 +146,22 @@ class DRPRegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, alpha: float = 0.001, n_projections: int | None = None, n_iter: int | None = None, accelerate: bool = True,
-        projection: Literal["auto"] | ProjectionName = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        loss: LinearLossLike = "squared", fit_intercept: bool = True, tol: float = 0.0001,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        alpha: float = 0.001,
+        n_projections: int | None = None,
+        n_iter: int | None = None,
+        accelerate: bool = True,
+        projection: Literal["auto"] | ProjectionName = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        loss: LinearLossLike = "squared",
+        fit_intercept: bool = True,
+        tol: float = 0.0001,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class HARFEClassifier(_FitMixin, _Classifier):
@@ -161,14 +192,34 @@ class HARFEClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
-        activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
-        categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
-        loss: LossLike = "logistic", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
-        step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-        tol: float = 0.005, fit_intercept: bool = True, class_weight: ClassWeight = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        n_components: int = 10000,
+        n_nonzero_coefs: int | None = None,
+        order: int | None = None,
+        alpha: float = 0.0001,
+        activation: Activation = "sin",
+        features: Features | None = None,
+        scale: Units = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        monotone: Signs = None,
+        convex: Signs = None,
+        interactions: Interactions = None,
+        loss: LossLike = "logistic",
+        selection: Literal["magnitude", "positive"] = "magnitude",
+        normalize: bool = True,
+        step_size: float = 0.1,
+        backtracking: bool = True,
+        start: Literal["greedy", "zero"] = "greedy",
+        max_iter: int = 50,
+        tol: float = 0.005,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class HARFERegressor(_FitMixin, _Regressor):
@@ -200,14 +251,35 @@ class HARFERegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, n_components: int = 10000, n_nonzero_coefs: int | None = None, order: int | None = None, alpha: float = 0.0001,
-        activation: Activation = "sin", features: Features | None = None, scale: Units = "auto", missing: Missing = "learn",
-        categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
-        loss: LossLike = "squared", selection: Literal["magnitude", "positive"] = "magnitude", normalize: bool = True,
-        step_size: float = 0.1, backtracking: bool = True, start: Literal["greedy", "zero"] = "greedy", max_iter: int = 50,
-        tol: float = 0.005, fit_intercept: bool = True, lower: float | None = None, upper: float | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        n_components: int = 10000,
+        n_nonzero_coefs: int | None = None,
+        order: int | None = None,
+        alpha: float = 0.0001,
+        activation: Activation = "sin",
+        features: Features | None = None,
+        scale: Units = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        monotone: Signs = None,
+        convex: Signs = None,
+        interactions: Interactions = None,
+        loss: LossLike = "squared",
+        selection: Literal["magnitude", "positive"] = "magnitude",
+        normalize: bool = True,
+        step_size: float = 0.1,
+        backtracking: bool = True,
+        start: Literal["greedy", "zero"] = "greedy",
+        max_iter: int = 50,
+        tol: float = 0.005,
+        fit_intercept: bool = True,
+        lower: float | None = None,
+        upper: float | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class MFGAClassifier(_FitMixin, _Classifier):
@@ -232,12 +304,28 @@ class MFGAClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
-        gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        n_components: int = 10000, loss: LossLike = "logistic", alpha: float = 0.001, n_select: int = 1,
-        normalize: bool = False, best_phase: bool = False, fit_intercept: bool = True, class_weight: ClassWeight = None,
-        tol: float | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        n_nonzero_coefs: int | None = None,
+        features: Features | None = None,
+        nu: ArrayLike | None = None,
+        gamma: Gamma = None,
+        scale: Units = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        n_components: int = 10000,
+        loss: LossLike = "logistic",
+        alpha: float = 0.001,
+        n_select: int = 1,
+        normalize: bool = False,
+        best_phase: bool = False,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+        tol: float | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class MFGARegressor(_FitMixin, _Regressor):
@@ -261,12 +349,27 @@ class MFGARegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, n_nonzero_coefs: int | None = None, features: Features | None = None, nu: ArrayLike | None = None,
-        gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None,
-        n_components: int = 10000, loss: LossLike = "squared", alpha: float = 0.001, n_select: int = 1, normalize: bool = False,
-        best_phase: bool = False, fit_intercept: bool = True, tol: float | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        n_nonzero_coefs: int | None = None,
+        features: Features | None = None,
+        nu: ArrayLike | None = None,
+        gamma: Gamma = None,
+        scale: Units = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        n_components: int = 10000,
+        loss: LossLike = "squared",
+        alpha: float = 0.001,
+        n_select: int = 1,
+        normalize: bool = False,
+        best_phase: bool = False,
+        fit_intercept: bool = True,
+        tol: float | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFClassifier(_FitMixin, _Classifier):
@@ -299,14 +402,36 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
-        missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None, convex: Signs = None,
-        interactions: Interactions = None, loss: LossLike = "logistic", n_components: int | None = None,
-        batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float | Splits = 0.1,
-        n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None,
-        fit_intercept: bool = True, class_weight: ClassWeight = None, tol: float = 0.0001, max_iter: int | None = None,
-        start: SparseModel | None = None, random_state: int | np.random.RandomState | np.random.Generator | None = None,
-        n_jobs: int | None = None, callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        alpha: float | None = None,
+        features: Features = "auto",
+        gamma: Gamma = None,
+        scale: Units = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        monotone: Signs = None,
+        convex: Signs = None,
+        interactions: Interactions = None,
+        loss: LossLike = "logistic",
+        n_components: int | None = None,
+        batch_size: int | None = None,
+        max_order: int | None = None,
+        exact: bool = False,
+        validation: float | Splits = 0.1,
+        n_models: int | None = None,
+        max_terms: int | None = None,
+        effort: float = 1.0,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
+        tol: float = 0.0001,
+        max_iter: int | None = None,
+        start: SparseModel | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...
 
 class SparseRFRegressor(_FitMixin, _Regressor):
@@ -340,13 +465,35 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     callback: Callback
     verbose: bool | None
     def __init__(
-        self, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None, scale: Units = "auto",
-        missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None, convex: Signs = None,
-        interactions: Interactions = None, loss: LossLike = "squared", n_components: int | None = None,
-        batch_size: int | None = None, max_order: int | None = None, exact: bool = False, validation: float | Splits = 0.1,
-        n_models: int | None = None, max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None,
-        fit_intercept: bool = True, lower: float | None = None, upper: float | None = None, tol: float = 0.0001,
-        max_iter: int | None = None, start: SparseModel | None = None,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None, n_jobs: int | None = None,
-        callback: Callback = None, verbose: bool | None = None,
+        self,
+        *,
+        alpha: float | None = None,
+        features: Features = "auto",
+        gamma: Gamma = None,
+        scale: Units = "auto",
+        missing: Missing = "learn",
+        categorical: Categorical = None,
+        monotone: Signs = None,
+        convex: Signs = None,
+        interactions: Interactions = None,
+        loss: LossLike = "squared",
+        n_components: int | None = None,
+        batch_size: int | None = None,
+        max_order: int | None = None,
+        exact: bool = False,
+        validation: float | Splits = 0.1,
+        n_models: int | None = None,
+        max_terms: int | None = None,
+        effort: float = 1.0,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        lower: float | None = None,
+        upper: float | None = None,
+        tol: float = 0.0001,
+        max_iter: int | None = None,
+        start: SparseModel | None = None,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        n_jobs: int | None = None,
+        callback: Callback = None,
+        verbose: bool | None = None,
     ) -> None: ...

@@ -1,4 +1,5 @@
-"""Solvers of the small dense problems of a fit, on the features that a model may use; they see X through `Rows`.
+"""Solvers of the small dense problems of a fit, on the features that a model may use; they see X
+through `Rows`.
 
 problem       the mean loss as a function of margins, best intercepts, iterates, backtracking
 active        the features that a model may use, with their cached Gram matrix

@@ -1,8 +1,10 @@
-"""The features that a model may use at the moment, Phi, and what the solvers compute with them, each in one pass over the rows.
+"""The features that a model may use at the moment, Phi, and what the solvers compute with them,
+each in one pass over the rows.
 
-`ActiveFeatures` computes Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call to the next: only the
-entries of new features are computed, and only the rows whose weight h has changed are added, where these are few. Its
-subclasses are the working set of the l1 problem (l1.py) and the support of a hard-thresholded model (`Support`).
+`ActiveFeatures` computes Phi' v, Phi c and Phi' diag(h) Phi. The Gram matrix is kept from one call
+to the next: only the entries of new features are computed, and only the rows whose weight h has
+changed are added, where these are few. Its subclasses are the working set of the l1 problem (l1.py)
+and the support of a hard-thresholded model (`Support`).
 """
 
 from __future__ import annotations
@@ -26,17 +28,20 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .ridge import LocalModel, RidgeProblem
 
-# Features of at least LONG inputs take longer to compute than to read. Their values are kept, as long as these are at most KEPT
-# times as many numbers as X holds.
+# Features of at least LONG inputs take longer to compute than to read. Their values are kept, as
+# long as these are at most KEPT times as many numbers as X holds.
 LONG, KEPT = 64, 2
-# Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond it all is computed anew.
+# Of the rows that have a weight, the largest share whose change is added to the Gram matrix; beyond
+# it all is computed anew.
 MOST_CHANGED = 0.3
-# Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed anew.
+# Of the features in a kernel matrix, the largest share that is replaced; beyond it all is computed
+# anew.
 MOST_REPLACED = 0.4
 
 
 class ActiveFeatures:
-    """Features and their indices in the dictionary, with the Gram matrix Phi' diag(h) Phi of the last row weights h.
+    """Features and their indices in the dictionary, with the Gram matrix Phi' diag(h) Phi of the
+    last row weights h.
 
     features : FeatureSet
     index : ndarray of shape (len(self),)
@@ -49,9 +54,11 @@ class ActiveFeatures:
 
     def __init__(self, rows: Rows, effort: Effort = UNBOUNDED):
         self._rows, self.effort = rows, effort
-        self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)  # Phi' diag(h) Phi and Phi' h of the first features
+        # Phi' diag(h) Phi and Phi' h of the first features
+        self._gram, self._sums = np.zeros((0, 0)), np.zeros(0)
         self._h, self._is_rough = None, False
-        self._values = np.zeros((rows.n_rows, 0), rows.dtype)  # of the first features, where they are kept
+        # of the first features, where they are kept
+        self._values = np.zeros((rows.n_rows, 0), rows.dtype)
         self.features: FeatureSet = FeatureSet((), rows.n_features_in)
         self.index: np.ndarray = np.zeros(0, np.int64)
 
@@ -87,23 +94,35 @@ class ActiveFeatures:
         return rows.apply(features, c)
 
     def evaluate_step(
-        self, problem: Problem, c: np.ndarray, f: RowVector, b: float, questions: Sequence[Callable[..., np.ndarray]]
+        self,
+        problem: Problem,
+        c: np.ndarray,
+        f: RowVector,
+        b: float,
+        questions: Sequence[Callable[..., np.ndarray]],
     ) -> tuple[RowVector, float, np.ndarray, list[np.ndarray]]:
-        """Return (f + Phi c, the mean loss there with intercept b, Phi' v, the answers to questions at v), v the dual point.
+        """Return (f + Phi c, the mean loss there with intercept b, Phi' v, the answers to questions
+        at v), v the dual point.
 
-        One pass over the rows; two where the values of these features are kept and there are questions.
+        One pass over the rows; two where the values of these features are kept and there are
+        questions.
         """
         rows, features = self._rows_and_features()
         own = partial(correlation, features)
         used = np.flatnonzero(np.atleast_2d(c).any(axis=0))
         questions_here = [own, *questions] if rows is self._rows else [own]
-        f, loss, (g, *answers) = problem.evaluate_step(rows, features.take(used), c[..., used], f, b, questions_here)
+        f, loss, (g, *answers) = problem.evaluate_step(
+            rows, features.take(used), c[..., used], f, b, questions_here
+        )
         if questions and rows is not self._rows:
             answers = self._rows.ask(problem.dual_point(problem.margins(f, b)), questions)
         return f, loss, g, answers
 
-    def ask(self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Return (Phi' v, the answers to questions at v), in one pass where the values of these features are not kept."""
+    def ask(
+        self, v: RowVector, questions: Sequence[Callable[..., np.ndarray]]
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Return (Phi' v, the answers to questions at v), in one pass where the values of these
+        features are not kept."""
         rows, features = self._rows_and_features()
         own = partial(correlation, features)
         if rows is self._rows:
@@ -112,7 +131,8 @@ class ActiveFeatures:
         return rows.ask(v, [own])[0], self._rows.ask(v, questions) if questions else []
 
     def weighted_gram(self, h: RowVector, is_rough: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return (Phi' diag(h) Phi, Phi' h) for row weights h >= 0, computing what is new or has changed since the last call.
+        """Return (Phi' diag(h) Phi, Phi' h) for row weights h >= 0, computing what is new or has
+        changed since the last call.
 
         is_rough: whether products in single precision will do.
         """
@@ -137,9 +157,11 @@ class ActiveFeatures:
         return self._gram, self._sums
 
     def _reweigh(self, h):
-        """Bring the Gram matrix to other row weights by the rows whose weight has changed; forget it where these are many.
+        """Bring the Gram matrix to other row weights by the rows whose weight has changed; forget
+        it where these are many.
 
-        A callback may end the fit in the middle of a product: what is kept is replaced only once the new is complete.
+        A callback may end the fit in the middle of a product: what is kept is replaced only once
+        the new is complete.
         """
         k, vectors = len(self._sums), self._rows.vectors
         if k and h is not self._h:
@@ -156,7 +178,8 @@ class ActiveFeatures:
         self._h = h
 
     def turn_to(self, rows: Rows) -> None:
-        """Go on with the same rows in another precision; the Gram matrix stays until `weighted_gram` is asked for a better."""
+        """Go on with the same rows in another precision; the Gram matrix stays until
+        `weighted_gram` is asked for a better."""
         self._rows, self._values = rows, np.zeros((rows.n_rows, 0), rows.dtype)
 
     def _forget(self):
@@ -179,32 +202,47 @@ class ActiveFeatures:
         self.features, self.index = self.features.take(kept), self.index[kept]
 
     def local_model(
-        self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False,
+        self,
+        problem: RidgeProblem,
+        change: np.ndarray | None,
+        f: RowVector,
+        b: float | np.ndarray,
+        curved: bool = False,
         everything: FeatureSet | None = None,
-    ) -> LocalModel:  # fmt: skip
-        """Return `RidgeProblem.local_model` at f + Phi change and intercept b, with the slopes in these features.
+    ) -> LocalModel:
+        """Return `RidgeProblem.local_model` at f + Phi change and intercept b, with the slopes in
+        these features.
 
-        One pass over the rows; with a Hessian of a piecewise quadratic loss, of which little changes, by `weighted_gram`.
+        One pass over the rows; with a Hessian of a piecewise quadratic loss, of which little
+        changes, by `weighted_gram`.
 
         curved: whether to compute the Hessian
         everything: the features in which to compute slopes instead
         """
         rows, features = self._rows_and_features()
         if everything is not None and rows is not self._rows:
-            f, change = f if change is None else self._rows.vectors.along(f, 1, self.apply(change)), None
+            f, change = (
+                f if change is None else self._rows.vectors.along(f, 1, self.apply(change)),
+                None,
+            )
             rows = self._rows
         at_once = curved and not problem.loss.is_piecewise_quadratic
-        model = problem.local_model(rows, features, change, f, b, features if everything is None else everything, at_once)
+        model = problem.local_model(
+            rows, features, change, f, b, features if everything is None else everything, at_once
+        )
         if at_once:
             self._h, (self._gram, self._sums, _) = problem.row_curvature(model.f, b), model.hessian
         elif curved:
             h = problem.row_curvature(model.f, b)
-            model = replace(model, hessian=(*self.weighted_gram(h), float(self._rows.vectors.total(h))))
+            model = replace(
+                model, hessian=(*self.weighted_gram(h), float(self._rows.vectors.total(h)))
+            )
         return model
 
 
 class Support(ActiveFeatures):
-    """Active features of a dictionary that is drawn whole, each with a norm r_j, with their kernel matrix.
+    """Active features of a dictionary that is drawn whole, each with a norm r_j, with their kernel
+    matrix.
 
     What does not change with the support is not computed again.
     """
@@ -215,7 +253,8 @@ class Support(ActiveFeatures):
         self._kernel, self._kernel_of = None, self.index  # Phi diag(1 / r^2) Phi' of these indices
 
     def replace(self, index: np.ndarray) -> None:
-        """Replace the features by those of these indices: first the kept ones, in their order, then new ones, ascending."""
+        """Replace the features by those of these indices: first the kept ones, in their order, then
+        new ones, ascending."""
         wanted = np.zeros(len(self._everything), bool)
         wanted[index] = True
         self.keep(np.flatnonzero(wanted[self.index]))
@@ -240,7 +279,8 @@ class Support(ActiveFeatures):
 
 
 def bordered(inner: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the symmetric matrix whose first part is `inner` and whose last columns are `columns`."""
+    """Return the symmetric matrix whose first part is `inner` and whose last columns are
+    `columns`."""
     k, n = len(inner), len(columns)
     whole = np.empty((n, n))
     whole[:k, :k], whole[:, k:], whole[k:, :k] = inner, columns, columns[:k].T

@@ -1,9 +1,11 @@
-"""Cholesky factors of matrices that are positive semidefinite up to rounding, and their rescue where rounding made them fail.
+"""Cholesky factors of matrices that are positive semidefinite up to rounding, and their rescue
+where rounding made them fail.
 
-A Gram matrix Phi' diag(h) Phi of nearly collinear features has eigenvalues that rounding may make negative, and then the plain
-factorisation fails. What rescues it depends on what the factor is for:
+A Gram matrix Phi' diag(h) Phi of nearly collinear features has eigenvalues that rounding may make
+negative, and then the plain factorisation fails. What rescues it depends on what the factor is for:
 
-- `factor_positive`, `solve_positive`: tiny ridges, each a share of its diagonal entry, tried from the least on;
+- `factor_positive`, `solve_positive`: tiny ridges, each a share of its diagonal entry, tried from
+  the least on;
 - `inverse_positive`: none, the caller raises its own ridge;
 - `GrowingCholesky`: a column whose pivot is rounding is left out, or gets its diagonal for a pivot;
 - `semidefinite_root`: pivoting, which ends at the numerical rank.
@@ -15,12 +17,14 @@ import numpy as np
 
 # Ridges that `factor_positive` tries one after another, as shares of each diagonal entry.
 RIDGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-8)
-# A pivot below this share of its diagonal entry is rounding: the column depends on the columns before it.
+# A pivot below this share of its diagonal entry is rounding: the column depends on the columns
+# before it.
 DEPENDENT = 1e-12
 
 
 def _cholesky(A):
-    """Return SciPy's (factor, is_lower) of A, which is overwritten; None where A is not positive definite."""
+    """Return SciPy's (factor, is_lower) of A, which is overwritten; None where A is not positive
+    definite."""
     from scipy.linalg import LinAlgError, cho_factor
 
     try:
@@ -30,7 +34,8 @@ def _cholesky(A):
 
 
 def factor_positive(H: np.ndarray) -> tuple[np.ndarray, bool] | None:
-    """Return the Cholesky factor, as of `scipy.linalg.cho_factor`, of H with the least of RIDGES that makes it definite.
+    """Return the Cholesky factor, as of `scipy.linalg.cho_factor`, of H with the least of RIDGES
+    that makes it definite.
 
     H is positive semidefinite up to rounding. None where no ridge makes it definite.
     """
@@ -45,7 +50,8 @@ def factor_positive(H: np.ndarray) -> tuple[np.ndarray, bool] | None:
 
 
 def solve_positive(H: np.ndarray, g: np.ndarray) -> np.ndarray | None:
-    """Return H^-1 g, with H damped as in `factor_positive`; None where no ridge helps, or the solution is not finite."""
+    """Return H^-1 g, with H damped as in `factor_positive`; None where no ridge helps, or the
+    solution is not finite."""
     from scipy.linalg import cho_solve
 
     factor = factor_positive(H)
@@ -68,7 +74,8 @@ def inverse_positive(G: np.ndarray, nu: float) -> np.ndarray | None:
 
 
 def semidefinite_root(K: np.ndarray, eps: float) -> np.ndarray:
-    """Return B with B B' = K, of as many columns as K has numerical rank at precision eps, at least one.
+    """Return B with B B' = K, of as many columns as K has numerical rank at precision eps, at least
+    one.
 
     The Cholesky factor with pivots.
     """
@@ -81,7 +88,8 @@ def semidefinite_root(K: np.ndarray, eps: float) -> np.ndarray:
 
 
 class GrowingCholesky:
-    """L with L L' = H for a matrix H to which rows and columns are added; O(k^2 p + k p^2) for p columns beside k.
+    """L with L L' = H for a matrix H to which rows and columns are added; O(k^2 p + k p^2) for p
+    columns beside k.
 
     weakest : float
         The smallest pivot so far, as a share of its diagonal entry.
@@ -94,7 +102,9 @@ class GrowingCholesky:
     def __len__(self) -> int:
         return len(self._L)
 
-    def append(self, cross: np.ndarray, corner: np.ndarray, all_of_them: bool = False) -> np.ndarray:
+    def append(
+        self, cross: np.ndarray, corner: np.ndarray, all_of_them: bool = False
+    ) -> np.ndarray:
         """Add p columns to H, and return a mask of the columns that were added.
 
         A column that depends on columns of H, or on a new one before it, is left out.
@@ -124,7 +134,8 @@ class GrowingCholesky:
 
 
 def _factor_independent(S, diagonal, all_of_them):
-    """Return (C, added): C lower triangular with C C' = S[added, added], and the mask of the columns that are independent.
+    """Return (C, added): C lower triangular with C C' = S[added, added], and the mask of the
+    columns that are independent.
 
     diagonal : the entries beside which a pivot is rounding
     """

@@ -1,9 +1,11 @@
-"""The work that a fit may take, counted from shapes alone, so that a fit ends at the same place on any machine.
+"""The work that a fit may take, counted from shapes alone, so that a fit ends at the same place on
+any machine.
 
-With a `time_limit` an effort has a deadline, too, and then the place depends on the machine. Parts of an effort share the time
-that is left as they share the work.
+With a `time_limit` an effort has a deadline, too, and then the place depends on the machine. Parts
+of an effort share the time that is left as they share the work.
 
-One unit is a multiplication of a matrix product. A slower operation counts as the number of multiplications that take as long.
+One unit is a multiplication of a matrix product. A slower operation counts as the number of
+multiplications that take as long.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ FIT_WORK_A_ROW = 4e7
 PASSES = 5
 # The time of a feature value (a cosine, say), beside one multiplication for each input.
 VALUE = 20
-# The time, for each row, of a step's values of a loss with a logarithm. It is counted in the effort of the whole call, and not
-# in that of a single fit.
+# The time, for each row, of a step's values of a loss with a logarithm. It is counted in the effort
+# of the whole call, and not in that of a single fit.
 LOSS = 10_000
 # The time, for each row, of turning from one class of a multinomial model to the next.
 TURN = 3_000
@@ -54,7 +56,9 @@ class Effort:
     cuts_in_time: Counter[str]
     n_finished: int = 0
 
-    def __init__(self, most: float, within: Effort | None = None, deadline: float = _deadline.NEVER):
+    def __init__(
+        self, most: float, within: Effort | None = None, deadline: float = _deadline.NEVER
+    ):
         self._most, self._spent, self.within, self._deadline = most, 0.0, within, deadline
         self.cuts, self.cuts_in_time = Counter(), Counter()
 
@@ -72,7 +76,11 @@ class Effort:
 
         of_time : the share of the time that is left; None: as of the work
         """
-        return Effort(share * self.left, self, _deadline.share_of_time(self.deadline, share if of_time is None else of_time))
+        return Effort(
+            share * self.left,
+            self,
+            _deadline.share_of_time(self.deadline, share if of_time is None else of_time),
+        )
 
     def make_part_of(self, whole: Effort) -> None:
         """Count this work as a part of another from now on, which bounds it, too."""
@@ -90,7 +98,8 @@ class Effort:
             self.within.add(multiplications)
 
     def note_cut(self, what: str, n: int = 1, lacks_time: bool = False) -> None:
-        """Note what was ended early, in the plural, and how many; here and in the work of which this is a part.
+        """Note what was ended early, in the plural, and how many; here and in the work of which
+        this is a part.
 
         lacks_time : whether that is for want of time, though it is not over yet
         """
@@ -100,7 +109,8 @@ class Effort:
             self.within.note_cut(what, n, lacks_time)
 
     def done_in_time(self, what: str, do: Callable[[], T], otherwise: T) -> T:
-        """Return do(); or `otherwise` where the time is over before that is done, which is noted by its name in the plural."""
+        """Return do(); or `otherwise` where the time is over before that is done, which is noted by
+        its name in the plural."""
         with ends_at(self.deadline):
             check_not_ended()
             return do()
@@ -108,13 +118,15 @@ class Effort:
         return otherwise
 
     def note_finished(self) -> None:
-        """Note that a search has come to its own end; here and in the work of which this is a part."""
+        """Note that a search has come to its own end; here and in the work of which this is a
+        part."""
         self.n_finished += 1
         if self.within is not None:
             self.within.note_finished()
 
     def add_factor(self, p: int) -> None:
-        """Count a Cholesky factor of a p by p matrix: p^3 / 6 multiplications, at half the speed of a matrix product."""
+        """Count a Cholesky factor of a p by p matrix: p^3 / 6 multiplications, at half the speed of
+        a matrix product."""
         self.add(p**3 / 3)
 
     def forget(self) -> None:
@@ -133,7 +145,8 @@ class Effort:
 
     @property
     def deadline(self) -> float:
-        """When the time is over, here or in the work of which this is a part; infinite without a limit."""
+        """When the time is over, here or in the work of which this is a part; infinite without a
+        limit."""
         return self._deadline if self.within is None else min(self._deadline, self.within.deadline)
 
     @property
@@ -154,11 +167,16 @@ class Effort:
     @property
     def is_spent(self) -> bool:
         """Whether no work or time is left, here or in the work of which this is a part."""
-        return self._spent >= self._most or (self.within is not None and self.within.is_spent) or self.is_late
+        return (
+            self._spent >= self._most
+            or (self.within is not None and self.within.is_spent)
+            or self.is_late
+        )
 
 
 def work_of_pass(rows: Rows, n_features: int) -> int:
-    """Return the multiplications that take as long as the correlations of n_features features with a row vector."""
+    """Return the multiplications that take as long as the correlations of n_features features with
+    a row vector."""
     return rows.n_rows * n_features * (VALUE + rows.row_size)
 
 

@@ -1,11 +1,12 @@
 """The coefficients of greedy selection: all are fitted again whenever more features are selected.
 
-The objective is the one of the ridge problem with one penalty for all terms, and there may be several outputs, which share a
-support. `CoefficientsOnRows` computes on the rows, for any loss and any number of features a round: one Cholesky factor grows
-by the columns of the new features, and Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for
-the squared loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M. Elad, Efficient
-implementation of the K-SVD algorithm using batch orthogonal matching pursuit, 2008), on a table of inner products with the
-whole dictionary.
+The objective is the one of the ridge problem with one penalty for all terms, and there may be
+several outputs, which share a support. `CoefficientsOnRows` computes on the rows, for any loss and
+any number of features a round: one Cholesky factor grows by the columns of the new features, and
+Newton's method goes on with it for as long as that serves. `CoefficientsOnTable` is for the squared
+loss and rounds of one feature: batch orthogonal matching pursuit (R. Rubinstein, M. Zibulevsky, M.
+Elad, Efficient implementation of the K-SVD algorithm using batch orthogonal matching pursuit,
+2008), on a table of inner products with the whole dictionary.
 """
 
 from __future__ import annotations
@@ -33,14 +34,18 @@ if TYPE_CHECKING:
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is the last of a round.
 NEGLIGIBLE = 1e-9
-# Where the predicted decrease of a step is not below this share of the one before, the Hessian is computed anew.
+# Where the predicted decrease of a step is not below this share of the one before, the Hessian is
+# computed anew.
 SLOW_NEWTON = 0.05
-# Entries of the largest table of inner products: half a gigabyte, with as many lines that no round has asked for yet.
+# Entries of the largest table of inner products: half a gigabyte, with as many lines that no round
+# has asked for yet.
 LARGEST_TABLE = 2**25
-# Where the objective is below this share of its start, or a pivot of its diagonal entry, inner products are too coarse.
+# Where the objective is below this share of its start, or a pivot of its diagonal entry, inner
+# products are too coarse.
 FINE = 1e-6
-# Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth of its time. Moments of the
-# inputs have no such saving. Which lines: those that rounds among the AMONG features of largest gradients would select.
+# Lines of the table that one pass computes at most: once a tile is made, an output takes a fortieth
+# of its time. Moments of the inputs have no such saving. Which lines: those that rounds among the
+# AMONG features of largest gradients would select.
 LOOKED_AHEAD, AMONG = 16, 192
 # A feature whose values spread around their mean by this share of it is constant, but for rounding.
 CONSTANT = 4 * np.finfo(np.float64).eps
@@ -49,15 +54,16 @@ CONSTANT = 4 * np.finfo(np.float64).eps
 class CoefficientsOnRows:
     """The coefficients of the selected features, by Newton's method on the rows.
 
-    A step takes one pass over the rows. The last step of a round, recognised by its small predicted decrease, computes the
-    gradients in the coefficients of the whole dictionary in the same pass.
+    A step takes one pass over the rows. The last step of a round, recognised by its small predicted
+    decrease, computes the gradients in the coefficients of the whole dictionary in the same pass.
 
     A : ActiveFeatures
         The selected features.
     iterate : Iterate
         Their coefficients (n_outputs, len(A)), the intercepts, f = Phi w, the objective.
     converged : bool
-        Whether all rounds ended at their minimum; if not, predicted_decrease is the one of the last step of the round.
+        Whether all rounds ended at their minimum; if not, predicted_decrease is the one of the last
+        step of the round.
     """
 
     A: ActiveFeatures
@@ -65,8 +71,16 @@ class CoefficientsOnRows:
     converged: bool
     predicted_decrease: float
 
-    def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, best_phase: bool = False):
-        """best_phase: whether each cosine that is selected gets the phase of the largest gradient."""
+    def __init__(
+        self,
+        rows: Rows,
+        problem: RidgeProblem,
+        everything: FeatureSet,
+        n_outputs: int,
+        best_phase: bool = False,
+    ):
+        """best_phase: whether each cosine that is selected gets the phase of the largest
+        gradient."""
         self._rows, self._problem, self._everything = rows, problem, everything
         self.A, self.iterate = ActiveFeatures(rows), best_constant(problem, n_outputs)
         self._phases = BestPhases(everything) if best_phase else None
@@ -78,13 +92,16 @@ class CoefficientsOnRows:
         self.converged, self.predicted_decrease = True, 0.0
 
     def gradients(self) -> np.ndarray:
-        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss
+        over the outputs."""
         return self._norms_and_angles()[0]
 
     def _norms_and_angles(self):
-        """Return, of each feature, the norm of its gradient over the outputs, and the angle by which to turn its phase.
+        """Return, of each feature, the norm of its gradient over the outputs, and the angle by
+        which to turn its phase.
 
-        The angles are None where phases stay. After the last step of a round this takes no pass over the rows.
+        The angles are None where phases stay. After the last step of a round this takes no pass
+        over the rows.
         """
         if self._dictionary_slopes is None:
             self._dictionary_slopes = self._rows.correlate(self._asked, self._dual_point())
@@ -96,7 +113,8 @@ class CoefficientsOnRows:
         return self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
 
     def append(self, J: np.ndarray, likely: Sequence[int] = (), all_of_them: bool = False) -> bool:
-        """Select the features J of the dictionary, except any that depends on other selected features; return True.
+        """Select the features J of the dictionary, except any that depends on other selected
+        features; return True.
 
         likely: makes no difference
         all_of_them: whether to select dependent features, too
@@ -107,7 +125,12 @@ class CoefficientsOnRows:
             features, self._angles = features.turned(angles), np.concatenate([self._angles, angles])
         self.A.append(features, J)
         H = self._hessian()
-        kept = np.concatenate([np.arange(k), k + np.flatnonzero(self._factor.append(H[:k, k:], H[k:, k:], all_of_them))])
+        kept = np.concatenate(
+            [
+                np.arange(k),
+                k + np.flatnonzero(self._factor.append(H[:k, k:], H[k:, k:], all_of_them)),
+            ]
+        )
         self.A.keep(kept)
         self._angles = self._angles[kept] if self._phases else self._angles
         w = np.hstack([self.iterate.w, np.zeros((len(self.iterate.w), len(self.A) - k))])
@@ -117,8 +140,8 @@ class CoefficientsOnRows:
     def _hessian(self):
         """Return the Hessian of the objective in w, with the intercept at its best.
 
-        The diagonal entry of a feature around its mean is a difference, and is raised to the rounding of the entry before the
-        mean is taken away.
+        The diagonal entry of a feature around its mean is a difference, and is raised to the
+        rounding of the entry before the mean is taken away.
         """
         H, m = self.A.weighted_gram(self._h)
         least = np.finfo(np.float64).eps * H.diagonal()
@@ -135,7 +158,8 @@ class CoefficientsOnRows:
             self._factor.append(H[:0], H, all_of_them=True)
 
     def refit(self) -> None:
-        """Go to the best coefficients, by Newton's method; the Hessian is kept while the predicted decrease shrinks fast."""
+        """Go to the best coefficients, by Newton's method; the Hessian is kept while the predicted
+        decrease shrinks fast."""
         before, is_fresh = np.inf, False
         for _ in range(MAX_STEPS):
             d, e, predicted_decrease = self._newton_step()
@@ -152,8 +176,10 @@ class CoefficientsOnRows:
         self.converged, self.predicted_decrease = False, predicted_decrease
 
     def _newton_step(self):
-        """Return (d, e, predicted_decrease): the steps of w and b, and the decrease of the objective by the quadratic model."""
-        if self._slopes is None:  # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
+        """Return (d, e, predicted_decrease): the steps of w and b, and the decrease of the
+        objective by the quadratic model."""
+        # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
+        if self._slopes is None:
             v, of_dictionary = self._dual_point(), self._dictionary_slopes
             if of_dictionary is None:
                 g = self.A.correlate(v)
@@ -190,8 +216,8 @@ class CoefficientsOnRows:
 class BestPhases:
     """The phases of cosine features at which the gradient is largest.
 
-    The gradient in the coefficient of cos(t + d) is g cos d - q sin d, for the gradients g of cos t and q of sin t: both are
-    asked about.
+    The gradient in the coefficient of cos(t + d) is g cos d - q sin d, for the gradients g of cos t
+    and q of sin t: both are asked about.
 
     features : FeatureSet
         All features, and behind them all again, turned by a quarter.
@@ -199,7 +225,9 @@ class BestPhases:
 
     def __init__(self, everything: FeatureSet):
         self._n, self._turns = len(everything), everything.is_periodic
-        self.features: FeatureSet = everything.concat(everything.turned(np.full(self._n, -np.pi / 2)))
+        self.features: FeatureSet = everything.concat(
+            everything.turned(np.full(self._n, -np.pi / 2))
+        )
 
     def _both(self, slopes):
         """Return (g, q) of slopes in `features`; q is 0 for features that have no phase."""
@@ -219,15 +247,17 @@ class BestPhases:
 
 
 class CoefficientsOnTable:
-    """The coefficients of the selected features, by batch orthogonal matching pursuit; with the squared loss.
+    """The coefficients of the selected features, by batch orthogonal matching pursuit; with the
+    squared loss.
 
-    Rounds do not go through the columns of the selected features: the gradients are w C - q in all features, with
+    Rounds do not go through the columns of the selected features: the gradients are w C - q in all
+    features, with
 
         C = Phi_S' diag(h) Phi, a line a round, and q = Phi' (h y),
 
-    where Phi_S and y are taken around their means if there is an intercept. A pass over the rows gives the lines of several
-    features that are likely to be selected. The end is refined on the rows; where inner products are too coarse, so is every
-    round.
+    where Phi_S and y are taken around their means if there is an intercept. A pass over the rows
+    gives the lines of several features that are likely to be selected. The end is refined on the
+    rows; where inner products are too coarse, so is every round.
 
     A, iterate
         As in `CoefficientsOnRows`; f stays as the last refinement computed it.
@@ -239,22 +269,32 @@ class CoefficientsOnTable:
     predicted_decrease: float = 0.0
 
     def __init__(
-        self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_outputs: int, most_terms: int, r: np.ndarray
-    ):  # fmt: skip
+        self,
+        rows: Rows,
+        problem: RidgeProblem,
+        everything: FeatureSet,
+        n_outputs: int,
+        most_terms: int,
+        r: np.ndarray,
+    ):
         """r : by what the gradients of features are divided before they are compared."""
         self._rows, self._problem, self._everything, self._r = rows, problem, everything, r
         self.A, self._factor = ActiveFeatures(rows), GrowingCholesky()
         self.iterate = self._constant = constant = best_constant(problem, n_outputs)
         self._h = problem.row_curvature(constant.f, constant.b)
         self._total = float(problem.vectors.total(self._h))
-        self._q, self._means = self._first_products(problem.dual_point(problem.margins(constant.f, constant.b)))
+        self._q, self._means = self._first_products(
+            problem.dual_point(problem.margins(constant.f, constant.b))
+        )
         self._C, self._m = np.empty((most_terms, len(everything))), np.zeros(0)
         n_in_tiles = sum(len(block) for block in everything.blocks if not block.moment_degree)
-        self._lines, self._n_ahead = {}, LOOKED_AHEAD if 2 * n_in_tiles >= len(everything) else 1  # lines by index
+        # lines by index
+        self._lines, self._n_ahead = {}, LOOKED_AHEAD if 2 * n_in_tiles >= len(everything) else 1
         self._g, self._is_refined, self._on_rows = None, True, False
 
     def _first_products(self, v):
-        """Return (q, the means of all features; 0 without an intercept) for v = -h y, without rounding in the mean of y."""
+        """Return (q, the means of all features; 0 without an intercept) for v = -h y, without
+        rounding in the mean of y."""
         everything = self._everything
         if not self._problem.fit_intercept:
             return -self._rows.correlate(everything, v), np.zeros(len(everything))
@@ -267,13 +307,15 @@ class CoefficientsOnTable:
         return np.outer(self._problem.vectors.total(v), means) - products[:-1], means
 
     def gradients(self) -> np.ndarray:
-        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the outputs."""
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss
+        over the outputs."""
         if self._g is None:
             self._g = self.iterate.w @ self._C[: len(self.A)] - self._q
         return np.hypot.reduce(np.abs(self._g), axis=0)
 
     def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
-        """Select the feature J of the dictionary, unless it depends on selected ones; return whether it is not constant.
+        """Select the feature J of the dictionary, unless it depends on selected ones; return
+        whether it is not constant.
 
         likely: features that may be selected next, the most likely first
         """
@@ -291,27 +333,40 @@ class CoefficientsOnTable:
         return True
 
     def _look_ahead(self, likely):
-        """Compute the lines of the first feature, and of those that later rounds would select if they had only these."""
+        """Compute the lines of the first feature, and of those that later rounds would select if
+        they had only these."""
         n_ahead = min(self._n_ahead, len(self._C) - len(self.A))
         foreseen = self._foreseen(np.array(likely), n_ahead) if n_ahead > 1 else likely[:1]
         new = np.array([j for j in foreseen if j not in self._lines])
         if len(self._lines) + len(new) > len(self._C):
             self._lines = {}
-        self._lines |= dict(zip(new.tolist(), zip(*self._products(self._everything.take(new), new), strict=True), strict=True))
+        self._lines |= dict(
+            zip(
+                new.tolist(),
+                zip(*self._products(self._everything.take(new), new), strict=True),
+                strict=True,
+            )
+        )
 
     def _foreseen(self, J, n):
         """Return the features that n rounds would select among J.
 
-        With the selected features eliminated, G is the Hessian in the coefficients of J, g the gradient in them.
+        With the selected features eliminated, G is the Hessian in the coefficients of J, g the
+        gradient in them.
         """
         features, k, alpha = self._everything.take(J), len(self.A), self._problem.alpha
         gram, m = self._rows.moments(features, features, self._h)
         self.gradients()
-        G, g, C = gram + np.outer(m, self._problem.intercept_response(self._total, m)), self._g[:, J], self._C[:k, J]
+        G, g, C = (
+            gram + np.outer(m, self._problem.intercept_response(self._total, m)),
+            self._g[:, J],
+            self._C[:k, J],
+        )
         if k:
             G -= C.T @ self._factor.solve(C.T).T
         selected = []
-        for _ in range(min(n, len(J))):  # where features depend on each other, what is foreseen is a guess
+        # where features depend on each other, what is foreseen is a guess
+        for _ in range(min(n, len(J))):
             score = np.nan_to_num(np.hypot.reduce(np.abs(g), axis=0) / self._r[J])
             score[selected] = -1.0
             j = int(score.argmax())
@@ -321,10 +376,11 @@ class CoefficientsOnTable:
         return J[selected].tolist()
 
     def _products(self, features, J):
-        """Return (Phi_J' diag(h) Phi with Phi_J around its mean, Phi_J' h, the root mean square of Phi_J), in one pass.
+        """Return (Phi_J' diag(h) Phi with Phi_J around its mean, Phi_J' h, the root mean square of
+        Phi_J), in one pass.
 
-        Products of large means would cancel, hence the mean is taken off each row. It is known but for rounding; what that adds
-        to the products is taken off them.
+        Products of large means would cancel, hence the mean is taken off each row. It is known but
+        for rounding; what that adds to the products is taken off them.
         """
         mean, one, everything = self._means[J], np.eye(len(J)), self._everything
 
@@ -342,13 +398,16 @@ class CoefficientsOnTable:
         return columns, self._total * mean + off, spread
 
     def refit(self) -> None:
-        """Go to the best coefficients w = (C_S + alpha I)^-1 q, at which the objective has fallen by half of w'q."""
+        """Go to the best coefficients w = (C_S + alpha I)^-1 q, at which the objective has fallen
+        by half of w'q."""
         q = self._q[:, self.A.index]
         w, start = self._factor.solve(q), self._constant.objective
         b = self._constant.b + w @ self._problem.intercept_response(self._total, self._m)
         objective = start - 0.5 * float((q * w).sum())
         self.iterate, self._g, self._is_refined = replace(self.iterate, w=w, b=b), None, False
-        self._on_rows = self._on_rows or not (objective > FINE * start and self._factor.weakest > FINE)
+        self._on_rows = self._on_rows or not (
+            objective > FINE * start and self._factor.weakest > FINE
+        )
         if self._on_rows:
             objective = self._refined_on_rows()
         self.iterate = replace(self.iterate, objective=min(self.iterate.objective, objective))
@@ -361,7 +420,8 @@ class CoefficientsOnTable:
             self._refine()
 
     def _refined_on_rows(self):
-        """Refine the coefficients, and return the objective there; the gradients come in the same pass."""
+        """Refine the coefficients, and return the objective there; the gradients come in the same
+        pass."""
         d = self._refine()
         here = self.iterate
         model = self.A.local_model(self._problem, d, here.f, here.b, everything=self._everything)
@@ -369,11 +429,14 @@ class CoefficientsOnTable:
         return self._problem.penalised(model.loss, here.w, self._problem.alpha)
 
     def _refine(self):
-        """Go and return a Newton step d from the residual itself; f stays where that was, since d is rounding."""
+        """Go and return a Newton step d from the residual itself; f stays where that was, since d
+        is rounding."""
         problem, here = self._problem, self.iterate
         model = self.A.local_model(problem, here.w, self._constant.f, here.b)
         g = model.g + problem.alpha * here.w
-        d, e, _ = eliminate_intercept(problem, self._factor.solve, g, model.g_b, self._m, self._total)
+        d, e, _ = eliminate_intercept(
+            problem, self._factor.solve, g, model.g_b, self._m, self._total
+        )
         self.iterate = replace(here, w=here.w + d, b=here.b + e, f=model.f)
         self._is_refined = True
         return d

@@ -1,6 +1,8 @@
-"""The coefficients of greedy selection with the multinomial loss: one support, on which the classes are fitted in turn.
+"""The coefficients of greedy selection with the multinomial loss: one support, on which the classes
+are fitted in turn.
 
-Block coordinate descent over the classes (multinomial.py), whose moves are Newton steps of `CoefficientsOnRows` on each class.
+Block coordinate descent over the classes (multinomial.py), whose moves are Newton steps of
+`CoefficientsOnRows` on each class.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 
 # Sweeps in a round at most.
 MOST_SWEEPS = 100
-# Sweeps end where the predicted decreases of all classes together are below this share of the objective.
+# Sweeps end where the predicted decreases of all classes together are below this share of the
+# objective.
 ENOUGH = 1e-7
-# A class's turn ends where the predicted decrease of a step is below the share SHARE of the first, or after MOST_STEPS steps.
+# A class's turn ends where the predicted decrease of a step is below the share SHARE of the first,
+# or after MOST_STEPS steps.
 SHARE, MOST_STEPS = 0.1, 10
 
 
@@ -37,18 +41,24 @@ class OneClassCoefficients(CoefficientsOnRows):
     iterate: Iterate
 
     def hold_others(self, y: RowVector, b: np.ndarray | None = None) -> None:
-        """Fix the margins of the other classes, which the target y holds, and go to the best intercept, or to b."""
+        """Fix the margins of the other classes, which the target y holds, and go to the best
+        intercept, or to b."""
         problem = self._problem = replace(self._problem, loss=CLASS_VERSUS_REST, y=y)
         b = problem.best_intercepts(self.iterate.f, self.iterate.b) if b is None else b
-        objective = problem.objective(problem.margins(self.iterate.f, b), self.iterate.w, problem.alpha)
+        objective = problem.objective(
+            problem.margins(self.iterate.f, b), self.iterate.w, problem.alpha
+        )
         self.iterate, self._slopes = replace(self.iterate, b=b, objective=objective), None
 
     def take_turn(self) -> float:
-        """Take Newton steps until their predicted decrease is small, and return the first predicted decrease."""
+        """Take Newton steps until their predicted decrease is small, and return the first predicted
+        decrease."""
         first, before, is_fresh = None, np.inf, False
         for _ in range(MOST_STEPS):
             d, e, predicted_decrease = self._newton_step()
-            if not predicted_decrease > max(NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first):
+            if not predicted_decrease > max(
+                NEGLIGIBLE * self.iterate.objective, 0.0 if first is None else SHARE * first
+            ):
                 break
             first, is_slow = first or predicted_decrease, predicted_decrease > SLOW_NEWTON * before
             falls = self._advance(d, e, False, is_slow)
@@ -69,11 +79,18 @@ class MultinomialCoefficients:
     predicted_decrease: float
 
     def __init__(self, rows: Rows, problem: RidgeProblem, everything: FeatureSet, n_classes: int):
-        self._rows, self._problem, self._everything, self._dictionary_slopes = rows, problem, everything, None
+        self._rows, self._problem, self._everything, self._dictionary_slopes = (
+            rows,
+            problem,
+            everything,
+            None,
+        )
         joint = problem.with_penalty(MultinomialProblem, 0.0)
         first = ClassesInTurn(joint, problem.vectors.zeros(n_classes)).target(1)
         nothing = replace(problem, loss=CLASS_VERSUS_REST, y=first)
-        self._classes = BlockDescent(joint, [OneClassCoefficients(rows, nothing, everything, 1) for _ in range(n_classes)])
+        self._classes = BlockDescent(
+            joint, [OneClassCoefficients(rows, nothing, everything, 1) for _ in range(n_classes)]
+        )
         self.converged, self.predicted_decrease = True, 0.0
         self._settle()
 
@@ -83,14 +100,16 @@ class MultinomialCoefficients:
         return self._classes.fits[0].A
 
     def gradients(self) -> np.ndarray:
-        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss over the classes."""
+        """Return, for each feature of the dictionary, the norm of the gradient of the mean loss
+        over the classes."""
         if self._dictionary_slopes is None:
             v = self._problem.dual_point(self._problem.margins(self.iterate.f, self.iterate.b))
             self._dictionary_slopes = self._rows.correlate(self._everything, v)
         return np.hypot.reduce(np.abs(self._dictionary_slopes), axis=0)
 
     def append(self, J: np.ndarray, likely: Sequence[int] = ()) -> bool:
-        """Select the features J of the dictionary, except any that depends on others for the first class; return True.
+        """Select the features J of the dictionary, except any that depends on others for the first
+        class; return True.
 
         likely: makes no difference
         """
@@ -119,9 +138,14 @@ class MultinomialCoefficients:
         """Subtract the mean over the classes from each, which makes the sum of squares least."""
         iterates = [fit.iterate for fit in self._classes.fits]
         vectors, n = self._rows.vectors, len(iterates)
-        w, f = sum(it.w for it in iterates) / n, vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates))
+        w, f = (
+            sum(it.w for it in iterates) / n,
+            vectors.map(lambda *fs: sum(fs) / n, *(it.f for it in iterates)),
+        )
         for fit in self._classes.fits:
-            fit.iterate = replace(fit.iterate, w=fit.iterate.w - w, f=vectors.along(fit.iterate.f, -1.0, f))
+            fit.iterate = replace(
+                fit.iterate, w=fit.iterate.w - w, f=vectors.along(fit.iterate.f, -1.0, f)
+            )
 
     def _settle(self):
         """Go to the best intercepts, and give each class the margins of the others."""

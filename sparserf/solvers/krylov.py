@@ -1,12 +1,13 @@
-"""Conjugate gradients for several positive definite systems at once, and a preconditioner made of a sketch of the matrix.
+"""Conjugate gradients for several positive definite systems at once, and a preconditioner made of a
+sketch of the matrix.
 
-M. R. Hestenes, E. Stiefel, Methods of conjugate gradients for solving linear systems, 1952. The preconditioner is the damped
-inverse of a sketch B B' of the matrix, by Woodbury's identity
+M. R. Hestenes, E. Stiefel, Methods of conjugate gradients for solving linear systems, 1952. The
+preconditioner is the damped inverse of a sketch B B' of the matrix, by Woodbury's identity
 
     (B B' + nu I)^-1 = (I - B (B'B + nu I)^-1 B') / nu
 
-at a level nu that the columns of B are enough for: the number of them that a level needs is its effective dimension,
-tr G (G + nu I)^-1 with G = B'B.
+at a level nu that the columns of B are enough for: the number of them that a level needs is its
+effective dimension, tr G (G + nu I)^-1 with G = B'B.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# Columns of a sketch for each effective dimension: at a level nu that affords them, B B' + nu I is within small factors of the
-# matrix that it approximates. Below that level a sketch is noise, and worse than none.
+# Columns of a sketch for each effective dimension: at a level nu that affords them, B B' + nu I is
+# within small factors of the matrix that it approximates. Below that level a sketch is noise, and
+# worse than none.
 PER_DIMENSION = 2
 # Least nu, as a share of the trace of G: below it the entries of G are rounding errors.
 LEAST = 1e-14
 
 
 def norms(a: Array) -> Array:
-    """Return the length of each row of a, an array of any namespace; no square over- or underflows."""
+    """Return the length of each row of a, an array of any namespace; no square over- or
+    underflows."""
     xp = namespace(a)
     largest = xp.max(xp.abs(a), axis=1, keepdims=True)
     unit = a / xp.where(largest > 0, largest, xp.ones_like(largest))
@@ -39,7 +42,8 @@ def norms(a: Array) -> Array:
 
 
 class VectorSpace(Protocol):
-    """The operations of `conjugate_gradients` on the vectors of several systems, one vector for each, of any type."""
+    """The operations of `conjugate_gradients` on the vectors of several systems, one vector for
+    each, of any type."""
 
     def dots(self, a: Any, b: Any) -> np.ndarray:
         """Return the inner product of a and b for each system."""
@@ -65,16 +69,22 @@ class ArrayVectors:
 
 
 def conjugate_gradients(
-    A: Callable[[Any], Any], precondition: Callable[[Any], Any], b: Any, zero: Any, enough: Callable[..., np.ndarray],
-    max_iter: int, space: VectorSpace,
-) -> tuple[Any, int]:  # fmt: skip
+    A: Callable[[Any], Any],
+    precondition: Callable[[Any], Any],
+    b: Any,
+    zero: Any,
+    enough: Callable[..., np.ndarray],
+    max_iter: int,
+    space: VectorSpace,
+) -> tuple[Any, int]:
     """Solve A x = b for each of several systems, from x = 0, and return (x, the number of steps).
 
     A and the preconditioner P are symmetric in the inner product of the space.
 
     A, precondition : functions of a vector of each system
     b, zero : the right-hand sides, and where to begin
-    enough : a function of (x, r, <r, P r>), with r = b - A x, that says of each system whether it is solved
+    enough : a function of (x, r, <r, P r>), with r = b - A x, that says of each system whether it
+        is solved
     space : `ArrayVectors`, `RowVectors` or another
     """
     x, r = zero, b
@@ -97,18 +107,22 @@ def conjugate_gradients(
 
 
 class DampedInverse:
-    """(G + nu I)^-1 for G = B'B of a sketch B, with nu the least of alpha, 2 alpha, 4 alpha, ... that B has enough columns for.
+    """(G + nu I)^-1 for G = B'B of a sketch B, with nu the least of alpha, 2 alpha, 4 alpha, ...
+    that B has enough columns for.
 
     nu : float
     inverse : ndarray
     """
 
     def __init__(self, G: np.ndarray, alpha: float, is_exact: bool = False):
-        """is_exact: whether G is no sketch but the matrix itself, for which any nu is good that makes it definite."""
+        """is_exact: whether G is no sketch but the matrix itself, for which any nu is good that
+        makes it definite."""
         self.nu: float = max(alpha, LEAST * np.trace(G))
         while True:
             self.inverse: np.ndarray | None = inverse_positive(G, self.nu)
-            if self.inverse is not None and (is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)):
+            if self.inverse is not None and (
+                is_exact or self.effective_dimension() * PER_DIMENSION <= len(G)
+            ):
                 break
             self.nu *= 2
 

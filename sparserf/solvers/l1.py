@@ -1,11 +1,15 @@
-"""The l1 problem on a working set:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1.
+"""The l1 problem on a working set.
 
-The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); where one is 0, it can leave only upwards.
-Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods for minimizing composite functions, 2014): each
-step minimises the quadratic model of the losses, with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and
-searches along the line. With the squared loss the model is exact and one step is the solution. For the other losses the Gram
-matrix is most of the work. It is kept while the steps made with it make progress, and computed on a sample of the rows, and in
-single precision, where these suffice (`CurvatureWeights`). The end is certified by the duality gap.
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + alpha |w|_1
+
+The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`); where one is 0, it
+can leave only upwards. Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods
+for minimizing composite functions, 2014): each step minimises the quadratic model of the losses,
+with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and searches along the
+line. With the squared loss the model is exact and one step is the solution. For the other losses
+the Gram matrix is most of the work. It is kept while the steps made with it make progress, and
+computed on a sample of the rows, and in single precision, where these suffice (`CurvatureWeights`).
+The end is certified by the duality gap.
 """
 
 from __future__ import annotations
@@ -32,32 +36,38 @@ if TYPE_CHECKING:
 
 # A fall of the objective below this share of it is rounding.
 L1_ROUNDING = 1e-14
-# A step is taken where the objective falls by at least this share of the decrease that the model predicts (Armijo's rule).
+# A step is taken where the objective falls by at least this share of the decrease that the model
+# predicts (Armijo's rule).
 ARMIJO = 1e-4
-# The share of the violation to which a model that is not exact is minimised: TRUST at first, times TRUST after each whole step,
-# divided by it after a step that fell short, and at most MOST_TRUST.
+# The share of the violation to which a model that is not exact is minimised: TRUST at first, times
+# TRUST after each whole step, divided by it after a step that fell short, and at most MOST_TRUST.
 TRUST, MOST_TRUST = 0.1, 0.5
-# Where that takes long, a model that is not exact is minimised to no less than FORCING times the square of the share of the
-# violation that the step before has left (S. C. Eisenstat, H. F. Walker, Choosing the forcing terms in an inexact Newton
-# method, 1996).
+# Where that takes long, a model that is not exact is minimised to no less than FORCING times the
+# square of the share of the violation that the step before has left (S. C. Eisenstat, H. F. Walker,
+# Choosing the forcing terms in an inexact Newton method, 1996).
 FORCING = 0.9
-# The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the factor by which it changes.
+# The least damping of the model, as a share of the largest diagonal entry of its Hessian, and the
+# factor by which it changes.
 DAMPING, DAMPED = 1e-14, 100
-# The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of the gap before it, and at
-# least TIMES_ALLOWED times the share of the largest violation that the step was allowed to leave.
+# The row weights are computed anew, at the new margins, where a step has left at least SLOW_GAP of
+# the gap before it, and at least TIMES_ALLOWED times the share of the largest violation that the
+# step was allowed to leave.
 SLOW_GAP, TIMES_ALLOWED = 0.05, 5
-# After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the sample of the rows grows.
+# After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the
+# sample of the rows grows.
 POOR = 0.7
-# A whole step of the best model after which the gap is at least IDLE times that before, and the objective lower by less than
-# CREEP times the gap, is rounding.
+# A whole step of the best model after which the gap is at least IDLE times that before, and the
+# objective lower by less than CREEP times the gap, is rounding.
 IDLE, CREEP = 0.9, 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
 LARGEST_STEP = 1e250
-# The quadratic model is made of a sample of the rows: at first ROWS_A_TERM for each term, then GROWTH times as many.
+# The quadratic model is made of a sample of the rows: at first ROWS_A_TERM for each term, then
+# GROWTH times as many.
 ROWS_A_TERM, GROWTH = 8, 2
-# Row weights at the margins of a rejected step may be at most this number of times the largest weight at its start.
+# Row weights at the margins of a rejected step may be at most this number of times the largest
+# weight at its start.
 MOST_CURVED = 1e3
 # The curvature of every row where all have none, for a loss whose curvature has no bound.
 CURVATURE_OF_NONE = 1.0
@@ -75,11 +85,13 @@ class L1Problem(Problem):
         return self.alpha * np.abs(w).sum()
 
     def dual_gap(self, z: RowVector, w: np.ndarray, largest: float) -> float:
-        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v|, `usable`, of any feature of the problem.
+        """Return the duality gap P - D >= 0, where `largest` is the largest |phi' v|, `usable`, of
+        any feature of the problem.
 
-        v = s L'(z) / n is scaled by c = min(1, alpha / largest) to be feasible: |c phi' v| <= alpha for all features, or
-        c phi' v >= -alpha where the coefficient must be at least 0. Then
-        D = -(1/n) sum_i s_i L*(c L'(z_i)). Feasibility also needs sum(v) = 0, which is the optimality of the intercept.
+        v = s L'(z) / n is scaled by c = min(1, alpha / largest) to be feasible: |c phi' v| <= alpha
+        for all features, or c phi' v >= -alpha where the coefficient must be at least 0. Then D =
+        -(1/n) sum_i s_i L*(c L'(z_i)). Feasibility also needs sum(v) = 0, which is the optimality
+        of the intercept.
         """
         c = self.alpha / largest if largest > self.alpha else 1.0
         return max(0.0, self.mean_loss_and_conjugate(z, c) + float(self.alpha * np.abs(w).sum()))
@@ -88,11 +100,12 @@ class L1Problem(Problem):
 class CurvatureWeights:
     """The row weights h of the quadratic model, whose Hessian is Phi' diag(h) Phi.
 
-    They are s L''(z) / n at some margins z, of all rows or of a sample of them, and are kept until `improve` drops them.
+    They are s L''(z) / n at some margins z, of all rows or of a sample of them, and are kept until
+    `improve` drops them.
 
     is_best : bool
-        Whether no other weights make a better model: they are of all rows, at the z last asked for, in the precision of the
-        rows.
+        Whether no other weights make a better model: they are of all rows, at the z last asked for,
+        in the precision of the rows.
     is_rough : bool
         Whether products in single precision will do.
     total : float
@@ -118,20 +131,32 @@ class CurvatureWeights:
         self._is_new = self._h is None
         if self._is_new:
             everywhere = self._everywhere(z)
-            self._h = everywhere if self._problem.loss.is_quadratic else self._sampled(everywhere, self._rows_a_term * n_terms)
+            self._h = (
+                everywhere
+                if self._problem.loss.is_quadratic
+                else self._sampled(everywhere, self._rows_a_term * n_terms)
+            )
             self._is_whole = self._h is everywhere
-            self.total = float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
+            self.total = (
+                float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
+            )
         is_new_and_whole = self._is_new and self._is_whole and not self.is_rough
         is_right = not self.is_rough if self._problem.loss.is_quadratic else is_new_and_whole
         self.is_best = is_right and self._rejected is None
         return self._h
 
     def _everywhere(self, z):
-        """Return the row weights of all rows at z, or at the margins of a rejected step where the weights there are larger."""
+        """Return the row weights of all rows at z, or at the margins of a rejected step where the
+        weights there are larger."""
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
-        if not vectors.count(h):  # every row is well beyond its margin: take the most that there can be
-            most = problem.loss.smoothness if np.isfinite(problem.loss.smoothness) else CURVATURE_OF_NONE
+        # every row is well beyond its margin: take the most that there can be
+        if not vectors.count(h):
+            most = (
+                problem.loss.smoothness
+                if np.isfinite(problem.loss.smoothness)
+                else CURVATURE_OF_NONE
+            )
             h = vectors.scaled(problem.weight, most / problem.n_rows)
         if self._rejected is None:
             return h
@@ -142,7 +167,8 @@ class CurvatureWeights:
         return vectors.larger(h, at_rejected)
 
     def _sampled(self, h, n):
-        """Return about n of these weights, as `RowVectors.sampled`; or all, if there are few more."""
+        """Return about n of these weights, as `RowVectors.sampled`; or all, if there are few
+        more."""
         vectors = self._problem.vectors
         if vectors.count(h) <= 2 * n:
             return h
@@ -151,7 +177,8 @@ class CurvatureWeights:
         return vectors.sampled(h, n, self._uniform)
 
     def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
-        """Drop the cached row weights. The next call of `at` computes them, covering the margins `rejected` of a rejected step.
+        """Drop the cached row weights. The next call of `at` computes them, covering the margins
+        `rejected` of a rejected step.
 
         grow: take a larger sample, if the last one was new
         settle: compute in the precision of the rows, if the last weights were new and of all rows
@@ -177,8 +204,8 @@ class WorkingSet(ActiveFeatures):
     weights : CurvatureWeights
         The row weights of the quadratic model.
     forcing : float
-        The share of the violation to which the next model need be minimised, by what the last step has left; 0 where models are
-        exact.
+        The share of the violation to which the next model need be minimised, by what the last step
+        has left; 0 where models are exact.
     """
 
     forcing: float = 0.0
@@ -196,7 +223,9 @@ class WorkingSet(ActiveFeatures):
         f = rows.vectors.zeros()
         self.move(problem, self.w, problem.best_intercept(f, 0.0), f)
 
-    def move(self, problem: L1Problem, w: np.ndarray, b: float, f: RowVector, loss: float | None = None) -> None:
+    def move(
+        self, problem: L1Problem, w: np.ndarray, b: float, f: RowVector, loss: float | None = None
+    ) -> None:
         """Go to other coefficients. The slopes g are not known there until `learn` or `settle`.
 
         loss: the mean loss there, if it is known
@@ -218,7 +247,8 @@ class WorkingSet(ActiveFeatures):
         self.learn([])
 
     def put(self, w: np.ndarray, b: float, f: RowVector) -> None:
-        """Replace coefficients, intercept and f, to be followed by `move`: margins and dual point are not computed yet."""
+        """Replace coefficients, intercept and f, to be followed by `move`: margins and dual point
+        are not computed yet."""
         self.w, self.b, self.f = w, b, f
 
     def objective(self, problem: L1Problem) -> float:
@@ -227,8 +257,11 @@ class WorkingSet(ActiveFeatures):
             self._loss = problem.mean_loss(self.z)
         return self._loss + problem.penalty(self.w)
 
-    def settle(self, g: np.ndarray, questions: Sequence[Question], answers: Sequence[np.ndarray]) -> None:
-        """Take g for the slopes at v, and hand over the answers to the questions that were asked at v with them."""
+    def settle(
+        self, g: np.ndarray, questions: Sequence[Question], answers: Sequence[np.ndarray]
+    ) -> None:
+        """Take g for the slopes at v, and hand over the answers to the questions that were asked at
+        v with them."""
         self.g = g
         for (_, take), answer in zip(questions, answers, strict=True):
             take(self.v, answer)
@@ -239,8 +272,11 @@ class WorkingSet(ActiveFeatures):
         self.settle(g, questions, answers)
 
     def work_of_step(self, is_exact: bool) -> float:
-        """Return the multiplications of a step on the rows: margins, slopes and, if it is not exact, values of the loss."""
-        return 2 * work_of_pass(self._rows, len(self)) + (0 if is_exact else self._rows.n_rows * LOSS)
+        """Return the multiplications of a step on the rows: margins, slopes and, if it is not
+        exact, values of the loss."""
+        return 2 * work_of_pass(self._rows, len(self)) + (
+            0 if is_exact else self._rows.n_rows * LOSS
+        )
 
     @property
     def largest_gradient(self) -> float:
@@ -253,7 +289,8 @@ class WorkingSet(ActiveFeatures):
         return usable(self.g, self.features.nonnegative)
 
     def largest_violation(self, alpha: float) -> float:
-        """Return the largest distance of 0 to the subdifferential of the objective in one coefficient."""
+        """Return the largest distance of 0 to the subdifferential of the objective in one
+        coefficient."""
         return largest_violation(self.w, self.g, alpha, self.features.nonnegative)
 
     def add(self, features: FeatureSet, index: np.ndarray, g: np.ndarray) -> None:
@@ -262,23 +299,30 @@ class WorkingSet(ActiveFeatures):
         self.w, self.g = np.concatenate([self.w, np.zeros(len(index))]), np.concatenate([self.g, g])
 
     def prune(self, but: np.ndarray | bool = False) -> None:
-        """Drop the features whose coefficient is exactly zero, except where the mask `but` holds."""
+        """Drop the features whose coefficient is exactly zero, except where the mask `but`
+        holds."""
         kept = np.flatnonzero((self.w != 0) | but)
         self.keep(kept)
         self.w, self.g = self.w[kept], self.g[kept]
 
 
 def solve(
-    problem: L1Problem, A: WorkingSet, tol: float, max_iter: int = 100, share: float = 0.0,
+    problem: L1Problem,
+    A: WorkingSet,
+    tol: float,
+    max_iter: int = 100,
+    share: float = 0.0,
     ask_with: Callable[[np.ndarray], list[Question]] = lambda w: [],
-) -> None:  # fmt: skip
-    """Move the working set A, by prox-Newton from its iterate, until the duality gap over it is at most tol.
+) -> None:
+    """Move the working set A, by prox-Newton from its iterate, until the duality gap over it is at
+    most tol.
 
-    The objective never rises, but for rounding. The end is above tol where no step lowers the objective by more than rounding,
-    the effort of A is spent, or max_iter steps are done.
+    The objective never rises, but for rounding. The end is above tol where no step lowers the
+    objective by more than rounding, the effort of A is spent, or max_iter steps are done.
 
     share : the share of the largest violation that may remain after a step
-    ask_with : a function of w, the questions to ask the rows in the same pass as a step to w that is expected to be the last
+    ask_with : a function of w, the questions to ask the rows in the same pass as a step to w that
+        is expected to be the last
     """
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
     is_exact = problem.loss.is_quadratic
@@ -298,7 +342,9 @@ def solve(
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPED)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
-        if (not moved and A.weights.is_best) or (is_exact and not A.weights.is_rough and k == max_iter - 1):
+        if (not moved and A.weights.is_best) or (
+            is_exact and not A.weights.is_rough and k == max_iter - 1
+        ):
             break
         if not is_exact and violation > 0:
             left = A.largest_violation(problem.alpha) / violation
@@ -307,7 +353,12 @@ def solve(
         damping = max(DAMPING, damping / DAMPED) if rejected is None else min(1.0, damping * DAMPED)
         gap = problem.dual_gap(A.z, A.w, A.largest_gradient) if moved else gap
         fell = start - A.objective(problem)
-        if A.weights.is_best and rejected is None and gap > IDLE * before and fell <= CREEP * before:
+        if (
+            A.weights.is_best
+            and rejected is None
+            and gap > IDLE * before
+            and fell <= CREEP * before
+        ):
             break
         if gap > max(SLOW_GAP, TIMES_ALLOWED * share) * before:
             A.weights.improve(rejected, share == 0.0 or gap > POOR * before, share == 0.0)
@@ -318,38 +369,51 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
 
     moved : whether a step lowered the objective
     rejected : the margins at the end of the whole step where that was rejected, else None
-    is_wild : whether the predicted decrease was more than there is to gain, and nothing was gained. A loss is never below 0:
-        a model that is has no minimum but for its damping, since fewer rows are curved than there are terms
+    is_wild : whether the predicted decrease was more than there is to gain, and nothing was gained.
+        A loss is never below 0: a model that is has no minimum but for its damping, since fewer
+        rows are curved than there are terms
 
-    accuracy : the violation to which the model is minimised where that is quick, and where it is not
-    damping : the share of the largest diagonal entry of the Hessian that is added to it; at least what rounding may have taken
-        from its smallest eigenvalue
+    accuracy : the violation to which the model is minimised where that is quick, and where it is
+        not
+    damping : the share of the largest diagonal entry of the Hessian that is added to it; at least
+        what rounding may have taken from its smallest eigenvalue
     """
     H, m = A.weighted_gram(h, A.weights.is_rough)
     damping = damping * H.diagonal().max(initial=0.0)
-    slope_b = problem.intercept_response(A.weights.total, m)  # with the intercept eliminated, its step for one in each w
+    # with the intercept eliminated, its step for one in each w
+    slope_b = problem.intercept_response(A.weights.total, m)
     H = H + np.outer(m, slope_b)
     H.flat[:: len(m) + 1] += damping
     # Where rounding has left H no minimum, d may be of any size.
     nonnegative = A.features.nonnegative
-    d = minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative) - A.w
+    d = (
+        minimize(H, A.g, A.w, problem.alpha, *accuracy, effort=A.effort, nonnegative=nonnegative)
+        - A.w
+    )
     questions = ask_with(A.w + d) if np.abs(d).max(initial=0.0) < LARGEST_STEP else []
     predicted_change = A.g @ d + problem.alpha * (np.abs(A.w + d).sum() - np.abs(A.w).sum())
     # A predicted change above 0 is rounding.
-    moved, rejected = _step(problem, A, d, slope_b @ d, start, min(0.0, predicted_change), questions)
+    moved, rejected = _step(
+        problem, A, d, slope_b @ d, start, min(0.0, predicted_change), questions
+    )
     return (
         moved,
         rejected,
-        rejected is not None and not moved and predicted_change < -2 * start and not problem.loss.is_quadratic,
+        rejected is not None
+        and not moved
+        and predicted_change < -2 * start
+        and not problem.loss.is_quadratic,
     )
 
 
 def _step(problem, A, d, d_b, start, predicted_change, questions):
-    """Move A by the first of the whole step, its half, a quarter, ... that lowers the objective enough.
+    """Move A by the first of the whole step, its half, a quarter, ... that lowers the objective
+    enough.
 
     Return (moved, the margins at the end of the whole step where that was rejected, else None).
 
-    Where the model is exact the whole step is expected to do, and its f, objective and slopes are computed in one pass.
+    Where the model is exact the whole step is expected to do, and its f, objective and slopes are
+    computed in one pass.
     """
     if not np.abs(d).max(initial=0.0) < LARGEST_STEP:
         return False, None
@@ -370,7 +434,9 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
     rejected = problem.margins(vectors.along(A.f, 1.0, d_f), A.b + d_b)
 
     def objective_at(t):
-        return problem.objective(problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d)
+        return problem.objective(
+            problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d
+        )
 
     t, objective = backtrack(objective_at, is_lower)
     if objective is None:

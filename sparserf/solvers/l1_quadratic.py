@@ -1,11 +1,14 @@
-"""A quadratic with an l1 penalty:  minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1.
+"""A quadratic with an l1 penalty.
 
-Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the model that prox-Newton
-minimises in each of its steps. Passes of coordinate descent find the support, and a Newton step on it, kept to the orthant of
-its signs, the values; both are repeated until the violation is below the tolerance: the largest distance of 0 to the
-subdifferential in one x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point comes
-near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra, On the implementation of a
-primal-dual interior point method, SIAM J. Optimization 2, 1992).
+    minimise over x   (1/2) (x - w)' H (x - w) + g' (x - w) + alpha |x|_1
+
+Some x_j, those of a mask `nonnegative`, must be at least 0. H is positive semidefinite. It is the
+model that prox-Newton minimises in each of its steps. Passes of coordinate descent find the
+support, and a Newton step on it, kept to the orthant of its signs, the values; both are repeated
+until the violation is below the tolerance: the largest distance of 0 to the subdifferential in one
+x_j. Where that takes long, as when features are nearly collinear, a primal-dual interior point
+comes near first, in some tens of Cholesky factorisations however ill-conditioned H is (S. Mehrotra,
+On the implementation of a primal-dual interior point method, SIAM J. Optimization 2, 1992).
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
-# Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior point; and after it.
+# Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
+# point; and after it.
 QUICK_ROUNDS, FEW_ROUNDS, MOST_ROUNDS = 2, 4, 30
 # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
 WAIT = 10
@@ -40,22 +44,34 @@ RESIDUAL_ROUNDING = 10
 
 
 def minimize(
-    H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, enough: float = 0.0, effort: Effort = UNBOUNDED,
+    H: np.ndarray,
+    g: np.ndarray,
+    w: np.ndarray,
+    alpha: float,
+    tol: float,
+    enough: float = 0.0,
+    effort: Effort = UNBOUNDED,
     nonnegative: np.ndarray | None = None,
-) -> np.ndarray:  # fmt: skip
-    """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which the effort is spent.
+) -> np.ndarray:
+    """Return the minimiser x, starting from x = w, to a violation of at most tol; or the x at which
+    the effort is spent.
 
     enough : a violation that will do where QUICK_ROUNDS rounds do not come to tol
     nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
 
     def alternate(x, tol, rounds):
-        """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step between two, from x."""
+        """Return (x, its violation) after at most `rounds` rounds of passes, with a Newton step
+        between two, from x."""
         x, v = x.copy(), g + H @ (x - w)
         for k in range(rounds):
             check_not_ended()
             effort.add(WAIT * PASSES * len(x) ** 2)
-            if descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol or effort.is_spent or k == rounds - 1:
+            if (
+                descend(H, x, v, alpha, PASSES, 0.0, nonnegative) <= tol
+                or effort.is_spent
+                or k == rounds - 1
+            ):
                 break
             effort.add_factor(np.count_nonzero(x))
             newton_step(H, x, v, alpha, nonnegative)
@@ -71,13 +87,16 @@ def minimize(
     return x
 
 
-def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None) -> None:
-    """Move x, in place, to the minimum on its support, where the penalty is linear as long as no sign changes.
+def newton_step(
+    H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None
+) -> None:
+    """Move x, in place, to the minimum on its support, where the penalty is linear as long as no
+    sign changes.
 
-    A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed and lower, as where alpha is
-    next to nothing. If neither lowers the objective, the step is cut where half of the coefficients that become zero on the way
-    have done so, or a quarter, ...: at the first of these that does. The last of them, at the first change of a sign, is sure
-    to.
+    A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed
+    and lower, as where alpha is next to nothing. If neither lowers the objective, the step is cut
+    where half of the coefficients that become zero on the way have done so, or a quarter, ...: at
+    the first of these that does. The last of them, at the first change of a sign, is sure to.
 
     v : the slopes of the quadratic at x
     """
@@ -95,7 +114,9 @@ def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonne
         return step @ (v[A] + 0.5 * (H_A @ step)) + alpha * (np.abs(new) - np.abs(x_A)).sum()
 
     kept = np.where(to_zero <= 1, 0.0, x_A + d)
-    crossed = x_A + d if nonnegative is None else np.where((to_zero <= 1) & nonnegative[A], 0.0, x_A + d)
+    crossed = (
+        x_A + d if nonnegative is None else np.where((to_zero <= 1) & nonnegative[A], 0.0, x_A + d)
+    )
     shorter = (np.where(to_zero <= t, 0.0, x_A + t * d) for t in ends)
     for new in itertools.chain([min(kept, crossed, key=change)], shorter):
         if change(new) < 0:
@@ -104,18 +125,31 @@ def newton_step(H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonne
 
 
 def interior_point(
-    H: np.ndarray, g: np.ndarray, w: np.ndarray, alpha: float, tol: float, effort: Effort, nonnegative: np.ndarray | None = None
+    H: np.ndarray,
+    g: np.ndarray,
+    w: np.ndarray,
+    alpha: float,
+    tol: float,
+    effort: Effort,
+    nonnegative: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return x to a violation of at most tol, or as near as rounding or the effort lets.
 
-    x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at the optimum u z = 0 and z >=
-    0. A coefficient counts as zero where both its parts, in units of the largest, are smaller than their slacks, in units of
-    alpha. A coefficient that must be at least 0 has no part u_1: that is 0, its slack alpha, and neither moves.
+    x = u_0 - u_1 with both parts positive, and z = alpha +- v their slacks, v = g + H (x - w): at
+    the optimum u z = 0 and z >=
+    0. A coefficient counts as zero where both its parts, in units of the largest, are smaller than
+       their slacks, in units of
+    alpha. A coefficient that must be at least 0 has no part u_1: that is 0, its slack alpha, and
+    neither moves.
     """
     largest = H.diagonal().max(initial=0.0)
     if not largest > 0:
         return w
-    sign, start, exists = np.array([[1.0], [-1.0]]), np.abs(w).max() or alpha / largest, np.ones((2, len(w)))
+    sign, start, exists = (
+        np.array([[1.0], [-1.0]]),
+        np.abs(w).max() or alpha / largest,
+        np.ones((2, len(w))),
+    )
     if nonnegative is not None:
         exists[1, nonnegative] = 0.0
     n_parts = exists.sum()
@@ -129,11 +163,20 @@ def interior_point(
             v = g + H @ (candidate - w)
             value = 0.5 * (candidate - w) @ (g + v) + alpha * np.abs(candidate).sum()
             if value < least:
-                best, least, violation = candidate, value, largest_violation(candidate, v, alpha, nonnegative)
+                best, least, violation = (
+                    candidate,
+                    value,
+                    largest_violation(candidate, v, alpha, nonnegative),
+                )
         residual = exists * (alpha + sign * v - z)
         worst = np.abs(residual).max()
         step = _newton_direction(H, u, z, residual, exists)
-        if violation <= tol or effort.is_spent or step is None or worst > RESIDUAL_ROUNDING * max(alpha, least_residual):
+        if (
+            violation <= tol
+            or effort.is_spent
+            or step is None
+            or worst > RESIDUAL_ROUNDING * max(alpha, least_residual)
+        ):
             break
         least_residual = min(worst, least_residual)
         du, dz = step(-u * z)
@@ -146,10 +189,11 @@ def interior_point(
 
 
 def _newton_direction(H, u, z, residual, exists):
-    """Return the function step(a) = (du, dz) with z du + u dz = a and dz = residual +- H (du_0 - du_1) of the parts that exist.
+    """Return the function step(a) = (du, dz) with z du + u dz = a and dz = residual +- H (du_0 -
+    du_1) of the parts that exist.
 
-    With S = sum u / z, (H + 1 / S) dx = q / S, q the difference of (a - u residual) / z; then H dx = (q - dx) / S. None where
-    the system has no finite solution.
+    With S = sum u / z, (H + 1 / S) dx = q / S, q the difference of (a - u residual) / z; then H dx
+    = (q - dx) / S. None where the system has no finite solution.
     """
     from scipy.linalg import cho_solve
 
@@ -171,4 +215,6 @@ def _newton_direction(H, u, z, residual, exists):
 
 def _longest(u, du, z, dz):
     """Return the longest step, of at most 1, that keeps u and z nonnegative."""
-    return min(1.0, *(float((-a[d < 0] / d[d < 0]).min(initial=1.0)) for a, d in ((u, du), (z, dz))))
+    return min(
+        1.0, *(float((-a[d < 0] / d[d < 0]).min(initial=1.0)) for a, d in ((u, du), (z, dz)))
+    )

@@ -1,19 +1,23 @@
-"""Multinomial models, fitted class by class: block coordinate descent, whose blocks are the classes.
+"""Multinomial models, fitted class by class: block coordinate descent, whose blocks are the
+classes.
 
-The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all classes. It is smooth and
-convex, and each penalty is of the coefficients of one class, so that minimising over one class at a time, sweep after sweep,
-comes to the optimum of all (P. Tseng, Convergence of a block coordinate descent method for nondifferentiable minimization,
-2001). As a function of one class's margin the loss is the logistic one, shifted by what the others add up to
-(`OneClassMultinomial`): each class is fitted by the moves that an algorithm has for a single target. `BlockDescent` is the
-driver; an algorithm gives it a fit of each class, a `OneClassFit`.
+The loss of a row is -log of the softmax share of its class, over the margins z_k = f_k + b_k of all
+classes. It is smooth and convex, and each penalty is of the coefficients of one class, so that
+minimising over one class at a time, sweep after sweep, comes to the optimum of all (P. Tseng,
+Convergence of a block coordinate descent method for nondifferentiable minimization, 2001). As a
+function of one class's margin the loss is the logistic one, shifted by what the others add up to
+(`OneClassMultinomial`): each class is fitted by the moves that an algorithm has for a single
+target. `BlockDescent` is the driver; an algorithm gives it a fit of each class, a `OneClassFit`.
 
 Three things keep sweeps from creeping:
 
-- After each sweep the intercepts of all classes are fitted together (`MultinomialProblem.best_intercepts`).
-- A function that is added to the margins of all classes changes no probability. Which one is best, the penalty decides alone,
-  and sweeps would only creep towards it: algorithms take out what the classes have in common (`nearest_median`, or the mean).
-- A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton step for the coefficients
-  of all classes together (`joint_l1_step`).
+- After each sweep the intercepts of all classes are fitted together
+  (`MultinomialProblem.best_intercepts`).
+- A function that is added to the margins of all classes changes no probability. Which one is best,
+  the penalty decides alone, and sweeps would only creep towards it: algorithms take out what the
+  classes have in common (`nearest_median`, or the mean).
+- A few sweeps are extrapolated (`Extrapolation`) or, with the l1 penalty, followed by a prox-Newton
+  step for the coefficients of all classes together (`joint_l1_step`).
 """
 
 from __future__ import annotations
@@ -42,8 +46,8 @@ if TYPE_CHECKING:
 CLASS_VERSUS_REST = OneClassMultinomial()
 # Sweeps that are extrapolated together.
 DEPTH = 5
-# Newton steps for the intercepts at most. A step of less than SURE is followed by none; one of less than NEAR is taken even
-# where the loss does not fall, which rounding may hide.
+# Newton steps for the intercepts at most. A step of less than SURE is followed by none; one of less
+# than NEAR is taken even where the loss does not fall, which rounding may hide.
 MOST_STEPS, SURE, NEAR = 100, 1e-8, 1e-4
 # Coefficients of all classes up to which their joint Hessian is made.
 MOST_JOINT_COEFFICIENTS = 4000
@@ -55,20 +59,33 @@ SHARE = 0.01
 
 @dataclass(frozen=True, eq=False)
 class MultinomialProblem(Problem):
-    """The loss of all classes together, without the penalty; y is -1 or +1, of shape (n_classes, n_rows), as margins are."""
+    """The loss of all classes together, without the penalty; y is -1 or +1, of shape (n_classes,
+    n_rows), as margins are."""
 
     @classmethod
-    def from_targets(cls, vectors: RowVectors, targets: Sequence[np.ndarray], weight: np.ndarray, fit_intercept: bool) -> Self:
+    def from_targets(
+        cls,
+        vectors: RowVectors,
+        targets: Sequence[np.ndarray],
+        weight: np.ndarray,
+        fit_intercept: bool,
+    ) -> Self:
         """Make the problem of one target for each class, +1 in its rows and -1 in all others."""
-        return cls.from_arrays(vectors, Multinomial(), np.stack(targets), weight, 0.0, fit_intercept)
+        return cls.from_arrays(
+            vectors, Multinomial(), np.stack(targets), weight, 0.0, fit_intercept
+        )
 
     def stack(self, zs: Sequence[RowVector]) -> RowVector:
         """Return the row vector of all classes, (n_classes, n_rows), of one for each class."""
-        return self.vectors.map(lambda *zs: namespace(zs[0]).stack([namespace(z).reshape(z, (-1,)) for z in zs]), *zs)
+        return self.vectors.map(
+            lambda *zs: namespace(zs[0]).stack([namespace(z).reshape(z, (-1,)) for z in zs]), *zs
+        )
 
     def combine(self, shares: np.ndarray, fs: Sequence[RowVector]) -> RowVector:
         """Return the sum of row vectors, each times its share."""
-        return self.vectors.map(lambda *fs: sum(float(share) * f for share, f in zip(shares, fs, strict=True)), *fs)
+        return self.vectors.map(
+            lambda *fs: sum(float(share) * f for share, f in zip(shares, fs, strict=True)), *fs
+        )
 
     def combine_iterates(
         self, shares: np.ndarray, iterates: Sequence[ClassIterate]
@@ -79,7 +96,8 @@ class MultinomialProblem(Problem):
         return w, b, self.combine(shares, [it.f for it in iterates])
 
     def class_targets(self, z: RowVector, *shape: int) -> Iterator[RowVector]:
-        """Yield the target of the loss CLASS_VERSUS_REST of each class, the others being at margins z.
+        """Yield the target of the loss CLASS_VERSUS_REST of each class, the others being at margins
+        z.
 
         shape : what comes before the rows in the shape of one class's margins
         """
@@ -89,10 +107,12 @@ class MultinomialProblem(Problem):
             in_turn.end_turn(self.vectors.output(z, k))
 
     def best_intercepts(self, f: RowVector, b: np.ndarray) -> np.ndarray:
-        """Return the intercepts of all classes, of mean 0, that minimise the loss at fixed f, starting from b.
+        """Return the intercepts of all classes, of mean 0, that minimise the loss at fixed f,
+        starting from b.
 
-        Newton's method. Where its step does not lower the loss, each class's mean probability is brought to its share of the
-        rows, which does from anywhere (J. N. Darroch, D. Ratcliff, Generalized iterative scaling for log-linear models, 1972).
+        Newton's method. Where its step does not lower the loss, each class's mean probability is
+        brought to its share of the rows, which does from anywhere (J. N. Darroch, D. Ratcliff,
+        Generalized iterative scaling for log-linear models, 1972).
         """
         if not self.fit_intercept:
             return np.zeros(len(b))
@@ -112,14 +132,18 @@ class MultinomialProblem(Problem):
             b, (loss, slope, shares, curvature) = b + step, seen
         return b
 
-    def at_best_intercepts(self, fs: Sequence[RowVector], b: np.ndarray) -> tuple[RowVector, np.ndarray, RowVector]:
-        """Return (f, b, z) of all classes at the best intercepts, starting from b; fs: the f of each class."""
+    def at_best_intercepts(
+        self, fs: Sequence[RowVector], b: np.ndarray
+    ) -> tuple[RowVector, np.ndarray, RowVector]:
+        """Return (f, b, z) of all classes at the best intercepts, starting from b; fs: the f of
+        each class."""
         f = self.stack(fs)
         b = self.best_intercepts(f, b)
         return f, b, self.margins(f, b)
 
     def _expand_in_intercepts(self, f, b):
-        """Return (the mean loss, its slopes in the intercepts, the mean probability of each class, its Hessian there)."""
+        """Return (the mean loss, its slopes in the intercepts, the mean probability of each class,
+        its Hessian there)."""
         loss, b = self.loss, np.asarray(b)
 
         def answer(f, y, s):
@@ -127,19 +151,31 @@ class MultinomialProblem(Problem):
             xp, p = namespace(z), softmax(z)
             weighed = p * s
             curvature = -weighed @ p.T
-            return xp.sum(s * loss.value(z, y)), xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(weighed, axis=-1), curvature
+            return (
+                xp.sum(s * loss.value(z, y)),
+                xp.sum(s * loss.derivative(z, y), axis=-1),
+                xp.sum(weighed, axis=-1),
+                curvature,
+            )
 
         total, slope, diagonal, curvature = self.vectors.sum(answer, f, self.y, self.weight)
         slope, shares = np.asarray(slope) / self.n_rows, np.asarray(diagonal) / self.n_rows
-        return float(total / self.n_rows), slope, shares, np.asarray(curvature) / self.n_rows + np.diag(shares)
+        return (
+            float(total / self.n_rows),
+            slope,
+            shares,
+            np.asarray(curvature) / self.n_rows + np.diag(shares),
+        )
 
 
 class ClassesInTurn:
-    """The sums over the margins of all classes but one, class after class of one sweep, in time O(n) for each.
+    """The sums over the margins of all classes but one, class after class of one sweep, in time
+    O(n) for each.
 
-    Kept are, for each row, the log of the sum of e^z over the classes behind each class, as they were at the start of the
-    sweep; the same over the classes whose turn is over, as they have moved; and the margin of the row's own class. No class is
-    ever taken out of a sum again, in which all the others may have been lost to rounding.
+    Kept are, for each row, the log of the sum of e^z over the classes behind each class, as they
+    were at the start of the sweep; the same over the classes whose turn is over, as they have
+    moved; and the margin of the row's own class. No class is ever taken out of a sum again, in
+    which all the others may have been lost to rounding.
     """
 
     def __init__(self, problem: MultinomialProblem, z: RowVector):
@@ -173,10 +209,17 @@ class ClassesInTurn:
             beyond = xp.where(is_k, xp.zeros_like(own), others - own)
             return xp.reshape(xp.stack([y[k, ...], others, beyond]), (3, *shape, -1))
 
-        return self._vectors.map(answer, self._y, self._own, self._after, self._own if self._before is None else self._before)
+        return self._vectors.map(
+            answer,
+            self._y,
+            self._own,
+            self._after,
+            self._own if self._before is None else self._before,
+        )
 
     def end_turn(self, z: RowVector) -> None:
-        """Go on to the next class; z: the margins of the class whose turn it was, as they are now."""
+        """Go on to the next class; z: the margins of the class whose turn it was, as they are
+        now."""
         k, is_first = self._k, self._before is None
 
         def moved(z, y, own, before):
@@ -184,13 +227,16 @@ class ClassesInTurn:
             before = z if is_first else log_sum_exp(xp.stack([before, z]))
             return xp.stack([xp.where(y[k, ...] > 0, z, own), before])
 
-        both = self._vectors.map(moved, z, self._y, self._own, self._own if is_first else self._before)
+        both = self._vectors.map(
+            moved, z, self._y, self._own, self._own if is_first else self._before
+        )
         self._own, self._before = self._vectors.output(both, 0), self._vectors.output(both, 1)
         self._k += 1
 
 
 class ClassIterate(Protocol):
-    """The iterate of one class: its coefficients, its intercept (a float, or an array of one), and f = Phi w."""
+    """The iterate of one class: its coefficients, its intercept (a float, or an array of one), and
+    f = Phi w."""
 
     w: np.ndarray
     b: Any
@@ -206,7 +252,8 @@ class OneClassFit(Protocol):
         ...
 
     def hold_others(self, y: RowVector, b: Any = None) -> None:
-        """Fix the margins of the other classes: minimise the loss CLASS_VERSUS_REST, whose target y holds them, from now on.
+        """Fix the margins of the other classes: minimise the loss CLASS_VERSUS_REST, whose target y
+        holds them, from now on.
 
         b : the intercept to go to; None: the best one
         """
@@ -232,10 +279,15 @@ class BlockDescent(Generic[F]):
 
     def margins(self) -> RowVector:
         """Return the margins of all classes, (n_classes, n_rows)."""
-        return self.problem.stack([self.problem.margins(fit.iterate.f, fit.iterate.b) for fit in self.fits])
+        return self.problem.stack(
+            [self.problem.margins(fit.iterate.f, fit.iterate.b) for fit in self.fits]
+        )
 
-    def sweep(self, move: Callable[[F], object], is_stopped: Callable[[], bool] | None = None) -> bool:
-        """Let each class move in its turn against the others as they are by then; return whether any class moved.
+    def sweep(
+        self, move: Callable[[F], object], is_stopped: Callable[[], bool] | None = None
+    ) -> bool:
+        """Let each class move in its turn against the others as they are by then; return whether
+        any class moved.
 
         To be followed by `settle`, if any did.
 
@@ -254,18 +306,22 @@ class BlockDescent(Generic[F]):
         return has_moved
 
     def settle(self) -> tuple[RowVector, np.ndarray, RowVector]:
-        """Go to the best intercepts of all classes, and give each class the margins of the others; return (f, b, z) of all."""
+        """Go to the best intercepts of all classes, and give each class the margins of the others;
+        return (f, b, z) of all."""
         iterates = [fit.iterate for fit in self.fits]
         start, shape = np.concatenate([np.ravel(it.b) for it in iterates]), np.shape(iterates[0].b)
         f, b, z = self.problem.at_best_intercepts([it.f for it in iterates], start)
-        for k, (fit, y) in enumerate(zip(self.fits, self.problem.class_targets(z, *shape), strict=False)):
+        for k, (fit, y) in enumerate(
+            zip(self.fits, self.problem.class_targets(z, *shape), strict=False)
+        ):
             check_not_ended()
             fit.hold_others(y, b[k : k + 1] if shape else float(b[k]))
         return f, b, z
 
 
 class Extrapolation:
-    """Anderson acceleration: the affine combination of the iterates after a few sweeps whose last moves cancel best.
+    """Anderson acceleration: the affine combination of the iterates after a few sweeps whose last
+    moves cancel best.
 
     Q. Bertrand, M. Massias, Anderson acceleration of coordinate descent, 2021.
     """
@@ -276,12 +332,14 @@ class Extrapolation:
     def after_sweep(
         self, key: object, iterates: Sequence[ClassIterate]
     ) -> tuple[np.ndarray, list[tuple[ClassIterate, ...]]] | None:
-        """Take the iterates after a sweep; each DEPTH sweeps, return (shares, the last DEPTH iterates of each class).
+        """Take the iterates after a sweep; each DEPTH sweeps, return (shares, the last DEPTH
+        iterates of each class).
 
         Else, or where the iterates do not move, return None. The shares add up to 1.
 
         iterates : the iterate of the fit of each class
-        key : a sweep whose key differs from the last one is not extrapolated together with earlier sweeps
+        key : a sweep whose key differs from the last one is not extrapolated together with earlier
+            sweeps
         """
         self._sweeps = self._sweeps if key == self._key else []
         self._key = key
@@ -299,14 +357,16 @@ class Extrapolation:
         return c / c.sum(), list(zip(*of_sweeps[1:], strict=True))
 
 
-# --- what classes have in common, under the l1 penalty ------------------------------------------------------------------------
+# --- what classes have in common, under the l1 penalty
+# ------------------------------------------------------------------------
 
 
 def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
-    """Take away, from the coefficients of each feature that all classes have, their median over the classes.
+    """Take away, from the coefficients of each feature that all classes have, their median over the
+    classes.
 
-    No probability changes, and the penalty falls. The working sets are moved by `WorkingSet.put`, to be followed by
-    `BlockDescent.settle`.
+    No probability changes, and the penalty falls. The working sets are moved by `WorkingSet.put`,
+    to be followed by `BlockDescent.settle`.
     """
     index, places = shared_features([A.index for A in sets])
     if len(index) == 0:
@@ -323,31 +383,38 @@ def take_out_medians(rows: Rows, sets: Sequence[WorkingSet]) -> None:
 
 
 def shared_features(indices: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return (the indices of features that all classes have, their places among the features of each class)."""
+    """Return (the indices of features that all classes have, their places among the features of
+    each class)."""
     every = indices[0]
     for index in indices[1:]:
         every = np.intersect1d(every, index)
     orders = [np.argsort(index) for index in indices]
-    places = [order[np.searchsorted(index, every, sorter=order)] for index, order in zip(indices, orders, strict=True)]
+    places = [
+        order[np.searchsorted(index, every, sorter=order)]
+        for index, order in zip(indices, orders, strict=True)
+    ]
     return every, places
 
 
 def nearest_median(w: np.ndarray) -> np.ndarray:
     """Return, for each column of w, (n_classes, n_terms), the median that is nearest to 0.
 
-    Subtracting a median from the column makes the sum of absolute values least; between two classes there is a range of them.
+    Subtracting a median from the column makes the sum of absolute values least; between two classes
+    there is a range of them.
     """
     w, n = np.sort(w, axis=0), len(w)
     return np.clip(0.0, w[(n - 1) // 2], w[n // 2])
 
 
-# --- a step for the coefficients of all classes together, under the l1 penalty ------------------------------------------------
+# --- a step for the coefficients of all classes together, under the l1 penalty
+# ------------------------------------------------
 
 
 def joint_l1_step(
     rows: Rows, problem: MultinomialProblem, sets: Sequence[WorkingSet], z: RowVector, alpha: float
 ) -> list[tuple[np.ndarray, float, RowVector]] | None:
-    """Return (w, b, f) of each class after a prox-Newton step of all classes together; None where none lowers the objective.
+    """Return (w, b, f) of each class after a prox-Newton step of all classes together; None where
+    none lowers the objective.
 
     For where classes are coupled so much that sweeps creep.
 
@@ -380,7 +447,8 @@ def joint_l1_step(
 
 
 def _joint_quadratic_model(rows, problem, sets, z):
-    """Return (H, slope_b): the Hessian in all coefficients with the intercepts eliminated, and their step for one in each."""
+    """Return (H, slope_b): the Hessian in all coefficients with the intercepts eliminated, and
+    their step for one in each."""
     n, k = sum(map(len, sets)), len(sets)
     ends = np.cumsum([0, *map(len, sets)])
     places = [slice(*ends[i : i + 2]) for i in range(k)]
@@ -390,22 +458,33 @@ def _joint_quadratic_model(rows, problem, sets, z):
         M[places[i]], T[i] = rows.correlate(A.features, h).T, problem.vectors.total(h)
         for j in range(i, k):
             sign = 1.0 if i == j else -1.0
-            cross = rows.gram(A.features, sets[j].features, problem.vectors.scaled(problem.vectors.output(h, j), sign))
+            cross = rows.gram(
+                A.features,
+                sets[j].features,
+                problem.vectors.scaled(problem.vectors.output(h, j), sign),
+            )
             H[places[i], places[j]], H[places[j], places[i]] = sign * cross, sign * cross.T
     sets[0].effort.add(rows.n_rows * n * n / 2)
-    slope_b = -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T if problem.fit_intercept else np.zeros((k, n))
+    slope_b = (
+        -np.linalg.pinv(T, rcond=1e-13, hermitian=True) @ M.T
+        if problem.fit_intercept
+        else np.zeros((k, n))
+    )
     H += M @ slope_b
     H.flat[:: n + 1] += DAMPING * H.diagonal().max(initial=0.0)
     return H, slope_b
 
 
 def _joint_row_weights(problem, z, i):
-    """Return s / n times row i of diag(p) - p p', the Hessian of the loss in the margins; a row vector for each class."""
+    """Return s / n times row i of diag(p) - p p', the Hessian of the loss in the margins; a row
+    vector for each class."""
     n = problem.n_rows
 
     def answer(z, s):
         xp, p = namespace(z), softmax(z)
-        own = xp.stack([p[i, ...] if j == i else xp.zeros_like(p[i, ...]) for j in range(p.shape[0])])
+        own = xp.stack(
+            [p[i, ...] if j == i else xp.zeros_like(p[i, ...]) for j in range(p.shape[0])]
+        )
         return (own - p[i, ...] * p) * (s / n)
 
     return problem.vectors.map(answer, z, problem.weight)

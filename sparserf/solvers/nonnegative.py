@@ -1,9 +1,12 @@
-"""A quadratic in coordinates of which some must be at least 0:  minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j.
+"""A quadratic in coordinates of which some must be at least 0.
 
-Block principal pivoting: guess which coordinates are not zero, minimise over these, and exchange all that are wrong, which are
-negative, or zero with a negative slope. Where that does not lessen their number a few times in a row, exchange one at a time,
-which ends (L. F. Portugal, J. J. Judice, L. N. Vicente, A comparison of block pivoting and interior-point algorithms for linear
-least squares problems with nonnegative variables, Mathematics of Computation 63, 1994).
+    minimise over w   (1/2) w'G w - c'w,   w_j >= 0 for some j
+
+Block principal pivoting: guess which coordinates are not zero, minimise over these, and exchange
+all that are wrong, which are negative, or zero with a negative slope. Where that does not lessen
+their number a few times in a row, exchange one at a time, which ends (L. F. Portugal, J. J. Judice,
+L. N. Vicente, A comparison of block pivoting and interior-point algorithms for linear least squares
+problems with nonnegative variables, Mathematics of Computation 63, 1994).
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ from .cholesky import solve_positive
 PATIENCE = 3
 # A slope below this share of the sum of its terms is rounding.
 SLOPE_ROUNDING = 1e-13
-# After this number of exchanges for each coordinate, which rounding may make one after another for ever, none becomes positive.
+# After this number of exchanges for each coordinate, which rounding may make one after another for
+# ever, none becomes positive.
 MOST_EXCHANGES = 3
 
 
 def nonnegative_minimum(G: np.ndarray, c: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
-    """Return the w of least (1/2) w'G w - c'w, with w_j >= 0 where the mask `nonnegative` holds; G is positive definite."""
+    """Return the w of least (1/2) w'G w - c'w, with w_j >= 0 where the mask `nonnegative` holds; G
+    is positive definite."""
     used, fewest, waited = np.ones(len(c), bool), np.inf, 0
     for k in itertools.count():
         A, w = np.flatnonzero(used), np.zeros(len(c))

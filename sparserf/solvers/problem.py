@@ -1,9 +1,11 @@
-"""The objective of a model on fixed rows, without its features: loss, target, sample weights, strength of the penalty.
+"""The objective of a model on fixed rows, without its features: loss, target, sample weights,
+strength of the penalty.
 
     (1/n) sum_i s_i L(z_i, y_i) + penalty(w),   z = f + b,   f = Phi w
 
-Subclasses of `Problem` in this folder, and in `linear/`, add the penalty. Whatever has a number for each row (y, s, f, z) is a
-row vector: it may lie in memory, on a device or on a cluster, and `RowVectors` computes on it.
+Subclasses of `Problem` in this folder, and in `linear/`, add the penalty. Whatever has a number for
+each row (y, s, f, z) is a row vector: it may lie in memory, on a device or on a cluster, and
+`RowVectors` computes on it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from ..rows import Rows, RowVectors
 
 OfKind = TypeVar("OfKind", bound="Problem")
-# exp(-FAR) is 0 in double precision, so that no best intercept is farther than FAR from all values of -f and y.
+# exp(-FAR) is 0 in double precision, so that no best intercept is farther than FAR from all values
+# of -f and y.
 FAR = 746.0
 # Newton steps for one intercept, each of which may be a bisection.
 MOST_INTERCEPT_STEPS = 200
@@ -56,8 +59,8 @@ class Iterate:
 class Problem:
     """The mean loss over rows as a function of margins z = f + b; a subclass adds the penalty.
 
-    y and weight are row vectors, as are f, z, v and h below. With several outputs, y and z have a first axis of outputs, whose
-    losses are added up.
+    y and weight are row vectors, as are f, z, v and h below. With several outputs, y and z have a
+    first axis of outputs, whose losses are added up.
 
     vectors : RowVectors
         What computes on row vectors.
@@ -81,9 +84,16 @@ class Problem:
 
     @classmethod
     def from_arrays(
-        cls, vectors: RowVectors, loss: Loss, y: np.ndarray, weight: np.ndarray, alpha: float, fit_intercept: bool
+        cls,
+        vectors: RowVectors,
+        loss: Loss,
+        y: np.ndarray,
+        weight: np.ndarray,
+        alpha: float,
+        fit_intercept: bool,
     ) -> Self:
-        """Make the problem of a target and sample weights that are ndarrays, putting them where the rows live."""
+        """Make the problem of a target and sample weights that are ndarrays, putting them where the
+        rows live."""
         return cls(vectors, loss, vectors.put(y), vectors.put(weight), alpha, fit_intercept)
 
     def with_penalty(self, Kind: type[OfKind], alpha: float) -> OfKind:
@@ -113,16 +123,21 @@ class Problem:
         return float(self.mean_losses(z).sum())
 
     def mean_loss_and_conjugate(self, z: RowVector, c: float) -> float:
-        """Return (1/n) sum_i s_i (L(z_i) + L*(c L'(z_i))), which is the losses' part of the duality gap.
+        """Return (1/n) sum_i s_i (L(z_i) + L*(c L'(z_i))), which is the losses' part of the duality
+        gap.
 
         c is the factor by which the dual point is scaled to be feasible.
         """
         loss, c = self.loss, float(c)
 
         def answer(z, y, s):
-            return namespace(z).sum(s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y)), axis=-1)
+            return namespace(z).sum(
+                s * (loss.value(z, y) + loss.conjugate(c * loss.derivative(z, y), y)), axis=-1
+            )
 
-        return float(np.asarray(self.vectors.sum(answer, z, self.y, self.weight) / self.n_rows).sum())
+        return float(
+            np.asarray(self.vectors.sum(answer, z, self.y, self.weight) / self.n_rows).sum()
+        )
 
     def mean_conjugate(self, u: RowVector, c: float) -> float:
         """Return (1/n) sum_i s_i L*(c u_i), added up over the outputs."""
@@ -131,27 +146,41 @@ class Problem:
         def answer(u, y, s):
             return namespace(u).sum(s * loss.conjugate(c * u, y), axis=-1)
 
-        return float(np.asarray(self.vectors.sum(answer, u, self.y, self.weight) / self.n_rows).sum())
+        return float(
+            np.asarray(self.vectors.sum(answer, u, self.y, self.weight) / self.n_rows).sum()
+        )
 
     def derivative(self, z: RowVector) -> RowVector:
         """Return L'(z_i) of each row."""
         return self.vectors.map(self.loss.derivative, z, self.y)
 
     def dual_point(self, z: RowVector) -> RowVector:
-        """Return v = s L'(z) / n, the dual point: Phi' v is the gradient of the mean loss in the coefficients."""
+        """Return v = s L'(z) / n, the dual point: Phi' v is the gradient of the mean loss in the
+        coefficients."""
         loss, n = self.loss, self.n_rows
-        return self.vectors.map(lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight)
+        return self.vectors.map(
+            lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight
+        )
 
     def curvature(self, z: RowVector) -> RowVector:
-        """Return h = s L''(z) / n: Phi' diag(h) Phi is the Hessian of the mean loss in the coefficients."""
+        """Return h = s L''(z) / n: Phi' diag(h) Phi is the Hessian of the mean loss in the
+        coefficients."""
         loss, n = self.loss, self.n_rows
-        return self.vectors.map(lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight)
+        return self.vectors.map(
+            lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight
+        )
 
     def evaluate_step(
-        self, rows: Rows, features: FeatureSet, change: np.ndarray, f: RowVector, b: float | np.ndarray,
+        self,
+        rows: Rows,
+        features: FeatureSet,
+        change: np.ndarray,
+        f: RowVector,
+        b: float | np.ndarray,
         questions: Sequence[Callable[..., np.ndarray]],
-    ) -> tuple[RowVector, float, list[np.ndarray]]:  # fmt: skip
-        """Return (f + Phi change, the mean loss there with intercept b, the answers to questions), in one pass over the rows.
+    ) -> tuple[RowVector, float, list[np.ndarray]]:
+        """Return (f + Phi change, the mean loss there with intercept b, the answers to questions),
+        in one pass over the rows.
 
         questions : functions of (block of rows, dual point there), as those of `Rows.ask`
         """
@@ -168,10 +197,12 @@ class Problem:
         return f, float(np.sum(losses / n)), [check_no_overflow(answer) for answer in answers]
 
     def intercept_response(self, total: float, x: float | np.ndarray) -> float | np.ndarray:
-        """Return -x / total, where the intercept's own step minimises the quadratic model; 0 without an intercept.
+        """Return -x / total, where the intercept's own step minimises the quadratic model; 0
+        without an intercept.
 
-        total is the sum of the row weights h. x is Phi' h, for the step of the intercept that goes with a unit step of each
-        coefficient; or the slope of the mean loss in the intercept, for its Newton step.
+        total is the sum of the row weights h. x is Phi' h, for the step of the intercept that goes
+        with a unit step of each coefficient; or the slope of the mean loss in the intercept, for
+        its Newton step.
         """
         return -x / total if self.fit_intercept and total > 0 else np.zeros_like(x)
 
@@ -183,10 +214,12 @@ class Problem:
         return best
 
     def best_intercept(self, f: RowVector, b: float) -> float:
-        """Return the b that minimises the mean loss at fixed f = Phi w, starting from b; 0 without an intercept.
+        """Return the b that minimises the mean loss at fixed f = Phi w, starting from b; 0 without
+        an intercept.
 
-        Newton's method within a bracket. Where a step does not halve the slope (far out the logistic loss is nearly linear),
-        the bracket is halved instead, or, while it is unbounded, the step is doubled.
+        Newton's method within a bracket. Where a step does not halve the slope (far out the
+        logistic loss is nearly linear), the bracket is halved instead, or, while it is unbounded,
+        the step is doubled.
         """
         if not self.fit_intercept:
             return 0.0
@@ -203,14 +236,19 @@ class Problem:
                 break
             new = min(max(b + step, -farthest), farthest)
             if not low < new < high or abs(slope) > 0.5 * previous:
-                new = (low + high) / 2 if np.isfinite(low + high) else b - np.sign(slope) * (1 + abs(b))
+                new = (
+                    (low + high) / 2
+                    if np.isfinite(low + high)
+                    else b - np.sign(slope) * (1 + abs(b))
+                )
             previous, last, b = abs(slope), b, float(new)
             if abs(b - last) <= 1e-15 * (1 + abs(b)):
                 break
         return b
 
     def newton_intercept(self, f: RowVector, b: float) -> float:
-        """Return b after one Newton step towards `best_intercept`; with the squared loss that is the best intercept."""
+        """Return b after one Newton step towards `best_intercept`; with the squared loss that is
+        the best intercept."""
         slope, curvature = self._slope_and_curvature(f, b) if self.fit_intercept else (0.0, 1.0)
         return b - slope / max(curvature, 1e-300)
 
@@ -220,19 +258,25 @@ class Problem:
 
         def both(f, y, s):
             xp, z = namespace(f), f + b
-            return xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(s * loss.curvature(z, y), axis=-1)
+            return xp.sum(s * loss.derivative(z, y), axis=-1), xp.sum(
+                s * loss.curvature(z, y), axis=-1
+            )
 
         slope, curvature = self.vectors.sum(both, f, self.y, self.weight)
         return float(slope / self.n_rows), float(curvature / self.n_rows)
 
 
 def backtrack(
-    point_at: Callable[[float], Any], is_lower: Callable[[Any, float], bool], t: float = 1.0, shortest: float = SHORTEST_STEP
+    point_at: Callable[[float], Any],
+    is_lower: Callable[[Any, float], bool],
+    t: float = 1.0,
+    shortest: float = SHORTEST_STEP,
 ) -> tuple[float, Any]:
-    """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if none is.
+    """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if
+    none is.
 
-    Each solver decides by is_lower(point, t) what counts as lower: by a share of the predicted decrease, or by more than
-    rounding.
+    Each solver decides by is_lower(point, t) what counts as lower: by a share of the predicted
+    decrease, or by more than rounding.
     """
     while t >= shortest:
         point = point_at(t)
@@ -243,5 +287,6 @@ def backtrack(
 
 
 def usable(g: np.ndarray, nonnegative: np.ndarray) -> np.ndarray:
-    """Return the slopes g, 0 where they are positive and the coefficient must be at least 0: from 0 it cannot follow them."""
+    """Return the slopes g, 0 where they are positive and the coefficient must be at least 0: from 0
+    it cannot follow them."""
     return np.where(nonnegative, np.minimum(g, 0.0), g)

@@ -1,12 +1,14 @@
-"""The ridge problem on a support:  minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,  p > 0.
+"""The ridge problem on a support.
+
+    minimise over w, b   (1/n) sum_i s_i L(phi_i'w + b, y_i) + 1/2 sum_j p_j w_j^2,   p > 0
 
 Newton's method. Each step solves, for the slopes g and g_b of the objective in w and b,
 
     [Phi' diag(h) Phi + P, m; m', sum h] [d; e] = -[g; g_b],   m = Phi' h,   P = diag(p),
 
-in the primal (terms x terms) or, where there are fewer rows than terms, in the dual (rows x rows). With the squared loss one
-step is the solution. The quadratic model predicts by how much a step lowers the objective; where the whole step does not
-lower it at all, it is halved.
+in the primal (terms x terms) or, where there are fewer rows than terms, in the dual (rows x rows).
+With the squared loss one step is the solution. The quadratic model predicts by how much a step
+lowers the objective; where the whole step does not lower it at all, it is halved.
 """
 
 from __future__ import annotations
@@ -32,20 +34,23 @@ if TYPE_CHECKING:
 MAX_STEPS = 50
 # A step whose predicted decrease is below this share of the objective is not worth taking.
 NEGLIGIBLE = 1e-12
-# Steps of the golden-section search for the best multiple of a dual point, each of which shrinks the bracket by 0.618.
+# Steps of the golden-section search for the best multiple of a dual point, each of which shrinks
+# the bracket by 0.618.
 SEARCH_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class LocalModel:
-    """The mean loss at a point with its slopes there, and perhaps its Hessian, from one pass over the rows.
+    """The mean loss at a point with its slopes there, and perhaps its Hessian, from one pass over
+    the rows.
 
     f : row vector
         Phi w at the point.
     loss : float
         The mean loss.
     g : ndarray
-        The slopes Phi' v of the mean loss in the coefficients of the features that were asked about, v the dual point.
+        The slopes Phi' v of the mean loss in the coefficients of the features that were asked
+        about, v the dual point.
     g_b : float, or ndarray of shape (n_outputs,)
         Its slope sum v in the intercept.
     hessian : None, or (Phi' diag(h) Phi, Phi' h, sum h) with the curvature h at the point
@@ -59,10 +64,16 @@ class LocalModel:
 
 
 class SupportFeatures(Protocol):
-    """The features of a support as `solve` needs them; `kernel` is called only where there are fewer rows than terms."""
+    """The features of a support as `solve` needs them; `kernel` is called only where there are
+    fewer rows than terms."""
 
     def local_model(
-        self, problem: RidgeProblem, change: np.ndarray | None, f: RowVector, b: float | np.ndarray, curved: bool = False
+        self,
+        problem: RidgeProblem,
+        change: np.ndarray | None,
+        f: RowVector,
+        b: float | np.ndarray,
+        curved: bool = False,
     ) -> LocalModel:
         """Return the `LocalModel` at f + Phi change and intercept b; curved: with the Hessian."""
         ...
@@ -81,10 +92,12 @@ class SupportFeatures(Protocol):
 
 
 class RidgeProblem(Problem):
-    """A problem with the penalty 1/2 sum_j p_j w_j^2, where p_j = alpha r_j^2 for the norm r_j of a feature."""
+    """A problem with the penalty 1/2 sum_j p_j w_j^2, where p_j = alpha r_j^2 for the norm r_j of a
+    feature."""
 
     def objective(self, z: RowVector, w: np.ndarray, p: float | np.ndarray) -> float:
-        """Return the objective at margins z and coefficients w; one that overflows is infinitely bad."""
+        """Return the objective at margins z and coefficients w; one that overflows is infinitely
+        bad."""
         return self.penalised(self.mean_loss(z), w, p)
 
     def penalised(self, loss: float, w: np.ndarray, p: float | np.ndarray) -> float:
@@ -92,7 +105,8 @@ class RidgeProblem(Problem):
         return loss + 0.5 * float(np.sum((np.sqrt(p) * w) ** 2))
 
     def row_curvature(self, f: RowVector, b: float | np.ndarray) -> RowVector:
-        """Return `curvature` at f + b as row weights of shape (n_rows,); for several outputs, of the first."""
+        """Return `curvature` at f + b as row weights of shape (n_rows,); for several outputs, of
+        the first."""
 
         def first(h):
             return namespace(h).reshape(h, (-1, h.shape[-1]))[0, ...]
@@ -100,10 +114,17 @@ class RidgeProblem(Problem):
         return self.vectors.map(first, self.curvature(self.margins(f, b)))
 
     def local_model(
-        self, rows: Rows, features: FeatureSet, change: np.ndarray | None, f: RowVector, b: float | np.ndarray,
-        asked: FeatureSet, curved: bool = False,
-    ) -> LocalModel:  # fmt: skip
-        """Return the `LocalModel` at f + Phi change and intercept b, in one pass over the rows; change None: at f.
+        self,
+        rows: Rows,
+        features: FeatureSet,
+        change: np.ndarray | None,
+        f: RowVector,
+        b: float | np.ndarray,
+        asked: FeatureSet,
+        curved: bool = False,
+    ) -> LocalModel:
+        """Return the `LocalModel` at f + Phi change and intercept b, in one pass over the rows;
+        change None: at f.
 
         asked: the features in whose coefficients to compute slopes
         curved: whether to compute the Hessian of the features, which then are those asked
@@ -111,7 +132,10 @@ class RidgeProblem(Problem):
         loss, n = self.loss, self.n_rows  # these, and not the problem itself, travel to the rows
 
         def answer(block, f, y, s):
-            xp, f = namespace(f), f if change is None else f + check_no_overflow(block.apply(features, change))
+            xp, f = (
+                namespace(f),
+                f if change is None else f + check_no_overflow(block.apply(features, change)),
+            )
             z = f + outputs_like(b, f)
             losses = xp.sum(s * loss.value(z, y), axis=-1)
             v = s * loss.derivative(z, y) / n  # the dual point
@@ -126,21 +150,26 @@ class RidgeProblem(Problem):
         if curved:
             g, m = check_no_overflow(g)[:-1].reshape(*np.shape(g_b), -1), g[-1]
             hessian = check_no_overflow(hessian[0]), m, float(hessian[1])
-        return LocalModel(f, float(np.sum(losses / n)), check_no_overflow(g), g_b, hessian if curved else None)
+        return LocalModel(
+            f, float(np.sum(losses / n)), check_no_overflow(g), g_b, hessian if curved else None
+        )
 
     def dual_value(self, u: RowVector, largest_squares: float, c: float = 1.0) -> float:
-        """Return the dual objective, at most the primal one, at c times the dual point of derivatives u = L'(z).
+        """Return the dual objective, at most the primal one, at c times the dual point of
+        derivatives u = L'(z).
 
         largest_squares: sum of g_j^2 / r_j^2 over the features that a w may use, at most
         """
-        most = min(float(largest_squares) / (2 * max(self.alpha, 1e-300)), 1e300)  # float: infinity without a warning
+        # float: infinity without a warning
+        most = min(float(largest_squares) / (2 * max(self.alpha, 1e-300)), 1e300)
         return -self.mean_conjugate(u, c) - c * c * most
 
     def lower_bound(self, z: RowVector, squares: np.ndarray, s: int) -> float:
         """Return a lower bound on the objective of every model of at most s features.
 
-        Of any s features, the sum of g_j^2 / r_j^2 is at most that of the s largest, which `dual_value` takes. It is concave in
-        the multiple c of the dual point: golden-section search over c in [0, 1].
+        Of any s features, the sum of g_j^2 / r_j^2 is at most that of the s largest, which
+        `dual_value` takes. It is concave in the multiple c of the dual point: golden-section search
+        over c in [0, 1].
 
         squares: g_j^2 / r_j^2 of all features, for the slopes g at margins z
         """
@@ -170,20 +199,27 @@ def best_constant(problem: RidgeProblem, n_outputs: int) -> Iterate:
 
 
 def solve(
-    problem: RidgeProblem, phi: SupportFeatures, p: float | np.ndarray, w: np.ndarray, b: float, f: RowVector,
+    problem: RidgeProblem,
+    phi: SupportFeatures,
+    p: float | np.ndarray,
+    w: np.ndarray,
+    b: float,
+    f: RowVector,
     change: np.ndarray | None = None,
-) -> Iterate:  # fmt: skip
-    """Return the iterate of least objective, starting from (w, b), where Phi w is f, or f + Phi change."""
+) -> Iterate:
+    """Return the iterate of least objective, starting from (w, b), where Phi w is f, or f + Phi
+    change."""
     if len(w) <= problem.n_rows:
         return _solve_primal(problem, phi, p, w, b, f, change)
     return _solve_dual(problem, phi, p, w, b, f, change)
 
 
 def _solve_primal(problem, phi, p, w, b, f, change):
-    """Return the solution by Newton's method with the Gram matrix; each step takes one pass over the rows.
+    """Return the solution by Newton's method with the Gram matrix; each step takes one pass over
+    the rows.
 
-    Predicted decreases fall quadratically in the end, as q, c q^2, c (c q^2)^2: where the next one will be negligible, this
-    step is the last, and no Hessian is computed at its end.
+    Predicted decreases fall quadratically in the end, as q, c q^2, c (c q^2)^2: where the next one
+    will be negligible, this step is the last, and no Hessian is computed at its end.
     """
     model = phi.local_model(problem, change, f, b, curved=True)
     here, before = Iterate(w, b, model.f, problem.penalised(model.loss, w, p)), 0.0
@@ -195,7 +231,9 @@ def _solve_primal(problem, phi, p, w, b, f, change):
         if not predicted_decrease > enough:
             break
         is_last = predicted_decrease**3 <= enough * before**2
-        end, model = advance(problem, p, here, d, e, partial(phi.local_model, problem, curved=not is_last), is_last)
+        end, model = advance(
+            problem, p, here, d, e, partial(phi.local_model, problem, curved=not is_last), is_last
+        )
         if end is None:
             break
         here, before = end, predicted_decrease
@@ -207,22 +245,32 @@ def _solve_primal(problem, phi, p, w, b, f, change):
 def newton_step(
     problem: RidgeProblem, p: float | np.ndarray, w: np.ndarray, model: LocalModel
 ) -> tuple[np.ndarray, float | np.ndarray, float]:
-    """Return (d, e, predicted_decrease): the Newton step from w of a local model with its Hessian, as `eliminate_intercept`."""
+    """Return (d, e, predicted_decrease): the Newton step from w of a local model with its Hessian,
+    as `eliminate_intercept`."""
     H, m, total = model.hessian
     H = H + np.outer(m, problem.intercept_response(total, m)) if problem.fit_intercept else H.copy()
     H.flat[:: len(m) + 1] += p
-    return eliminate_intercept(problem, partial(solve_positive, H), model.g + p * w, model.g_b, m, total)
+    return eliminate_intercept(
+        problem, partial(solve_positive, H), model.g + p * w, model.g_b, m, total
+    )
 
 
 def eliminate_intercept(
-    problem: RidgeProblem, solve_terms: Callable[[np.ndarray], np.ndarray | None], g: np.ndarray, g_b: float | np.ndarray,
-    m: np.ndarray, total: float,
-) -> tuple[np.ndarray, float | np.ndarray, float]:  # fmt: skip
-    """Return (d, e, predicted_decrease): the Newton steps in w and b, and the decrease of the objective by the quadratic model.
+    problem: RidgeProblem,
+    solve_terms: Callable[[np.ndarray], np.ndarray | None],
+    g: np.ndarray,
+    g_b: float | np.ndarray,
+    m: np.ndarray,
+    total: float,
+) -> tuple[np.ndarray, float | np.ndarray, float]:
+    """Return (d, e, predicted_decrease): the Newton steps in w and b, and the decrease of the
+    objective by the quadratic model.
 
-    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated. All are 0 where the system has no finite solution.
+    [H + P, m; m', sum h] [d; e] = -[g; g_b], with e eliminated. All are 0 where the system has no
+    finite solution.
 
-    solve_terms : a function of a right-hand side, the solution of the system of d alone; None where it has none
+    solve_terms : a function of a right-hand side, the solution of the system of d alone; None where
+        it has none
     g, g_b : slopes of the objective in w and b
     m, total : Phi' h and sum h
     """
@@ -235,12 +283,18 @@ def eliminate_intercept(
 
 
 def advance(
-    problem: RidgeProblem, p: float | np.ndarray, start: Iterate, d: np.ndarray, e: float | np.ndarray,
-    model_at: Callable[..., LocalModel], is_last: bool,
-) -> tuple[Iterate | None, LocalModel | None]:  # fmt: skip
+    problem: RidgeProblem,
+    p: float | np.ndarray,
+    start: Iterate,
+    d: np.ndarray,
+    e: float | np.ndarray,
+    model_at: Callable[..., LocalModel],
+    is_last: bool,
+) -> tuple[Iterate | None, LocalModel | None]:
     """Return (the iterate after the step (d, e), the local model there).
 
-    Where the whole step does not lower the objective, return (a lower iterate on the way, None), or (None, None) if none is.
+    Where the whole step does not lower the objective, return (a lower iterate on the way, None), or
+    (None, None) if none is.
 
     model_at : a function of (d, f, b), the `LocalModel` at f + Phi d and intercept b
     """
@@ -250,11 +304,18 @@ def advance(
     return found, model if found is end else None
 
 
-def lower(problem: RidgeProblem, p: float | np.ndarray, start: Iterate, end: Iterate, is_last: bool = False) -> Iterate | None:
-    """Return the end if it is lower than the start, else the first lower one of 1/2, 1/4, ... of the way; None if none is.
+def lower(
+    problem: RidgeProblem,
+    p: float | np.ndarray,
+    start: Iterate,
+    end: Iterate,
+    is_last: bool = False,
+) -> Iterate | None:
+    """Return the end if it is lower than the start, else the first lower one of 1/2, 1/4, ... of
+    the way; None if none is.
 
-    With the squared loss nothing between is lower than the end. is_last: whether an end that is the same but for rounding
-    counts as lower.
+    With the squared loss nothing between is lower than the end. is_last: whether an end that is the
+    same but for rounding counts as lower.
     """
     rounding = NEGLIGIBLE * abs(start.objective)
     enough = start.objective - rounding
@@ -264,20 +325,27 @@ def lower(problem: RidgeProblem, p: float | np.ndarray, start: Iterate, end: Ite
         return None
 
     def iterate_at(t):
-        w, b, f = start.w + t * (end.w - start.w), start.b + t * (end.b - start.b), problem.vectors.between(start.f, t, end.f)
+        w, b, f = (
+            start.w + t * (end.w - start.w),
+            start.b + t * (end.b - start.b),
+            problem.vectors.between(start.f, t, end.f),
+        )
         return Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
 
     return backtrack(iterate_at, lambda there, t: there.objective < enough, t=0.5)[1]
 
 
 def _solve_dual(problem, phi, p, w, b, f, change):
-    """Return the solution by Newton's method with the kernel matrix, for fewer rows than terms; row vectors are fetched."""
+    """Return the solution by Newton's method with the kernel matrix, for fewer rows than terms; row
+    vectors are fetched."""
     vectors = problem.vectors
     f = f if change is None else vectors.along(f, 1, phi.apply(change))
     here = Iterate(w, b, f, problem.objective(problem.margins(f, b), w, p))
     for _ in range(MAX_STEPS):
         K, z = phi.kernel(), problem.margins(here.f, here.b)
-        solved = solve_dual(problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), here.f)))
+        solved = solve_dual(
+            problem, K, *map(vectors.fetch, (problem.dual_point(z), problem.curvature(z), here.f))
+        )
         if solved is None:
             break
         u, e = solved
@@ -295,7 +363,8 @@ def _solve_dual(problem, phi, p, w, b, f, change):
 def solve_dual(
     problem: RidgeProblem, K: np.ndarray, v: np.ndarray, h: np.ndarray, f: np.ndarray
 ) -> tuple[np.ndarray, float] | None:
-    """Return (u, e) of a Newton step in the dual: w = R^-2 Phi' u, so that Phi w = K u, and the step e of the intercept.
+    """Return (u, e) of a Newton step in the dual: w = R^-2 Phi' u, so that Phi w = K u, and the
+    step e of the intercept.
 
     With R^2 = P / alpha, K = Phi R^-2 Phi', root = sqrt(h) and u = root q, it solves
 

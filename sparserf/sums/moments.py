@@ -1,4 +1,5 @@
-"""Weighted mean and covariance of columns over rows, which can be merged and subtracted; and a few rows that have the same.
+"""Weighted mean and covariance of columns over rows, which can be merged and subtracted; and a few
+rows that have the same.
 
 `read_moments` computes them in one pass over the rows.
 """
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..rows import Block
 
-# The rounding error of a variance, as a share of the variances that were added up to it; and of a mean, as a share of it.
+# The rounding error of a variance, as a share of the variances that were added up to it; and of a
+# mean, as a share of it.
 VARIANCE_ROUNDING, MEAN_ROUNDING = 1e-13, 1e-14
-# A variance below minus this many times its rounding error is an error of the user: rows were subtracted that were not there.
+# A variance below minus this many times its rounding error is an error of the user: rows were
+# subtracted that were not there.
 ROUNDINGS_TO_REFUSE = 1e7
 # Where less than this share of the weight is left, no row is.
 NO_WEIGHT = 1e-12
@@ -47,7 +50,13 @@ class Moments:
     noise: np.ndarray
 
     @classmethod
-    def with_noise(cls, weight: float, mean: np.ndarray, covariance: np.ndarray, noise: np.ndarray | float = 0.0) -> Self:
+    def with_noise(
+        cls,
+        weight: float,
+        mean: np.ndarray,
+        covariance: np.ndarray,
+        noise: np.ndarray | float = 0.0,
+    ) -> Self:
         """Make moments whose noise is at least the rounding error of these numbers."""
         least = VARIANCE_ROUNDING * np.abs(covariance.diagonal()) + (MEAN_ROUNDING * mean) ** 2
         return cls(weight, mean, covariance, np.maximum(noise, least))
@@ -71,23 +80,33 @@ class Moments:
     def subtract(self, other: Moments) -> Moments:
         """Return the moments over the rows that are not in other."""
         if not other.weight < (1 - NO_WEIGHT) * self.weight:
-            raise ValueError(f"other must weigh less than the whole, {self.weight:g}, got {other.weight:g}: no row is left")
+            raise ValueError(
+                f"other must weigh less than the whole, {self.weight:g}, got {other.weight:g}: no "
+                "row is left"
+            )
         left = self.merge(replace(other, weight=-other.weight))
         if (left.covariance.diagonal() < -ROUNDINGS_TO_REFUSE * left.noise).any():
-            raise ValueError("other must be of some of the same rows, got others: without them a variance is negative")
+            raise ValueError(
+                "other must be of some of the same rows, got others: without them a variance is "
+                "negative"
+            )
         return left
 
     def equivalent_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean, and rows around it of equal weight that have this covariance: at most one more than columns.
+        """Return the mean, and rows around it of equal weight that have this covariance: at most
+        one more than columns.
 
-        Let R'R be the covariance, with R of m - 1 rows, and H the reflection that maps the first unit vector to
-        (1, ..., 1) / sqrt(m). The rows of sqrt(m) H [mean; R] have these moments: the covariance and the mean together, since
-        H'H = 1, and the mean in each row, since H takes it there.
+        Let R'R be the covariance, with R of m - 1 rows, and H the reflection that maps the first
+        unit vector to (1, ..., 1) / sqrt(m). The rows of sqrt(m) H [mean; R] have these moments:
+        the covariance and the mean together, since H'H = 1, and the mean in each row, since H takes
+        it there.
         """
         variance = self.covariance.diagonal()
         varies = variance > self.noise
         deviation = np.where(varies, np.sqrt(np.where(varies, variance, 1.0)), 0.0)
-        R = deviation * _correlation_root(self.covariance / np.outer(*[np.where(varies, deviation, np.inf)] * 2))
+        R = deviation * _correlation_root(
+            self.covariance / np.outer(*[np.where(varies, deviation, np.inf)] * 2)
+        )
         root = np.sqrt(len(R) + 1)
         total = R.sum(axis=0)
         around = np.vstack([total, root * R - total / (root - 1 or 1)])
@@ -95,9 +114,11 @@ class Moments:
 
 
 def _correlation_root(correlation):
-    """Return R of full row rank with R'R = correlation up to rounding, by Cholesky factorisation with pivoting.
+    """Return R of full row rank with R'R = correlation up to rounding, by Cholesky factorisation
+    with pivoting.
 
-    The matrix is positive semidefinite up to rounding, with ones on its diagonal, or zeros for columns that do not vary.
+    The matrix is positive semidefinite up to rounding, with ones on its diagonal, or zeros for
+    columns that do not vary.
     """
     from scipy.linalg.lapack import dpstrf
 
@@ -109,17 +130,25 @@ def _correlation_root(correlation):
 
 
 def read_moments(
-    X: MatrixLike, y: ArrayLike, features: FeatureSet, folds: ArrayLike | None, sample_weight: ArrayLike | None, workers: int
+    X: MatrixLike,
+    y: ArrayLike,
+    features: FeatureSet,
+    folds: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    workers: int,
 ) -> tuple[list[Moments], bool]:
     """Read the rows in one pass, after checking the arguments.
 
-    Return the moments of the features and then of y over the rows of each fold, and whether y is a single target.
+    Return the moments of the features and then of y over the rows of each fold, and whether y is a
+    single target.
     """
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_same_device(name, values, X)
     rows = read_rows(X, features.stage, workers)
     if features.n_features_in != rows.n_features_in:
-        raise ValueError(f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}")
+        raise ValueError(
+            f"features must have the {rows.n_features_in} inputs of X, got {features.n_features_in}"
+        )
     if len(features) == 0:
         raise ValueError("features must hold at least one feature, got an empty FeatureSet")
     rows = rows.staged(features.stage)
@@ -129,9 +158,13 @@ def read_moments(
     else:
         fold = check_indices("folds", folds, rows.n_rows)
         if len(fold) != rows.n_rows:
-            raise ValueError(f"folds must have shape ({rows.n_rows},), one entry a row of X, got {fold.shape}")
+            raise ValueError(
+                f"folds must have shape ({rows.n_rows},), one entry a row of X, got {fold.shape}"
+            )
     weight = check_sample_weight(sample_weight, rows.n_rows)
-    unit = 1.0 if sample_weight is None else float(check_vector("sample_weight", sample_weight).max())
+    unit = (
+        1.0 if sample_weight is None else float(check_vector("sample_weight", sample_weight).max())
+    )
     used, one_output, n_folds = np.flatnonzero(weight), target.ndim == 1, int(fold.max()) + 1
     if len(used) < rows.n_rows:
         rows, weight, target, fold = rows.take(used), weight[used], target[..., used], fold[used]
@@ -139,18 +172,25 @@ def read_moments(
         answer = partial(_moments_of_block, features=features, n_folds=n_folds)
         of_folds = rows.sum(answer, weight, np.atleast_2d(target), fold, add=_merge_folds)
     if None in of_folds:
-        raise ValueError(f"folds must each have a row of positive weight, got none in fold {of_folds.index(None)}")
+        raise ValueError(
+            "folds must each have a row of positive weight, got none in fold "
+            f"{of_folds.index(None)}"
+        )
     return [moments.in_weight_unit(unit) for moments in of_folds], one_output
 
 
 def _moments_of_block(
     block: Block, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
 ) -> list[Moments | None]:
-    """Return the moments over the rows of a block in each fold; None for a fold that has no row there."""
+    """Return the moments over the rows of a block in each fold; None for a fold that has no row
+    there."""
     weight, y, fold = map(to_host, (weight, y, fold))
     weights = np.where(fold == np.arange(n_folds)[:, None], weight, 0.0)
     total = weights.sum(axis=1)
-    return [_weighted_moments(block, weights[k], y, features) if total[k] > 0 else None for k in range(n_folds)]
+    return [
+        _weighted_moments(block, weights[k], y, features) if total[k] > 0 else None
+        for k in range(n_folds)
+    ]
 
 
 def _weighted_moments(block, weight, y, features):
@@ -170,7 +210,12 @@ def _weighted_moments(block, weight, y, features):
     return Moments.with_noise(total, np.concatenate([mean, y_mean]), covariance)
 
 
-def _merge_folds(one: Sequence[Moments | None], other: Sequence[Moments | None]) -> list[Moments | None]:
+def _merge_folds(
+    one: Sequence[Moments | None], other: Sequence[Moments | None]
+) -> list[Moments | None]:
     """Merge the moments of each fold, where either may have no row."""
     pairs = zip(one, other, strict=True)
-    return [left if right is None else right if left is None else left.merge(right) for left, right in pairs]
+    return [
+        left if right is None else right if left is None else left.merge(right)
+        for left, right in pairs
+    ]

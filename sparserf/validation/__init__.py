@@ -1,4 +1,5 @@
-"""Validation of models on rows that they have not seen: cross-validation, prediction intervals, calibrated probabilities."""
+"""Validation of models on rows that they have not seen: cross-validation, prediction intervals,
+calibrated probabilities."""
 
 from .calibration import calibrated as calibrated
 from .conformal import Intervals as Intervals

@@ -1,4 +1,5 @@
-"""Probabilities of classes from the decision values of a classifier: Platt's sigmoid, fitted to held-out rows."""
+"""Probabilities of classes from the decision values of a classifier: Platt's sigmoid, fitted to
+held-out rows."""
 
 from __future__ import annotations
 
@@ -23,29 +24,38 @@ from .folds import Dataset, draw_seeds
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
 
-# The most Newton steps for a sigmoid, and the largest entry of the gradient of the mean loss at which they end.
+# The most Newton steps for a sigmoid, and the largest entry of the gradient of the mean loss at
+# which they end.
 MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 50, 1e-10
 
 
 @checks_call
 def calibrated(
-    function_or_model: Callable[..., SparseModel] | SparseModel, X: MatrixLike, y: ArrayLike, *, cv: int = 5,
-    sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None, time_limit: float | None = None,
-    rng: Seed = None, verbose: bool | None = None,
-) -> SparseModel:  # fmt: skip
+    function_or_model: Callable[..., SparseModel] | SparseModel,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    cv: int = 5,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    time_limit: float | None = None,
+    rng: Seed = None,
+    verbose: bool | None = None,
+) -> SparseModel:
     """Give a classifier of any loss probabilities, calibrated on held-out rows (Platt scaling).
 
-    The decision value f_k(x) of each class becomes a_k f_k(x) + b_k, of which `predict_proba` takes the sigmoid; for more than
-    two classes the sigmoids are divided by their sum. a_k >= 0 and b_k minimise the logistic loss on rows that the model has
-    not seen.
+    The decision value f_k(x) of each class becomes a_k f_k(x) + b_k, of which `predict_proba` takes
+    the sigmoid; for more than two classes the sigmoids are divided by their sum. a_k >= 0 and b_k
+    minimise the logistic loss on rows that the model has not seen.
 
     Parameters
     ----------
     function_or_model : function or SparseModel
-        A function that fits, (X, y, rng=...) -> classifier, such as a `functools.partial` of `sparse_rf` with its loss; where
-        a function of the package is given no loss, it is "logistic". The decision values of the rows of a fold come from a
-        model of the other folds, and the result is a model of all rows. Or a fitted classifier; then X, y must be rows that it
-        has not seen.
+        A function that fits, (X, y, rng=...) -> classifier, such as a `functools.partial` of
+        `sparse_rf` with its loss; where a function of the package is given no loss, it is
+        "logistic". The decision values of the rows of a fold come from a model of the other folds,
+        and the result is a model of all rows. Or a fitted classifier; then X, y must be rows that
+        it has not seen.
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         Rows in memory.
     y : array of shape (n_samples,)
@@ -55,11 +65,13 @@ def calibrated(
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights, relative to their mean, for the fits and the sigmoids.
     groups : array of shape (n_samples,) or None, default None
-        The group of each row: numbers, strings or other labels. Rows of a group stay in one fold, and a function that has an
-        argument `groups`, such as `sparse_rf`, is given those of its rows. A fitted model has no folds.
+        The group of each row: numbers, strings or other labels. Rows of a group stay in one fold,
+        and a function that has an argument `groups`, such as `sparse_rf`, is given those of its
+        rows. A fitted model has no folds.
     time_limit : float or None, default None
-        Seconds that the whole call may take, > 0, for a function that has a `time_limit`, such as `sparse_rf`. Each fit has an
-        equal share of the time that is left; so the model depends on the machine. A fitted model needs none.
+        Seconds that the whole call may take, > 0, for a function that has a `time_limit`, such as
+        `sparse_rf`. Each fit has an equal share of the time that is left; so the model depends on
+        the machine. A fitted model needs none.
     rng : None, int or numpy.random.Generator, default None
         Seed of the folds and fits.
     verbose : bool or None, default None
@@ -68,14 +80,15 @@ def calibrated(
     Returns
     -------
     SparseModel
-        A model with loss="logistic" whose coef and intercept make `predict_proba` the probabilities, and for two classes
-        `decision_function` the log odds. Its `info` is that of the fit. It is pruned, saved and loaded as any other.
+        A model with loss="logistic" whose coef and intercept make `predict_proba` the
+        probabilities, and for two classes `decision_function` the log odds. Its `info` is that of
+        the fit. It is pruned, saved and loaded as any other.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range or of another type, the model is no classifier, it does not know a label of y, or a
-        class has too few rows to be in all folds but one.
+        If an argument is out of its range or of another type, the model is no classifier, it does
+        not know a label of y, or a class has too few rows to be in all folds but one.
 
     Warns
     -----
@@ -88,14 +101,17 @@ def calibrated(
 
     Notes
     -----
-    The targets of the sigmoid are (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2), for n_1 rows of a class and n_0 others, counted by
-    weights of mean 1, so that separable classes do not get probabilities of 0 and 1. Two numbers for each class need few rows;
-    they cannot follow a curve that is no sigmoid. Time: that of cv + 1 fits, or of one prediction.
+    The targets of the sigmoid are (n_1 + 1) / (n_1 + 2) and 1 / (n_0 + 2), for n_1 rows of a class
+    and n_0 others, counted by weights of mean 1, so that separable classes do not get probabilities
+    of 0 and 1. Two numbers for each class need few rows; they cannot follow a curve that is no
+    sigmoid. Time: that of cv + 1 fits, or of one prediction.
 
     References
     ----------
-    J. Platt, Probabilistic outputs for support vector machines and comparisons to regularized likelihood methods, 1999.
-    B. Zadrozny, C. Elkan, Transforming classifier scores into accurate multiclass probability estimates, KDD 2002.
+    J. Platt, Probabilistic outputs for support vector machines and comparisons to regularized
+    likelihood methods, 1999.
+    B. Zadrozny, C. Elkan, Transforming classifier scores into accurate multiclass probability
+    estimates, KDD 2002.
 
     Examples
     --------
@@ -104,13 +120,19 @@ def calibrated(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (1000, 2))
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))
-    >>> fit = partial(srf.sparse_rf, loss="squared_hinge", features="gaussian", n_components=300, n_models=1)
+    >>> fit = partial(
+    ...     srf.sparse_rf, loss="squared_hinge", features="gaussian", n_components=300, n_models=1
+    ... )
     >>> model = srf.calibrated(fit, X[:700], y[:700], rng=0)
     >>> p = model.predict_proba(X[700:])[:, 1]
     >>> bool(abs(p.mean() - y[700:].mean()) < 0.05), bool(np.mean((p > 0.5) == y[700:]) > 0.7)
     (True, True)
     """
-    data, rng, cv = Dataset.from_arguments(X, y, sample_weight, groups=groups), check_rng(rng), check_integer("cv", cv, 2)
+    data, rng, cv = (
+        Dataset.from_arguments(X, y, sample_weight, groups=groups),
+        check_rng(rng),
+        check_integer("cv", cv, 2),
+    )
     deadline = check_time_limit(time_limit)
     if callable(function_or_model):
         if time_limit is not None:
@@ -126,33 +148,56 @@ def calibrated(
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.used]
     if len(model.classes) == 2:
         a, b = fit_sigmoid(f[data.used], label == 1, weight)
-        return replace(model, coef=a * model.coef, intercept=float(a * model.intercept + b), loss="logistic", link="identity")
-    a, b = np.array([fit_sigmoid(f[data.used, k], label == k, weight) for k in range(len(model.classes))]).T
-    return replace(model, coef=a[:, None] * model.coef, intercept=a * model.intercept + b, loss="logistic", link="identity")
+        return replace(
+            model,
+            coef=a * model.coef,
+            intercept=float(a * model.intercept + b),
+            loss="logistic",
+            link="identity",
+        )
+    a, b = np.array(
+        [fit_sigmoid(f[data.used, k], label == k, weight) for k in range(len(model.classes))]
+    ).T
+    return replace(
+        model,
+        coef=a[:, None] * model.coef,
+        intercept=a * model.intercept + b,
+        loss="logistic",
+        link="identity",
+    )
 
 
 def _of_labels(function):
-    """Return the function with loss="logistic" where its loss would be the squared one, since none was chosen."""
+    """Return the function with loss="logistic" where its loss would be the squared one, since none
+    was chosen."""
     try:
         loss = signature(function).parameters.get("loss")
     except (TypeError, ValueError):  # a callable without a signature
         return function
-    is_chosen = loss is None or loss.default != "squared" or "loss" in getattr(function, "keywords", {})
+    is_chosen = (
+        loss is None or loss.default != "squared" or "loss" in getattr(function, "keywords", {})
+    )
     return function if is_chosen else partial(function, loss="logistic")
 
 
 def _cross_fit(function, data, cv, rng, deadline):
-    """Return a model of all rows, and the decision values of each row under a model that has not seen it."""
+    """Return a model of all rows, and the decision values of each row under a model that has not
+    seen it."""
     splits, (seed, *fold_seeds) = data.splits(cv, rng), draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
-        model = _check_classifier(data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1)))
+        model = _check_classifier(
+            data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1))
+        )
         tell_model(model.info)
     f = np.zeros((len(data),) if len(model.classes) == 2 else (len(data), len(model.classes)))
     for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):
         labels = np.unique(data.y[fitted])
         if len(labels) < len(model.classes):
             missing = np.setdiff1d(model.classes, labels)[0]
-            raise ValueError(f"y must have rows of each class in all folds but one, got too few of {missing!r} for cv={cv}")
+            raise ValueError(
+                f"y must have rows of each class in all folds but one, got too few of {missing!r} "
+                f"for cv={cv}"
+            )
         model_of_others = data.fit(function, fitted, seed, **limit_of_next(deadline, cv - k))
         f[held] = _decision_values(model_of_others, data.take(held)[0])
         tell_model(model_of_others.info)
@@ -162,10 +207,16 @@ def _cross_fit(function, data, cv, rng, deadline):
 def _check_classifier(model):
     """Check that a model is a SparseModel of classes, and return it."""
     if not isinstance(model, SparseModel):
-        raise TypeError(f"function_or_model must be a function that fits a SparseModel, or one, got {type(model).__name__}")
+        raise TypeError(
+            "function_or_model must be a function that fits a SparseModel, or one, got "
+            f"{type(model).__name__}"
+        )
     if model.classes is None:
-        raise ValueError(f"function_or_model must be of a classifier, got a regression, {model!r}: give it a loss for labels, "
-                         "as partial(sparserf.sparse_rf, loss='logistic') does")  # fmt: skip
+        raise ValueError(
+            f"function_or_model must be of a classifier, got a regression, {model!r}: give it a "
+            "loss for labels, "
+            "as partial(sparserf.sparse_rf, loss='logistic') does"
+        )
     return model
 
 
@@ -175,7 +226,8 @@ def _decision_values(model, X):
 
 
 def _label_indices(model, y):
-    """Return the index of each label among the classes of the model; raise a ValueError for a label that it does not know."""
+    """Return the index of each label among the classes of the model; raise a ValueError for a label
+    that it does not know."""
     label = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
     unknown = model.classes[label] != y
     if unknown.any():
@@ -184,10 +236,12 @@ def _label_indices(model, y):
 
 
 def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Return a >= 0 and b such that sigmoid(a f + b) minimises the mean logistic loss, by Newton's method.
+    """Return a >= 0 and b such that sigmoid(a f + b) minimises the mean logistic loss, by Newton's
+    method.
 
-    Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A step is halved until the
-    loss does not rise. Where the best a is not positive, larger values speak against the class: a is 0 and b the log odds.
+    Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A
+    step is halved until the loss does not rise. Where the best a is not positive, larger values
+    speak against the class: a is 0 and b the log odds.
     """
     counted = weight / weight.mean()
     n_1, n_0 = counted[is_class].sum(), counted[~is_class].sum()

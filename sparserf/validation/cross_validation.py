@@ -1,6 +1,7 @@
 """Cross-validation over grids of parameters.
 
-Where a function has a path (`sparse_rf_path` and so on), one run of it fits the models of all values of its parameter.
+Where a function has a path (`sparse_rf_path` and so on), one run of it fits the models of all
+values of its parameter.
 """
 
 from __future__ import annotations
@@ -37,15 +38,19 @@ Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_lo
 MOST_LINES_SHOWN = 30
 # The log loss takes the logarithm of probabilities of at least this size.
 LEAST_PROBABILITY = 1e-15
-# The time of the last fit, to all rows, in units of that of the fits before it; and the least seconds that it is given.
+# The time of the last fit, to all rows, in units of that of the fits before it; and the least
+# seconds that it is given.
 OF_LAST, LEAST_TIME = 2, 1e-3
 # The path of each function that fits one model.
-PATHS: dict[Callable[..., Any], Path] = {algorithm.fit: algorithm.path for algorithm in REGISTRY.values()}
+PATHS: dict[Callable[..., Any], Path] = {
+    algorithm.fit: algorithm.path for algorithm in REGISTRY.values()
+}
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """The result of `cross_validate`: the best parameters, their model, and the table of all settings.
+    """The result of `cross_validate`: the best parameters, their model, and the table of all
+    settings.
 
     Attributes
     ----------
@@ -54,26 +59,31 @@ class CrossValidation:
     model : SparseModel
         The model of these parameters, fitted to all rows.
     table : dict of lists
-        One line for each setting of the grid, which `pandas.DataFrame(table)` shows. The columns are the parameters, then
-        "mean", the mean loss of held-out rows; "standard_error", the standard error of that mean, from the spread between
-        folds; and "n_terms", the mean number of terms of the models of the folds.
+        One line for each setting of the grid, which `pandas.DataFrame(table)` shows. The columns
+        are the parameters, then "mean", the mean loss of held-out rows; "standard_error", the
+        standard error of that mean, from the spread between folds; and "n_terms", the mean number
+        of terms of the models of the folds.
     best_index : int
         The line of the best parameters in the table.
     losses : ndarray of shape (n_settings, n_folds)
         The mean loss of the held-out rows of each fold.
     fold : ndarray of shape (n_samples,)
-        The first fold that each row was held out with; -1 where its weight is zero, or it was never held out.
+        The first fold that each row was held out with; -1 where its weight is zero, or it was never
+        held out.
     measure : str
         The name of the loss.
     models : tuple of SparseModel
-        The model of the best parameters that was fitted without each fold, in the order of the folds; none for folds that there
-        was no time for. `plot.effects(model, X, models=found.models)` draws by how much their effects differ.
+        The model of the best parameters that was fitted without each fold, in the order of the
+        folds; none for folds that there was no time for. `plot.effects(model, X,
+        models=found.models)` draws by how much their effects differ.
 
     Examples
     --------
     >>> import numpy as np, sparserf as srf
     >>> X = np.random.default_rng(0).uniform(-2, 2, (200, 3))
-    >>> found = srf.cross_validate(srf.drp, X, X[:, 0] - X[:, 1], {"alpha": [1.0, 0.01]}, cv=4, rng=0)
+    >>> found = srf.cross_validate(
+    ...     srf.drp, X, X[:, 0] - X[:, 1], {"alpha": [1.0, 0.01]}, cv=4, rng=0
+    ... )
     >>> found.best, found.losses.shape, sorted(found.table)
     ({'alpha': 0.01}, (2, 4), ['alpha', 'mean', 'n_terms', 'standard_error'])
     """
@@ -89,28 +99,46 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         lines = [[str(name) for name in self.table]]
-        lines += [[_format_cell(cell) for cell in line] for line in zip(*self.table.values(), strict=True)]
+        lines += [
+            [_format_cell(cell) for cell in line] for line in zip(*self.table.values(), strict=True)
+        ]
         sizes = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = ["  ".join(cell.rjust(size) for cell, size in zip(line, sizes, strict=True)) for line in lines]
+        text = [
+            "  ".join(cell.rjust(size) for cell, size in zip(line, sizes, strict=True))
+            for line in lines
+        ]
         text[self.best_index + 1] += "  <- best"
-        return "\n".join([f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}", *text])
+        return "\n".join(
+            [f"CrossValidation of {self.losses.shape[1]} folds, {self.measure}", *text]
+        )
 
     def _repr_html_(self) -> str:
         means = np.array(self.table["mean"])
         known = np.isfinite(means)
         largest = means[known].max(initial=0.0)
         has_bars = largest > 0 and means[known].min() >= 0
-        shown = np.sort(np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LINES_SHOWN]).tolist()
+        shown = np.sort(
+            np.argsort(np.where(known, means, np.inf), kind="stable")[:MOST_LINES_SHOWN]
+        ).tolist()
         shown = sorted({*shown, self.best_index})
         names = [name for name in self.table if name not in ("mean", "standard_error", "n_terms")]
-        rows = [[*(html.text(_format_cell(self.table[name][k])) for name in names),
-                 html.bar(means[k] / largest) if has_bars and known[k] else "",
-                 f"{means[k]:.4g}", f"&plusmn; {self.table['standard_error'][k]:.2g}", _format_cell(self.table["n_terms"][k])]
-                for k in shown]  # fmt: skip
+        rows = [
+            [
+                *(html.text(_format_cell(self.table[name][k])) for name in names),
+                html.bar(means[k] / largest) if has_bars and known[k] else "",
+                f"{means[k]:.4g}",
+                f"&plusmn; {self.table['standard_error'][k]:.2g}",
+                _format_cell(self.table["n_terms"][k]),
+            ]
+            for k in shown
+        ]
         head = [*map(html.text, names), "", "mean loss", "standard error", "terms"]
         more = len(means) - len(shown)
         return html.page(
-            html.title("CrossValidation", f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold"),
+            html.title(
+                "CrossValidation",
+                f"of {self.losses.shape[1]} folds, {self.measure}; the best is bold",
+            ),
             html.table(head, rows, n_left=len(names) + 1, best=shown.index(self.best_index)),
             html.note(f"and {more} more, of larger loss") if more else "",
         )
@@ -123,19 +151,28 @@ def _format_cell(cell):
 
 @checks_call
 def cross_validate(
-    function: Callable[..., SparseModel], X: MatrixLike, y: ArrayLike,
-    grid: Mapping[str, Values] | Sequence[Mapping[str, Values]], *, cv: int | Splits = 5, rule: Literal["min", "1se"] = "min",
-    measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto", groups: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None, offset: ArrayLike | None = None, time_limit: float | None = None, rng: Seed = None,
+    function: Callable[..., SparseModel],
+    X: MatrixLike,
+    y: ArrayLike,
+    grid: Mapping[str, Values] | Sequence[Mapping[str, Values]],
+    *,
+    cv: int | Splits = 5,
+    rule: Literal["min", "1se"] = "min",
+    measure: Literal["auto"] | Measure | Callable[..., ArrayLike] = "auto",
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+    time_limit: float | None = None,
+    rng: Seed = None,
     verbose: bool | None = None,
-) -> CrossValidation:  # fmt: skip
+) -> CrossValidation:
     """Choose parameters from a grid by cross-validation, and fit a model with them to all rows.
 
     Parameters
     ----------
     function : function
-        A function that fits, (X, y, rng=..., ...) -> model: `sparse_rf`, `harfe`, `mfga`, `drp`, a `functools.partial` of one
-        of them, or any other.
+        A function that fits, (X, y, rng=..., ...) -> model: `sparse_rf`, `harfe`, `mfga`, `drp`, a
+        `functools.partial` of one of them, or any other.
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
         Rows in memory.
     y : array of shape (n_samples,)
@@ -143,70 +180,81 @@ def cross_validate(
     grid : dict of sequences, or a sequence of such dicts
         Parameters and the values to try. All combinations of the values of a dict are tried.
     cv : int, pairs or splitter, default 5
-        Number of folds, at least 2. Or pairs (rows to fit, rows to hold out) of masks or indices: a list, a generator, or a
-        splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)` is called once; or a mask, or the
-        indices, of the rows to hold out, as a single fold. Folds are the same for all parameters.
+        Number of folds, at least 2. Or pairs (rows to fit, rows to hold out) of masks or indices: a
+        list, a generator, or a splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose
+        `split(X, y, groups)` is called once; or a mask, or the indices, of the rows to hold out, as
+        a single fold. Folds are the same for all parameters.
     rule : {"min", "1se"}, default "min"
-        "min" takes the setting of the least mean loss. "1se" takes, of all settings within one standard error of that, the one
-        of fewest terms, and of equally many the one of the largest alpha.
+        "min" takes the setting of the least mean loss. "1se" takes, of all settings within one
+        standard error of that, the one of fewest terms, and of equally many the one of the largest
+        alpha.
     measure : str or function, default "auto"
-        The loss of a held-out row: "squared_error", "absolute_error", "error" (a wrong label counts 1), "log_loss" (of
-        `predict_proba`), "loss" (the one that the model was fitted with), or a function (model, X, y) that returns an array
-        with the loss of each row. "auto" is "squared_error" for the squared loss, "log_loss" for classifiers with
-        probabilities, "error" for the hinge losses, and "loss" for other losses.
+        The loss of a held-out row: "squared_error", "absolute_error", "error" (a wrong label counts
+        1), "log_loss" (of `predict_proba`), "loss" (the one that the model was fitted with), or a
+        function (model, X, y) that returns an array with the loss of each row. "auto" is
+        "squared_error" for the squared loss, "log_loss" for classifiers with probabilities, "error"
+        for the hinge losses, and "loss" for other losses.
     groups : array of shape (n_samples,) or None, default None
-        The group of each row: numbers, strings or other labels. Rows of a group stay in one fold; pairs must not divide a
-        group. A function that has an argument `groups`, such as `sparse_rf`, is given those of its rows.
+        The group of each row: numbers, strings or other labels. Rows of a group stay in one fold;
+        pairs must not divide a group. A function that has an argument `groups`, such as
+        `sparse_rf`, is given those of its rows.
     sample_weight : array of shape (n_samples,) or None, default None
         Nonnegative weights, for the fits and for the mean losses.
     offset : array of shape (n_samples,) or None, default None
-        What is added to f in the loss of each row, in the fits and where rows are held out. If it is given, the function and a
-        measure of your own get the offsets of their rows as `offset`.
+        What is added to f in the loss of each row, in the fits and where rows are held out. If it
+        is given, the function and a measure of your own get the offsets of their rows as `offset`.
     time_limit : float or None, default None
-        Seconds that the whole call may take, > 0, for a function that has a `time_limit`, such as `sparse_rf`. Each fit has a
-        share of the time that is left, and the last one, to all rows, twice as much. Settings that there is no time for have
-        the loss NaN, and are counted in `model.info.cut`. Which these are depends on the machine. Values of "alpha" are then
-        fitted one by one, and not as a path.
+        Seconds that the whole call may take, > 0, for a function that has a `time_limit`, such as
+        `sparse_rf`. Each fit has a share of the time that is left, and the last one, to all rows,
+        twice as much. Settings that there is no time for have the loss NaN, and are counted in
+        `model.info.cut`. Which these are depends on the machine. Values of "alpha" are then fitted
+        one by one, and not as a path.
     rng : None, int or numpy.random.Generator, default None
-        Seed of the folds and fits. All parameters are fitted to a fold with the same seed, unless the function has its own.
+        Seed of the folds and fits. All parameters are fitted to a fold with the same seed, unless
+        the function has its own.
     verbose : bool or None, default None
         Whether to show progress, as in `sparse_rf`.
 
     Returns
     -------
     CrossValidation
-        Its `best` are the parameters, its `model` the model, its `table` the losses of all settings.
+        Its `best` are the parameters, its `model` the model, its `table` the losses of all
+        settings.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of its range or of another type, the grid is empty, a pair has a row in both parts or no row in
-        one of them, or models have different losses with measure="auto"; and whatever the function raises.
+        If an argument is out of its range or of another type, the grid is empty, a pair has a row
+        in both parts or no row in one of them, or models have different losses with measure="auto";
+        and whatever the function raises.
 
     Warns
     -----
     ConvergenceWarning, TimeLimitWarning
-        As the function. The second also where the `time_limit` was over before one setting was tried: `best` is the first.
+        As the function. The second also where the `time_limit` was over before one setting was
+        tried: `best` is the first.
 
     See Also
     --------
-    sparse_rf : With alpha=None it chooses alpha itself, on rows that it holds out, in the time of a few fits.
+    sparse_rf : With alpha=None it chooses alpha itself, on rows that it holds out, in the time of a
+        few fits.
 
     Notes
     -----
-    Where the grid has the parameter of a path ("alpha" of `sparse_rf` and `drp`, "n_nonzero_coefs" of `harfe` and `mfga`), one
-    call of `sparse_rf_path` and so on, for each fold and each combination of the other parameters, fits the models of all its
-    values. The model of all rows comes from the same path, followed down to the best value, so that it is made as those that
-    were compared. Nothing is learned from the rows of a fold before they are predicted: units of columns, levels of categories
-    and random features come from the other folds.
+    Where the grid has the parameter of a path ("alpha" of `sparse_rf` and `drp`, "n_nonzero_coefs"
+    of `harfe` and `mfga`), one call of `sparse_rf_path` and so on, for each fold and each
+    combination of the other parameters, fits the models of all its values. The model of all rows
+    comes from the same path, followed down to the best value, so that it is made as those that were
+    compared. Nothing is learned from the rows of a fold before they are predicted: units of
+    columns, levels of categories and random features come from the other folds.
 
-    Time: cv fits for each combination, or path, and one more. Memory: a copy of the rows that are fitted, and all models of
-    all folds.
+    Time: cv fits for each combination, or path, and one more. Memory: a copy of the rows that are
+    fitted, and all models of all folds.
 
     References
     ----------
-    L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, Classification and Regression Trees, 1984, Section 3.4.3, for the
-    rule of one standard error.
+    L. Breiman, J. H. Friedman, R. A. Olshen, C. J. Stone, Classification and Regression Trees,
+    1984, Section 3.4.3, for the rule of one standard error.
 
     Examples
     --------
@@ -216,8 +264,14 @@ def cross_validate(
     >>> X = rng.uniform(-2, 2, (400, 2))
     >>> y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(400)
     >>> fit = partial(srf.sparse_rf, features="gaussian", n_components=500)
-    >>> found = srf.cross_validate(fit, X, y, {"alpha": [0.1, 0.01, 0.001], "gamma": [0.1, 1.0]}, rng=0)
-    >>> found.best["gamma"], len(found.table["mean"]), bool(min(found.table["mean"]) < 0.1 * y.var())
+    >>> found = srf.cross_validate(
+    ...     fit, X, y, {"alpha": [0.1, 0.01, 0.001], "gamma": [0.1, 1.0]}, rng=0
+    ... )
+    >>> (
+    ...     found.best["gamma"],
+    ...     len(found.table["mean"]),
+    ...     bool(min(found.table["mean"]) < 0.1 * y.var()),
+    ... )
     (1.0, 6, True)
     """
     deadline = check_time_limit(time_limit)
@@ -227,14 +281,20 @@ def cross_validate(
         check_choice("measure", measure, ("auto", *MEASURES))
     splits = data.splits(cv, rng, groups)
     if rule == "1se" and len(splits) == 1:
-        raise ValueError("rule must be 'min' where cv is a single fold, which has no standard error, got '1se'")
+        raise ValueError(
+            "rule must be 'min' where cv is a single fold, which has no standard error, got '1se'"
+        )
     last_seed, *fold_seeds = draw_seeds(rng, len(splits) + 1)
     grids = _check_grids(grid)
     if time_limit is not None:
         check_takes_time_limit(function)
         if any("time_limit" in each for each in grids):
             raise ValueError("time_limit must be None where the grid has a time_limit of each fit")
-    runs = [run for each in grids for run in runs_of_grid(function, each, follows_paths=time_limit is None)]
+    runs = [
+        run
+        for each in grids
+        for run in runs_of_grid(function, each, follows_paths=time_limit is None)
+    ]
     shares = TimeShares(deadline, len(runs) * len(splits))
     loss_of_rows = RowLoss(measure)
     losses, terms, of_settings = [], [], []
@@ -242,21 +302,26 @@ def cross_validate(
         for run in parts(runs, [len(splits) * len(run.settings) for run in runs], rest=1):
             run_losses, run_terms = np.full((2, len(run.settings), len(splits)), np.nan)
             of_folds = []
-            for k, ((fitted, held), seed) in parts(list(enumerate(zip(splits, fold_seeds, strict=True)))):
+            for k, ((fitted, held), seed) in parts(
+                list(enumerate(zip(splits, fold_seeds, strict=True)))
+            ):
                 if shares.are_spent:
                     continue
                 models = run.fit(data, fitted, seed, shares.next())
                 X_held, y_held, weight = data.take(held)
                 offset_of = data.offset_of(held)
                 run_losses[:, k] = [
-                    np.average(loss_of_rows(model, X_held, y_held, **offset_of), weights=weight) for model in models
+                    np.average(loss_of_rows(model, X_held, y_held, **offset_of), weights=weight)
+                    for model in models
                 ]
                 run_terms[:, k] = [len(model.features) for model in models]
                 of_folds.append(models)
                 tell_model(models[-1].info)
             losses.append(run_losses)
             terms.append(run_terms.mean(axis=1))
-            of_settings += [tuple(models[k] for models in of_folds) for k in range(len(run.settings))]
+            of_settings += [
+                tuple(models[k] for models in of_folds) for k in range(len(run.settings))
+            ]
         losses, terms = np.concatenate(losses), np.concatenate(terms)
         settings = [setting for run in runs for setting in run.settings]
         fold_weights = np.array([np.bincount(held, data.weight)[1] for _, held in splits])
@@ -266,16 +331,29 @@ def cross_validate(
         run, k = [(run, k) for run in runs for k in range(len(run.settings))][best]
         model = run.up_to(k).fit(data, data.used, last_seed, shares.last())[-1]
         if n_left_out:
-            model = replace(model, info=replace(model.info, cut=model.info.cut | {"settings": n_left_out}))
+            model = replace(
+                model, info=replace(model.info, cut=model.info.cut | {"settings": n_left_out})
+            )
         if n_left_out == len(losses):
-            warn("time_limit: not one setting was tried, and the first is taken; raise time_limit", TimeLimitWarning)
+            warn(
+                "time_limit: not one setting was tried, and the first is taken; raise time_limit",
+                TimeLimitWarning,
+            )
         if report is not None:
             report.finish(model.info)
     names = dict.fromkeys(name for setting in settings for name in setting)
     table = {name: [setting.get(name) for setting in settings] for name in names}
     table |= {"mean": means.tolist(), "standard_error": errors.tolist(), "n_terms": terms.tolist()}
-    return CrossValidation(table, losses, settings[best], best, model, _first_folds(splits), loss_of_rows.name,
-                           of_settings[best])  # fmt: skip
+    return CrossValidation(
+        table,
+        losses,
+        settings[best],
+        best,
+        model,
+        _first_folds(splits),
+        loss_of_rows.name,
+        of_settings[best],
+    )
 
 
 def _first_folds(splits: Sequence[Split]) -> np.ndarray:
@@ -289,8 +367,15 @@ def _check_grids(grid):
     grids = [grid] if isinstance(grid, Mapping) else list(grid)
     for each in grids:
         for name, values in each.items():
-            if isinstance(values, (str, bytes)) or not hasattr(values, "__len__") or not len(values):
-                raise ValueError(f"grid must hold a sequence of values for each parameter, got {values!r} for {name!r}")
+            if (
+                isinstance(values, (str, bytes))
+                or not hasattr(values, "__len__")
+                or not len(values)
+            ):
+                raise ValueError(
+                    f"grid must hold a sequence of values for each parameter, got {values!r} for "
+                    f"{name!r}"
+                )
     if not grids:
         raise ValueError("grid must have a dict of parameters, got none")
     return grids
@@ -303,12 +388,14 @@ def check_takes_time_limit(function: Callable[..., Any]) -> None:
 
 
 def limit_of_next(deadline: float, n: float) -> dict[str, float]:
-    """Return the arguments that limit the next of n fits, which share the time that is left until a deadline."""
+    """Return the arguments that limit the next of n fits, which share the time that is left until a
+    deadline."""
     return {} if deadline == NEVER else {"time_limit": max(LEAST_TIME, time_left(deadline) / n)}
 
 
 class TimeShares:
-    """The time limits of n fits, which have equal shares of the time left, and of a last one, which has OF_LAST of these."""
+    """The time limits of n fits, which have equal shares of the time left, and of a last one, which
+    has OF_LAST of these."""
 
     def __init__(self, deadline: float, n: int):
         self._deadline, self._n = deadline, n
@@ -330,7 +417,8 @@ class TimeShares:
 
 
 def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean loss of each setting over folds of these shares of the weight, and its standard error; NaN for one."""
+    """Return the mean loss of each setting over folds of these shares of the weight, and its
+    standard error; NaN for one."""
     means = losses @ share
     if len(share) == 1:
         return means, np.full(len(means), np.nan)
@@ -338,9 +426,14 @@ def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.n
 
 
 def choose_setting(
-    rule: Literal["min", "1se"], settings: Sequence[Mapping[str, Any]], means: np.ndarray, errors: np.ndarray, terms: np.ndarray
+    rule: Literal["min", "1se"],
+    settings: Sequence[Mapping[str, Any]],
+    means: np.ndarray,
+    errors: np.ndarray,
+    terms: np.ndarray,
 ) -> int:
-    """Return the index of the best setting by the rule. A setting whose mean loss is not finite is never chosen."""
+    """Return the index of the best setting by the rule. A setting whose mean loss is not finite is
+    never chosen."""
     means = np.where(np.isfinite(means), means, np.inf)
     best = int(np.argmin(means))
     if rule == "min" or not np.isfinite(means[best]):
@@ -350,7 +443,8 @@ def choose_setting(
     return int(min(near, key=lambda k: (terms[k], -alphas[k], means[k])))
 
 
-# ------------------------------------------------------------------------------------------------------ fits of a grid
+# ------------------------------------------------------------
+# fits of a grid
 
 
 @dataclass(frozen=True)
@@ -371,86 +465,134 @@ class Run:
     @property
     def settings(self) -> list[dict[str, Any]]:
         """The parameters of each model."""
-        return [{**self.fixed, self.path.parameter: value} for value in self.values] if self.path else [self.fixed]
+        return (
+            [{**self.fixed, self.path.parameter: value} for value in self.values]
+            if self.path
+            else [self.fixed]
+        )
 
     def up_to(self, k: int) -> Run:
         """Return the run that ends with setting k."""
         return replace(self, values=self.values[: k + 1])
 
-    def fit(self, data: Dataset, rows: np.ndarray, seed: int, limit: Mapping[str, float]) -> list[SparseModel]:
+    def fit(
+        self, data: Dataset, rows: np.ndarray, seed: int, limit: Mapping[str, float]
+    ) -> list[SparseModel]:
         """Fit the model of each setting to these rows.
 
-        limit : the arguments that limit the time of a fit, none or `time_limit`, where there is no path
+        limit : the arguments that limit the time of a fit, none or `time_limit`, where there is no
+            path
         """
         path = self.path
         if path is None:
-            return [model_from("function", data.fit(self.function, rows, seed, **self.fixed, **limit), SparseModel)]
+            return [
+                model_from(
+                    "function",
+                    data.fit(self.function, rows, seed, **self.fixed, **limit),
+                    SparseModel,
+                )
+            ]
         bound = _bound_arguments(self.function)
         others = {name: value for name, value in bound.items() if name != path.parameter}
         function = partial(path.function, *getattr(self.function, "args", ()), **others)
         if path.step is None:
-            return data.fit(function, rows, seed, **self.fixed, **{path.argument: list(self.values)})
+            return data.fit(
+                function, rows, seed, **self.fixed, **{path.argument: list(self.values)}
+            )
         models = data.fit(function, rows, seed, **self.fixed, **{path.argument: self.values[-1]})
         step = self.fixed.get(path.step, bound.get(path.step, 1))
         return [models[min(value // step, len(models)) - 1] for value in self.values]
 
 
 def _bound_arguments(function):
-    """Return the keyword arguments that a `functools.partial` has bound; none for other functions."""
+    """Return the keyword arguments that a `functools.partial` has bound; none for other
+    functions."""
     return function.keywords if isinstance(function, partial) else {}
 
 
-def runs_of_grid(function: Callable[..., Any], grid: Mapping[str, Values], follows_paths: bool = True) -> list[Run]:
-    """Return the runs that fit all combinations of the values of a grid, all values of a path in one of them.
+def runs_of_grid(
+    function: Callable[..., Any], grid: Mapping[str, Values], follows_paths: bool = True
+) -> list[Run]:
+    """Return the runs that fit all combinations of the values of a grid, all values of a path in
+    one of them.
 
     follows_paths : whether paths are followed, or each value has a run of its own
     """
-    path = None if not follows_paths else PATHS.get(function.func if isinstance(function, partial) else function)
+    path = (
+        None
+        if not follows_paths
+        else PATHS.get(function.func if isinstance(function, partial) else function)
+    )
     if path is not None and not _can_follow(path, function, grid):
         path = None
     varied = [name for name in grid if path is None or name != path.parameter]
-    values = () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
-    return [Run(function, dict(zip(varied, some, strict=True)), values, path) for some in product(*(grid[n] for n in varied))]
+    values = (
+        () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
+    )
+    return [
+        Run(function, dict(zip(varied, some, strict=True)), values, path)
+        for some in product(*(grid[n] for n in varied))
+    ]
 
 
 def _can_follow(path, function, grid):
-    """Return whether one run of the path gives the models of all values of its parameter in the grid.
+    """Return whether one run of the path gives the models of all values of its parameter in the
+    grid.
 
-    It does if the path takes all other parameters, and the values are numbers and multiples of its step.
+    It does if the path takes all other parameters, and the values are numbers and multiples of its
+    step.
     """
     bound = _bound_arguments(function)
     names = {*grid, *bound} - {path.parameter}
     if path.parameter not in grid or not names <= set(inspect.signature(path.function).parameters):
         return False
     values = grid[path.parameter]
-    if any(isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) for value in values):
+    if any(
+        isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number))
+        for value in values
+    ):
         return False
     steps = [] if path.step is None else grid.get(path.step, [bound.get(path.step, 1)])
-    return all(isinstance(step, int) and step > 0 and value % step == 0 for step in steps for value in values)
+    return all(
+        isinstance(step, int) and step > 0 and value % step == 0
+        for step in steps
+        for value in values
+    )
 
 
-# ---------------------------------------------------------------------------------------------- loss of held-out rows
+# ------------------------------------------------------------
+# loss of held-out rows
 
 
 class RowLoss:
     """The loss of each held-out row, by the measure that the user asked for.
 
-    name : the name of the measure; with "auto" it is that of the first model, and later models must have the same
+    name : the name of the measure; with "auto" it is that of the first model, and later models must
+        have the same
     """
 
     name: str | None
 
     def __init__(self, measure: str | Callable[..., ArrayLike]):
-        self._measure, self.name = measure, None if measure == "auto" else getattr(measure, "__name__", str(measure))
+        self._measure, self.name = (
+            measure,
+            None if measure == "auto" else getattr(measure, "__name__", str(measure)),
+        )
 
-    def __call__(self, model: SparseModel, X: Any, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
-        """Return the loss of each row. offset : the argument of this name of `predict`, or nothing."""
+    def __call__(
+        self, model: SparseModel, X: Any, y: np.ndarray, **offset: np.ndarray
+    ) -> np.ndarray:
+        """Return the loss of each row. offset : the argument of this name of `predict`, or
+        nothing."""
         if callable(self._measure):
             return losses_from("measure", self._measure(model, X, y, **offset), len(y))
         name = default_measure(model) if self._measure == "auto" else self._measure
         self.name = self.name or name
         if name != self.name:
-            raise ValueError(f"measure must be given where losses differ, got 'auto' for {self.name!r} and {name!r}")
+            raise ValueError(
+                f"measure must be given where losses differ, got 'auto' for {self.name!r} and "
+                f"{name!r}"
+            )
         return MEASURES[name](model, X, y, **offset)
 
 
@@ -462,7 +604,8 @@ def default_measure(model: SparseModel) -> Measure:
 
 
 def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
-    """Return minus the logarithm of the probability of each row's label, finite also for labels that the model never saw."""
+    """Return minus the logarithm of the probability of each row's label, finite also for labels
+    that the model never saw."""
     p = np.asarray(model.predict_proba(X, **offset), np.float64)
     k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
     of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
@@ -476,8 +619,12 @@ def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndar
 
 
 MEASURES: dict[str, Callable[..., np.ndarray]] = {
-    "squared_error": lambda model, X, y, **offset: (y - np.asarray(model.predict(X, **offset), np.float64)) ** 2,
-    "absolute_error": lambda model, X, y, **offset: np.abs(y - np.asarray(model.predict(X, **offset), np.float64)),
+    "squared_error": lambda model, X, y, **offset: (
+        (y - np.asarray(model.predict(X, **offset), np.float64)) ** 2
+    ),
+    "absolute_error": lambda model, X, y, **offset: np.abs(
+        y - np.asarray(model.predict(X, **offset), np.float64)
+    ),
     "error": lambda model, X, y, **offset: (model.predict(X, **offset) != y).astype(np.float64),
     "log_loss": log_loss,
     "loss": own_loss,

@@ -1,4 +1,5 @@
-"""A dataset in memory, of which some rows can be taken or fitted, and its division into rows to fit and rows held out."""
+"""A dataset in memory, of which some rows can be taken or fitted, and its division into rows to fit
+and rows held out."""
 
 from __future__ import annotations
 
@@ -52,9 +53,13 @@ class Dataset:
 
     @classmethod
     def from_arguments(
-        cls, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, offset: ArrayLike | None = None,
+        cls,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Check the arguments of a public function and make a dataset of them."""
         X, y = _in_memory(X), as_labels(y)  # real targets, too: what they must be the fit says
         n = X.shape[0]
@@ -68,20 +73,24 @@ class Dataset:
         return len(self.y)
 
     def take(self, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return X, y and the weights (or None) of some rows, given by their indices or by a mask."""
+        """Return X, y and the weights (or None) of some rows, given by their indices or by a
+        mask."""
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
         X = rows_of_frame(self.X, rows) if is_frame(self.X) else self.X[rows]
         return X, self.y[rows], None if self.weight is None else self.weight[rows]
 
     def offset_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the keyword argument `offset` for some rows, given by their indices or by a mask, or no argument."""
+        """Return the keyword argument `offset` for some rows, given by their indices or by a mask,
+        or no argument."""
         return {} if self.offset is None else {"offset": self.offset[rows]}
 
-    def fit(self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any) -> Any:
+    def fit(
+        self, function: Callable[..., Any], rows: np.ndarray, rng: int, **arguments: Any
+    ) -> Any:
         """Return function(X, y, ...) for some rows.
 
-        Their weights and offsets are passed on if there are any, their groups if the function takes such an argument, and the
-        seed unless the function is a partial with a seed of its own.
+        Their weights and offsets are passed on if there are any, their groups if the function takes
+        such an argument, and the seed unless the function is a partial with a seed of its own.
         """
         X, y, weight = self.take(rows)
         if weight is not None:
@@ -99,11 +108,16 @@ class Dataset:
         """
         fold = np.full(len(self), -1)
         groups = None if self.groups is None else self.groups[self.used]
-        fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, groups)
+        fold[self.used] = stratified_folds(
+            _strata(self.y[self.used], n_folds), n_folds, rng, groups
+        )
         return fold
 
-    def splits(self, cv: int | Splits, rng: np.random.Generator, groups: ArrayLike | None = None) -> list[Split]:
-        """Return the rows to fit and to hold out of each fold, or of each pair that the user gives; all have a weight.
+    def splits(
+        self, cv: int | Splits, rng: np.random.Generator, groups: ArrayLike | None = None
+    ) -> list[Split]:
+        """Return the rows to fit and to hold out of each fold, or of each pair that the user gives;
+        all have a weight.
 
         groups : the labels of the groups as the user gave them, for a splitter
         """
@@ -111,19 +125,33 @@ class Dataset:
             n_folds = check_integer("cv", cv, 2)
             fold = self.assign_folds(n_folds, rng)
             return [((fold != k) & self.used, fold == k) for k in range(n_folds)]
-        splits = [(fitted & self.used, held & self.used) for fitted, held in read_splits("cv", cv, self.X, self.y, groups)]
+        splits = [
+            (fitted & self.used, held & self.used)
+            for fitted, held in read_splits("cv", cv, self.X, self.y, groups)
+        ]
         for k, split in enumerate(splits):
             if not all(part.any() for part in split):
-                raise ValueError(f"cv must have rows of positive weight in both parts of each pair, not so in pair {k}")
+                raise ValueError(
+                    "cv must have rows of positive weight in both parts of each pair, not so in "
+                    f"pair {k}"
+                )
         return splits
 
     def weights_of_groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return the weight of each group of the rows at these indices, or of each row where there are no groups."""
+        """Return the weight of each group of the rows at these indices, or of each row where there
+        are no groups."""
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        return weight if self.groups is None else np.bincount(np.unique(self.groups[rows], return_inverse=True)[1], weight)
+        return (
+            weight
+            if self.groups is None
+            else np.bincount(np.unique(self.groups[rows], return_inverse=True)[1], weight)
+        )
 
-    def draw(self, rows: np.ndarray, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw n of the rows at these indices, or whole groups of about as many; return them and the others, both shuffled."""
+    def draw(
+        self, rows: np.ndarray, n: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw n of the rows at these indices, or whole groups of about as many; return them and
+        the others, both shuffled."""
         if self.groups is None:
             return tuple(np.split(rng.permutation(rows), [n]))
         drawn = draw_groups(self.groups[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
@@ -131,13 +159,17 @@ class Dataset:
 
 
 def _in_memory(X):
-    """Return X as a data frame, an ndarray or a CSR matrix; raise a TypeError if its rows are not in host memory."""
+    """Return X as a data frame, an ndarray or a CSR matrix; raise a TypeError if its rows are not
+    in host memory."""
     if is_frame(X):
         return X
     if is_sparse(X):
         return canonical_csr(X)
     if is_foreign(X) or "dask" in type(X).__module__ or type(X).__module__.startswith("sparserf"):
-        raise TypeError(f"X must be a data frame, a NumPy array or a sparse matrix in memory, got {type(X).__name__}")
+        raise TypeError(
+            "X must be a data frame, a NumPy array or a sparse matrix in memory, got "
+            f"{type(X).__name__}"
+        )
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
@@ -145,9 +177,14 @@ def _in_memory(X):
 
 
 def _strata(y, n_folds):
-    """Return the class of each row, as an index, if y has so few values that they may be classes; else 0 for all rows."""
+    """Return the class of each row, as an index, if y has so few values that they may be classes;
+    else 0 for all rows."""
     values, stratum = np.unique(y, return_inverse=True)
-    return stratum if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb" else np.zeros(len(y), np.intp)
+    return (
+        stratum
+        if len(values) * n_folds <= len(y) or y.dtype.kind in "OSUb"
+        else np.zeros(len(y), np.intp)
+    )
 
 
 def draw_seeds(rng: np.random.Generator, n: int) -> list[int]:

@@ -1,4 +1,5 @@
-"""Every argument of a public function is in one of the objects that read its call, and no internal list is long."""
+"""Every argument of a public function is in one of the objects that read its call, and no internal
+list is long."""
 
 import ast
 from dataclasses import fields
@@ -32,7 +33,8 @@ READ = {
 
 @pytest.mark.parametrize("function", READ, ids=lambda function: function.__name__)
 def test_every_argument_is_read(function):
-    """An object takes arguments by the names of its fields: one of another name would never get its value."""
+    """An object takes arguments by the names of its fields: one of another name would never get its
+    value."""
     classes, own = READ[function]
     taken = [field.name for each in (ColumnSetting, RowSetting, *classes) for field in fields(each)]
     assert set(signature(function).parameters) - {"X", "y", "verbose"} <= {*taken, *own, *LIMITS}
@@ -48,5 +50,11 @@ def test_internal_lists_of_parameters_are_short():
     for path in Path(srf.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and node.name not in public:
-                names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-                assert len(names) - (names[:1] in (["self"], ["cls"])) <= MOST_PARAMETERS, (path.name, node.name)
+                names = [
+                    each.arg
+                    for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                ]
+                assert len(names) - (names[:1] in (["self"], ["cls"])) <= MOST_PARAMETERS, (
+                    path.name,
+                    node.name,
+                )

@@ -1,4 +1,5 @@
-"""Weights of rows and classes, offsets, groups and a time limit in one call: all of them reach each fit, row by row."""
+"""Weights of rows and classes, offsets, groups and a time limit in one call: all of them reach each
+fit, row by row."""
 
 from functools import partial
 
@@ -20,14 +21,22 @@ X = RNG.uniform(-2, 2, (N, 2))
 OFFSET = RNG.normal(0, 1, N)
 GROUPS = np.arange(N) // 6
 COUNTS = RNG.poisson(np.exp(np.sin(2 * X[:, 0]) + OFFSET)).astype(float)
-LABELS = np.array(["no", "yes"])[(np.sin(2 * X[:, 0]) + OFFSET + 0.5 * RNG.standard_normal(N) > 0.8).astype(int)]
+LABELS = np.array(["no", "yes"])[
+    (np.sin(2 * X[:, 0]) + OFFSET + 0.5 * RNG.standard_normal(N) > 0.8).astype(int)
+]
 SOME = RNG.integers(0, 3, N).astype(float)
 QUICK = {"features": "gaussian", "n_components": 100, "n_models": 2, "rng": 0}
 COUNT_LOSSES = {"poisson": "poisson", "tweedie": losses.Tweedie(1.4)}
 CASES = {name: {"y": COUNTS, "loss": loss} for name, loss in COUNT_LOSSES.items()}
-CASES |= {"logistic": {"y": LABELS, "loss": "logistic", "class_weight": "balanced"}, "huber": {"y": COUNTS, "loss": "huber"}}
+CASES |= {
+    "logistic": {"y": LABELS, "loss": "logistic", "class_weight": "balanced"},
+    "huber": {"y": COUNTS, "loss": "huber"},
+}
 ALL = {"sample_weight": SOME, "offset": OFFSET, "groups": GROUPS}
-AUTO = {"harfe": partial(srf.harfe, n_nonzero_coefs=2), "mfga": partial(srf.mfga, n_nonzero_coefs=2)}
+AUTO = {
+    "harfe": partial(srf.harfe, n_nonzero_coefs=2),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=2),
+}
 OF_ESTIMATORS = {
     "SparseRF": (srf.sparse_rf, {"alpha": 0.01, "features": "gaussian", "n_components": 100}),
     "HARFE": (srf.harfe, {"n_nonzero_coefs": 5, "n_components": 100}),
@@ -47,7 +56,9 @@ def task_of(y=COUNTS, loss="poisson", **more):
 def test_rows_without_weight_are_left_out_of_all_arguments(case, alpha):
     how = {"features": "gaussian", "n_components": 100, "alpha": alpha, "rng": 0}
     used, y = SOME > 0, case["y"]
-    fit = partial(srf.sparse_rf, **{name: value for name, value in case.items() if name != "y"}, **how)
+    fit = partial(
+        srf.sparse_rf, **{name: value for name, value in case.items() if name != "y"}, **how
+    )
     one = fit(X, y, **ALL)
     other = fit(X[used], y[used], **{name: values[used] for name, values in ALL.items()})
     assert bits(one) == bits(other)
@@ -56,7 +67,9 @@ def test_rows_without_weight_are_left_out_of_all_arguments(case, alpha):
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_time_that_is_never_over_changes_nothing(case):
-    one, other = (srf.sparse_rf(X, **case, **ALL, **QUICK, time_limit=limit) for limit in (None, 1e6))
+    one, other = (
+        srf.sparse_rf(X, **case, **ALL, **QUICK, time_limit=limit) for limit in (None, 1e6)
+    )
     assert bits(one) == bits(other) and not other.info.cut
 
 
@@ -73,7 +86,9 @@ def test_a_task_of_some_rows():
     rows = np.flatnonzero(SOME)[some]
     assert np.array_equal(part.index, rows)
     assert np.array_equal(part.offset, OFFSET[rows]) and np.array_equal(part.groups, GROUPS[rows])
-    assert np.array_equal(part.targets[0], COUNTS[rows]) and np.array_equal(part.raw.array(), X[rows])
+    assert np.array_equal(part.targets[0], COUNTS[rows]) and np.array_equal(
+        part.raw.array(), X[rows]
+    )
 
 
 @pytest.mark.parametrize("validation", [0.2, (GROUPS < 25, GROUPS >= 30)], ids=["share", "pair"])
@@ -83,7 +98,9 @@ def test_a_sample_has_the_offsets_and_groups_of_its_rows(validation, most_rows):
     sample = Sample.draw(task, strata_of(task), validation, most_rows, np.random.default_rng(0))
     assert np.array_equal(sample.task.offset, OFFSET[sample.index])
     assert np.array_equal(sample.task.groups, GROUPS[sample.index])
-    assert not set(GROUPS[sample.index[sample.held > 0]]) & set(GROUPS[sample.index[sample.task.weight > 0]])
+    assert not set(GROUPS[sample.index[sample.held > 0]]) & set(
+        GROUPS[sample.index[sample.task.weight > 0]]
+    )
 
 
 @ignore_convergence
@@ -98,10 +115,15 @@ def test_features_that_are_chosen_are_those_of_sparse_rf(fit, case):
 
 @ignore_convergence
 @pytest.mark.parametrize("name", OF_ESTIMATORS)
-@pytest.mark.parametrize(("kind", "case"), [("Regressor", CASES["poisson"]), ("Classifier", CASES["logistic"])])
+@pytest.mark.parametrize(
+    ("kind", "case"), [("Regressor", CASES["poisson"]), ("Classifier", CASES["logistic"])]
+)
 def test_estimators_pass_on_what_fit_is_given(name, kind, case):
     function, options = OF_ESTIMATORS[name]
-    y, how = case["y"], options | {argument: value for argument, value in case.items() if argument != "y"}
+    y, how = (
+        case["y"],
+        options | {argument: value for argument, value in case.items() if argument != "y"},
+    )
     estimator = getattr(srfs, name + kind)(**how, random_state=0).fit(X, y, **ALL)
     assert bits(estimator.model_) == bits(function(X, y, **how, **ALL, rng=0))
 
@@ -112,7 +134,13 @@ def test_folds_are_given_the_offsets_and_groups_of_their_rows():
 
     def fit(X, y, *, offset, groups, sample_weight, time_limit, n_components, rng):
         given.append((X, y, offset, groups, sample_weight, time_limit))
-        how = {"features": "gaussian", "alpha": 0.05, "loss": "poisson", "n_components": n_components, "rng": rng}
+        how = {
+            "features": "gaussian",
+            "alpha": 0.05,
+            "loss": "poisson",
+            "n_components": n_components,
+            "rng": rng,
+        }
         return srf.sparse_rf(X, y, offset=offset, groups=groups, sample_weight=sample_weight, **how)
 
     grid = {"n_components": [50, 100]}
@@ -122,21 +150,36 @@ def test_folds_are_given_the_offsets_and_groups_of_their_rows():
     for rows, y, offset, groups, weight, limit in given:
         index = [place[row.tobytes()] for row in rows]
         assert np.array_equal(y, COUNTS[index]) and np.array_equal(offset, OFFSET[index])
-        assert np.array_equal(groups, GROUPS[index]) and np.array_equal(weight, SOME[index] / SOME.max())
+        assert np.array_equal(groups, GROUPS[index]) and np.array_equal(
+            weight, SOME[index] / SOME.max()
+        )
         assert 0 < limit < 1000
     assert all(len(set(found.fold[(GROUPS == k) & (SOME > 0)])) <= 1 for k in set(GROUPS))
 
 
 @ignore_convergence
 def test_a_fit_with_offsets_goes_on_from_its_model():
-    how = {"features": "gaussian", "n_components": 100, "batch_size": 10, "alpha": 0.01, "loss": "poisson", "rng": 0, **ALL}
+    how = {
+        "features": "gaussian",
+        "n_components": 100,
+        "batch_size": 10,
+        "alpha": 0.01,
+        "loss": "poisson",
+        "rng": 0,
+        **ALL,
+    }
     model = srf.sparse_rf(X, COUNTS, **how)
     again = srf.sparse_rf(X, COUNTS, **how, start=model)
-    assert again.info.objective[0] < 1.001 * model.info.objective[-1] < 0.99 * model.info.objective[0]
+    assert (
+        again.info.objective[0] < 1.001 * model.info.objective[-1] < 0.99 * model.info.objective[0]
+    )
 
 
 def test_intervals_of_new_groups_with_offsets():
-    y, more = np.sin(2 * X[:, 0]) + OFFSET + 0.1 * RNG.standard_normal(N), {"offset": OFFSET, "groups": GROUPS}
+    y, more = (
+        np.sin(2 * X[:, 0]) + OFFSET + 0.1 * RNG.standard_normal(N),
+        {"offset": OFFSET, "groups": GROUPS},
+    )
     bands = srf.intervals(partial(srf.sparse_rf, n_models=1), X, y, **more, coverage=0.8, rng=0)
     lower, upper = bands.predict(X, offset=OFFSET)
     assert np.mean((lower <= y) & (y <= upper)) > 0.7 and np.mean(upper - lower) < 1.5

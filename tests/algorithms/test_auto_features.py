@@ -1,4 +1,5 @@
-"""features="auto" of `harfe` and `mfga`: they choose among the terms that a default fit of `sparse_rf` finds."""
+"""features="auto" of `harfe` and `mfga`: they choose among the terms that a default fit of
+`sparse_rf` finds."""
 
 import numpy as np
 import pytest

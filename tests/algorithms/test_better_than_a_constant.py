@@ -1,4 +1,5 @@
-"""A default fit predicts no worse than a constant: where events are rare, y is noise, rows are few, or y is far from 0."""
+"""A default fit predicts no worse than a constant: where events are rare, y is noise, rows are few,
+or y is far from 0."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,11 @@ import sparserf as srf
 from ..conftest import convergence_ignored
 
 D, N_NEW = 5, 4_000
-LOSSES = {"poisson": srf.losses.Poisson(), "tweedie": srf.losses.Tweedie(), "gamma": srf.losses.Gamma()}
+LOSSES = {
+    "poisson": srf.losses.Poisson(),
+    "tweedie": srf.losses.Tweedie(),
+    "gamma": srf.losses.Gamma(),
+}
 
 
 def noise(kind, n, rate, seed):
@@ -22,7 +27,11 @@ def noise(kind, n, rate, seed):
     elif kind == "gamma":
         y = rng.gamma(2.0, rate, len(X))
     else:
-        y = rng.choice(3, len(X), p=[1 - rate, rate / 2, rate / 2]) if kind == "multinomial" else rng.random(len(X)) < rate
+        y = (
+            rng.choice(3, len(X), p=[1 - rate, rate / 2, rate / 2])
+            if kind == "multinomial"
+            else rng.random(len(X)) < rate
+        )
     return X[:n], y[:n], X[n:], y[n:]
 
 
@@ -30,7 +39,12 @@ def is_met(model, X, y, rtol):
     """Return whether the mean prediction is the mean of y, for each class."""
     if model.classes is None:
         return np.isclose(model.predict(X).mean(), y.mean(), rtol=rtol, atol=0)
-    return np.allclose(model.predict_proba(X).mean(axis=0), [np.mean(y == c) for c in model.classes], rtol=rtol, atol=0)
+    return np.allclose(
+        model.predict_proba(X).mean(axis=0),
+        [np.mean(y == c) for c in model.classes],
+        rtol=rtol,
+        atol=0,
+    )
 
 
 def deviance(model, X, y):
@@ -38,7 +52,9 @@ def deviance(model, X, y):
     if model.classes is None:
         loss = LOSSES[model.loss]
         return loss.value(model.decision_function(X), y.astype(float)).mean()
-    return -np.log(model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes, y)]).mean()
+    return -np.log(
+        model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes, y)]
+    ).mean()
 
 
 def constant_deviance(kind, y, new):
@@ -53,34 +69,51 @@ def constant_deviance(kind, y, new):
 @pytest.mark.parametrize(
     ("kind", "n", "rate"),
     [
-        ("poisson", 500, 0.01), ("poisson", 500, 0.03), ("poisson", 2_000, 0.005), ("poisson", 200, 0.03),
+        ("poisson", 500, 0.01),
+        ("poisson", 500, 0.03),
+        ("poisson", 2_000, 0.005),
+        ("poisson", 200, 0.03),
         ("poisson", 300, 2.0),
-        ("logistic", 500, 0.02), ("logistic", 300, 0.5), ("multinomial", 300, 0.1), ("gamma", 300, 1e-3),
-        ("tweedie", 500, 0.5), ("tweedie", 300, 2.0),
+        ("logistic", 500, 0.02),
+        ("logistic", 300, 0.5),
+        ("multinomial", 300, 0.1),
+        ("gamma", 300, 1e-3),
+        ("tweedie", 500, 0.5),
+        ("tweedie", 300, 2.0),
     ],
-)  # fmt: skip
+)
 def test_a_default_of_noise_meets_the_mean_and_is_nearly_a_constant(kind, n, rate, seed):
-    """The mean prediction is the mean of y; for the gamma and Tweedie losses, whose link is not the canonical one, the mean of
-    y / prediction is 1, or the means of y / prediction^1/2 and of prediction^1/2 are equal."""
+    """The mean prediction is the mean of y; for the gamma and Tweedie losses, whose link is not the
+    canonical one, the mean of y / prediction is 1, or the means of y / prediction^1/2 and of
+    prediction^1/2 are equal."""
     X, y, X_new, new = noise(kind, n, rate, seed)
     model = srf.sparse_rf(X, y, loss=kind, rng=seed)
     if kind == "gamma":
         assert np.mean(y / model.predict(X)) == pytest.approx(1, rel=1e-3)
     elif kind == "tweedie":
-        assert np.mean(y / model.predict(X) ** 0.5) == pytest.approx(np.mean(model.predict(X) ** 0.5), rel=1e-3)
+        assert np.mean(y / model.predict(X) ** 0.5) == pytest.approx(
+            np.mean(model.predict(X) ** 0.5), rel=1e-3
+        )
     else:
         assert is_met(model, X, y, 1e-3)
-    # One seed in about fifty is unlucky with five events; over all seeds the loss is about a hundredth above.
+    # One seed in about fifty is unlucky with five events; over all seeds the loss is about a
+    # hundredth above.
     assert deviance(model, X_new, new) < 1.1 * constant_deviance(kind, y, new)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "n", "rate"), [("poisson", 500, 0.01), ("poisson", 2_000, 0.005), ("logistic", 500, 0.02)])
+@pytest.mark.parametrize(
+    ("kind", "n", "rate"),
+    [("poisson", 500, 0.01), ("poisson", 2_000, 0.005), ("logistic", 500, 0.02)],
+)
 def test_few_seeds_of_rare_noise_are_worse_than_a_constant(kind, n, rate):
     ratios = []
     for seed in range(20, 40):
         X, y, X_new, new = noise(kind, n, rate, seed)
-        ratios.append(deviance(srf.sparse_rf(X, y, loss=kind, rng=seed), X_new, new) / constant_deviance(kind, y, new))
+        ratios.append(
+            deviance(srf.sparse_rf(X, y, loss=kind, rng=seed), X_new, new)
+            / constant_deviance(kind, y, new)
+        )
     assert np.mean(ratios) < 1.02 and np.sum(np.array(ratios) > 1.05) <= 2
 
 
@@ -102,15 +135,21 @@ def test_pruning_keeps_the_mean_of_each_class_of_one_versus_rest(rng):
     y = np.digitize(2 * np.sin(2 * X[:, 0]) + rng.logistic(size=400), [-1, 2])
     model = srf.sparse_rf(X, y, loss="logistic", rng=0, n_models=1)
     small = srf.prune(model, X, max_terms=3)
-    mean, small_mean = (np.mean(1 / (1 + np.exp(-m.decision_function(X))), axis=0) for m in (model, small))
+    mean, small_mean = (
+        np.mean(1 / (1 + np.exp(-m.decision_function(X))), axis=0) for m in (model, small)
+    )
     assert len(small.support) == 3 < len(model.support)
     np.testing.assert_allclose(small_mean, mean, rtol=1e-9)
 
 
 RESIDUAL = ["squared", "huber", "quantile", srf.losses.Quantile(0.9)]
 FITS = {
-    "sparse_rf": lambda X, y, loss: srf.sparse_rf(X, y, loss=loss, features="gaussian", alpha=0.01, n_components=300, rng=0),
-    "harfe": lambda X, y, loss: srf.harfe(X, y, loss=loss, n_nonzero_coefs=20, n_components=300, rng=0),
+    "sparse_rf": lambda X, y, loss: srf.sparse_rf(
+        X, y, loss=loss, features="gaussian", alpha=0.01, n_components=300, rng=0
+    ),
+    "harfe": lambda X, y, loss: srf.harfe(
+        X, y, loss=loss, n_nonzero_coefs=20, n_components=300, rng=0
+    ),
     "mfga": lambda X, y, loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=9, rng=0),
     "drp": lambda X, y, loss: srf.drp(X, y, loss=loss, alpha=1e-3, rng=0),
 }
@@ -119,11 +158,14 @@ FITS = {
 @pytest.mark.parametrize("loss", RESIDUAL, ids=str)
 @pytest.mark.parametrize("name", FITS)
 def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
-    """The fits end without a warning: their certificates hold for the target that was moved, too."""
+    """The fits end without a warning: their certificates hold for the target that was moved,
+    too."""
     X = rng.standard_normal((200, 3))
     y = np.round(np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(200), 3)
     near, far = FITS[name](X, y, loss), FITS[name](X, y + 2.0**30, loss)
-    np.testing.assert_allclose(far.decision_function(X) - 2.0**30, near.decision_function(X), atol=1e-4)
+    np.testing.assert_allclose(
+        far.decision_function(X) - 2.0**30, near.decision_function(X), atol=1e-4
+    )
     assert far.info.dual_gap <= 1.5 * near.info.dual_gap + 1e-6 * near.info.objective[-1]
     assert len(far.support) == len(near.support)
 
@@ -152,7 +194,9 @@ def test_few_rows_of_noise_get_the_mean(n):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((n + 1_000, D)), rng.standard_normal(n + 1_000)
         model = srf.sparse_rf(X[:n], y[:n], rng=seed)
-        errors.append(np.mean((y - model.predict(X))[n:] ** 2) / np.mean((y[n:] - y[:n].mean()) ** 2))
+        errors.append(
+            np.mean((y - model.predict(X))[n:] ** 2) / np.mean((y[n:] - y[:n].mean()) ** 2)
+        )
     assert np.mean(errors) < 1.1 and np.median(errors) < 1.01
 
 

@@ -1,4 +1,5 @@
-"""distill: what it tells of the model is true of rows that the model has not seen, and it asks the teacher as it says."""
+"""distill: what it tells of the model is true of rows that the model has not seen, and it asks the
+teacher as it says."""
 
 import numpy as np
 import pandas as pd
@@ -45,22 +46,33 @@ def test_a_sum_of_cosines_is_recovered():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fidelity_is_that_of_the_rows_kept_apart(weighted):
-    teacher, weight = Asked(waves), np.random.default_rng(0).integers(0, 4, len(X)) if weighted else None
+    teacher, weight = (
+        Asked(waves),
+        np.random.default_rng(0).integers(0, 4, len(X)) if weighted else None,
+    )
     model = distill(teacher, X, sample_weight=weight, test_size=0.2, **FEW)
     kept, rest = teacher.rows[0], np.concatenate(teacher.rows[1:])
     index = np.flatnonzero((X[:, None] == kept).all(axis=2).any(axis=1))
     s = np.ones(len(kept)) if weight is None else weight[index]
-    assert len(index) == len(kept) == round(0.2 * (len(X) if weight is None else np.count_nonzero(weight)))
+    assert (
+        len(index)
+        == len(kept)
+        == round(0.2 * (len(X) if weight is None else np.count_nonzero(weight)))
+    )
     assert s.min() > 0
     assert not np.isin(kept, rest).any()  # no cell of theirs was fitted to
     t, f = waves(kept), model.predict(kept)
     mean = np.average(t, weights=s)
-    assert model.info.fidelity == pytest.approx(1 - (s @ (f - t) ** 2) / (s @ (t - mean) ** 2), rel=1e-12)
+    assert model.info.fidelity == pytest.approx(
+        1 - (s @ (f - t) ** 2) / (s @ (t - mean) ** 2), rel=1e-12
+    )
 
 
 def kept_and_rest(frames):
-    """Return (the rows kept apart, the others that the teacher was asked for), each as a set of tuples of what cells say."""
-    plain = [rows + 0.0 if isinstance(rows, np.ndarray) else np.asarray(rows) for rows in frames]  # no zero of a sign
+    """Return (the rows kept apart, the others that the teacher was asked for), each as a set of
+    tuples of what cells say."""
+    # no zero of a sign
+    plain = [rows + 0.0 if isinstance(rows, np.ndarray) else np.asarray(rows) for rows in frames]
     said = [{tuple(map(str, row)) for row in rows} for rows in plain]
     return said[0], set().union(*said[1:])
 
@@ -72,7 +84,9 @@ COPIED = {  # rows, each of which is there several times
     "zeros of both signs": np.concatenate([X[:40] * [sign * 0.0, 1, 1] for sign in (1, -1, 1, -1)]),
     "missing": np.tile(np.where(X[:40] > 1, np.nan, X[:40]), (4, 1)),
     "few levels": np.random.default_rng(2).integers(0, 3, (200, 3)).astype(float),
-    "pandas": pd.DataFrame({"a": X[:40, 0], "b": WORDS[:, 0], "c": WORDS[:, 1]}).sample(200, replace=True, random_state=0),
+    "pandas": pd.DataFrame({"a": X[:40, 0], "b": WORDS[:, 0], "c": WORDS[:, 1]}).sample(
+        200, replace=True, random_state=0
+    ),
     "polars": pl.DataFrame({"a": np.tile(X[:40, 0], 4), "b": np.tile(WORDS[:, 0], 4)}),
 }
 
@@ -89,7 +103,9 @@ def test_no_row_is_kept_apart_of_which_a_copy_is_fitted_or_made(rows):
 def test_fidelity_where_each_row_is_there_several_times():
     """The teacher is noise, of which new rows say nothing."""
     rows = np.repeat(X[:60], 8, axis=0)
-    model = distill(lambda X: np.sin(1e4 * X).sum(axis=1), rows, **FEW | {"n_made": 0, "effort": 0.1})
+    model = distill(
+        lambda X: np.sin(1e4 * X).sum(axis=1), rows, **FEW | {"n_made": 0, "effort": 0.1}
+    )
     assert model.info.fidelity < 0.5
 
 
@@ -102,7 +118,8 @@ def test_groups_are_kept_apart_whole(label):
     distill(teacher, X, groups=labels if label is not int else group, **FEW)
     is_kept = (X[:, None] == teacher.rows[0]).all(axis=2).any(axis=1)
     assert set(np.bincount(group[is_kept])) <= {0, 10} and 0 < is_kept.sum() < 40
-    assert not np.isin(X[is_kept], np.concatenate(teacher.rows[1:])).any()  # nothing was made of them
+    # nothing was made of them
+    assert not np.isin(X[is_kept], np.concatenate(teacher.rows[1:])).any()
 
 
 def test_copies_stay_together_where_groups_part_them():
@@ -119,7 +136,9 @@ def test_fidelity_of_several_values_and_of_probabilities():
         t = teacher(asked.rows[0])
         f = (model.predict_proba if more else model.predict)(asked.rows[0])
         assert f.shape == t.shape
-        assert model.info.fidelity == pytest.approx(1 - ((f - t) ** 2).sum() / ((t - t.mean(axis=0)) ** 2).sum(), rel=1e-12)
+        assert model.info.fidelity == pytest.approx(
+            1 - ((f - t) ** 2).sum() / ((t - t.mean(axis=0)) ** 2).sum(), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("size", [1e300, 1e-300])
@@ -182,7 +201,10 @@ def test_no_made_rows():
 
 
 def test_same_seed_same_model():
-    one, two, other = (distill(waves, X, workers=workers, **FEW | {"rng": rng}) for workers, rng in ((1, 3), (2, 3), (1, 4)))
+    one, two, other = (
+        distill(waves, X, workers=workers, **FEW | {"rng": rng})
+        for workers, rng in ((1, 3), (2, 3), (1, 4))
+    )
     np.testing.assert_array_equal(one.coef, two.coef)
     assert one.info == two.info
     assert one.info != other.info
@@ -205,26 +227,71 @@ class Other:
     [
         (Other(), {}, TypeError, "teacher must be a function .* such as Other.predict"),
         (None, {}, TypeError, "teacher must be a function"),
-        (lambda X: 0.0, {}, ValueError, r"teacher must return a value for each row, or a line, got shape \(\)"),
+        (
+            lambda X: 0.0,
+            {},
+            ValueError,
+            r"teacher must return a value for each row, or a line, got shape \(\)",
+        ),
         (lambda X: X[1:, 0], {}, ValueError, r"got shape \(14,\) for 15"),
         (lambda X: X[:, :, None], {}, ValueError, "teacher must return a value for each row"),
         (lambda X: X[:, :0], {}, ValueError, "teacher must return a value for each row"),
         (lambda X: ["a"] * len(X), {}, TypeError, "teacher must return .* must hold real numbers"),
-        (lambda X: np.where(X[:, 0] == X[7, 0], np.nan, 0), {"n_made": 0}, ValueError, "got nan for row .* of X"),
-        (lambda X: 2 * np.ones(len(X)), {"classes": [0, 1]}, ValueError, "teacher must return probabilities .* got 2.0 for"),
-        (lambda X: chances(X) / 2, {"classes": "abc"}, ValueError, "classes must be one column of labels|classes"),
+        (
+            lambda X: np.where(X[:, 0] == X[7, 0], np.nan, 0),
+            {"n_made": 0},
+            ValueError,
+            "got nan for row .* of X",
+        ),
+        (
+            lambda X: 2 * np.ones(len(X)),
+            {"classes": [0, 1]},
+            ValueError,
+            "teacher must return probabilities .* got 2.0 for",
+        ),
+        (
+            lambda X: chances(X) / 2,
+            {"classes": "abc"},
+            ValueError,
+            "classes must be one column of labels|classes",
+        ),
         (lambda X: chances(X) / 2, {"classes": [1, 2, 3]}, ValueError, "probabilities of sum 1"),
-        (chances, {"classes": [0, 1]}, ValueError, "teacher must return the probabilities of 2 classes, got those of 3"),
+        (
+            chances,
+            {"classes": [0, 1]},
+            ValueError,
+            "teacher must return the probabilities of 2 classes, got those of 3",
+        ),
         (chances, {"classes": [2, 1, 0]}, ValueError, "classes must be labels in ascending order"),
-        (waves, {"classes": [0, 1], "loss": "huber"}, ValueError, "loss must be 'squared' for probabilities"),
+        (
+            waves,
+            {"classes": [0, 1], "loss": "huber"},
+            ValueError,
+            "loss must be 'squared' for probabilities",
+        ),
         (waves, {"loss": "logistic"}, ValueError, "loss must be one of"),
         (waves, {"n_made": -1}, ValueError, "n_made must be at least 0, got -1"),
         (waves, {"max_terms": 0}, ValueError, "max_terms must be at least 1, got 0"),
         (waves, {"test_size": 1.0}, ValueError, "test_size must be below 1"),
         (waves, {"test_size": 0}, ValueError, "test_size must be finite and > 0"),
-        (waves, {"groups": np.zeros(150)}, ValueError, "X must have different rows, or rows of different groups, .* got 150"),
-        (waves, {"groups": np.zeros(149)}, ValueError, "groups must have an entry for each of the 150 rows of X"),
-        (waves, {"sample_weight": np.eye(150)[0]}, ValueError, "X must have at least 3 rows of positive weight, got 1"),
+        (
+            waves,
+            {"groups": np.zeros(150)},
+            ValueError,
+            "X must have different rows, or rows of different groups, .* got 150",
+        ),
+        (
+            waves,
+            {"groups": np.zeros(149)},
+            ValueError,
+            "groups must have an entry for each of the 150 rows of X",
+        ),
+        (
+            waves,
+            {"sample_weight": np.eye(150)[0]},
+            ValueError,
+            "X must have at least 3 rows of positive weight, got 1",
+        ),
     ],
 )
 def test_errors_name_what_is_wrong(teacher, more, error, words):
@@ -240,7 +307,15 @@ def test_rows_that_are_no_table(rows):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_order": 0}, {"n_models": 0}, {"effort": 0}, {"time_limit": -1}, {"workers": 0}, {"callback": 1}, {"rng": "a"}],
+    [
+        {"max_order": 0},
+        {"n_models": 0},
+        {"effort": 0},
+        {"time_limit": -1},
+        {"workers": 0},
+        {"callback": 1},
+        {"rng": "a"},
+    ],
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_arguments_are_checked_before_the_teacher_is_asked(wrong):

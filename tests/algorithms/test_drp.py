@@ -1,8 +1,10 @@
-"""The bounds of dual random projection (Zhang et al. 2013) as property tests, with the error of each projection measured.
+"""The bounds of dual random projection (Zhang et al. 2013) as property tests, with the error of
+each projection measured.
 
-The matrix R of the paper's iteration is drawn again from the seed: eps = |B' R R' B / m - I|_2 for an orthonormal basis B of
-the row space of X, and the bounds then hold for each draw. The paper's lambda is n alpha. What `drp` does beyond the paper
-is compared with other solvers, and with `drp` itself where its result must not change.
+The matrix R of the paper's iteration is drawn again from the seed: eps = |B' R R' B / m - I|_2 for
+an orthonormal basis B of the row space of X, and the bounds then hold for each draw. The paper's
+lambda is n alpha. What `drp` does beyond the paper is compared with other solvers, and with `drp`
+itself where its result must not change.
 """
 
 import numpy as np
@@ -25,7 +27,9 @@ R, D = 5, 150
 SLOPE = {**conftest.SLOPE, "smoothed_hinge": lambda z, y: -y * np.clip(1 - y * z, 0, 1)}
 VALUE = {
     **conftest.VALUE,
-    "smoothed_hinge": lambda z, y: np.where(y * z < 0, 0.5 - y * z, np.maximum(0, 1 - y * z) ** 2 / 2),
+    "smoothed_hinge": lambda z, y: np.where(
+        y * z < 0, 0.5 - y * z, np.maximum(0, 1 - y * z) ** 2 / 2
+    ),
 }
 
 
@@ -48,7 +52,9 @@ def problem(seed, loss, n=60, d=D, spectrum=None):
 
 def star(X, y, alpha, loss, **options):
     """Return the optimum w* of the problem, from the accelerated fit."""
-    model = drp(X, y, alpha=alpha, loss=loss, **{"fit_intercept": False, "tol": 1e-8, "rng": 1, **options})
+    model = drp(
+        X, y, alpha=alpha, loss=loss, **{"fit_intercept": False, "tol": 1e-8, "rng": 1, **options}
+    )
     assert model.info.converged
     return model.coef
 
@@ -56,7 +62,13 @@ def star(X, y, alpha, loss, **options):
 def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
     """Fit by T iterations of the paper's method, or fewer once the error is below 1e-8."""
     options = {"fit_intercept": False, "tol": 1e-8, **options}
-    options |= {"accelerate": False, "n_projections": m, "n_iter": T, "projection": projection, "rng": seed}
+    options |= {
+        "accelerate": False,
+        "n_projections": m,
+        "n_iter": T,
+        "projection": projection,
+        "rng": seed,
+    }
     with convergence_ignored():
         return drp(X, y, alpha=alpha, loss=loss, **options)
 
@@ -74,7 +86,8 @@ def projection_of(basis, m, seed, kind="gaussian"):
 
 
 def naive(p, X, y, alpha, loss):
-    """Return z*, the solution of the projected problem, and the naive solution w^ = R z* / sqrt(m)."""
+    """Return z*, the solution of the projected problem, and the naive solution w^ = R z* /
+    sqrt(m)."""
     z = drp(p.project(X), y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-8, rng=2).coef
     return z, p.expand(z)
 
@@ -85,8 +98,8 @@ def naive(p, X, y, alpha, loss):
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n", [60, 200])
 def test_optimum_is_that_of_other_solvers(n, alpha):
-    """w*, which all tests below compare with, is the closed form and scikit-learn's, for few rows (a sketch of the rows) and
-    many (moments of the inputs)."""
+    """w*, which all tests below compare with, is the closed form and scikit-learn's, for few rows
+    (a sketch of the rows) and many (moments of the inputs)."""
     X, y = problem(0, "squared", n)
     w = star(X, y, alpha, "squared")
     assert norm(w - np.linalg.solve(X.T @ X + n * alpha * np.eye(D), X.T @ y)) <= SMALL * norm(w)
@@ -94,25 +107,37 @@ def test_optimum_is_that_of_other_solvers(n, alpha):
     assert norm(w - ridge) <= SMALL * norm(w)
     _, y = problem(0, "logistic", n)
     C = 1 / (n * alpha)
-    logistic = LogisticRegression(C=C, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000).fit(X, y)
+    logistic = LogisticRegression(
+        C=C, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000
+    ).fit(X, y)
     w = star(X, y, alpha, "logistic")
     assert norm(w - logistic.coef_[0]) <= SMALL * norm(w)
-    svc = LinearSVC(C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10, max_iter=10000).fit(X, y)
+    svc = LinearSVC(
+        C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10, max_iter=10000
+    ).fit(X, y)
     w = star(X, y, alpha, "squared_hinge")
     assert norm(w - svc.coef_[0]) <= 1e-5 * norm(w)
 
 
 def draws(low):
-    """Yield cases of the paper's iteration: a seed, a penalty, a number of projections from `low` on and a number of rows."""
+    """Yield cases of the paper's iteration: a seed, a penalty, a number of projections from `low`
+    on and a number of rows."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        yield seed, [1.0, 0.1, 1e-2, 1e-3][seed % 4], int(rng.integers(low, 300)), int(rng.integers(60, 200))
+        yield (
+            seed,
+            [1.0, 0.1, 1e-2, 1e-3][seed % 4],
+            int(rng.integers(low, 300)),
+            int(rng.integers(60, 200)),
+        )
 
 
 @each_loss
 def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
-    """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps) |w*|;
-    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m). They hold in every draw, as eps < 1 in every draw."""
+    """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps)
+    |w*|;
+    D4 |B'(w^ - w*)| <= 2 e |w*| for the naive w^ = R z* / sqrt(m). They hold in every draw, as eps
+    < 1 in every draw."""
     for seed, alpha, m, n in draws(60):
         X, y = problem(seed, loss, n)
         basis = row_space(X)
@@ -128,8 +153,10 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
 
 @each_loss
 def test_d2_iterations(loss):
-    """D2 |w_T - w*| <= e^T |w*|, with eps < 1/2 in every draw. The certificate bounds the error; the objective never rises."""
-    for seed, alpha, m, n in [*draws(130), (9, 1e-3, 130, 60)]:  # in the last case the objective would rise on the way
+    """D2 |w_T - w*| <= e^T |w*|, with eps < 1/2 in every draw. The certificate bounds the error;
+    the objective never rises."""
+    # in the last case the objective would rise on the way
+    for seed, alpha, m, n in [*draws(130), (9, 1e-3, 130, 60)]:
         X, y = problem(seed, loss, n)
         _, eps = projection_of(row_space(X), m, seed)
         assert eps < 0.5
@@ -144,9 +171,10 @@ def test_d2_iterations(loss):
 
 
 def test_d5_the_naive_solution_fails():
-    """D5, Theorem 3: |w^ - w*| >= 1/2 sqrt((d - r) / m) (1 - eps sqrt(2 (1 + eps)) / (1 - eps)) |w*| where eps <= 1/3, but
-    for a share exp(-(d - r) / 32) + exp(-m / 32), 1 %, of the draws: for none of the draws here. The error is not much
-    larger: its part outside of the row space has a length near sqrt((d - r) / m) |z*|."""
+    """D5, Theorem 3: |w^ - w*| >= 1/2 sqrt((d - r) / m) (1 - eps sqrt(2 (1 + eps)) / (1 - eps))
+    |w*| where eps <= 1/3, but for a share exp(-(d - r) / 32) + exp(-m / 32), 1 %, of the draws: for
+    none of the draws here. The error is not much larger: its part outside of the row space has a
+    length near sqrt((d - r) / m) |z*|."""
     m = 400
     for seed in range(16):
         X, y = problem(seed, "squared")
@@ -154,7 +182,9 @@ def test_d5_the_naive_solution_fails():
         p, eps = projection_of(basis, m, seed)
         assert eps <= 1 / 3
         w, (z, w_hat) = star(X, y, 0.1, "squared"), naive(p, X, y, 0.1, "squared")
-        least = 0.5 * np.sqrt((D - R) / m) * (1 - eps * np.sqrt(2 * (1 + eps)) / (1 - eps)) * norm(w)
+        least = (
+            0.5 * np.sqrt((D - R) / m) * (1 - eps * np.sqrt(2 * (1 + eps)) / (1 - eps)) * norm(w)
+        )
         outside = norm(w_hat - basis.T @ (basis @ w_hat))
         assert least <= norm(w_hat - w)
         assert outside == pytest.approx(np.sqrt((D - R) / m) * norm(z), rel=0.25)
@@ -163,8 +193,9 @@ def test_d5_the_naive_solution_fails():
 @each_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_d6_full_rank(loss, seed):
-    """D6, Theorem 6 at k = rank: |w~ - w*| <= e sqrt(1 + lambda / (gamma s_k^2)) |w*|, eps = |I - H^-1/2 H^ H^-1/2| with
-    H = X X' + lambda / gamma I and H^ = X R R' X' / m + lambda / gamma I. The eps of D1 is above 1 here, so D1 says nothing."""
+    """D6, Theorem 6 at k = rank: |w~ - w*| <= e sqrt(1 + lambda / (gamma s_k^2)) |w*|, eps = |I -
+    H^-1/2 H^ H^-1/2| with H = X X' + lambda / gamma I and H^ = X R R' X' / m + lambda / gamma I.
+    The eps of D1 is above 1 here, so D1 says nothing."""
     n, m, alpha = 60, 80, 0.5
     s = np.sqrt(n) * 4.0 / np.arange(1, n + 1)
     X, y = problem(seed, loss, n, spectrum=s)
@@ -181,8 +212,8 @@ def test_d6_full_rank(loss, seed):
 
 @pytest.mark.parametrize("eps", [0.4, 0.6])
 def test_d7_projections_needed(eps):
-    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) projections are enough but for a share delta of the draws; a sixteenth
-    of them are not."""
+    """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) projections are enough but for a share
+    delta of the draws; a sixteenth of them are not."""
     delta, n = 0.1, 40
     m = int(np.ceil((R + 1) * np.log(2 * R / delta) / (0.268 * eps**2)))
     basis = row_space(problem(0, "squared")[0])
@@ -195,7 +226,9 @@ def test_d8_orthogonal_projection(loss):
     """D8: where R R' / m = I, as for the whole Hadamard transform, one step gives w* exactly."""
     X, y = problem(3, loss, d=128)
     p, eps = projection_of(row_space(X), 128, 3, "srht")
-    assert np.allclose(p.project(np.eye(128)) @ p.project(np.eye(128)).T, np.eye(128)) and eps < 1e-12
+    assert (
+        np.allclose(p.project(np.eye(128)) @ p.project(np.eye(128)).T, np.eye(128)) and eps < 1e-12
+    )
     w = star(X, y, 0.1, loss)
     model = paper(X, y, 0.1, loss, 128, 1, 3, "srht")
     assert norm(model.coef - w) <= SMALL * norm(w) and model.info.n_iter == 1
@@ -209,13 +242,16 @@ def test_d9_closed_form(projection):
         p, _ = projection_of(row_space(X), 200, 4, projection)
         hat = p.project(X)
         w = X.T @ np.linalg.solve(len(y) * alpha * np.eye(len(y)) + hat @ hat.T, y)
-        assert norm(paper(X, y, alpha, "squared", 200, 1, 4, projection).coef - w) <= SMALL * norm(w)
+        assert norm(paper(X, y, alpha, "squared", 200, 1, 4, projection).coef - w) <= SMALL * norm(
+            w
+        )
 
 
 @each_loss
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 def test_d10_strong_duality(loss, alpha):
-    """D10: P(w*) = D(a*) and w* = -X'a* / alpha for a*_i = L'_i / n; the objective that the model tells is P."""
+    """D10: P(w*) = D(a*) and w* = -X'a* / alpha for a*_i = L'_i / n; the objective that the model
+    tells is P."""
     X, y = problem(5, loss)
     model = drp(X, y, alpha=alpha, loss=loss, fit_intercept=False, tol=1e-9, rng=0)
     z, w = X @ model.coef, model.coef
@@ -224,13 +260,17 @@ def test_d10_strong_duality(loss, alpha):
     dual = -CONJUGATE[loss](len(y) * v, y).mean() - norm(X.T @ v) ** 2 / (2 * alpha)
     assert P == pytest.approx(dual, rel=1e-10)
     assert norm(w + X.T @ v / alpha) <= 1e-8 * norm(w)
-    assert model.info.objective[-1] == pytest.approx(P, rel=1e-10) and 0 <= model.info.dual_gap <= 1e-12
+    assert (
+        model.info.objective[-1] == pytest.approx(P, rel=1e-10)
+        and 0 <= model.info.dual_gap <= 1e-12
+    )
 
 
 @each_loss
 @each_accelerate
 def test_d11_equivalent_data(loss, accelerate):
-    """D11: CSR and dense X, rows in any order, and a row twice or once with weight 2 give the same w."""
+    """D11: CSR and dense X, rows in any order, and a row twice or once with weight 2 give the same
+    w."""
     X, y = problem(6, loss, n=90)
     X = X * (np.random.default_rng(0).random(D) < 0.3)
     twice, order = np.arange(90) < 30, np.random.default_rng(1).permutation(90)
@@ -254,7 +294,8 @@ def test_d11_equivalent_data(loss, accelerate):
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(400, 150), (80, 1000)])
 def test_accelerated_whatever_the_projection(loss, n, d):
-    """The accelerated fit gives the same w, to its own bound, for any R and any number of its columns."""
+    """The accelerated fit gives the same w, to its own bound, for any R and any number of its
+    columns."""
     X, y = problem(7, loss, n, d, np.sqrt(n) * 3.0 / np.arange(1, 51))
     w = star(X, y, 0.01, loss)
     for projection in ("gaussian", "sparse_sign", "srht"):
@@ -279,9 +320,17 @@ def test_certificate_of_a_fit_cut_short(loss, accelerate, fit_intercept):
     for n_iter in (1, 2, 3):
         with convergence_ignored():
             model = drp(
-                X, y, alpha=0.01, loss=loss, accelerate=accelerate, n_projections=m, n_iter=n_iter, tol=1e-9, rng=0,
+                X,
+                y,
+                alpha=0.01,
+                loss=loss,
+                accelerate=accelerate,
+                n_projections=m,
+                n_iter=n_iter,
+                tol=1e-9,
+                rng=0,
                 fit_intercept=fit_intercept,
-            )  # fmt: skip
+            )
         assert norm(model.coef - w) <= (min(model.info.error_bound, 1e9) + 1e-8) * norm(w)
 
 
@@ -313,7 +362,11 @@ def test_too_few_projections_diverge():
 )
 def test_bad_arguments_are_named(error, options):
     X, y = problem(0, "squared")
-    what = "n_projections" if "n_projections" in options or options == {"accelerate": False} else next(iter(options))
+    what = (
+        "n_projections"
+        if "n_projections" in options or options == {"accelerate": False}
+        else next(iter(options))
+    )
     with pytest.raises(error, match=what):
         drp(X, y, **{"alpha": 1.0, **options})
 
@@ -323,7 +376,13 @@ def test_bad_arguments_are_named(error, options):
 def test_several_outputs_and_classes(accelerate):
     """Each output, and each class against the rest, has the coefficients of a fit of its own."""
     X, y = problem(10, "squared", 120)
-    how = {"alpha": 0.1, "rng": 0, "tol": 1e-8, "accelerate": accelerate, "n_projections": None if accelerate else 300}
+    how = {
+        "alpha": 0.1,
+        "rng": 0,
+        "tol": 1e-8,
+        "accelerate": accelerate,
+        "n_projections": None if accelerate else 300,
+    }
     Y = np.column_stack([y, X[:, 0] - 2 * y, np.sin(y)])
     model = drp(X, Y, **how)
     assert model.coef.shape == (3, D) and model.decision_function(X).shape == (120, 3)
@@ -368,7 +427,13 @@ def test_rows_of_weight_zero_do_not_count(loss, accelerate):
 @each_accelerate
 def test_path(loss, accelerate):
     X, y = problem(13, loss, 80)
-    how = {"loss": loss, "rng": 0, "tol": 1e-7, "accelerate": accelerate, "n_projections": None if accelerate else 300}
+    how = {
+        "loss": loss,
+        "rng": 0,
+        "tol": 1e-7,
+        "accelerate": accelerate,
+        "n_projections": None if accelerate else 300,
+    }
     models = drp_path(X, y, alphas=[0.1, 1.0, 0.01], **how)
     assert [model.info.alpha for model in models] == [1.0, 0.1, 0.01]
     for model in models:
@@ -381,7 +446,13 @@ def test_path(loss, accelerate):
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_same_bits(loss, accelerate, kind):
     X, y = problem(14, loss, 200, 600)
-    how = {"alpha": 0.1, "loss": loss, "rng": 3, "accelerate": accelerate, "n_projections": 20 if accelerate else 300}
+    how = {
+        "alpha": 0.1,
+        "loss": loss,
+        "rng": 3,
+        "accelerate": accelerate,
+        "n_projections": 20 if accelerate else 300,
+    }
     first, *others = (drp(kind(X), y, workers=workers, **how) for workers in (1, 1, 2))
     for model in others:
         assert model.coef.tobytes() == first.coef.tobytes() and model.intercept == first.intercept
@@ -404,7 +475,13 @@ def test_float32(loss, accelerate, kind):
 @each_accelerate
 def test_callback_ends_the_fit(accelerate):
     X, y = problem(17, "logistic")
-    how = {"alpha": 1e-3, "loss": "logistic", "rng": 0, "accelerate": accelerate, "n_projections": 400}
+    how = {
+        "alpha": 1e-3,
+        "loss": "logistic",
+        "rng": 0,
+        "accelerate": accelerate,
+        "n_projections": 400,
+    }
     told = []
     whole = drp(X, y, callback=told.append, **how)
     assert whole.info.converged and told[-1] == whole.info and len(told) > 2
@@ -416,7 +493,8 @@ def test_callback_ends_the_fit(accelerate):
 
 
 def few_and_rare(n, d, rng):
-    """Return inputs of which half are 0 but in one row each, which a sample of the rows mostly misses."""
+    """Return inputs of which half are 0 but in one row each, which a sample of the rows mostly
+    misses."""
     X = rng.standard_normal((n, d))
     X[:, : d // 2] = 0
     X[rng.integers(0, n, d // 2), np.arange(d // 2)] = 50.0
@@ -427,7 +505,8 @@ def few_and_rare(n, d, rng):
 @each_intercept
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
 def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monkeypatch):
-    """For n >= 80 d, Newton's steps from the moments of a sample of the rows lead to the same w as from those of all rows."""
+    """For n >= 80 d, Newton's steps from the moments of a sample of the rows lead to the same w as
+    from those of all rows."""
     monkeypatch.setattr(steps, "LEAST_INPUTS_TO_SAMPLE", 50)
     rng = np.random.default_rng(0)
     n, d = 5000, 60
@@ -447,7 +526,10 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
 def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     rng = np.random.default_rng(0)
     n, d, rank = 300, 1000, 30
-    U, V = np.linalg.qr(rng.standard_normal((n, rank)))[0], np.linalg.qr(rng.standard_normal((d, rank)))[0]
+    U, V = (
+        np.linalg.qr(rng.standard_normal((n, rank)))[0],
+        np.linalg.qr(rng.standard_normal((d, rank)))[0],
+    )
     y = U @ rng.standard_normal(rank) + 0.01 * rng.standard_normal(n)
     y = y if loss == "squared" else np.sign(y)
     how = {"alpha": 1 / n, "loss": loss, "tol": 1e-6, "rng": 0, "fit_intercept": False}
@@ -455,7 +537,8 @@ def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
     assert easy.info.n_projections == 0
     hard = drp(layout((U * np.geomspace(3000, 30, rank)) @ V.T), y, **how)
     assert 0 < hard.info.n_projections < n
-    flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)  # its rank is full: no sketch is fine enough
+    # its rank is full: no sketch is fine enough
+    flat = drp(layout(rng.standard_normal((n, d)) * np.sqrt(1000.0)), y, **how)
     assert (easy.info.converged, hard.info.converged, flat.info.converged) == (True, True, True)
 
 
@@ -494,8 +577,9 @@ def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypat
 @each_loss
 @each_intercept
 def test_passes_over_the_rows(loss, fit_intercept, monkeypatch):
-    """A fit asks two questions to begin with and one at the first penalty; each Newton step asks one for each conjugate
-    direction, of which its margins are added up, and one for the gradient after it. At this penalty no basis would pay."""
+    """A fit asks two questions to begin with and one at the first penalty; each Newton step asks
+    one for each conjugate direction, of which its margins are added up, and one for the gradient
+    after it. At this penalty no basis would pay."""
     X, y = problem(20, loss, 60, 400, np.sqrt(60) * np.ones(40))
     asked = counted(monkeypatch, "correlate", "correlate_squares", "apply", "normal")
     info = drp(X, y, alpha=200.0, loss=loss, fit_intercept=fit_intercept, rng=0).info

@@ -1,4 +1,5 @@
-"""Fits end: on hostile data, by a callback, by an interrupt, and by the bound on their work; their warnings say why.
+"""Fits end: on hostile data, by a callback, by an interrupt, and by the bound on their work; their
+warnings say why.
 
 Limits of time are far above what the fits take: only a hang fails.
 """
@@ -36,7 +37,14 @@ def harfe(X, y, **options):
 
 def mfga(X, y, **options):
     """Fit 60 gaussian features, 5 in each round, unless other options are given."""
-    options = {"features": "gaussian", "n_components": 300, "n_nonzero_coefs": 60, "n_select": 5, "rng": 0, **options}
+    options = {
+        "features": "gaussian",
+        "n_components": 300,
+        "n_nonzero_coefs": 60,
+        "n_select": 5,
+        "rng": 0,
+        **options,
+    }
     return srf.mfga(X, y, **options)
 
 
@@ -47,26 +55,36 @@ def sparse_rf(X, y, **options):
 def path(X, y, alpha, **options):
     """Return the last model of a path of four penalties."""
     alphas = alpha * 10.0 ** np.arange(4)
-    return srf.sparse_rf_path(X, y, alphas=alphas, features="gaussian", n_components=300, rng=0, **options)[-1]
+    return srf.sparse_rf_path(
+        X, y, alphas=alphas, features="gaussian", n_components=300, rng=0, **options
+    )[-1]
 
 
 SETTINGS = [
-    (sparse_rf, {"n_components": 400, "batch_size": 100}), (sparse_rf, {"features": "gaussian", "n_components": 400}),
+    (sparse_rf, {"n_components": 400, "batch_size": 100}),
+    (sparse_rf, {"features": "gaussian", "n_components": 400}),
     (path, {}),
     (sparse_rf, {"features": "gaussian", "gamma": 1e-6, "n_components": 400, "exact": True}),
-    (harfe, {}), (harfe, {"selection": "positive", "step_size": 1e3}), (harfe, {"backtracking": False, "step_size": 1e3}),
-    (harfe, {"n_nonzero_coefs": 200, "max_iter": 10}), (mfga, {}), (mfga, {"features": None, "n_nonzero_coefs": 251}),
+    (harfe, {}),
+    (harfe, {"selection": "positive", "step_size": 1e3}),
+    (harfe, {"backtracking": False, "step_size": 1e3}),
+    (harfe, {"n_nonzero_coefs": 200, "max_iter": 10}),
+    (mfga, {}),
+    (mfga, {"features": None, "n_nonzero_coefs": 251}),
     (mfga, {"best_phase": True}),
-]  # fmt: skip
+]
 
 
 @needs_timers
 @pytest.mark.parametrize("data", DATA)
 @each_loss
-@pytest.mark.parametrize(("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of)))
+@pytest.mark.parametrize(
+    ("solver", "options"), SETTINGS, ids=lambda of: getattr(of, "__name__", str(of))
+)
 @ignore_convergence
 def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)  # without it l1 fits that cannot converge take 120 times as long
+    # without it l1 fits that cannot converge take 120 times as long
+    monkeypatch.setattr("sparserf.solvers.effort.EFFORT", 1e9)
     Z, y = DATA[data]
     y = y if loss == "squared" else y > 0
     for alpha in (0.0 if solver is mfga else 1e-8, 1e-3, 1.0):
@@ -85,10 +103,13 @@ def test_hostile_srfe_ends(data, eta):
 
 
 @each_loss
-@pytest.mark.parametrize("options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str
+)
 @ignore_convergence
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
-    """A callback is called within a long first iteration, too, and the model is what was found by then."""
+    """A callback is called within a long first iteration, too, and the model is what was found by
+    then."""
     monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.3)
     y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
     told = []
@@ -99,7 +120,15 @@ def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
 
     Z = np.tile(X, (20, 1)) + 1e-3 * np.random.default_rng(3).standard_normal((20 * N, D))
     with after(60, TimeoutError):
-        model = srf.sparse_rf(Z, y if loss == "squared" else y > 0, alpha=1e-8, loss=loss, callback=callback, rng=0, **options)
+        model = srf.sparse_rf(
+            Z,
+            y if loss == "squared" else y > 0,
+            alpha=1e-8,
+            loss=loss,
+            callback=callback,
+            rng=0,
+            **options,
+        )
     assert len(told) == 2 and np.isfinite([model.info.objective[-1], model.info.dual_gap]).all()
     assert time.process_time() - told[-1][0] < 5
 
@@ -117,7 +146,9 @@ def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
 
 
 @needs_timers
-@pytest.mark.parametrize("solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe])
+@pytest.mark.parametrize(
+    "solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe]
+)
 def test_an_interrupt_ends_the_fit(solver):
     options = {srf.mfga: {"n_nonzero_coefs": 2000, "features": "gaussian"}, srfe: {"eta": 1e-3}}
     options[srf.mfga_path] = options[srf.mfga]
@@ -125,15 +156,35 @@ def test_an_interrupt_ends_the_fit(solver):
         solver(np.tile(X, (100, 1)), np.tile(SMOOTH, 100), rng=0, **options.get(solver, {}))
 
 
-@pytest.mark.parametrize(("solver", "y", "options", "says"), [
-    *((solver, SMOOTH, {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300},
-       r"max_iter=1 .* above tol=0 and with a dual gap of \d") for solver in (srf.harfe, srf.harfe_path)),
-    *((solver, SMOOTH > 0, {"n_nonzero_coefs": 5, "loss": "logistic"}, r"predicted to lower the objective by \d")
-      for solver in (srf.mfga, srf.mfga_path)),
-    (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
-])  # fmt: skip
-def test_a_warning_says_what_was_not_reached_and_points_at_the_caller(solver, y, options, says, monkeypatch):
-    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)  # of mfga's Newton steps for each round
+@pytest.mark.parametrize(
+    ("solver", "y", "options", "says"),
+    [
+        *(
+            (
+                solver,
+                SMOOTH,
+                {"max_iter": 1, "start": "zero", "tol": 0, "n_components": 300},
+                r"max_iter=1 .* above tol=0 and with a dual gap of \d",
+            )
+            for solver in (srf.harfe, srf.harfe_path)
+        ),
+        *(
+            (
+                solver,
+                SMOOTH > 0,
+                {"n_nonzero_coefs": 5, "loss": "logistic"},
+                r"predicted to lower the objective by \d",
+            )
+            for solver in (srf.mfga, srf.mfga_path)
+        ),
+        (srfe, SMOOTH, {"eta": 0.01, "n_components": 5, "max_iter": 2}, "times what was asked"),
+    ],
+)
+def test_a_warning_says_what_was_not_reached_and_points_at_the_caller(
+    solver, y, options, says, monkeypatch
+):
+    # of mfga's Newton steps for each round
+    monkeypatch.setattr("sparserf.solvers.greedy.MAX_STEPS", 1)
     with pytest.warns(srf.ConvergenceWarning, match=says) as caught:
         line, _ = inspect.currentframe().f_lineno, solver(X, y, rng=0, **options)
     assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
@@ -141,14 +192,27 @@ def test_a_warning_says_what_was_not_reached_and_points_at_the_caller(solver, y,
 
 SMALL = np.random.default_rng(1).uniform(-1, 1, (60, 3))
 FITS = {
-    "harfe": lambda X, y, **k: srf.harfe(X, y, n_components=80, n_nonzero_coefs=70, max_iter=3, rng=0, **k),
-    "harfe plain": lambda X, y, **k: srf.harfe(X, y, features=srf.Linear(), normalize=False, backtracking=False, start="zero",
-                                               n_nonzero_coefs=2, selection="positive", **k),
+    "harfe": lambda X, y, **k: srf.harfe(
+        X, y, n_components=80, n_nonzero_coefs=70, max_iter=3, rng=0, **k
+    ),
+    "harfe plain": lambda X, y, **k: srf.harfe(
+        X,
+        y,
+        features=srf.Linear(),
+        normalize=False,
+        backtracking=False,
+        start="zero",
+        n_nonzero_coefs=2,
+        selection="positive",
+        **k,
+    ),
     "mfga": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=6, **k),
     "mfga, linear": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=3, features=srf.Linear(), **k),
-    "mfga, several": lambda X, y, **k: srf.mfga(X, y, n_nonzero_coefs=6, n_select=3, normalize=True, **k),
+    "mfga, several": lambda X, y, **k: srf.mfga(
+        X, y, n_nonzero_coefs=6, n_select=3, normalize=True, **k
+    ),
     "srfe": lambda X, y, alpha: srfe(X, y, n_components=60, max_iter=4, tol=1e-2, rng=0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e-300])
@@ -168,15 +232,20 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
     except ValueError as error:
         assert "must be of moderate size" in str(error) and size > 1  # noqa: PT017
     else:
-        assert np.isfinite([*np.ravel(model.coef), *model.info.objective, model.info.dual_gap]).all()
+        assert np.isfinite(
+            [*np.ravel(model.coef), *model.info.objective, model.info.dual_gap]
+        ).all()
 
 
 def bounded(monkeypatch, most):
-    """Let the searches of the calls to come take at most so many multiplications, and return the list of their efforts."""
+    """Let the searches of the calls to come take at most so many multiplications, and return the
+    list of their efforts."""
     for name, value in (("SEARCHES", most), ("SEARCH_WORK_A_ROW", 0), ("PASSES", 0)):
         monkeypatch.setattr(_budget, name, value)
     efforts, effort_of = [], _search.effort_of_searches
-    monkeypatch.setattr(_search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1])
+    monkeypatch.setattr(
+        _search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1]
+    )
     return efforts
 
 
@@ -191,15 +260,19 @@ def outputs(n_outputs, loss):
 @pytest.mark.parametrize("n_outputs", [3, 12])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss, monkeypatch):
-    """The step at hand may pass the bound; one warning says what was cut; the model is the best that was found."""
+    """The step at hand may pass the bound; one warning says what was cut; the model is the best
+    that was found."""
     most = 3e9
     efforts = bounded(monkeypatch, most)
     Z, y = outputs(n_outputs, loss)
     with pytest.warns(srf.ConvergenceWarning) as told:
-        model, again = (srf.sparse_rf(Z, y, loss=loss, rng=0, workers=workers) for workers in (1, 2))
+        model, again = (
+            srf.sparse_rf(Z, y, loss=loss, rng=0, workers=workers) for workers in (1, 2)
+        )
     assert len(told) == len(efforts) == 2 and not model.info.converged
     assert re.search(
-        r"effort=1: .* were [1-9]\d* (paths of penalties|rounds of searches).*raise effort, or fit fewer classes",
+        r"effort=1: .* were [1-9]\d* (paths of penalties|rounds of searches).*raise effort, or fit "
+        r"fewer classes",
         str(told[0].message),
     )
     for searches in efforts:

@@ -1,6 +1,5 @@
 """max_order of `sparse_rf`: terms of at most so many inputs."""
 
-
 import numpy as np
 import pytest
 
@@ -14,12 +13,16 @@ from ..fitted_models import FEW, X, Y
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("alpha", [None, 0.03])
 def test_terms_of_few_inputs(order, alpha):
-    """No term has more inputs than max_order, also after moves that join features; linear functions, sums over inputs, are
-    exempt."""
+    """No term has more inputs than max_order, also after moves that join features; linear
+    functions, sums over inputs, are exempt."""
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
     few = {} if alpha else {"n_models": 1}
-    model = srf.sparse_rf(X[5:], y[5:], alpha=alpha, max_order=order, n_components=1000, rng=0, **few)
-    orders = [len(term.columns) for term in terms_of(model.features) if term.activation != "identity"]
+    model = srf.sparse_rf(
+        X[5:], y[5:], alpha=alpha, max_order=order, n_components=1000, rng=0, **few
+    )
+    orders = [
+        len(term.columns) for term in terms_of(model.features) if term.activation != "identity"
+    ]
     assert max(orders) == order
     told = 1 - np.var(model.predict(X[5:]) - y[5:]) / y[5:].var()
     assert (told > 0.8) == (order == 2)

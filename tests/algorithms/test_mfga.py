@@ -1,5 +1,5 @@
-"""mfga and mfga_path against Algorithm 1 written plainly, the bounds M1 to M4, scikit-learn's orthogonal matching pursuit, and
-themselves where the same problem is put in another way."""
+"""mfga and mfga_path against Algorithm 1 written plainly, the bounds M1 to M4, scikit-learn's
+orthogonal matching pursuit, and themselves where the same problem is put in another way."""
 
 from itertools import pairwise
 
@@ -17,7 +17,17 @@ from sparserf import mfga, mfga_path
 from sparserf.rows import as_rows, core_block
 from sparserf.solvers.cholesky import GrowingCholesky
 
-from ..conftest import BETA, LOSSES, SLOPE, VALUE, each_intercept, each_loss, examples, ignore_convergence, phi_oracle
+from ..conftest import (
+    BETA,
+    LOSSES,
+    SLOPE,
+    VALUE,
+    each_intercept,
+    each_loss,
+    examples,
+    ignore_convergence,
+    phi_oracle,
+)
 
 RNG = np.random.default_rng(0)
 N, D = 120, 5
@@ -38,14 +48,23 @@ def target(loss):
 def fit(X=X, y=None, path=False, **options):
     """Fit 12 of the Taylor features and inputs in ATOMS, unless other options are given."""
     options = {"features": ATOMS, "n_nonzero_coefs": 12, "alpha": 1e-3, **options}
-    return (mfga_path if path else mfga)(X, target(options.get("loss", "squared")) if y is None else y, **options)
+    return (mfga_path if path else mfga)(
+        X, target(options.get("loss", "squared")) if y is None else y, **options
+    )
 
 
 class Plain:
-    """The objective F, its gradient over all columns of phi, and its minimum on a support, in plain NumPy and SciPy."""
+    """The objective F, its gradient over all columns of phi, and its minimum on a support, in plain
+    NumPy and SciPy."""
 
     def __init__(self, phi, y, loss="squared", alpha=1e-3, fit_intercept=True, weight=None):
-        self.phi, self.y, self.loss, self.alpha, self.fit_intercept = phi, y, loss, alpha, fit_intercept
+        self.phi, self.y, self.loss, self.alpha, self.fit_intercept = (
+            phi,
+            y,
+            loss,
+            alpha,
+            fit_intercept,
+        )
         self.s = np.ones(len(y)) if weight is None else weight / weight.mean()
 
     def F(self, theta, b):
@@ -67,7 +86,9 @@ class Plain:
             return self.F(theta, b), np.append(g[support], g_b * self.fit_intercept)
 
         start = np.zeros(len(support) + 1)
-        end = minimize(objective, start, jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000}).x
+        end = minimize(
+            objective, start, jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000}
+        ).x
         return self._unpack(end, support)
 
     def _unpack(self, p, support):
@@ -92,7 +113,9 @@ class Plain:
 def test_each_round_takes_the_largest_gradient_and_fits_all_again(loss, fit_intercept, weighted):
     weight = WEIGHT if weighted else None
     plain = Plain(phi_oracle(ATOMS, X), target(loss), loss, 1e-3, fit_intercept, weight)
-    models = fit(loss=loss, fit_intercept=fit_intercept, sample_weight=weight, path=True, n_nonzero_coefs=6)
+    models = fit(
+        loss=loss, fit_intercept=fit_intercept, sample_weight=weight, path=True, n_nonzero_coefs=6
+    )
     support = []
     theta, b = plain.minimum([])
     for model in models:
@@ -112,7 +135,9 @@ def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
     ridge = Ridge(alpha=N * 0.01, tol=1e-12).fit(phi[:, model.support], Y)
     np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-9)
     model = fit(loss="logistic", alpha=0.01)
-    logistic = LogisticRegression(C=1 / (N * 0.01), tol=1e-10, max_iter=10_000).fit(phi[:, model.support], SIGNS)
+    logistic = LogisticRegression(C=1 / (N * 0.01), tol=1e-10, max_iter=10_000).fit(
+        phi[:, model.support], SIGNS
+    )
     np.testing.assert_allclose(model.coef, logistic.coef_[0], rtol=1e-4, atol=1e-5)
     assert model.intercept == pytest.approx(logistic.intercept_[0], abs=1e-4)
 
@@ -121,14 +146,21 @@ def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
 
 
 def random_problem(seed, loss, fit_intercept):
-    """Return the plain problem of a random dictionary of independent columns, and the path of models."""
+    """Return the plain problem of a random dictionary of independent columns, and the path of
+    models."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(60, 15)) @ (np.eye(15) + 0.4 * rng.normal(size=(15, 15)))
     y = A @ (rng.normal(size=15) * (rng.random(15) < 0.4)) + rng.normal(size=60)
     y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
     alpha = 10.0 ** rng.uniform(-3, 0)
     n_select = int(rng.integers(1, 5))
-    options = {"features": srf.Linear(), "n_nonzero_coefs": 15, "alpha": alpha, "loss": loss, "n_select": n_select}
+    options = {
+        "features": srf.Linear(),
+        "n_nonzero_coefs": 15,
+        "alpha": alpha,
+        "loss": loss,
+        "n_select": n_select,
+    }
     models = mfga_path(A, y, fit_intercept=fit_intercept, **options)
     return Plain(A, y, loss, alpha, fit_intercept), models
 
@@ -137,7 +169,8 @@ def random_problem(seed, loss, fit_intercept):
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LOSSES), st.booleans())
 @pytest.mark.slow
 def test_m1_each_round_descends(seed, loss, fit_intercept):
-    """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, for the feature j that entered."""
+    """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, for the
+    feature j that entered."""
     plain, models = random_problem(seed, loss, fit_intercept)
     beta = BETA[loss] * (plain.phi**2).mean(axis=0) + plain.alpha
     before = plain.minimum([])
@@ -154,22 +187,37 @@ def test_m1_each_round_descends(seed, loss, fit_intercept):
 def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select):
     """M2, Theorem 3: D_{t+1} <= D_t (1 - mu / (beta_c k)) while D > 0, for every theta of k terms.
 
-    The columns are nearly orthogonal, mu is near beta_c and the target is a sum of few columns, so that the bound holds only if
-    the largest gradient is taken.
+    The columns are nearly orthogonal, mu is near beta_c and the target is a sum of few columns, so
+    that the bound holds only if the largest gradient is taken.
     """
     rng = np.random.default_rng(seed)
     A = np.sqrt(60) * np.linalg.qr(rng.normal(size=(60, 15)))[0] + 0.1 * rng.normal(size=(60, 15))
     true = rng.choice(15, n_terms, replace=False)
     y = A[:, true] @ rng.choice([-1.0, 1.0], n_terms) + 0.1 * rng.normal(size=60)
-    y, alpha = (y, 10.0 ** rng.uniform(-3, 0)) if loss == "squared" else (np.sign(y), 10.0 ** rng.uniform(0, 2))
-    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False,
-                       n_select=n_select)  # fmt: skip
+    y, alpha = (
+        (y, 10.0 ** rng.uniform(-3, 0))
+        if loss == "squared"
+        else (np.sign(y), 10.0 ** rng.uniform(0, 2))
+    )
+    models = mfga_path(
+        A,
+        y,
+        n_nonzero_coefs=8,
+        features=srf.Linear(),
+        alpha=alpha,
+        loss=loss,
+        fit_intercept=False,
+        n_select=n_select,
+    )
     plain = Plain(A, y, loss, alpha, False)
     beta = BETA[loss] * (A**2).mean(axis=0).max() + alpha
     mu = alpha + (np.linalg.eigvalsh(A.T @ A / 60)[0] if loss == "squared" else 0)
     for support in (true, *(rng.choice(15, k, replace=False) for k in (1, 3, 8))):
         reference = plain.F(*plain.minimum(support))
-        distance = [plain.F(np.zeros(15), 0.0) - reference, *(plain.F(*plain.of(m)) - reference for m in models)]
+        distance = [
+            plain.F(np.zeros(15), 0.0) - reference,
+            *(plain.F(*plain.of(m)) - reference for m in models),
+        ]
         for before, after in pairwise(distance):
             if before > 1e-9 * reference:
                 assert after <= before * (1 - mu / (beta * len(support))) + 1e-9 * reference
@@ -178,12 +226,15 @@ def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select)
 @each_loss
 @pytest.mark.filterwarnings("ignore:y is .* alone")
 def test_m2_is_attained(loss):
-    """M2: for three orthogonal columns of equal gradient the first round gains what the bound asks for, or up to 3 % more."""
+    """M2: for three orthogonal columns of equal gradient the first round gains what the bound asks
+    for, or up to 3 % more."""
     A = hadamard(64)[:, 1:16].astype(float)
     y, alpha = A[:, :3].sum(axis=1), 100.0
     y = y if loss == "squared" else np.sign(y)
     plain = Plain(A, y, loss, alpha, False)
-    model = mfga(A, y, n_nonzero_coefs=1, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False)
+    model = mfga(
+        A, y, n_nonzero_coefs=1, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False
+    )
     reference, start = plain.F(*plain.minimum([0, 1, 2])), plain.F(np.zeros(15), 0.0)
     fall = 1 - (plain.F(*plain.of(model)) - reference) / (start - reference)
     rate = (alpha + (loss == "squared")) / (BETA[loss] + alpha) / 3
@@ -196,7 +247,9 @@ def test_m3_one_at_a_time_is_orthogonal_matching_pursuit(fit_intercept):
     unit = phi / np.linalg.norm(phi - fit_intercept * phi.mean(axis=0), axis=0)
     for M in (1, 2, 5, 12):
         model = fit(n_nonzero_coefs=M, alpha=0, normalize=True, fit_intercept=fit_intercept)
-        theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=M, fit_intercept=fit_intercept).fit(unit, Y)
+        theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=M, fit_intercept=fit_intercept).fit(
+            unit, Y
+        )
         np.testing.assert_array_equal(model.support, np.flatnonzero(theirs.coef_))
         np.testing.assert_allclose(model.predict(X), theirs.predict(unit), rtol=1e-9, atol=1e-9)
         residual = Y - model.predict(X)
@@ -214,7 +267,8 @@ def test_m3_supports_are_nested(n_select):
 @examples(80)
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=6))
 def test_m3_the_growing_factor_is_the_factor(seed, blocks):
-    """M3: the factor that grows solves to 1e-10; columns that depend on earlier ones are left out, and no others."""
+    """M3: the factor that grows solves to 1e-10; columns that depend on earlier ones are left out,
+    and no others."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(80, sum(blocks)))
     copies = rng.random(A.shape[1]) < 0.3
@@ -229,12 +283,15 @@ def test_m3_the_growing_factor_is_the_factor(seed, blocks):
     np.testing.assert_array_equal(kept, np.flatnonzero(~copies))
     g = rng.normal(size=len(kept))
     exact = np.linalg.solve(H[np.ix_(kept, kept)], g) if len(kept) else g
-    np.testing.assert_allclose(factor.solve(g), exact, rtol=1e-9, atol=1e-10 * np.abs(exact).max(initial=0))
+    np.testing.assert_allclose(
+        factor.solve(g), exact, rtol=1e-9, atol=1e-10 * np.abs(exact).max(initial=0)
+    )
 
 
 @pytest.mark.parametrize("P", [2, 3, 5, 21])
 def test_m4_rademacher_complexity(P):
-    """M4, Lemma 1: (C/N) E sqrt(max_p sum_m (psi_pm' sigma)^2) <= B C sqrt(3 ceil(log P) / N), B = 1."""
+    """M4, Lemma 1: (C/N) E sqrt(max_p sum_m (psi_pm' sigma)^2) <= B C sqrt(3 ceil(log P) / N), B =
+    1."""
     rng = np.random.default_rng(P)
     maps = [srf.Taylor(2, gamma) for gamma in np.geomspace(0.01, 1, P)]
     phi = [phi_oracle(map_.draw(None, D), X) for map_ in maps]
@@ -264,14 +321,22 @@ def test_the_path_holds_the_model_of_every_round(loss, n_select):
 def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     model = fit(loss=loss, n_nonzero_coefs=2)
     plain = Plain(phi_oracle(ATOMS, X), target(loss), loss)
-    best = min(plain.F(*plain.minimum([i, j])) for i in range(0, len(ATOMS), 3) for j in range(1, i, 4))
-    assert 0 <= model.info.objective[-1] - best <= model.info.dual_gap or model.info.objective[-1] < best
+    best = min(
+        plain.F(*plain.minimum([i, j])) for i in range(0, len(ATOMS), 3) for j in range(1, i, 4)
+    )
+    assert (
+        0 <= model.info.objective[-1] - best <= model.info.dual_gap
+        or model.info.objective[-1] < best
+    )
 
 
 def test_a_weight_counts_as_copies():
     copies = np.repeat(np.arange(N), WEIGHT.astype(int))
     for loss in LOSSES:
-        one, other = fit(loss=loss, sample_weight=WEIGHT), fit(X[copies], target(loss)[copies], loss=loss)
+        one, other = (
+            fit(loss=loss, sample_weight=WEIGHT),
+            fit(X[copies], target(loss)[copies], loss=loss),
+        )
         np.testing.assert_array_equal(one.support, other.support)
         np.testing.assert_allclose(one.coef, other.coef, rtol=1e-6, atol=1e-9)
 
@@ -291,16 +356,22 @@ def test_units_of_the_target(scale):
 
 
 @each_loss
-@pytest.mark.parametrize("features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str)
+@pytest.mark.parametrize(
+    "features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str
+)
 def test_csr_and_float32_give_the_same_model(loss, features):
     sparse = np.where(RNG.random(X.shape) < 0.4, 0.0, X)
     options = {"loss": loss, "features": features, "scale": None, "n_components": 60, "rng": 0}
     dense = fit(sparse, **options)
     csr = fit(csr_array(sparse), **options)
     np.testing.assert_array_equal(dense.support, csr.support)
-    np.testing.assert_allclose(dense.predict(sparse) * 1.0, csr.predict(csr_array(sparse)), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        dense.predict(sparse) * 1.0, csr.predict(csr_array(sparse)), rtol=1e-6, atol=1e-8
+    )
     single = fit(sparse.astype(np.float32), **options)
-    assert single.predict(sparse.astype(np.float32)).dtype == (np.float32 if loss == "squared" else dense.predict(X).dtype)
+    assert single.predict(sparse.astype(np.float32)).dtype == (
+        np.float32 if loss == "squared" else dense.predict(X).dtype
+    )
     assert single.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-3)
 
 
@@ -316,12 +387,15 @@ def test_three_classes(loss):
         np.testing.assert_array_equal(model.support[mine], alone.support)
         np.testing.assert_array_equal(model.coef[k][mine], alone.coef)
     models = fit(y=THREE, loss=loss, path=True, n_select=5)
-    np.testing.assert_array_equal(models[-1].predict(X), fit(y=THREE, loss=loss, n_select=5).predict(X))
+    np.testing.assert_array_equal(
+        models[-1].predict(X), fit(y=THREE, loss=loss, n_select=5).predict(X)
+    )
 
 
 @each_intercept
 def test_several_outputs_share_a_support(fit_intercept):
-    """The feature of the largest joint gradient enters; on the support each output is fitted on its own."""
+    """The feature of the largest joint gradient enters; on the support each output is fitted on its
+    own."""
     two = np.column_stack([Y, 0.5 * X[:, 3] * X[:, 4] - X[:, 1] + 2, np.zeros(N)])
     models = fit(y=two, path=True, n_nonzero_coefs=8, alpha=0.01, fit_intercept=fit_intercept)
     phi, support = phi_oracle(ATOMS, X), []
@@ -330,11 +404,15 @@ def test_several_outputs_share_a_support(fit_intercept):
         size = np.linalg.norm(phi.T @ residual, axis=1)
         size[support] = 0
         support.append(int(size.argmax()))
-        ridge = Ridge(alpha=N * 0.01, fit_intercept=fit_intercept, tol=1e-12).fit(phi[:, np.sort(support)], two)
+        ridge = Ridge(alpha=N * 0.01, fit_intercept=fit_intercept, tol=1e-12).fit(
+            phi[:, np.sort(support)], two
+        )
         residual = two - ridge.predict(phi[:, np.sort(support)])
         np.testing.assert_array_equal(model.support, np.sort(support))
         np.testing.assert_allclose(model.coef, ridge.coef_, rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(model.predict(X), ridge.predict(phi[:, np.sort(support)]), rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(
+            model.predict(X), ridge.predict(phi[:, np.sort(support)]), rtol=1e-8, atol=1e-9
+        )
 
 
 def test_several_outputs_are_saved(tmp_path):
@@ -363,7 +441,9 @@ def test_tol_ends_early():
     for tol in (1e300, 0.5, 0.05, 1e-3):
         ended = fit(n_nonzero_coefs=20, tol=tol).info.objective
         before = (0.5 * Y.var(), *objective)
-        expected = next((i + 1 for i in range(20) if before[i] - objective[i] < tol * objective[i]), 20)
+        expected = next(
+            (i + 1 for i in range(20) if before[i] - objective[i] < tol * objective[i]), 20
+        )
         assert ended == objective[:expected]
 
 
@@ -381,10 +461,20 @@ def test_dependent_features_are_skipped():
     A = np.column_stack([base, base, base @ RNG.normal(size=(6, 4)), np.ones(N), np.zeros(N)])
     y = base @ np.arange(1, 7) + 0.01 * RNG.standard_normal(N)
     for normalize in (False, True):
-        model = mfga(A, y, features=srf.Linear(), n_nonzero_coefs=16, alpha=0, normalize=normalize, n_select=2)
+        model = mfga(
+            A,
+            y,
+            features=srf.Linear(),
+            n_nonzero_coefs=16,
+            alpha=0,
+            normalize=normalize,
+            n_select=2,
+        )
         assert len(model.support) == 6 and np.isfinite(model.coef).all()
         best = np.linalg.lstsq(np.column_stack([base, np.ones(N)]), y)[0]
-        np.testing.assert_allclose(model.predict(A), np.column_stack([base, np.ones(N)]) @ best, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(
+            model.predict(A), np.column_stack([base, np.ones(N)]) @ best, rtol=1e-8, atol=1e-8
+        )
 
 
 def test_an_exact_fit_ends_at_rest():
@@ -393,13 +483,18 @@ def test_an_exact_fit_ends_at_rest():
     assert 3 <= len(model.support) <= 6
     np.testing.assert_allclose(model.predict(X), y, atol=1e-10)
     constant = fit(y=np.full(N, 3.0))
-    assert len(constant.support) == 0 and constant.intercept == 3.0 and constant.predict(X[:2]).tolist() == [3.0, 3.0]
+    assert (
+        len(constant.support) == 0
+        and constant.intercept == 3.0
+        and constant.predict(X[:2]).tolist() == [3.0, 3.0]
+    )
 
 
 @pytest.mark.parametrize("n_select", [1, 2])
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7])
 def test_columns_far_from_zero(offset, n_select):
-    """The features are told apart by centred inner products; two features a round lose them at an offset of 1e7."""
+    """The features are told apart by centred inner products; two features a round lose them at an
+    offset of 1e7."""
     A = RNG.normal(size=(300, 20))
     y = A[:, :6] @ [5, 4, 3, 2, 1, 0.5] + RNG.normal(size=300)
     model = mfga(A + offset, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
@@ -425,11 +520,17 @@ def test_float32_columns_far_from_zero(loss, n_select):
 
 @pytest.mark.parametrize("size", [1e3, 1e12, 1e150])
 def test_a_constant_column_has_no_term(size):
-    """A constant column has a term only where there is no intercept: for the squared loss, one feature a round."""
+    """A constant column has a term only where there is no intercept: for the squared loss, one
+    feature a round."""
     A = RNG.normal(size=(200, 4))
     y = A @ [4, 3, 2, 1] + 0.1 * RNG.standard_normal(200) + 1
     A[:, 1] = size / 3
-    options = {"n_nonzero_coefs": 4, "features": srf.Linear(), "alpha": 1e-3, "sample_weight": RNG.uniform(1, 2, 200)}
+    options = {
+        "n_nonzero_coefs": 4,
+        "features": srf.Linear(),
+        "alpha": 1e-3,
+        "sample_weight": RNG.uniform(1, 2, 200),
+    }
     assert list(mfga(A, y, **options).support) == [0, 2, 3]
     assert 1 in mfga(A, y, fit_intercept=False, **options).support
 
@@ -441,7 +542,9 @@ def test_the_objective_is_right_where_the_fit_is_nearly_exact(noise):
     models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=0)
     for model in models:
         residual = y - (A[:, model.support] @ model.coef + model.intercept)
-        assert model.info.objective[-1] == pytest.approx(np.mean(residual**2) / 2, rel=1e-7 if noise > 1e-8 else 1e-4)
+        assert model.info.objective[-1] == pytest.approx(
+            np.mean(residual**2) / 2, rel=1e-7 if noise > 1e-8 else 1e-4
+        )
 
 
 def test_nearly_dependent_columns():
@@ -449,8 +552,13 @@ def test_nearly_dependent_columns():
     A[:, 10:] = A[:, :1] + 1e-5 * RNG.normal(size=(200, 10))
     y = (A[:, 10] - A[:, 11]) / 1e-5 + A[:, 1] + 0.1 * RNG.standard_normal(200)
     model = mfga(A, y, n_nonzero_coefs=20, features=srf.Linear(), alpha=0)
-    assert model.info.objective[-1] == pytest.approx(np.mean((model.predict(A) - y) ** 2) / 2, rel=1e-6)
-    theirs = np.column_stack([A, np.ones(200)]) @ np.linalg.lstsq(np.column_stack([A, np.ones(200)]), y)[0]
+    assert model.info.objective[-1] == pytest.approx(
+        np.mean((model.predict(A) - y) ** 2) / 2, rel=1e-6
+    )
+    theirs = (
+        np.column_stack([A, np.ones(200)])
+        @ np.linalg.lstsq(np.column_stack([A, np.ones(200)]), y)[0]
+    )
     assert model.info.objective[-1] == pytest.approx(np.mean((theirs - y) ** 2) / 2, rel=1e-3)
 
 
@@ -459,7 +567,9 @@ def test_nearly_dependent_columns():
 def test_a_constant_target_has_no_terms(n, value):
     for y in (np.full(n, value), np.full((n, 2), value)):
         model = mfga(X[:n, :4] if n <= N else RNG.normal(size=(n, 4)), y, n_nonzero_coefs=3)
-        assert len(model.support) == 0 and np.ravel(model.intercept) == pytest.approx(value, rel=1e-12)
+        assert len(model.support) == 0 and np.ravel(model.intercept) == pytest.approx(
+            value, rel=1e-12
+        )
 
 
 def test_normalize_tells_large_means_from_constants():
@@ -479,8 +589,16 @@ def test_best_phase_is_the_best():
     gradient = np.abs([Y @ np.cos(t + phase) for phase in phases])  # (phases, features)
     assert model.support[0] == gradient.max(axis=0).argmax()
     assert np.abs(Y @ np.cos(X @ block.weights[0] + block.offset[0])) >= gradient.max() * (1 - 1e-9)
-    both = [fit(features=(srf.Fourier(gamma=0.3), MAPS[0]), best_phase=b, n_nonzero_coefs=15, n_components=300, rng=0)
-            for b in (True, False)]  # fmt: skip
+    both = [
+        fit(
+            features=(srf.Fourier(gamma=0.3), MAPS[0]),
+            best_phase=b,
+            n_nonzero_coefs=15,
+            n_components=300,
+            rng=0,
+        )
+        for b in (True, False)
+    ]
     assert both[0].info.objective[-1] < both[1].info.objective[-1]
 
 
@@ -489,17 +607,29 @@ def test_best_phase_of_several_outputs():
     two = np.column_stack([Y, X[:, 1]])
     model = fit(y=two, features=draws, best_phase=True, n_nonzero_coefs=1, fit_intercept=False)
     t = X @ draws.blocks[0].weights.T
-    gradient = np.array([np.linalg.norm(two.T @ np.cos(t + phase), axis=0) for phase in np.linspace(0, 2 * np.pi, 721)])
+    gradient = np.array(
+        [
+            np.linalg.norm(two.T @ np.cos(t + phase), axis=0)
+            for phase in np.linspace(0, 2 * np.pi, 721)
+        ]
+    )
     assert model.support[0] == gradient.max(axis=0).argmax()
     block = model.features.blocks[0]
     chosen = np.linalg.norm(two.T @ np.cos(X @ block.weights[0] + block.offset[0]))
     assert chosen >= gradient.max() * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"n_select": 5}, {"loss": "logistic"}, {"features": (*MAPS, srf.Fourier(gamma=1.0)), "n_components": 300},
-    {"features": None},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_select": 5},
+        {"loss": "logistic"},
+        {"features": (*MAPS, srf.Fourier(gamma=1.0)), "n_components": 300},
+        {"features": None},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_the_same_bits_for_any_number_of_workers(options, kind, monkeypatch):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**9)
@@ -520,36 +650,39 @@ def test_the_default_features():
     assert mfga(wide, np.arange(40.0), n_nonzero_coefs=5).info.n_drawn == 6001
 
 
-@pytest.mark.parametrize(("change", "error", "names"), [
-    ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs"),
-    ({"n_nonzero_coefs": 27}, ValueError, "n_nonzero_coefs must be at most 26"),
-    ({"n_nonzero_coefs": 2.0}, TypeError, "n_nonzero_coefs"),
-    ({"n_select": 0}, ValueError, "n_select"),
-    ({"alpha": -1e-9}, ValueError, "alpha"),
-    ({"alpha": np.nan}, ValueError, "alpha"),
-    ({"tol": -1}, ValueError, "tol"),
-    ({"tol": "x"}, TypeError, "tol"),
-    ({"nu": [1, 1]}, ValueError, "nu must be None"),
-    ({"features": MAPS, "nu": [1]}, ValueError, "nu"),
-    ({"features": MAPS, "nu": [1, 0]}, ValueError, "nu"),
-    ({"features": MAPS, "nu": [1, np.inf]}, ValueError, "nu"),
-    ({"features": MAPS, "gamma": 0.1}, ValueError, "gamma"),
-    ({"features": ()}, TypeError, "features"),
-    ({"normalize": 1}, TypeError, "normalize"),
-    ({"normalize": True, "best_phase": True}, ValueError, "normalize"),
-    ({"best_phase": "yes"}, TypeError, "best_phase"),
-    ({"loss": "hinge"}, ValueError, "loss"),
-    ({"callback": 3}, TypeError, "callback"),
-    ({"fit_intercept": None}, TypeError, "fit_intercept"),
-    ({"y": np.zeros((N, 0))}, ValueError, "y"),
-    ({"y": np.zeros((N - 1, 2))}, ValueError, "y"),
-    ({"y": np.full((N, 2), np.nan)}, ValueError, "y"),
-    ({"y": np.zeros((N, 2, 1))}, ValueError, "y"),
-    ({"y": np.stack([SIGNS, SIGNS], axis=1), "loss": "logistic"}, ValueError, "y"),
-    ({"sample_weight": -WEIGHT}, ValueError, "sample_weight"),
-    ({"X": X[:, 0]}, ValueError, "X"),
-    ({"X": np.full((N, D), np.nan)}, ValueError, "X"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "error", "names"),
+    [
+        ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs"),
+        ({"n_nonzero_coefs": 27}, ValueError, "n_nonzero_coefs must be at most 26"),
+        ({"n_nonzero_coefs": 2.0}, TypeError, "n_nonzero_coefs"),
+        ({"n_select": 0}, ValueError, "n_select"),
+        ({"alpha": -1e-9}, ValueError, "alpha"),
+        ({"alpha": np.nan}, ValueError, "alpha"),
+        ({"tol": -1}, ValueError, "tol"),
+        ({"tol": "x"}, TypeError, "tol"),
+        ({"nu": [1, 1]}, ValueError, "nu must be None"),
+        ({"features": MAPS, "nu": [1]}, ValueError, "nu"),
+        ({"features": MAPS, "nu": [1, 0]}, ValueError, "nu"),
+        ({"features": MAPS, "nu": [1, np.inf]}, ValueError, "nu"),
+        ({"features": MAPS, "gamma": 0.1}, ValueError, "gamma"),
+        ({"features": ()}, TypeError, "features"),
+        ({"normalize": 1}, TypeError, "normalize"),
+        ({"normalize": True, "best_phase": True}, ValueError, "normalize"),
+        ({"best_phase": "yes"}, TypeError, "best_phase"),
+        ({"loss": "hinge"}, ValueError, "loss"),
+        ({"callback": 3}, TypeError, "callback"),
+        ({"fit_intercept": None}, TypeError, "fit_intercept"),
+        ({"y": np.zeros((N, 0))}, ValueError, "y"),
+        ({"y": np.zeros((N - 1, 2))}, ValueError, "y"),
+        ({"y": np.full((N, 2), np.nan)}, ValueError, "y"),
+        ({"y": np.zeros((N, 2, 1))}, ValueError, "y"),
+        ({"y": np.stack([SIGNS, SIGNS], axis=1), "loss": "logistic"}, ValueError, "y"),
+        ({"sample_weight": -WEIGHT}, ValueError, "sample_weight"),
+        ({"X": X[:, 0]}, ValueError, "X"),
+        ({"X": np.full((N, D), np.nan)}, ValueError, "X"),
+    ],
+)
 def test_bad_arguments_are_named(change, error, names):
     with pytest.raises(error, match=names):
         fit(**change)
@@ -562,14 +695,23 @@ def test_bad_arguments_are_named(change, error, names):
 def test_columns_of_extreme_size(kind, loss):
     """Finite numbers never give NaN: the fit returns a model, or an error that names X."""
     for scale in (1e-300, 1e-160, 1e-30, 1e30, 1e140):
-        model = mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, loss=loss)
+        model = mfga(
+            kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, loss=loss
+        )
         assert np.isfinite(model.coef).all() and np.isfinite(model.info.objective).all()
         assert np.isfinite(model.decision_function(kind(X))).all()
     for scale in (1e160, 1e300):
         if kind is np.asarray:
-            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)  # has units of columns
+            # has units of columns
+            mfga(X * np.array([scale, 1, 1, 1, 1]), target(loss), n_nonzero_coefs=8, loss=loss)
         with pytest.raises(ValueError, match="X must be of moderate size"):
-            mfga(kind(X * np.array([scale, 1, 1, 1, 1])), target(loss), n_nonzero_coefs=8, scale=None, loss=loss)
+            mfga(
+                kind(X * np.array([scale, 1, 1, 1, 1])),
+                target(loss),
+                n_nonzero_coefs=8,
+                scale=None,
+                loss=loss,
+            )
 
 
 @ignore_convergence

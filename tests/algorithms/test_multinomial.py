@@ -1,4 +1,5 @@
-"""The multinomial loss, of all classes together, in every algorithm: against plain NumPy and scikit-learn."""
+"""The multinomial loss, of all classes together, in every algorithm: against plain NumPy and
+scikit-learn."""
 
 from itertools import islice
 
@@ -21,13 +22,34 @@ from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, near
 LOSS = Multinomial()
 FITS = {
     "sparse_rf": lambda X, y, **how: srf.sparse_rf(
-        X, y, **{"features": "gaussian", "gamma": 0.3, "n_components": 200, "alpha": 0.01, "rng": 0, **how}
+        X,
+        y,
+        **{
+            "features": "gaussian",
+            "gamma": 0.3,
+            "n_components": 200,
+            "alpha": 0.01,
+            "rng": 0,
+            **how,
+        },
     ),
     "exact": lambda X, y, **how: srf.sparse_rf(
-        X, y, **{"features": "gaussian", "gamma": 0.3, "n_components": 200, "alpha": 0.01, "exact": True, "rng": 0, **how}
+        X,
+        y,
+        **{
+            "features": "gaussian",
+            "gamma": 0.3,
+            "n_components": 200,
+            "alpha": 0.01,
+            "exact": True,
+            "rng": 0,
+            **how,
+        },
     ),
     "harfe": lambda X, y, **how: srf.harfe(
-        X, y, **{"n_components": 200, "n_nonzero_coefs": 6, "order": 2, "alpha": 1e-3, "rng": 0, **how}
+        X,
+        y,
+        **{"n_components": 200, "n_nonzero_coefs": 6, "order": 2, "alpha": 1e-3, "rng": 0, **how},
     ),
     "mfga": lambda X, y, **how: srf.mfga(X, y, **{"n_nonzero_coefs": 6, "rng": 0, **how}),
     "drp": lambda X, y, **how: srf.drp(X, y, **{"alpha": 0.01, "rng": 0, **how}),
@@ -82,7 +104,9 @@ def test_derivative_and_curvature_are_those_of_the_value(z, label):
 def test_the_conjugate_is_a_numeric_one(p, label):
     y, p = signs(np.array([label]), 3), p[:, None] / p.sum()
     u = p - (y > 0)
-    found = minimize(lambda z: LOSS.value(z[:, None], y).sum() - z @ u[:, 0], np.zeros(3), tol=1e-10)
+    found = minimize(
+        lambda z: LOSS.value(z[:, None], y).sum() - z @ u[:, 0], np.zeros(3), tol=1e-10
+    )
     np.testing.assert_allclose(LOSS.conjugate(u, y).sum(), -found.fun, atol=1e-6)
 
 
@@ -90,7 +114,10 @@ def test_the_conjugate_is_a_numeric_one(p, label):
 def test_fenchel_and_young(z, label, c):
     y = signs(label, 3)
     u = LOSS.derivative(z, y)
-    product, pair = (c * u * z).sum(axis=0), (LOSS.value(z, y) + LOSS.conjugate(c * u, y)).sum(axis=0)
+    product, pair = (
+        (c * u * z).sum(axis=0),
+        (LOSS.value(z, y) + LOSS.conjugate(c * u, y)).sum(axis=0),
+    )
     assert (pair >= product - 1e-9).all()
     if c == 1:
         np.testing.assert_allclose(pair, product, atol=1e-9)
@@ -101,21 +128,30 @@ def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     y, against = signs(label, 3), OneClassMultinomial()
     rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
     y_k = next(islice(rivals.class_targets(z), k, None))
-    np.testing.assert_allclose(against.value(z[k], y_k), LOSS.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        against.value(z[k], y_k), LOSS.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10
+    )
     np.testing.assert_allclose(against.derivative(z[k], y_k), LOSS.derivative(z, y)[k], atol=1e-12)
     np.testing.assert_allclose(against.curvature(z[k], y_k), LOSS.curvature(z, y)[k], atol=1e-12)
     u = against.derivative(z[k], y_k)
-    np.testing.assert_allclose(against.value(z[k], y_k) + against.conjugate(u, y_k), u * z[k], atol=1e-8)
+    np.testing.assert_allclose(
+        against.value(z[k], y_k) + against.conjugate(u, y_k), u * z[k], atol=1e-8
+    )
 
 
 def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
-    """The log-sum-exp of the other classes' margins is kept from turn to turn: a turn looks at two rows of numbers."""
+    """The log-sum-exp of the other classes' margins is kept from turn to turn: a turn looks at two
+    rows of numbers."""
     seen = []
     log_sum_exp = multinomial_.log_sum_exp
-    monkeypatch.setattr(multinomial_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
+    monkeypatch.setattr(
+        multinomial_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z)
+    )
     z = 3 * np.random.default_rng(0).normal(size=(7, 20))
     z[2] += 1e3  # the other classes vanish beside this one
-    rivals = MultinomialProblem.from_targets(HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True)
+    rivals = MultinomialProblem.from_targets(
+        HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True
+    )
     moved, turns = z.copy(), ClassesInTurn(rivals, z)
     for k in range(7):
         (_, others, _) = turns.target()
@@ -130,7 +166,9 @@ def test_intercepts_are_the_best():
     y, f, s = rng.integers(0, 4, 50), 3 * rng.normal(size=(4, 50)), rng.uniform(0.1, 2, 50)
     rivals = MultinomialProblem.from_targets(HostVectors(50), list(signs(y, 4)), s, True)
     b = rivals.best_intercepts(f, np.array([50.0, -40.0, 3.0, 0.0]))
-    np.testing.assert_allclose((s * (softmax(f + b[:, None], axis=0) - (signs(y, 4) > 0))).sum(axis=1), 0, atol=1e-10)
+    np.testing.assert_allclose(
+        (s * (softmax(f + b[:, None], axis=0) - (signs(y, 4) > 0))).sum(axis=1), 0, atol=1e-10
+    )
     assert abs(b.mean()) < 1e-12
 
 
@@ -150,8 +188,12 @@ def test_l1_fits_are_those_of_scikit_learn(alpha, exact):
     linear = pytest.importorskip("sklearn.linear_model")
     X, y = data()
     how = {"C": 1 / (len(y) * alpha), "solver": "saga", "tol": 1e-9, "max_iter": 100_000}
-    other = linear.LogisticRegression(**({"l1_ratio": 1.0} if _version() >= (1, 8) else {"penalty": "l1"}), **how).fit(X, y)
-    model = srf.sparse_rf(X, y, features=srf.Linear(), loss="multinomial", alpha=alpha, exact=exact, tol=1e-8, rng=0)
+    other = linear.LogisticRegression(
+        **({"l1_ratio": 1.0} if _version() >= (1, 8) else {"penalty": "l1"}), **how
+    ).fit(X, y)
+    model = srf.sparse_rf(
+        X, y, features=srf.Linear(), loss="multinomial", alpha=alpha, exact=exact, tol=1e-8, rng=0
+    )
     expected = mean_loss(other.decision_function(X), y) + alpha * np.abs(other.coef_).sum()
     assert abs(objective(model, X, y, lambda w: alpha * np.abs(w).sum()) / expected - 1) < 1e-7
     assert model.info.converged and abs(model.info.objective[-1] / expected - 1) < 1e-7
@@ -171,7 +213,9 @@ def test_drp_has_the_coefficients_of_scikit_learn(alpha, fit_intercept):
     linear = pytest.importorskip("sklearn.linear_model")
     X, y = data()
     C = 1 / (len(y) * alpha)
-    other = linear.LogisticRegression(C=C, tol=1e-10, solver="newton-cg", max_iter=5000, fit_intercept=fit_intercept).fit(X, y)
+    other = linear.LogisticRegression(
+        C=C, tol=1e-10, solver="newton-cg", max_iter=5000, fit_intercept=fit_intercept
+    ).fit(X, y)
     model = srf.drp(X, y, alpha=alpha, loss="multinomial", fit_intercept=fit_intercept, rng=0)
     error = np.linalg.norm(model.coef - other.coef_) / np.linalg.norm(other.coef_)
     assert model.info.converged and error < model.info.error_bound + 1e-7
@@ -198,7 +242,8 @@ def test_two_classes_are_the_logistic_loss(name):
     assert (one.loss, one.link) == ("multinomial", "softmax")
 
 
-@pytest.mark.parametrize("name", ["sparse_rf", "exact", "mfga", "drp"])  # harfe, whose classes take turns, finds other supports
+# harfe, whose classes take turns, finds other supports
+@pytest.mark.parametrize("name", ["sparse_rf", "exact", "mfga", "drp"])
 def test_the_order_of_classes_does_not_matter(name):
     X, y = data()
     one = FITS[name](X, y, loss="multinomial", tol=1e-7 if name != "mfga" else None)
@@ -214,7 +259,10 @@ def test_a_weight_counts_as_copies(name):
     how = {"loss": "multinomial"} | ({} if name == "drp" else {"scale": None})
     how |= {"features": srf.Taylor(2, gamma=0.1)} if name == "mfga" else {}
     times = weight.astype(int)
-    one, other = FITS[name](X, y, sample_weight=weight, **how), FITS[name](np.repeat(X, times, 0), np.repeat(y, times), **how)
+    one, other = (
+        FITS[name](X, y, sample_weight=weight, **how),
+        FITS[name](np.repeat(X, times, 0), np.repeat(y, times), **how),
+    )
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=2e-3)
 
 
@@ -257,7 +305,9 @@ def test_mfga_has_one_support_and_harfe_one_a_class():
 
 
 @settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 1000), alpha=st.sampled_from([0.1, 0.03, 0.01]), n_classes=st.integers(3, 5))
+@given(
+    seed=st.integers(0, 1000), alpha=st.sampled_from([0.1, 0.03, 0.01]), n_classes=st.integers(3, 5)
+)
 def test_the_gap_is_a_bound(seed, alpha, n_classes):
     X, y = data(n=80, n_classes=n_classes, seed=seed)
     y[:n_classes] = np.arange(n_classes)
@@ -281,7 +331,11 @@ def test_paths_and_callbacks(name):
     X, y = data(n=150)
     seen = []
     model = FITS[name](X, y, loss="multinomial", callback=lambda info: seen.append(info))
-    assert seen and seen[-1].n_nonzero == model.info.n_nonzero and all(np.diff(model.info.objective) <= 0)
+    assert (
+        seen
+        and seen[-1].n_nonzero == model.info.n_nonzero
+        and all(np.diff(model.info.objective) <= 0)
+    )
     ended = FITS[name](X, y, loss="multinomial", callback=lambda info: True)
     assert ended.predict_proba(X).shape == (150, 3)
 
@@ -317,21 +371,31 @@ def test_what_is_not_offered_is_named():
 def test_baselines_refuse_it():
     X, y = data()
     for fit in (srf.baselines.random_projection, srf.baselines.rks):
-        how = {"alpha": 0.1, "n_projections": 3} if fit is srf.baselines.random_projection else {"n_components": 20}
+        how = (
+            {"alpha": 0.1, "n_projections": 3}
+            if fit is srf.baselines.random_projection
+            else {"n_components": 20}
+        )
         with pytest.raises(ValueError, match="loss must"):
             fit(X, y, loss="multinomial", rng=0, **how)
 
 
 MORE = {
-    "found terms": lambda X, y: srf.mfga(X, y, features="auto", n_nonzero_coefs=5, loss="multinomial", rng=0),
-    "harfe_path": lambda X, y: srf.harfe_path(X, y, n_nonzero_coefs=[2, 5], n_components=100, loss="multinomial", rng=0)[-1],
+    "found terms": lambda X, y: srf.mfga(
+        X, y, features="auto", n_nonzero_coefs=5, loss="multinomial", rng=0
+    ),
+    "harfe_path": lambda X, y: srf.harfe_path(
+        X, y, n_nonzero_coefs=[2, 5], n_components=100, loss="multinomial", rng=0
+    )[-1],
     "path of auto": lambda X, y: srf.sparse_rf_path(
         X, y, n_alphas=3, alpha_min_ratio=0.05, n_components=1000, loss="multinomial", rng=0
     )[-1],
     "drp_path": lambda X, y: srf.drp_path(X, y, alphas=[0.1, 0.001], loss="multinomial", rng=0)[-1],
     "pruned": lambda X, y: srf.prune(FITS["sparse_rf"](X, y, loss="multinomial"), X, max_terms=10),
     "validated": lambda X, y: (
-        srf.cross_validate(srf.mfga, X, y, {"n_nonzero_coefs": [3, 6], "loss": ["multinomial"]}, cv=3, rng=0).model
+        srf.cross_validate(
+            srf.mfga, X, y, {"n_nonzero_coefs": [3, 6], "loss": ["multinomial"]}, cv=3, rng=0
+        ).model
     ),
 }
 
@@ -340,4 +404,6 @@ MORE = {
 def test_every_other_function_fits_it(name):
     X, y = data(n=200)
     model = MORE[name](X, y)
-    assert model.info.converged and model.link == "softmax" and np.mean(model.predict(X) == y) > 0.65
+    assert (
+        model.info.converged and model.link == "softmax" and np.mean(model.predict(X) == y) > 0.65
+    )

@@ -1,4 +1,5 @@
-"""Features whose coefficients must be at least 0: the optimum under this constraint, its gap, and that no method breaks it."""
+"""Features whose coefficients must be at least 0: the optimum under this constraint, its gap, and
+that no method breaks it."""
 
 import warnings
 from dataclasses import replace
@@ -26,9 +27,11 @@ X = RNG.standard_normal((N, D))
 F = np.sin(2 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0)
 WEIGHT = RNG.uniform(0.2, 2, N)
 TARGETS = {
-    "squared": F + 0.1 * RNG.standard_normal(N), "huber": F + 0.1 * RNG.standard_t(2, N), "logistic": np.where(F > 0, 1, -1),
+    "squared": F + 0.1 * RNG.standard_normal(N),
+    "huber": F + 0.1 * RNG.standard_t(2, N),
+    "logistic": np.where(F > 0, 1, -1),
     "poisson": RNG.poisson(np.exp(0.5 * F)).astype(float),
-}  # fmt: skip
+}
 OF_NAME = {name: LOSSES[name] for name in TARGETS} | {"huber": Huber(0.7)}
 
 
@@ -43,7 +46,8 @@ MIXED = MIXED.take(np.random.default_rng(3).permutation(len(MIXED)))
 
 
 def check_signs(model):
-    """Check that no coefficient is negative that must not be, and that some of both kinds are there."""
+    """Check that no coefficient is negative that must not be, and that some of both kinds are
+    there."""
     nonnegative = model.features.nonnegative
     coef = np.atleast_2d(model.coef)
     assert (coef[:, nonnegative] >= 0).all()
@@ -67,7 +71,9 @@ def test_the_l1_optimum_is_that_of_scipy(name, layout, exact):
     """Over features of both kinds, in one batch and in many."""
     for weight, batch_size in ((np.ones(N), 120), (WEIGHT, 17)):
         how = {"alpha": 0.01, "loss": OF_NAME[name], "tol": 1e-7, "sample_weight": weight}
-        model = srf.sparse_rf(layout(X), TARGETS[name], features=MIXED, exact=exact, batch_size=batch_size, **how)
+        model = srf.sparse_rf(
+            layout(X), TARGETS[name], features=MIXED, exact=exact, batch_size=batch_size, **how
+        )
         check_signs(model)
         if exact or batch_size == 120:
             best = smallest(name, phi_oracle(MIXED, X), 0.01, MIXED.nonnegative, weight)
@@ -86,11 +92,19 @@ def test_the_l1_optimum_is_that_of_scikit_learn(alpha):
 
 
 @examples(20)
-@given(st.integers(0, 10**6), st.sampled_from(sorted(TARGETS)), st.sampled_from([0.1, 0.01]), st.sampled_from([0.0, 0.5, 1.0]))
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(sorted(TARGETS)),
+    st.sampled_from([0.1, 0.01]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
 def test_the_gap_bounds_the_distance_to_the_optimum(seed, name, alpha, share):
-    """Of any fit that ends early, beside one that goes on for long, and the signs are right on the way."""
+    """Of any fit that ends early, beside one that goes on for long, and the signs are right on the
+    way."""
     n_signed = int(40 * share)
-    features = neurons(n_signed, True, seed=seed).concat(neurons(40 - n_signed, False, "cos", seed + 1))
+    features = neurons(n_signed, True, seed=seed).concat(
+        neurons(40 - n_signed, False, "cos", seed + 1)
+    )
     rows = np.random.default_rng(seed).choice(N, 120)
     how = {"features": features, "loss": name, "exact": True, "alpha": alpha, "batch_size": 40}
     with warnings.catch_warnings():
@@ -98,7 +112,10 @@ def test_the_gap_bounds_the_distance_to_the_optimum(seed, name, alpha, share):
         best = srf.sparse_rf(X[rows], TARGETS[name][rows], tol=1e-9, **how)
         for max_iter in (1, 3, 6):
             early = srf.sparse_rf(X[rows], TARGETS[name][rows], max_iter=max_iter, **how)
-            assert early.info.objective[-1] - best.info.objective[-1] <= early.info.dual_gap * (1 + 1e-9) + 1e-12
+            assert (
+                early.info.objective[-1] - best.info.objective[-1]
+                <= early.info.dual_gap * (1 + 1e-9) + 1e-12
+            )
             assert (early.coef[early.features.nonnegative] >= 0).all()
     assert best.info.dual_gap <= 1e-8 * best.info.objective[-1] + 1e-12
 
@@ -110,7 +127,9 @@ def test_the_largest_penalty_of_a_path_is_that_of_usable_slopes():
     slopes = phi_oracle(features, X).T @ (y.mean() - y) / N
     assert slopes.max() > -slopes.min() > 0
     least = -slopes.min()
-    none, one = srf.sparse_rf_path(X, y, features=features, exact=True, alphas=[1.001 * least, 0.95 * least])
+    none, one = srf.sparse_rf_path(
+        X, y, features=features, exact=True, alphas=[1.001 * least, 0.95 * least]
+    )
     assert len(none.coef) == 0 < len(one.coef)
     path = srf.sparse_rf_path(X, y, features=features, exact=True, n_alphas=3)
     assert path[0].info.alpha == pytest.approx(least, rel=1e-9)
@@ -127,7 +146,11 @@ def test_rows_in_chunks_and_in_single_precision(dtype, name):
         assert model.info.objective[-1] <= best + model.info.dual_gap + 1e-5
 
 
-@pytest.mark.parametrize("how", [{}, {"alpha": 0.003}, {"alpha": 0.003, "features": MIXED}], ids=["search", "auto", "given"])
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"alpha": 0.003}, {"alpha": 0.003, "features": MIXED}],
+    ids=["search", "auto", "given"],
+)
 def test_start_keeps_signs(how):
     y = TARGETS["squared"]
     one = srf.sparse_rf(X, y, features=MIXED, alpha=0.02)
@@ -136,7 +159,9 @@ def test_start_keeps_signs(how):
 
 def test_a_start_of_wrong_signs_is_refused():
     one = srf.sparse_rf(X, TARGETS["squared"], features=neurons(30, True), alpha=0.02)
-    with pytest.raises(ValueError, match=f"start must have coefficients of at least 0 .* got {len(one.coef)} below"):
+    with pytest.raises(
+        ValueError, match=f"start must have coefficients of at least 0 .* got {len(one.coef)} below"
+    ):
         srf.sparse_rf(X, TARGETS["squared"], start=replace(one, coef=-one.coef))
 
 
@@ -149,13 +174,24 @@ def test_the_mean_of_a_search_keeps_flags_and_signs():
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
 @pytest.mark.parametrize(
-    "how", [{"tol": 0.1}, {"tol": 1e-3}, {"max_terms": 5}, {"max_terms": 30}, {"max_order": 2}, {"readable": True}], ids=str
+    "how",
+    [
+        {"tol": 0.1},
+        {"tol": 1e-3},
+        {"max_terms": 5},
+        {"max_terms": 30},
+        {"max_order": 2},
+        {"readable": True},
+    ],
+    ids=str,
 )
 def test_pruned_models_keep_signs(n_outputs, how):
     y = np.column_stack([TARGETS["squared"], -X[:, 0]])[:, :n_outputs].squeeze()
     model = srf.sparse_rf(X, y, features=MIXED, alpha=0.003)
     small = srf.prune(model, X, **how)
-    assert (np.atleast_2d(small.coef)[:, small.features.nonnegative] >= 0).all() and small.features.nonnegative.any()
+    assert (
+        np.atleast_2d(small.coef)[:, small.features.nonnegative] >= 0
+    ).all() and small.features.nonnegative.any()
     assert len(small.support) < len(model.support) and np.atleast_2d(small.coef).any(axis=0).all()
     f, g = (np.asarray(each.predict(X)).reshape(N, -1) for each in (model, small))
     change = ((f - g) ** 2).mean(axis=0).sum() / f.var(axis=0).sum()
@@ -165,13 +201,16 @@ def test_pruned_models_keep_signs(n_outputs, how):
         phi = phi_oracle(small.features, X)
         least = np.where(small.features.nonnegative, 0, -np.inf)
         for k, coef in enumerate(np.atleast_2d(small.coef)):
-            fit = lsq_linear(phi - phi.mean(axis=0), f[:, k] - f[:, k].mean(), (least, np.inf), tol=1e-13)
+            fit = lsq_linear(
+                phi - phi.mean(axis=0), f[:, k] - f[:, k].mean(), (least, np.inf), tol=1e-13
+            )
             np.testing.assert_allclose(coef, fit.x, atol=1e-5 * abs(coef).max())
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_terms_are_taken_until_coefficients_of_their_sign_suffice(seed):
-    """The target is a sum of nonnegative multiples of collinear features, so that many orders of terms need negative ones."""
+    """The target is a sum of nonnegative multiples of collinear features, so that many orders of
+    terms need negative ones."""
     rng = np.random.default_rng(seed)
     phi = rng.standard_normal((80, 1)) + rng.standard_normal((80, 25))
     signs, w = rng.random(25) < 0.8, rng.exponential(size=(1, 25))
@@ -200,7 +239,13 @@ def test_harfe_keeps_signs_and_its_objective_never_rises(name, selection, start,
     seen = []
     how = {"features": MIXED, "loss": name, "alpha": 1e-3, "n_nonzero_coefs": 30, "tol": 0.0}
     model = srf.harfe(
-        X, TARGETS[name], selection=selection, start=start, backtracking=backtracking, callback=seen.append, **how
+        X,
+        TARGETS[name],
+        selection=selection,
+        start=start,
+        backtracking=backtracking,
+        callback=seen.append,
+        **how,
     )
     assert (model.coef[model.features.nonnegative] >= 0).all() and model.features.nonnegative.any()
     assert (model.coef < 0).any() == (selection == "magnitude")
@@ -213,7 +258,9 @@ def test_harfe_drops_what_ridge_regression_makes_negative(backtracking):
     """Both inputs are correlated with y, and together the second is to be subtracted."""
     x = RNG.standard_normal(N)
     Z = np.column_stack([x, x + 0.3 * RNG.standard_normal(N)])
-    features = FeatureSet([replace(block, nonnegative=True) for block in srf.Linear().draw(None, 2).blocks], 2)
+    features = FeatureSet(
+        [replace(block, nonnegative=True) for block in srf.Linear().draw(None, 2).blocks], 2
+    )
     how = {"features": features, "n_nonzero_coefs": 2, "tol": 0.0, "backtracking": backtracking}
     model = srf.harfe(Z, 2 * Z[:, 0] - Z[:, 1], **how)
     assert (model.support.tolist(), model.info.converged) == ([0], True)
@@ -225,8 +272,17 @@ def test_harfe_drops_what_ridge_regression_makes_negative(backtracking):
 
 def test_harfe_counts_only_entries_of_the_right_sign():
     """The first feature, which could only be subtracted, takes no place."""
-    features = FeatureSet([replace(block, nonnegative=True) for block in srf.Linear().draw(None, D).blocks], D)
-    model = srf.harfe(X, -5 * X[:, 0] + X[:, 1] + 0.5 * X[:, 2], features=features, n_nonzero_coefs=1, start="zero", tol=0.0)
+    features = FeatureSet(
+        [replace(block, nonnegative=True) for block in srf.Linear().draw(None, D).blocks], D
+    )
+    model = srf.harfe(
+        X,
+        -5 * X[:, 0] + X[:, 1] + 0.5 * X[:, 2],
+        features=features,
+        n_nonzero_coefs=1,
+        start="zero",
+        tol=0.0,
+    )
     assert model.support.tolist() == [1]
 
 
@@ -241,10 +297,16 @@ def test_harfe_ends_where_no_term_of_the_right_sign_helps():
 
 def test_a_mask_of_the_other_features_gives_another_model():
     """What these tests check has the power to fail: the constraints bind."""
-    flipped = FeatureSet([replace(block, nonnegative=not block.nonnegative) for block in MIXED.blocks], D, MIXED.order)
+    flipped = FeatureSet(
+        [replace(block, nonnegative=not block.nonnegative) for block in MIXED.blocks],
+        D,
+        MIXED.order,
+    )
     free = FeatureSet([replace(block, nonnegative=False) for block in MIXED.blocks], D, MIXED.order)
     for method in (partial(srf.sparse_rf, alpha=0.01), partial(srf.harfe, n_nonzero_coefs=30)):
-        model, other, unbound = (method(X, F, features=features) for features in (MIXED, flipped, free))
+        model, other, unbound = (
+            method(X, F, features=features) for features in (MIXED, flipped, free)
+        )
         assert (other.coef[MIXED.nonnegative[other.support]] < 0).any()
         assert (unbound.coef[MIXED.nonnegative[unbound.support]] < 0).any()
         assert unbound.info.objective[-1] < min(model.info.objective[-1], other.info.objective[-1])
@@ -274,14 +336,18 @@ def test_methods_that_may_give_any_sign_refuse_such_features():
         lambda: srf.sparse_rf(X, labels, features=MIXED, loss="multinomial"),
         lambda: srf.baselines.rks(X, F, features=MIXED),
     ):
-        with pytest.raises(ValueError, match=r"features must take coefficients of any sign in .*, got 60"):
+        with pytest.raises(
+            ValueError, match=r"features must take coefficients of any sign in .*, got 60"
+        ):
             call()
     assert (one.coef[:, one.features.nonnegative] >= 0).all()
 
 
 def test_classes_do_not_share_terms_of_one_sign(monkeypatch):
     labels, made, SharedFit = np.digitize(F, [-0.5, 0.5]), [], shared.SharedFit
-    monkeypatch.setattr(shared, "SharedFit", lambda *arguments: made.append(1) or SharedFit(*arguments))
+    monkeypatch.setattr(
+        shared, "SharedFit", lambda *arguments: made.append(1) or SharedFit(*arguments)
+    )
     srf.sparse_rf(X, labels, features=neurons(60, False), loss="logistic", rng=0)
     assert made.pop()
     made.clear()

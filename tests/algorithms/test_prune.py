@@ -1,5 +1,5 @@
-"""prune: the model is that of plain orthogonal least squares, by one `lstsq` for each candidate of each step; and what pruning
-never changes."""
+"""prune: the model is that of plain orthogonal least squares, by one `lstsq` for each candidate of
+each step; and what pruning never changes."""
 
 import importlib
 from dataclasses import replace
@@ -32,7 +32,9 @@ def model_of(features, coef, intercept=0.3, info=INFO):
     if coef.ndim == 2:
         b = np.linspace(-1.0, 1.0, len(coef))
     support = 3 * np.arange(len(features)) + (1 << 40)
-    return srf.SparseModel(coef, b, support, features, loss, classes, replace(info, n_nonzero=len(features)))
+    return srf.SparseModel(
+        coef, b, support, features, loss, classes, replace(info, n_nonzero=len(features))
+    )
 
 
 def some_model(n_terms=14, n_outputs=None, seed=0):
@@ -43,8 +45,8 @@ def some_model(n_terms=14, n_outputs=None, seed=0):
 
 
 def oracle(phi, f, weight, most, allowed):
-    """Return (S, coef, intercept) of orthogonal least squares of f (n, n_outputs), fitted again for each candidate of each
-    step."""
+    """Return (S, coef, intercept) of orthogonal least squares of f (n, n_outputs), fitted again for
+    each candidate of each step."""
     h = np.sqrt(weight / weight.sum())[:, None]
     S, best = [], None
 
@@ -64,14 +66,19 @@ def oracle(phi, f, weight, most, allowed):
 
 
 def change(model, small, X, weight):
-    """Return (mean square of the change, variance) of the predictions, both summed over the outputs."""
-    f, g = (np.asarray(m.decision_function(X), float).reshape(X.shape[0], -1) for m in (model, small))
+    """Return (mean square of the change, variance) of the predictions, both summed over the
+    outputs."""
+    f, g = (
+        np.asarray(m.decision_function(X), float).reshape(X.shape[0], -1) for m in (model, small)
+    )
     share = weight / weight.sum()
     return share @ ((g - f) ** 2).sum(axis=1), share @ ((f - share @ f) ** 2).sum(axis=1)
 
 
 each_layout = pytest.mark.parametrize(
-    "layout", [np.asarray, csr_array, lambda X: X.astype(np.float32)], ids=["dense", "csr", "float32"]
+    "layout",
+    [np.asarray, csr_array, lambda X: X.astype(np.float32)],
+    ids=["dense", "csr", "float32"],
 )
 each_weight = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
 
@@ -79,7 +86,9 @@ each_weight = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "we
 @each_layout
 @each_weight
 @pytest.mark.parametrize("n_outputs", [None, 1, 3])
-@pytest.mark.parametrize("stop", [{"max_terms": 1, "tol": 0}, {"max_terms": 4, "tol": 0}, {"tol": 0.3}, {"tol": 0.02}])
+@pytest.mark.parametrize(
+    "stop", [{"max_terms": 1, "tol": 0}, {"max_terms": 4, "tol": 0}, {"tol": 0.3}, {"tol": 0.02}]
+)
 def test_it_is_orthogonal_least_squares(layout, weight, n_outputs, stop):
     for seed in range(3):
         model = some_model(12, n_outputs, seed)
@@ -93,10 +102,16 @@ def test_it_is_orthogonal_least_squares(layout, weight, n_outputs, stop):
         S, coef, b = oracle(phi, f, plain, stop.get("max_terms", 12), allowed)
         small = prune(model, Z, sample_weight=weight, **stop)
         np.testing.assert_array_equal(small.support, model.support[S])
-        assert small.coef.shape == (*model.coef.shape[:-1], len(S)) and np.shape(small.intercept) == np.shape(model.intercept)
+        assert small.coef.shape == (*model.coef.shape[:-1], len(S)) and np.shape(
+            small.intercept
+        ) == np.shape(model.intercept)
         accuracy = 1e-8 if Z.dtype == np.float64 else 1e-3  # of features in this precision
-        np.testing.assert_allclose(np.atleast_2d(small.coef), coef, atol=accuracy * np.abs(coef).max())
-        np.testing.assert_allclose(small.intercept, b if n_outputs else b[0], atol=accuracy * np.abs(coef).max())
+        np.testing.assert_allclose(
+            np.atleast_2d(small.coef), coef, atol=accuracy * np.abs(coef).max()
+        )
+        np.testing.assert_allclose(
+            small.intercept, b if n_outputs else b[0], atol=accuracy * np.abs(coef).max()
+        )
 
 
 @each_layout
@@ -111,7 +126,11 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
     assert moved <= allowed * variance * (1 + 1e-3) + 1e-10 * variance
     assert len(small.coef.T) == 0 if tol >= 1 else len(small.coef.T) > 0
     if 0 < len(small.coef.T) < 30:  # one term less would exceed tol
-        less = prune(model, Z, max_terms=len(small.coef.T) - 1, tol=0, sample_weight=weight) if len(small.coef.T) > 1 else None
+        less = (
+            prune(model, Z, max_terms=len(small.coef.T) - 1, tol=0, sample_weight=weight)
+            if len(small.coef.T) > 1
+            else None
+        )
         assert less is None or change(model, less, Z, plain)[0] > tol * variance
 
 
@@ -123,7 +142,8 @@ def test_max_terms(n_outputs):
         assert small.coef.shape[-1] == len(small.features) == len(small.support) == k
         errors.append(change(model, small, X, np.ones(N))[0])
     assert np.all(np.diff(errors) <= 1e-12) and errors[-1] > 0
-    assert prune(model, X, max_terms=5, tol=1e-9).coef.shape[-1] == 5  # whichever of tol and max_terms is met first ends it
+    # whichever of tol and max_terms is met first ends it
+    assert prune(model, X, max_terms=5, tol=1e-9).coef.shape[-1] == 5
     for k in (12, 13, 10**9, None):
         assert prune(model, X, max_terms=k, tol=0) is model
         assert prune(model, X, max_terms=k, tol=0.5).coef.shape[-1] < 12
@@ -131,7 +151,8 @@ def test_max_terms(n_outputs):
 
 @each_layout
 def test_as_many_terms_as_asked_for_where_they_help(layout):
-    """Without tol, all of max_terms are kept, also where far fewer would do for tol=0.01, the default without max_terms."""
+    """Without tol, all of max_terms are kept, also where far fewer would do for tol=0.01, the
+    default without max_terms."""
     model, Z = some_model(30), layout(X)
     few, many = prune(model, Z), prune(model, Z, max_terms=22)
     assert len(few.coef) < 20 and len(many.coef) == 22
@@ -140,24 +161,32 @@ def test_as_many_terms_as_asked_for_where_they_help(layout):
 
 
 def test_what_is_kept():
-    """Support, features, loss, classes and all of info but n_nonzero stay, bit for bit; the model given is not written to."""
+    """Support, features, loss, classes and all of info but n_nonzero stay, bit for bit; the model
+    given is not written to."""
     rng = np.random.default_rng(1)
-    y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X) + 0.1 * rng.standard_normal(X.shape), axis=1)]
-    model = srf.sparse_rf(X, y, features="gaussian", alpha=0.003, loss="logistic", n_components=300, rng=0)
+    y = np.array(["a", "b", "c"])[
+        np.argmax(np.sin(2 * X) + 0.1 * rng.standard_normal(X.shape), axis=1)
+    ]
+    model = srf.sparse_rf(
+        X, y, features="gaussian", alpha=0.003, loss="logistic", n_components=300, rng=0
+    )
     before = model.coef.copy(), np.copy(model.intercept), model.support.copy(), X.copy()
     small = prune(model, X, tol=0.05)
     n = len(small.support)
     assert 3 < n < len(model.support) and np.all(np.diff(small.support) > 0)
     place = np.searchsorted(model.support, small.support)
     np.testing.assert_array_equal(model.support[place], small.support)
-    np.testing.assert_array_equal(model.features.take(place).transform(X), small.features.transform(X))
+    np.testing.assert_array_equal(
+        model.features.take(place).transform(X), small.features.transform(X)
+    )
     assert small.info == replace(model.info, n_nonzero=n)
     assert (small.loss, small.n_features_in) == (model.loss, D) and small.classes is model.classes
     assert np.mean(small.predict(X) == model.predict(X)) > 0.9
     np.testing.assert_allclose(small.predict_proba(X).sum(axis=1), 1)
     for now, then in zip((model.coef, model.intercept, model.support, X), before, strict=True):
         np.testing.assert_array_equal(now, then)
-    assert prune(small, X, tol=1e-12).support.tolist() == small.support.tolist()  # nothing more is dropped
+    # nothing more is dropped
+    assert prune(small, X, tol=1e-12).support.tolist() == small.support.tolist()
 
 
 def test_it_survives_save_and_load(tmp_path):
@@ -188,7 +217,8 @@ def test_terms_of_every_kind(kind):
 
 @pytest.mark.parametrize("tol", [0.0, 1e-12, 1e-6])
 def test_dependent_terms_are_not_taken(tol):
-    """Of three copies of a term, one of them half a turn on in phase, one is kept, with the coefficients of all three."""
+    """Of three copies of a term, one of them half a turn on in phase, one is kept, with the
+    coefficients of all three."""
     features = srf.Fourier(gamma=0.4).draw(6, D, rng=0)
     thrice = features.concat(features).concat(features.turned(np.full(6, np.pi)))
     coef = np.random.default_rng(3).standard_normal(18)
@@ -203,13 +233,16 @@ def test_dependent_terms_are_not_taken(tol):
 @pytest.mark.parametrize(("d", "gamma"), [(2, 0.05), (4, 0.1), (8, 0.05)])
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_is_fitted_to_rounding(dtype, d, gamma, seed):
-    """Coefficients stay small where rounding would let others of any size give the same predictions on these rows.
+    """Coefficients stay small where rounding would let others of any size give the same predictions
+    on these rows.
 
     With 8 inputs, 300 rows leave that much open in exact arithmetic, too.
     """
     rng = np.random.default_rng(seed)
     X, new = rng.standard_normal((2, 300, d)).astype(dtype)
-    model = model_of(srf.Fourier("gaussian", gamma).draw(340, d, rng=1), rng.standard_normal(340) / 340)
+    model = model_of(
+        srf.Fourier("gaussian", gamma).draw(340, d, rng=1), rng.standard_normal(340) / 340
+    )
     small = prune(model, X, max_terms=299, tol=0)
     assert np.var(small.predict(new) - model.predict(new)) < 0.05 * np.var(model.predict(new))
 
@@ -221,7 +254,11 @@ def test_terms_that_cancel():
     assert len(small.coef) == 1 and small.coef[0] == pytest.approx(2.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("Z", [X[:1], np.repeat(X[:1], 50, axis=0), np.full((40, D), 1e5)], ids=["row", "rows", "columns"])
+@pytest.mark.parametrize(
+    "Z",
+    [X[:1], np.repeat(X[:1], 50, axis=0), np.full((40, D), 1e5)],
+    ids=["row", "rows", "columns"],
+)
 @pytest.mark.parametrize("n_outputs", [None, 2])
 def test_constant_predictions_need_no_term(Z, n_outputs):
     model = some_model(20, n_outputs)
@@ -250,9 +287,12 @@ def test_no_term_and_one_term(n_outputs):
 
 @pytest.mark.parametrize("n_outputs", [None, 3])
 def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
-    """Terms of the largest variance are kept as candidates; those that stay make up for the others as far as they can."""
+    """Terms of the largest variance are kept as candidates; those that stay make up for the others
+    as far as they can."""
     features = srf.Fourier(gamma=0.4).draw(30, D, rng=0).concat(srf.Linear().draw(None, D))
-    model = model_of(features, np.random.default_rng(4).standard_normal((n_outputs, 33) if n_outputs else 33))
+    model = model_of(
+        features, np.random.default_rng(4).standard_normal((n_outputs, 33) if n_outputs else 33)
+    )
     monkeypatch.setattr(importlib.import_module("sparserf.algorithms.prune"), "MOST_LOOKED_AT", 20)
     phi = phi_oracle(features, X)
     size = (np.atleast_2d(model.coef) ** 2).sum(axis=0) * phi.var(axis=0)
@@ -283,14 +323,27 @@ def test_the_size_of_the_coefficients_does_not_matter(size, n_outputs, options):
     np.testing.assert_allclose(small.intercept / size, plain.intercept, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [srf.Linear(), srf.RandomNeurons("relu"), srf.Taylor(2, 0.2)], ids=str)
+@pytest.mark.parametrize(
+    "kind", [srf.Linear(), srf.RandomNeurons("relu"), srf.Taylor(2, 0.2)], ids=str
+)
 @pytest.mark.parametrize("n_outputs", [None, 2])
 def test_the_size_of_the_features_does_not_matter(kind, n_outputs):
-    """Features and coefficients of any size give nearly the same finite model, or X is refused as too large."""
+    """Features and coefficients of any size give nearly the same finite model, or X is refused as
+    too large."""
     features = kind.draw(14, D, 0)
-    coef = np.random.default_rng(0).uniform(-1, 1, (n_outputs, len(features)) if n_outputs else len(features))
+    coef = np.random.default_rng(0).uniform(
+        -1, 1, (n_outputs, len(features)) if n_outputs else len(features)
+    )
     plain = prune(model_of(features, coef), X, max_terms=2)
-    sizes = [(1e-150, 1.0), (1e-100, 1e100), (1e100, 1e-100), (1e140, 1e-310), (1e140, 1e300), (1.0, 1e300), (1e300, 1.0)]
+    sizes = [
+        (1e-150, 1.0),
+        (1e-100, 1e100),
+        (1e100, 1e-100),
+        (1e140, 1e-310),
+        (1e140, 1e300),
+        (1.0, 1e300),
+        (1e300, 1.0),
+    ]
     for x, size in sizes:
         Z = X * x
         try:
@@ -307,7 +360,8 @@ def test_the_size_of_the_features_does_not_matter(kind, n_outputs):
 def test_coefficients_of_very_different_sizes():
     model, sizes = some_model(20), np.repeat([1e200, 1e-200], 10)
     small = prune(replace(model, coef=model.coef * sizes), X, tol=1e-6)
-    plain = prune(replace(model, coef=model.coef * (sizes > 1)), X, tol=1e-6)  # the small terms are lost beside these
+    # the small terms are lost beside these
+    plain = prune(replace(model, coef=model.coef * (sizes > 1)), X, tol=1e-6)
     np.testing.assert_array_equal(small.support, plain.support)
     np.testing.assert_allclose(small.coef / 1e200, plain.coef, rtol=1e-6, atol=1e-12)
 
@@ -333,7 +387,8 @@ def test_a_weight_counts_as_copies():
 
 
 def test_of_many_rows_some_are_looked_at():
-    """The change over all rows is near that over the sampled rows; rows that are not sampled do not matter."""
+    """The change over all rows is near that over the sampled rows; rows that are not sampled do not
+    matter."""
     Z, model = np.random.default_rng(5).uniform(-2, 2, (3 * FEWEST_ROWS, D)), some_model(25)
     small = prune(model, Z, tol=0.02)
     moved, variance = change(model, small, Z, np.ones(len(Z)))
@@ -346,22 +401,39 @@ def test_of_many_rows_some_are_looked_at():
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("n_outputs", [None, 3])
 def test_the_same_bits_for_any_number_of_workers(layout, n_outputs):
-    Z, model = layout(np.random.default_rng(5).uniform(-2, 2, (6000, D))), some_model(200, n_outputs)
+    Z, model = (
+        layout(np.random.default_rng(5).uniform(-2, 2, (6000, D))),
+        some_model(200, n_outputs),
+    )
     one, *others = (prune(model, Z, tol=0.005, workers=workers) for workers in (1, 2, 3))
     assert 5 < len(one.support) < 200
     for other in others:
-        assert (one.coef.tobytes(), one.support.tobytes()) == (other.coef.tobytes(), other.support.tobytes())
+        assert (one.coef.tobytes(), one.support.tobytes()) == (
+            other.coef.tobytes(),
+            other.support.tobytes(),
+        )
         assert np.array_equal(one.intercept, other.intercept)
 
 
-@pytest.mark.parametrize(("name", "bad"), [
-    ("model", {"model": None}), ("model", {"model": "model"}), ("model", {"model": X}),
-    ("X", {"X": X[:, :2]}), ("X", {"X": np.where(X > 1, np.nan, X)}), ("X", {"X": "X"}), ("X", {"X": X[0]}),
-    *(("max_terms", {"max_terms": bad}) for bad in (0, -1, 2.0, True, "3", [3])),
-    *(("tol", {"tol": bad}) for bad in (-1e-9, np.nan, np.inf, "0.1", True, [0.1], 1j)),
-    *(("sample_weight", {"sample_weight": bad}) for bad in (np.ones(N - 1), -np.ones(N), np.zeros(N), X[:, 0] * np.nan, "abc")),
-    *(("workers", {"workers": bad}) for bad in (0, -2, 1.5, None)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("model", {"model": None}),
+        ("model", {"model": "model"}),
+        ("model", {"model": X}),
+        ("X", {"X": X[:, :2]}),
+        ("X", {"X": np.where(X > 1, np.nan, X)}),
+        ("X", {"X": "X"}),
+        ("X", {"X": X[0]}),
+        *(("max_terms", {"max_terms": bad}) for bad in (0, -1, 2.0, True, "3", [3])),
+        *(("tol", {"tol": bad}) for bad in (-1e-9, np.nan, np.inf, "0.1", True, [0.1], 1j)),
+        *(
+            ("sample_weight", {"sample_weight": bad})
+            for bad in (np.ones(N - 1), -np.ones(N), np.zeros(N), X[:, 0] * np.nan, "abc")
+        ),
+        *(("workers", {"workers": bad}) for bad in (0, -2, 1.5, None)),
+    ],
+)
 def test_bad_arguments_are_named(name, bad):
     given = {"model": some_model(5), "X": X, **bad}
     with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
@@ -371,7 +443,9 @@ def test_bad_arguments_are_named(name, bad):
 def test_the_loss_of_the_model_before_is_not_told_of_the_one_after(rng):
     X = rng.standard_normal((50, 3))
     model = model_of(srf.Linear().draw(3, 3, rng=0), np.array([1.0, 2.0, 3.0]))
-    assert model.info.validation_loss == 1.5 == srf.prune(model, X, max_terms=3).info.validation_loss
+    assert (
+        model.info.validation_loss == 1.5 == srf.prune(model, X, max_terms=3).info.validation_loss
+    )
     assert srf.prune(model, X, max_terms=2).info.validation_loss is None
 
 
@@ -381,7 +455,9 @@ def columns_seen(model):
     for block in features.blocks:
         for k in range(len(block)) if block.activation != "identity" else ():
             inputs = block.inputs_seen(k, features.n_inputs)
-            seen.append(len(np.unique(inputs if features.stage is None else features.stage.column[inputs])))
+            seen.append(
+                len(np.unique(inputs if features.stage is None else features.stage.column[inputs]))
+            )
     return seen
 
 
@@ -402,12 +478,17 @@ def table(rng, n=600):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("max_order", [1, 2])
 def test_terms_of_few_columns(rng, loss, max_order):
-    """Terms of a data frame with words and missing cells, of which a column has several views, see few columns."""
+    """Terms of a data frame with words and missing cells, of which a column has several views, see
+    few columns."""
     X, y = table(rng)
     y = y if loss == "squared" else np.digitize(y, [0] if loss == "logistic" else [-0.5, 0.5])
     model = srf.sparse_rf(X, y, loss=loss, rng=0, n_models=1)
     small = srf.prune(model, X, max_terms=12, max_order=max_order)
-    assert max(columns_seen(model)) > 2 and max(columns_seen(small)) == max_order and len(small.support) <= 12
+    assert (
+        max(columns_seen(model)) > 2
+        and max(columns_seen(small)) == max_order
+        and len(small.support) <= 12
+    )
     f, g = (np.atleast_2d(each.decision_function(X).T) for each in (model, small))
     change = np.var(g - f, axis=1).sum() / np.var(f, axis=1).sum()
     assert 0 < change < (0.5 if max_order == 1 else 0.25)
@@ -418,17 +499,31 @@ def test_kinds_of_terms_made_readable(rng, name):
     X = rng.standard_normal((500, 5)).astype(np.float32 if name == "float32" else np.float64)
     y = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2]
     X = csr_array(np.where(np.abs(X) > 0.5, X, 0)) if name == "sparse" else X
-    how = {"steps": "perceptron", "taylor": srf.Taylor(), "sine": srf.RandomNeurons("sin", order=4), "bumps": bumps(5)}
+    how = {
+        "steps": "perceptron",
+        "taylor": srf.Taylor(),
+        "sine": srf.RandomNeurons("sin", order=4),
+        "bumps": bumps(5),
+    }
     n = None if name in ("taylor", "bumps") else 800
-    model = srf.sparse_rf(X, y, features=how.get(name, "gaussian"), alpha=1e-3, n_components=n, rng=0)
+    model = srf.sparse_rf(
+        X, y, features=how.get(name, "gaussian"), alpha=1e-3, n_components=n, rng=0
+    )
     before = model.decision_function(X)
-    for options in ({"max_order": 2}, {"readable": True}, {"max_order": 2, "readable": True, "max_terms": 20}):
+    for options in (
+        {"max_order": 2},
+        {"readable": True},
+        {"max_order": 2, "readable": True, "max_terms": 20},
+    ):
         small = srf.prune(model, X, **options)
         if "max_order" in options and name != "taylor":
             assert max(columns_seen(small)) <= 2
         assert n_weights(small) < n_weights(model) + (name == "taylor")
         assert len(small.support) == len(set(small.support.tolist()))
-        assert np.isfinite(small.predict(X)).all() and np.var(small.predict(X) - before) < 0.6 * before.var()
+        assert (
+            np.isfinite(small.predict(X)).all()
+            and np.var(small.predict(X) - before) < 0.6 * before.var()
+        )
         assert small.features.transform(X).dtype == X.dtype
     np.testing.assert_array_equal(before, model.decision_function(X))
 
@@ -450,14 +545,19 @@ def test_readable_zeroes_what_costs_little(rng):
     features = FeatureSet([NeuronBlock("cos", 1.0, W, rng.uniform(0, 6, 8))], 6)
     model = model_of(features, rng.standard_normal(8))
     small = srf.prune(model, X, readable=True)
-    assert n_weights(small) <= 16 and np.var(small.predict(X) - model.predict(X)) <= 0.01 * model.predict(X).var()
+    assert (
+        n_weights(small) <= 16
+        and np.var(small.predict(X) - model.predict(X)) <= 0.01 * model.predict(X).var()
+    )
     assert n_weights(srf.prune(model, X, readable=True, tol=0.0)) > 16  # tol=0 lets nothing be lost
 
 
 def test_no_part_of_a_product_of_more_columns(rng):
     X = rng.standard_normal((100, 3))
     features = srf.Taylor(degree=2, gamma=0.1).draw(None, 3)
-    products = features.take([k for k, name in enumerate(features.names()) if name.count("*x") == 2])
+    products = features.take(
+        [k for k, name in enumerate(features.names()) if name.count("*x") == 2]
+    )
     with pytest.raises(ValueError, match="max_order must leave some part of a term, got 1"):
         srf.prune(model_of(products, rng.standard_normal(len(products))), X, max_order=1)
     for bad in (0, 1.5, True):

@@ -1,4 +1,5 @@
-"""Sample weights: a row of weight zero is as good as absent, one of weight k counts as k rows, wherever rows are counted."""
+"""Sample weights: a row of weight zero is as good as absent, one of weight k counts as k rows,
+wherever rows are counted."""
 
 from functools import partial
 
@@ -34,11 +35,19 @@ EVERY_LOSS = {
     "auto": partial(sparse_rf, rng=0, n_components=100, n_models=1),
     "auto, alpha given": partial(sparse_rf, rng=0, n_components=400, batch_size=200, alpha=0.05),
     "gaussian": partial(sparse_rf, rng=0, n_components=200, n_models=1, features="gaussian"),
-    "laplacian, knn": partial(sparse_rf, rng=0, n_components=200, alpha=0.01, features="laplacian", gamma="knn"),
-    "perceptron, exact": partial(sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True),
-    "path": partial(path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"),
+    "laplacian, knn": partial(
+        sparse_rf, rng=0, n_components=200, alpha=0.01, features="laplacian", gamma="knn"
+    ),
+    "perceptron, exact": partial(
+        sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True
+    ),
+    "path": partial(
+        path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"
+    ),
     "harfe": partial(srf.harfe, rng=0, n_components=100),
-    "harfe, more terms than rows": partial(srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, max_iter=3),
+    "harfe, more terms than rows": partial(
+        srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, max_iter=3
+    ),
     "harfe_path": partial(path, srf.harfe_path, rng=0, n_components=100),
     "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8),
     "mfga, normalized": partial(srf.mfga, rng=0, n_nonzero_coefs=8, normalize=True, n_select=2),
@@ -52,7 +61,10 @@ EVERY_LOSS = {
 }
 ONE_LOSS = {
     "prune": (pruned, "squared"),
-    "srfe": (lambda *args, loss, **how: baselines.srfe(*args, eta=0.2, rng=0, n_components=100, **how), "squared"),
+    "srfe": (
+        lambda *args, loss, **how: baselines.srfe(*args, eta=0.2, rng=0, n_components=100, **how),
+        "squared",
+    ),
     "kernel_ridge": (lambda *args, loss, **how: baselines.kernel_ridge(*args, **how), "squared"),
     "kernel_ridge, perceptron": (
         lambda *args, loss, **how: baselines.kernel_ridge(*args, kernel="perceptron", **how),
@@ -66,17 +78,21 @@ FITS |= ONE_LOSS
 
 
 def bits(model, places=None):
-    """Return all fields of a model; of a kernel model, whose support is rows, by their places among the rows that count."""
+    """Return all fields of a model; of a kernel model, whose support is rows, by their places among
+    the rows that count."""
     fields = dict(vars(model))
     if "features" in fields:
         features = fields.pop("features")
-        fields |= {f"features {k}": np.vstack([block.weights.T, block.offset]) for k, block in enumerate(features.blocks)}
+        fields |= {
+            f"features {k}": np.vstack([block.weights.T, block.offset])
+            for k, block in enumerate(features.blocks)
+        }
     elif places is not None:
         fields["support"] = places[fields["support"]]
     arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
-    return {name: repr(value) for name, value in fields.items() if name not in arrays and name != "rows"} | {
-        name: value.tolist() for name, value in arrays.items()
-    }
+    return {
+        name: repr(value) for name, value in fields.items() if name not in arrays and name != "rows"
+    } | {name: value.tolist() for name, value in arrays.items()}
 
 
 @ignore_convergence
@@ -88,11 +104,19 @@ def test_rows_of_weight_zero_do_not_matter(name, layout):
     rng = np.random.default_rng(0)
     X, weight = rng.standard_normal((N, D)), rng.integers(1, 4, N).astype(float)
     real = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(N)
-    y, strangers = (real, [1e300, -1e8]) if loss == "squared" else (np.array(["a", "b"])[(real > 0) * 1], ["b", "c"])
+    y, strangers = (
+        (real, [1e300, -1e8])
+        if loss == "squared"
+        else (np.array(["a", "b"])[(real > 0) * 1], ["b", "c"])
+    )
     without = fit(layout(X), y, sample_weight=weight, loss=loss)
     for size, stranger, n_more in ((1e300, strangers[0], 7), (1e4, strangers[1], 150)):
         there = np.sort(rng.choice(N + n_more, N, replace=False))
-        Z, zero, z = size * rng.standard_normal((N + n_more, D)), np.zeros(N + n_more), np.full(N + n_more, stranger)
+        Z, zero, z = (
+            size * rng.standard_normal((N + n_more, D)),
+            np.zeros(N + n_more),
+            np.full(N + n_more, stranger),
+        )
         Z[there], zero[there], z[there] = X, weight, y
         places = np.full(N + n_more, -1)
         places[there] = np.arange(N)
@@ -100,24 +124,40 @@ def test_rows_of_weight_zero_do_not_matter(name, layout):
 
 
 @ignore_convergence
-@pytest.mark.parametrize(("fit", "loss"), [
-    *((partial(sparse_rf, features="gaussian"), loss) for loss in ("squared_hinge", "logistic")),
-    *((srf.drp, loss) for loss in ("squared_hinge", "smoothed_hinge", "logistic")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fit", "loss"),
+    [
+        *(
+            (partial(sparse_rf, features="gaussian"), loss)
+            for loss in ("squared_hinge", "logistic")
+        ),
+        *((srf.drp, loss) for loss in ("squared_hinge", "smoothed_hinge", "logistic")),
+    ],
+)
 def test_classes_are_those_of_the_rows_that_count(rng, fit, loss):
     X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60) % 3
     with np.errstate(all="raise", under="ignore"):
         model = fit(X, y, alpha=0.01, loss=loss, sample_weight=(y < 2) * 1.0, rng=0)
-    assert model.classes.tolist() == [0, 1] and np.isfinite([*np.ravel(model.coef), model.intercept]).all()
-    answers = [model.decision_function(X), *([model.predict_proba(X)] if loss == "logistic" else [])]
+    assert (
+        model.classes.tolist() == [0, 1]
+        and np.isfinite([*np.ravel(model.coef), model.intercept]).all()
+    )
+    answers = [
+        model.decision_function(X),
+        *([model.predict_proba(X)] if loss == "logistic" else []),
+    ]
     assert [answer.shape for answer in answers] == [(60,), (60, 2)][: len(answers)]
-    assert all(np.isfinite(answer).all() for answer in answers) and not np.any(model.predict(X) == 2)
+    assert all(np.isfinite(answer).all() for answer in answers) and not np.any(
+        model.predict(X) == 2
+    )
     assert np.isfinite([*model.info.objective, model.info.dual_gap]).all()
 
 
 def test_labels_need_two_classes_where_the_weight_is(rng):
     X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
-    with pytest.raises(ValueError, match="y must have at least two classes in rows of positive weight"):
+    with pytest.raises(
+        ValueError, match="y must have at least two classes in rows of positive weight"
+    ):
         sparse_rf(X, y, loss="logistic", sample_weight=(y < 1) * 1.0)
 
 
@@ -133,8 +173,13 @@ def test_prune_needs_a_row(rng):
 
 @pytest.fixture
 def counted(rng):
-    """Return X, weights of mean 1 in whole ratios that follow the size of the rows, and X with as many copies of each row."""
-    X = np.where(rng.random((120, 5)) < 0.3, 0.0, rng.standard_normal((120, 5)) * [1, 10, 1e-3, 4, 2] + [0, 20, 0, 0, 0])
+    """Return X, weights of mean 1 in whole ratios that follow the size of the rows, and X with as
+    many copies of each row."""
+    X = np.where(
+        rng.random((120, 5)) < 0.3,
+        0.0,
+        rng.standard_normal((120, 5)) * [1, 10, 1e-3, 4, 2] + [0, 20, 0, 0, 0],
+    )
     k = 1 + (np.abs(X[:, 0]) > 0.5) * 2 + (np.arange(120) % 3 == 0) * 5
     return X, k / k.mean(), np.repeat(X, k, axis=0)
 
@@ -143,22 +188,34 @@ def counted(rng):
 def test_units_count_rows_by_their_weights(counted, layout):
     X, weight, copies = counted
     ones = np.ones(len(copies))
-    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9)
+    np.testing.assert_allclose(
+        as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9
+    )
     np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
-    units, expected = inverse_deviations(as_rows(layout(X)), weight), inverse_deviations(as_rows(layout(copies)), ones)
+    units, expected = (
+        inverse_deviations(as_rows(layout(X)), weight),
+        inverse_deviations(as_rows(layout(copies)), ones),
+    )
     np.testing.assert_allclose(units, expected, rtol=1e-9)
-    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05  # not so for equal weights
-    of_copies = RandomCosines.from_rows(as_rows(layout(copies)), ones, np.random.default_rng(0)).units
+    # not so for equal weights
+    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05
+    of_copies = RandomCosines.from_rows(
+        as_rows(layout(copies)), ones, np.random.default_rng(0)
+    ).units
     of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
     np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
 
 
 @each_layout
-@pytest.mark.parametrize("features", [srf.Fourier(), srf.Fourier("laplacian"), srf.Taylor(2), srf.Perceptron()])
+@pytest.mark.parametrize(
+    "features", [srf.Fourier(), srf.Fourier("laplacian"), srf.Taylor(2), srf.Perceptron()]
+)
 def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
     X, weight, copies = counted
     of_weights = features.resolve(as_rows(layout(X)), np.random.default_rng(0), weight)
-    of_copies, alike = (features.resolve(as_rows(layout(Z)), np.random.default_rng(1)) for Z in (copies, X))
+    of_copies, alike = (
+        features.resolve(as_rows(layout(Z)), np.random.default_rng(1)) for Z in (copies, X)
+    )
     name = "radius" if isinstance(features, srf.Perceptron) else "gamma"
     assert getattr(of_weights, name) == pytest.approx(getattr(of_copies, name), rel=1e-9)
     assert getattr(alike, name) != pytest.approx(getattr(of_copies, name), rel=1e-3)
@@ -168,27 +225,35 @@ def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
 
 @pytest.mark.parametrize("n_neighbours", [1, 7, 30, 1000])
 def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
-    """The neighbours counted are those whose weights sum to NEIGHBOURS: twice as many copies where the mean weight is 2."""
+    """The neighbours counted are those whose weights sum to NEIGHBOURS: twice as many copies where
+    the mean weight is 2."""
     X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
     monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
     of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
     monkeypatch.setattr(bandwidth, "NEIGHBOURS", 2 * n_neighbours)
-    of_copies = bandwidth.distance_scale(np.repeat(X, k, axis=0).__getitem__, np.ones(180), "knn", "euclidean", rng)
+    of_copies = bandwidth.distance_scale(
+        np.repeat(X, k, axis=0).__getitem__, np.ones(180), "knn", "euclidean", rng
+    )
     assert of_weights == pytest.approx(of_copies, rel=1e-12)
 
 
 def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
-    """Of two clusters, the tight one holds nearly all pairs by weight and hardly any by number of rows."""
+    """Of two clusters, the tight one holds nearly all pairs by weight and hardly any by number of
+    rows."""
     X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
     weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
     weight /= weight.mean()
-    scales = [bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)]
+    scales = [
+        bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)
+    ]
     k = np.where(np.arange(6000) < 1000, 30, 1)[::3]
     some = np.repeat(X[::3], k, axis=0)[::10]
     distances = bandwidth.distances(some, some, "euclidean")
     exact = np.median(distances[distances > 0])
     np.testing.assert_allclose(scales, exact, rtol=0.1)
-    assert bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
+    assert (
+        bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
+    )
 
 
 # The fit
@@ -196,24 +261,30 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
-    """The models agree up to rounding, once the draws are the same: how many random numbers come before them depends on the
-    number of rows."""
+    """The models agree up to rounding, once the draws are the same: how many random numbers come
+    before them depends on the number of rows."""
     monkeypatch.setattr(learning, "draw_seed", lambda rng: np.random.SeedSequence(5))
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
-    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}  # tight: within tol any solution will do
-    weighted, copies = sparse_rf(X, y, sample_weight=k, **how), sparse_rf(np.repeat(X, k, axis=0), np.repeat(y, k), **how)
+    # tight: within tol any solution will do
+    how = {"alpha": 0.03, "n_components": 1000, "loss": loss, "tol": 1e-8, "rng": 0}
+    weighted, copies = (
+        sparse_rf(X, y, sample_weight=k, **how),
+        sparse_rf(np.repeat(X, k, axis=0), np.repeat(y, k), **how),
+    )
     alike = sparse_rf(X, y, **how)
     size = np.std(copies.decision_function(X))
     assert len(copies.coef) > 10
-    np.testing.assert_allclose(weighted.decision_function(X), copies.decision_function(X), atol=1e-5 * size)
+    np.testing.assert_allclose(
+        weighted.decision_function(X), copies.decision_function(X), atol=1e-5 * size
+    )
     assert np.abs(alike.decision_function(X) - copies.decision_function(X)).max() > 0.05 * size
 
 
 @pytest.mark.slow
 def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
-    """Over other draws the mean errors agree within three standard errors of the difference, which are at most a tenth of the
-    error."""
+    """Over other draws the mean errors agree within three standard errors of the difference, which
+    are at most a tenth of the error."""
     errors = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -233,7 +304,8 @@ def test_weights_and_copies_predict_alike_where_the_penalty_is_the_same():
 
 
 def test_rows_of_hardly_any_weight_hardly_matter(rng):
-    """Rows of another scale and of hardly any weight hardly change deviations, distances or the model."""
+    """Rows of another scale and of hardly any weight hardly change deviations, distances or the
+    model."""
     X, y = friedman(rng, 1500, 5)
     far, weight = X[:500].copy(), np.ones(500)
     far[:100] *= 1000
@@ -249,7 +321,8 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 
 
 def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
-    """Over many splits each row is held out equally often; in one split it is held out whole or not at all."""
+    """Over many splits each row is held out equally often; in one split it is held out whole or not
+    at all."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
     held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
     assert (held.sum(axis=1) == 12).all()
@@ -257,19 +330,26 @@ def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
 
 
 @each_loss
-@pytest.mark.parametrize("options", [{"n_models": 2}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"n_models": 2}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
+)
 def test_weights_that_are_all_alike_are_none(rng, loss, options):
     X, y = friedman(rng, 200, 6)
     how = {"loss": loss, "n_components": 100, "rng": 0, **options}
-    assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(200, 3), **how)) == bits(sparse_rf(X, signs(y, loss), **how))
+    assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(200, 3), **how)) == bits(
+        sparse_rf(X, signs(y, loss), **how)
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_one_row_may_have_almost_all_the_weight(loss):
-    """Coefficients of terms that only other rows need are then tiny; draws follow them all the same."""
+    """Coefficients of terms that only other rows need are then tiny; draws follow them all the
+    same."""
     rng = np.random.default_rng(0)
     X, weight = rng.uniform(-2, 2, (220, 3)), np.ones(220)
     weight[3] = 1e300
     y = np.sin(3 * X[:, 0]) * np.sign(X[:, 1])
     model = sparse_rf(X, y if loss == "squared" else y > 0, loss=loss, sample_weight=weight, rng=0)
-    assert np.isfinite(model.decision_function(X) if model.classes is not None else model.predict(X)).all()
+    assert np.isfinite(
+        model.decision_function(X) if model.classes is not None else model.predict(X)
+    ).all()

@@ -1,4 +1,5 @@
-"""Several classes on shared terms: after a search, every class takes a coefficient of every term that any class has found."""
+"""Several classes on shared terms: after a search, every class takes a coefficient of every term
+that any class has found."""
 
 import numpy as np
 import pytest
@@ -35,11 +36,13 @@ def test_classes_that_share_their_terms_are_predicted_better(monkeypatch, loss):
     assert np.all(model.coef != 0)
     assert model.info.converged
     monkeypatch.setattr(search, "with_shared_terms", lambda best, *_: (best, False))
-    monkeypatch.setattr(search, "drop_terms", lambda model, *_: model)  # whose coefficients are of all classes, too
+    # whose coefficients are of all classes, too
+    monkeypatch.setattr(search, "drop_terms", lambda model, *_: model)
     apart = srf.sparse_rf(X, y, loss=loss, **HOW)
     assert np.mean(apart.coef != 0) < 0.3
     (of_shared, wrong), (of_apart, wrong_apart) = (errors(each, *test) for each in (model, apart))
-    assert of_shared < 0.8 * of_apart and wrong < wrong_apart  # .61 to .76 of the loss, and .70 to .77 of the errors
+    # .61 to .76 of the loss, and .70 to .77 of the errors
+    assert of_shared < 0.8 * of_apart and wrong < wrong_apart
     assert model.info.validation_loss < apart.info.validation_loss
 
 
@@ -70,9 +73,13 @@ def test_the_bits_are_those_of_any_number_of_workers(loss):
 @EACH_LOSS
 def test_rows_on_disk_have_the_same_model(loss):
     (X, y), _ = digits(400)
-    one, two = (srf.sparse_rf(rows, y, loss=loss, **HOW) for rows in (X, srf.Chunks(X, block_rows=150)))
+    one, two = (
+        srf.sparse_rf(rows, y, loss=loss, **HOW) for rows in (X, srf.Chunks(X, block_rows=150))
+    )
     assert np.all(one.coef != 0)
-    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        one.decision_function(X), two.decision_function(X), rtol=1e-6, atol=1e-6
+    )
 
 
 @EACH_LOSS
@@ -81,7 +88,9 @@ def test_a_row_of_weight_zero_is_left_out(loss):
     twice = np.concatenate([X, X + 1]), np.concatenate([y, y])
     one = srf.sparse_rf(X, y, loss=loss, **HOW)
     two = srf.sparse_rf(*twice, sample_weight=np.repeat([1.0, 0.0], 400), loss=loss, **HOW)
-    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        one.decision_function(X), two.decision_function(X), rtol=1e-3, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("how", [{"time_limit": 0.05}, {"effort": 1e-3}], ids=str)
@@ -94,7 +103,8 @@ def test_effort_and_time_bound_it(how):
 
 @EACH_LOSS
 def test_a_callback_may_end_it_at_any_time(monkeypatch, loss):
-    """While classes share their terms, too: there the callback is called, and what it has ended gives a model."""
+    """While classes share their terms, too: there the callback is called, and what it has ended
+    gives a model."""
     (X, y), _ = digits(200)
     where, real = [], shared.SharedFit.minimise
 
@@ -110,5 +120,6 @@ def test_a_callback_may_end_it_at_any_time(monkeypatch, loss):
     monkeypatch.setattr(shared.SharedFit, "minimise", minimise)
     monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.0)
     model = srf.sparse_rf(X, y, loss=loss, callback=callback, **HOW)
-    assert where.count("shared") in (1, 2)  # one penalty and, where that is the best, the fit to all rows
+    # one penalty and, where that is the best, the fit to all rows
+    assert where.count("shared") in (1, 2)
     assert np.allclose(model.predict_proba(X).sum(axis=1), 1)

@@ -33,9 +33,12 @@ def test_where_time_is_short_rows_are_fewer_and_then_candidates():
 
 @pytest.mark.slow
 def test_the_work_falls_with_the_effort(monkeypatch):
-    """In multiplications, which are counted the same on any machine; what each call does besides is not in them."""
+    """In multiplications, which are counted the same on any machine; what each call does besides is
+    not in them."""
     real, efforts = _search.effort_of_searches, []
-    monkeypatch.setattr(_search, "effort_of_searches", lambda *args: efforts.append(real(*args)) or efforts[-1])
+    monkeypatch.setattr(
+        _search, "effort_of_searches", lambda *args: efforts.append(real(*args)) or efforts[-1]
+    )
     for effort in (1.0, 0.1, 0.01):
         assert np.isfinite(srf.sparse_rf(X, Y, effort=effort, rng=0).predict(X)).all()
     whole, tenth, least = (each.within.spent for each in efforts)

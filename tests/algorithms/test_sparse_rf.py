@@ -1,5 +1,5 @@
-"""sparse_rf and sparse_rf_path against scikit-learn, plain NumPy, and themselves where the same problem is put in another
-way."""
+"""sparse_rf and sparse_rf_path against scikit-learn, plain NumPy, and themselves where the same
+problem is put in another way."""
 
 import contextlib
 import time
@@ -25,7 +25,16 @@ from sparserf.features import make_dictionary
 from sparserf.rows import as_rows
 from sparserf.rows.memory import MemoryRows
 
-from ..conftest import CONJUGATE, KERNELS, SLOPE, VALUE, as_within_a_call, bits, each_intercept, each_loss
+from ..conftest import (
+    CONJUGATE,
+    KERNELS,
+    SLOPE,
+    VALUE,
+    as_within_a_call,
+    bits,
+    each_intercept,
+    each_loss,
+)
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -52,7 +61,8 @@ def fit(X=X, y=None, **options):
 
 
 def objective(coef, intercept, phi, *, alpha=0.01, loss="squared", weight=None, y=None):
-    """Return (P, P - D), the objective and the duality gap over the features phi, for coefficients of all of them."""
+    """Return (P, P - D), the objective and the duality gap over the features phi, for coefficients
+    of all of them."""
     y = target(loss) if y is None else y
     s = np.ones(len(y)) if weight is None else weight / weight.mean()
     z = phi @ coef + intercept
@@ -77,7 +87,9 @@ def dense_coef(model, D):
 def test_lasso(fit_intercept, weight):
     """With the squared loss, the answer is that of scikit-learn's Lasso, with weights, too."""
     phi = ATOMS.transform(X)
-    theirs = Lasso(0.01, fit_intercept=fit_intercept, tol=1e-14, max_iter=10**6).fit(phi, Y, sample_weight=weight)
+    theirs = Lasso(0.01, fit_intercept=fit_intercept, tol=1e-14, max_iter=10**6).fit(
+        phi, Y, sample_weight=weight
+    )
     ours = fit(fit_intercept=fit_intercept, sample_weight=weight)
     assert dense_coef(ours, 30) == pytest.approx(theirs.coef_, abs=1e-5)
     assert ours.intercept == pytest.approx(theirs.intercept_, abs=1e-5)
@@ -89,11 +101,16 @@ def test_lasso(fit_intercept, weight):
 @each_weight
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_liblinear(loss, weight):
-    """With the other losses, the answer is that of liblinear's -s 5 and -s 6 for C = 1 / (n alpha), without the intercept
-    that it would penalise."""
-    phi, options = ATOMS.transform(X), {"C": 1 / (N * 0.01), "tol": 1e-9, "max_iter": 10**6, "fit_intercept": False}
+    """With the other losses, the answer is that of liblinear's -s 5 and -s 6 for C = 1 / (n alpha),
+    without the intercept that it would penalise."""
+    phi, options = (
+        ATOMS.transform(X),
+        {"C": 1 / (N * 0.01), "tol": 1e-9, "max_iter": 10**6, "fit_intercept": False},
+    )
     if loss == "squared_hinge":
-        theirs = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, random_state=0, **options)
+        theirs = LinearSVC(
+            penalty="l1", loss="squared_hinge", dual=False, random_state=0, **options
+        )
     else:
         theirs = LogisticRegression(l1_ratio=1, solver="liblinear", random_state=0, **options)
     theirs.fit(phi, SIGNS, sample_weight=None if weight is None else weight / weight.mean())
@@ -108,7 +125,9 @@ def test_liblinear(loss, weight):
 def test_logistic_with_intercept():
     """The intercept is not penalised, as in scikit-learn's saga."""
     phi = ATOMS.transform(X)
-    theirs = LogisticRegression(l1_ratio=1, C=1 / (N * 0.02), solver="saga", tol=1e-9, max_iter=10**5, random_state=0)
+    theirs = LogisticRegression(
+        l1_ratio=1, C=1 / (N * 0.02), solver="saga", tol=1e-9, max_iter=10**5, random_state=0
+    )
     theirs.fit(phi, SIGNS)
     ours = fit(loss="logistic", alpha=0.02)
     P, _ = objective(theirs.coef_[0], theirs.intercept_[0], phi, loss="logistic", alpha=0.02)
@@ -123,14 +142,27 @@ def test_logistic_with_intercept():
 @each_intercept
 @each_weight
 def test_exact_is_the_optimum_over_all_draws(loss, fit_intercept, weight):
-    """With exact=True, info.dual_gap is the gap over all features, and no less than the distance to the optimum."""
-    options = {"alpha": 0.003, "loss": loss, "fit_intercept": fit_intercept, "sample_weight": weight, "features": MANY}
+    """With exact=True, info.dual_gap is the gap over all features, and no less than the distance to
+    the optimum."""
+    options = {
+        "alpha": 0.003,
+        "loss": loss,
+        "fit_intercept": fit_intercept,
+        "sample_weight": weight,
+        "features": MANY,
+    }
     phi = MANY.transform(X)
     best = fit(**options).info.objective[-1]
     for tol in (0.1, 1e-3, 1e-5):
         model = fit(**options, tol=tol, batch_size=40)
-        P, gap = objective(dense_coef(model, 300), model.intercept, phi, alpha=0.003, loss=loss, weight=weight)
-        assert model.info.converged and model.info.n_drawn == 300 and model.info.n_nonzero == len(model.coef)
+        P, gap = objective(
+            dense_coef(model, 300), model.intercept, phi, alpha=0.003, loss=loss, weight=weight
+        )
+        assert (
+            model.info.converged
+            and model.info.n_drawn == 300
+            and model.info.n_nonzero == len(model.coef)
+        )
         assert model.info.objective[-1] == pytest.approx(P, rel=1e-10)
         assert model.info.dual_gap == pytest.approx(gap, abs=1e-9)
         assert P - best - 1e-12 <= model.info.dual_gap <= tol * P * (1 + 1e-9)
@@ -139,14 +171,17 @@ def test_exact_is_the_optimum_over_all_draws(loss, fit_intercept, weight):
 @each_loss
 @each_intercept
 def test_a_tight_tolerance_is_reached(loss, fit_intercept):
-    """On few, well-conditioned features tol=1e-8 is reached, whatever differences of the objective rounding hides."""
+    """On few, well-conditioned features tol=1e-8 is reached, whatever differences of the objective
+    rounding hides."""
     for k in range(5, 31):
-        fit(loss=loss, fit_intercept=fit_intercept, features=ATOMS.take(range(k)), tol=1e-8)  # or it warns, an error here
+        # or it warns, an error here
+        fit(loss=loss, fit_intercept=fit_intercept, features=ATOMS.take(range(k)), tol=1e-8)
 
 
 @each_loss
 def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
-    """All draws are looked at, also where rounding keeps a batch from being solved to the tolerance."""
+    """All draws are looked at, also where rounding keeps a batch from being solved to the
+    tolerance."""
     infos = []
     try:
         fit(loss=loss, exact=False, features=MANY, batch_size=20, tol=1e-10, callback=infos.append)
@@ -157,10 +192,23 @@ def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
 
 @each_loss
 def test_one_pass_comes_close(loss):
-    """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all of them."""
-    options = {"n_components": 2000, "batch_size": 200, "gamma": 0.3, "scale": None, "rng": 0, "loss": loss, "tol": 1e-5}
+    """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all
+    of them."""
+    options = {
+        "n_components": 2000,
+        "batch_size": 200,
+        "gamma": 0.3,
+        "scale": None,
+        "rng": 0,
+        "loss": loss,
+        "tol": 1e-5,
+    }
     once, exact = fit(exact=False, **options), fit(**options)
-    assert exact.info.objective[-1] * (1 - 1e-5) <= once.info.objective[-1] <= 1.05 * exact.info.objective[-1]
+    assert (
+        exact.info.objective[-1] * (1 - 1e-5)
+        <= once.info.objective[-1]
+        <= 1.05 * exact.info.objective[-1]
+    )
     assert once.info.n_drawn == 2000 and once.info.n_iter == 10 and len(once.info.objective) == 10
 
 
@@ -185,7 +233,8 @@ def test_ill_conditioned(gamma, alpha):
 
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e9])
 def test_the_gap_holds_far_from_zero(offset):
-    """Where the target's mean is large, rounding in the sum of the dual point does not hide the gap."""
+    """Where the target's mean is large, rounding in the sum of the dual point does not hide the
+    gap."""
     y = Y + offset
     model = fit(y=y, features=MANY, batch_size=100, tol=1e-6)
     phi, u = MANY.transform(X), model.predict(X) - y
@@ -198,12 +247,15 @@ def test_the_gap_holds_far_from_zero(offset):
 
 @pytest.mark.parametrize("value", [0.1, 1e6 / 3])
 def test_a_constant_target_needs_no_term(value):
-    model = sparse_rf_path(X, np.full(N, value), features=MANY, n_alphas=2, sample_weight=WEIGHT)[-1]
+    model = sparse_rf_path(X, np.full(N, value), features=MANY, n_alphas=2, sample_weight=WEIGHT)[
+        -1
+    ]
     assert len(model.coef) == 0 and model.intercept == pytest.approx(value, rel=1e-15)
 
 
 def test_inputs_far_from_zero_end():
-    """A fit ends, with a warning at most, where rounding lets no gap be certified and no draw violates."""
+    """A fit ends, with a warning at most, where rounding lets no gap be certified and no draw
+    violates."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((200, 30))
     y = Z[:, :5].sum(axis=1) + 0.1 * rng.standard_normal(200)
@@ -229,10 +281,15 @@ def test_a_weight_counts_as_copies(loss, fit_intercept):
 
 @each_loss
 def test_scale_of_the_weights(loss):
-    """Weights count relative to their mean: powers of two change no bit. A row of weight 0 is as good as absent."""
-    assert bits(fit(loss=loss, sample_weight=WEIGHT)) == bits(fit(loss=loss, sample_weight=WEIGHT * 2.0**40))
+    """Weights count relative to their mean: powers of two change no bit. A row of weight 0 is as
+    good as absent."""
+    assert bits(fit(loss=loss, sample_weight=WEIGHT)) == bits(
+        fit(loss=loss, sample_weight=WEIGHT * 2.0**40)
+    )
     kept = np.arange(N) % 4 > 0
-    assert bits(fit(loss=loss, sample_weight=kept.astype(float))) == bits(fit(X[kept], target(loss)[kept], loss=loss))
+    assert bits(fit(loss=loss, sample_weight=kept.astype(float))) == bits(
+        fit(X[kept], target(loss)[kept], loss=loss)
+    )
 
 
 @each_loss
@@ -249,13 +306,23 @@ def test_order_and_copies_of_the_rows(loss):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("power", [-963, -664, -400, -332, -66, -30, -1, 1, 60, 66, 332, 400, 498])
 def test_powers_of_two(power, exact, fit_intercept):
-    """A target and a penalty times 2**k give coefficients and an intercept times 2**k, to the bit."""
-    options = {"exact": exact, "features": MANY, "batch_size": 50, "fit_intercept": fit_intercept, "tol": 1e-5}
+    """A target and a penalty times 2**k give coefficients and an intercept times 2**k, to the
+    bit."""
+    options = {
+        "exact": exact,
+        "features": MANY,
+        "batch_size": 50,
+        "fit_intercept": fit_intercept,
+        "tol": 1e-5,
+    }
     k = 2.0**power
     one, two = fit(**options), fit(y=Y * k, alpha=0.01 * k, **options)
     assert np.array_equal(two.support, one.support) and np.array_equal(two.coef, one.coef * k)
     assert two.intercept == one.intercept * k and two.info.alpha == 0.01 * k and two.info.converged
-    assert np.isfinite([*two.info.objective, two.info.dual_gap]).all() and np.isfinite(two.predict(X)).all()
+    assert (
+        np.isfinite([*two.info.objective, two.info.dual_gap]).all()
+        and np.isfinite(two.predict(X)).all()
+    )
     if abs(power) <= 400:  # the squares of larger and smaller numbers are no floats
         assert two.info.objective == tuple(F * k**2 for F in one.info.objective)
 
@@ -264,14 +331,20 @@ def test_powers_of_two(power, exact, fit_intercept):
 def test_flipped_target(loss):
     """The target -y turns all signs."""
     one, two = fit(loss=loss), fit(y=-target(loss), loss=loss)
-    assert two.coef == pytest.approx(-one.coef, abs=1e-7) and np.array_equal(one.support, two.support)
+    assert two.coef == pytest.approx(-one.coef, abs=1e-7) and np.array_equal(
+        one.support, two.support
+    )
     assert two.intercept == pytest.approx(-one.intercept, abs=1e-7)
 
 
 @each_loss
 def test_duplicate_features(loss):
-    """A dictionary with every feature three times gives the same objective, and shares out the coefficients."""
-    one, three = fit(loss=loss), fit(loss=loss, features=ATOMS.take(np.tile(np.arange(30), 3)), batch_size=25)
+    """A dictionary with every feature three times gives the same objective, and shares out the
+    coefficients."""
+    one, three = (
+        fit(loss=loss),
+        fit(loss=loss, features=ATOMS.take(np.tile(np.arange(30), 3)), batch_size=25),
+    )
     assert three.info.objective[-1] == pytest.approx(one.info.objective[-1], rel=1e-7)
     together = dense_coef(three, 90).reshape(3, 30).sum(axis=0)
     assert together == pytest.approx(dense_coef(one, 30), abs=2e-3)
@@ -285,7 +358,9 @@ def test_csr_is_dense(loss, fit_intercept):
     options = {"loss": loss, "fit_intercept": fit_intercept, "features": MANY, "tol": 1e-6}
     dense, csr = fit(sparse, **options), fit(csr_array(sparse), **options)
     assert csr.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-6)
-    assert csr.decision_function(sparse) == pytest.approx(dense.decision_function(csr_array(sparse)), abs=0.02)
+    assert csr.decision_function(sparse) == pytest.approx(
+        dense.decision_function(csr_array(sparse)), abs=0.02
+    )
 
 
 @each_loss
@@ -293,7 +368,9 @@ def test_float32_is_close(loss):
     """float32 rows cost a few digits."""
     double, single = fit(loss=loss, tol=1e-4), fit(X.astype(np.float32), loss=loss, tol=1e-4)
     assert single.info.objective[-1] == pytest.approx(double.info.objective[-1], rel=2e-4)
-    assert single.predict(X.astype(np.float32)).dtype == (np.float32 if loss == "squared" else SIGNS.dtype)
+    assert single.predict(X.astype(np.float32)).dtype == (
+        np.float32 if loss == "squared" else SIGNS.dtype
+    )
     assert single.decision_function(X) == pytest.approx(double.decision_function(X), abs=0.05)
 
 
@@ -303,8 +380,16 @@ def test_float32_is_close(loss):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("exact", [False, True])
 def test_many_classes_are_one_versus_rest(loss, exact):
-    """Each row of coef is, to the bit, that of the class against the rest over the same dictionary."""
-    options = {"loss": loss, "exact": exact, "n_components": 300, "batch_size": 60, "rng": 3, "tol": 1e-4}
+    """Each row of coef is, to the bit, that of the class against the rest over the same
+    dictionary."""
+    options = {
+        "loss": loss,
+        "exact": exact,
+        "n_components": 300,
+        "batch_size": 60,
+        "rng": 3,
+        "tol": 1e-4,
+    }
     model = fit(y=THREE, **options)
     binary = [fit(y=THREE == c, **options) for c in range(3)]
     assert model.coef.shape == (3, len(model.features)) and model.intercept.shape == (3,)
@@ -315,12 +400,17 @@ def test_many_classes_are_one_versus_rest(loss, exact):
     assert model.decision_function(X).shape == (N, 3)
     f = np.column_stack([alone.decision_function(X) for alone in binary])
     assert model.decision_function(X) == pytest.approx(f, abs=1e-9)
-    assert np.array_equal(model.predict(X), f.argmax(axis=1)) and np.mean(model.predict(X) == THREE) > 0.6
+    assert (
+        np.array_equal(model.predict(X), f.argmax(axis=1))
+        and np.mean(model.predict(X) == THREE) > 0.6
+    )
     assert model.info.objective[-1] == pytest.approx(sum(b.info.objective[-1] for b in binary))
     assert model.info.dual_gap == pytest.approx(sum(b.info.dual_gap for b in binary))
 
 
-@pytest.mark.parametrize("kinds", [(0, 1), (-1, 1), (False, True), (2.5, 7.0), ("no", "yes")], ids=str)
+@pytest.mark.parametrize(
+    "kinds", [(0, 1), (-1, 1), (False, True), (2.5, 7.0), ("no", "yes")], ids=str
+)
 def test_any_two_labels(kinds):
     """Labels are names; the second in sorted order is the positive class."""
     y = np.where(SIGNS > 0, kinds[1], kinds[0])
@@ -337,7 +427,8 @@ def test_any_two_labels(kinds):
 
 @pytest.mark.parametrize("name", [*KERNELS, "perceptron"])
 def test_named_kernels(name):
-    """Every name is a dictionary that fits, the same for the same seed and another one for another seed."""
+    """Every name is a dictionary that fits, the same for the same seed and another one for another
+    seed."""
     options = {"features": name, "n_components": 400, "alpha": 0.005, "tol": 1e-4}
     model = fit(rng=0, **options)
     assert np.mean((model.predict(X) - Y) ** 2) < 0.3 * np.var(Y)
@@ -348,15 +439,23 @@ def test_map_in_place_of_a_name():
     """A name with gamma is the Fourier map with that gamma, in the units that a name has."""
     for scale, of_map in (("auto", "robust"), ("robust", "robust"), (None, "auto"), (None, None)):
         by_name = fit(features="cauchy", gamma=0.5, scale=scale, n_components=200, rng=0, tol=1e-4)
-        by_map = fit(features=Fourier("cauchy", 0.5), scale=of_map, n_components=200, rng=0, tol=1e-4)
+        by_map = fit(
+            features=Fourier("cauchy", 0.5), scale=of_map, n_components=200, rng=0, tol=1e-4
+        )
         assert bits(by_name) == bits(by_map)
 
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_linear_beside_random_features(exact):
-    """Inputs come first in the dictionary, beside n_components draws; a linear target needs little else."""
+    """Inputs come first in the dictionary, beside n_components draws; a linear target needs little
+    else."""
     y = 3 * X[:, 0] - X[:, 2]
-    options = {"features": [Linear(), Fourier(gamma=0.3)], "n_components": 200, "batch_size": 50, "rng": 0}
+    options = {
+        "features": [Linear(), Fourier(gamma=0.3)],
+        "n_components": 200,
+        "batch_size": 50,
+        "rng": 0,
+    }
     model = fit(y=y, exact=exact, alpha=0.1, tol=1e-4, **options)
     assert model.info.n_drawn == 203 and {0, 2} <= set(model.support.tolist())
     assert len(model.features) < 12 and np.mean((model.predict(X) - y) ** 2) < 0.1
@@ -368,9 +467,14 @@ def test_linear_beside_random_features(exact):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_support_indexes_the_dictionary(exact):
-    """model.features is the dictionary at model.support, in ascending order, for a FeatureSet and for draws."""
+    """model.features is the dictionary at model.support, in ascending order, for a FeatureSet and
+    for draws."""
     model = fit(features=MANY, exact=exact, batch_size=37, tol=1e-5)
-    assert np.all(np.diff(model.support) > 0) and model.support.dtype == np.int64 and len(model.support) > 5
+    assert (
+        np.all(np.diff(model.support) > 0)
+        and model.support.dtype == np.int64
+        and len(model.support) > 5
+    )
     assert np.array_equal(model.features.transform(X), MANY.take(model.support).transform(X))
     maps = [Linear(), Fourier(gamma=0.3), Perceptron(), RandomNeurons("tanh")]
     options = {"n_components": 100, "batch_size": 30, "rng": 5}
@@ -387,7 +491,8 @@ def test_support_indexes_the_dictionary(exact):
 
 @each_loss
 def test_path(loss):
-    """Penalties descend from the largest useful one; each model has the objective of a fit without the path."""
+    """Penalties descend from the largest useful one; each model has the objective of a fit without
+    the path."""
     options = {"loss": loss, "features": MANY, "exact": True, "tol": 1e-5}
     models = sparse_rf_path(X, target(loss), n_alphas=8, alpha_min_ratio=0.01, **options)
     alphas = [model.info.alpha for model in models]
@@ -406,12 +511,16 @@ def test_path_of_given_penalties():
     assert [model.info.alpha for model in models] == pytest.approx([0.1, 0.03, 0.01])
     for features in ("gaussian", "auto"):
         (alone,) = sparse_rf_path(X, Y, alphas=[0.02], features=features, n_components=200, rng=0)
-        assert bits(alone) == bits(sparse_rf(X, Y, alpha=0.02, features=features, n_components=200, rng=0))
+        assert bits(alone) == bits(
+            sparse_rf(X, Y, alpha=0.02, features=features, n_components=200, rng=0)
+        )
 
 
 def test_path_of_many_classes_starts_empty():
     """At the largest penalty no class has a term."""
-    models = sparse_rf_path(X, THREE, loss="logistic", n_alphas=3, alpha_min_ratio=0.1, features=ATOMS)
+    models = sparse_rf_path(
+        X, THREE, loss="logistic", n_alphas=3, alpha_min_ratio=0.1, features=ATOMS
+    )
     assert models[0].coef.shape == (3, 0) and models[-1].coef.shape == (3, len(models[-1].features))
 
 
@@ -420,21 +529,36 @@ def test_path_of_many_classes_starts_empty():
 
 @each_loss
 def test_max_iter(loss):
-    """A fit that is cut short warns of gap, tolerance and cure; its model is valid, and its gap bounds the distance."""
-    with pytest.warns(ConvergenceWarning, match=r"duality gap of .*above tol=1e-08; raise max_iter"):
+    """A fit that is cut short warns of gap, tolerance and cure; its model is valid, and its gap
+    bounds the distance."""
+    with pytest.warns(
+        ConvergenceWarning, match=r"duality gap of .*above tol=1e-08; raise max_iter"
+    ):
         model = fit(loss=loss, features=MANY, alpha=1e-3, max_iter=2, tol=1e-8)
     assert not model.info.converged and np.isfinite(model.coef).all()
-    P, _ = objective(dense_coef(model, 300), model.intercept, MANY.transform(X), alpha=1e-3, loss=loss)
+    P, _ = objective(
+        dense_coef(model, 300), model.intercept, MANY.transform(X), alpha=1e-3, loss=loss
+    )
     assert model.info.objective[-1] == pytest.approx(P, rel=1e-9)
-    assert model.info.dual_gap >= P - fit(loss=loss, features=MANY, alpha=1e-3, tol=1e-4).info.objective[-1]
+    assert (
+        model.info.dual_gap
+        >= P - fit(loss=loss, features=MANY, alpha=1e-3, tol=1e-4).info.objective[-1]
+    )
 
 
 def test_draws_are_looked_at_where_they_may_violate():
-    """Along a walk of v in small and large steps, an entry is the gradient, or bounds it where both are within alpha."""
+    """Along a walk of v in small and large steps, an entry is the gradient, or bounds it where both
+    are within alpha."""
     rng = np.random.default_rng(0)
     rows = as_rows(X, 1)
-    dictionary = make_dictionary([Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()], as_rows(X),
-                                 n_components=90, batch_size=40, gamma=None, rng=0)  # fmt: skip
+    dictionary = make_dictionary(
+        [Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()],
+        as_rows(X),
+        n_components=90,
+        batch_size=40,
+        gamma=None,
+        rng=0,
+    )
     draws = RandomSource(rows, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
     phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
     looked = []
@@ -445,19 +569,25 @@ def test_draws_are_looked_at_where_they_may_violate():
         g, exact = draws.gradient(v, 0.05), phi.T @ v
         close = np.isclose(g, exact, rtol=1e-12, atol=1e-14)
         assert np.all(close | ((np.abs(exact) <= np.abs(g)) & (np.abs(g) <= 0.05)))
-    assert 2 * len(phi.T) < sum(looked) < 6 * len(phi.T)  # of 7 passes over all draws; relu and Linear are looked at in each
+    # of 7 passes over all draws; relu and Linear are looked at in each
+    assert 2 * len(phi.T) < sum(looked) < 6 * len(phi.T)
 
 
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh", "sign", "relu"])
 def test_largest_value(activation):
-    features = RandomNeurons(activation, scale=3.0).draw(20, 3, rng=0).concat(Linear().draw(None, 3))
-    assert np.all(np.abs(features.transform(10 * X)).max(axis=0) <= features.largest_value * (1 + 1e-15))
+    features = (
+        RandomNeurons(activation, scale=3.0).draw(20, 3, rng=0).concat(Linear().draw(None, 3))
+    )
+    assert np.all(
+        np.abs(features.transform(10 * X)).max(axis=0) <= features.largest_value * (1 + 1e-15)
+    )
     assert np.isinf(features.largest_value).sum() == (23 if activation == "relu" else 3)
 
 
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_draws_travel_as_their_seed(n_batches):
-    """A question to rows elsewhere holds a seed and places of draws, not weights; a fixed dictionary has no seed."""
+    """A question to rows elsewhere holds a seed and places of draws, not weights; a fixed
+    dictionary has no seed."""
     import cloudpickle
 
     wide = as_rows(np.random.default_rng(0).standard_normal((30, 200)))
@@ -490,23 +620,42 @@ def test_a_question_about_no_draw_is_answered():
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exact, monkeypatch):
-    """Algorithm 1 and the exact descent come to the optimum of float64 rows, with its gap, through float32 or not."""
-    options = {"loss": loss, "exact": exact, "features": MANY, "batch_size": 300, "tol": 1e-9, "alpha": 0.003}
+    """Algorithm 1 and the exact descent come to the optimum of float64 rows, with its gap, through
+    float32 or not."""
+    options = {
+        "loss": loss,
+        "exact": exact,
+        "features": MANY,
+        "batch_size": 300,
+        "tol": 1e-9,
+        "alpha": 0.003,
+    }
     double, asked = fit(**options), []
     monkeypatch.setattr("sparserf.algorithms.sparse_rf.descent.WORTH_SINGLE", 0)
     in_single = MemoryRows.in_single
-    monkeypatch.setattr(MemoryRows, "in_single", lambda rows: asked.append(in_single(rows)) or asked[-1])
+    monkeypatch.setattr(
+        MemoryRows, "in_single", lambda rows: asked.append(in_single(rows)) or asked[-1]
+    )
     single = fit(**options)
     assert len(asked) == 1 and asked[0].dtype == np.float32
     phi, coef = MANY.transform(X), np.zeros(300)
     coef[single.support] = single.coef
     P, gap = objective(coef, single.intercept, phi, alpha=0.003, loss=loss)
     assert gap <= 1.01e-9 * P and single.info.converged
-    assert P == pytest.approx(single.info.objective[-1], rel=1e-12) == pytest.approx(double.info.objective[-1], rel=1e-8)
+    assert (
+        P
+        == pytest.approx(single.info.objective[-1], rel=1e-12)
+        == pytest.approx(double.info.objective[-1], rel=1e-8)
+    )
 
 
 @as_within_a_call
 def test_rows_in_single_precision_only_where_little_is_lost():
     assert as_rows(X).in_single().dtype == np.float32
-    for other in (X.astype(np.float32), csr_array(X), X + np.array([0, 1e6, 0]), X * np.array([1, 1, 1e300])):
+    for other in (
+        X.astype(np.float32),
+        csr_array(X),
+        X + np.array([0, 1e6, 0]),
+        X * np.array([1, 1, 1e300]),
+    ):
         assert as_rows(other).in_single() is None

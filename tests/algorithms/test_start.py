@@ -1,4 +1,5 @@
-"""Fits that start from a model: they reach the optimum of a fit from nothing in less work, whatever the model was fitted to."""
+"""Fits that start from a model: they reach the optimum of a fit from nothing in less work, whatever
+the model was fitted to."""
 
 from itertools import pairwise
 
@@ -17,11 +18,14 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (N, 3))
 F = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] * X[:, 2]
 TARGETS = {
-    "squared": F + 0.1 * RNG.standard_normal(N) + 7.0, "huber": F + 0.1 * RNG.standard_t(2, N),
-    "poisson": RNG.poisson(3 * np.exp(F)).astype(float), "logistic": np.where(F > 0, "yes", "no"),
-    "multinomial": np.digitize(F, [-0.7, 0.7]), "one against the rest": np.digitize(F, [-0.7, 0.7]),
-    "outputs": np.column_stack([F + 5, -F**2, F + 0.3 * RNG.standard_normal(N)]),
-}  # fmt: skip
+    "squared": F + 0.1 * RNG.standard_normal(N) + 7.0,
+    "huber": F + 0.1 * RNG.standard_t(2, N),
+    "poisson": RNG.poisson(3 * np.exp(F)).astype(float),
+    "logistic": np.where(F > 0, "yes", "no"),
+    "multinomial": np.digitize(F, [-0.7, 0.7]),
+    "one against the rest": np.digitize(F, [-0.7, 0.7]),
+    "outputs": np.column_stack([F + 5, -(F**2), F + 0.3 * RNG.standard_normal(N)]),
+}
 LOSSES = {"one against the rest": "logistic", "outputs": "squared"}
 FIXED = srf.Fourier(gamma=0.3).draw(300, 3, rng=1)
 ALPHA = {"poisson": 0.05}
@@ -32,13 +36,16 @@ AUTO = {"alpha": 0.01, "n_components": 1000, "rng": 0}
 def fit(name, rows=slice(None), features=FIXED, **how):
     """Fit a target by its loss to some rows."""
     how = {"alpha": ALPHA.get(name, 0.01), "exact": True, "tol": 1e-7, **how}
-    return srf.sparse_rf(X[rows], TARGETS[name][rows], loss=LOSSES.get(name, name), features=features, **how)
+    return srf.sparse_rf(
+        X[rows], TARGETS[name][rows], loss=LOSSES.get(name, name), features=features, **how
+    )
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "Algorithm 1"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
-    """For other rows, a larger and a smaller penalty, over one dictionary in one batch: certified, and at the same indices."""
+    """For other rows, a larger and a smaller penalty, over one dictionary in one batch: certified,
+    and at the same indices."""
     start = fit(name, FIRST)
     for factor, rows in ((1.0, slice(None)), (0.3, FIRST), (3.0, HALF)):
         how = {"alpha": factor * ALPHA.get(name, 0.01), "exact": exact}
@@ -47,7 +54,9 @@ def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
         gap = max(one.info.dual_gap, other.info.dual_gap) + 1e-12
         assert abs(one.info.objective[-1] - other.info.objective[-1]) <= gap
         assert np.allclose(one.decision_function(X), other.decision_function(X), atol=2e-2)
-        np.testing.assert_array_equal(one.features.transform(X[:5]), FIXED.take(one.support).transform(X[:5]))
+        np.testing.assert_array_equal(
+            one.features.transform(X[:5]), FIXED.take(one.support).transform(X[:5])
+        )
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -73,7 +82,8 @@ def test_it_takes_fewer_passes_than_a_fit_from_nothing(name, monkeypatch):
 @ignore_convergence
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_dictionary_that_learns_goes_on(name):
-    """New draws follow the terms of the start and lower the objective; no index occurs twice, however often a fit goes on."""
+    """New draws follow the terms of the start and lower the objective; no index occurs twice,
+    however often a fit goes on."""
     how = {"features": "auto", "exact": False, "tol": 1e-3, "n_components": 500, "rng": 0}
     model = fit(name, FIRST, **how)
     assert bits(fit(name, start=model, **how)) == bits(fit(name, start=model, workers=2, **how))
@@ -84,8 +94,13 @@ def test_a_dictionary_that_learns_goes_on(name):
         assert more.info.objective[-1] < one.info.objective[-1] + one.info.dual_gap
     for one, more in pairwise(models):
         shared = np.intersect1d(one.support, more.support)
-        assert len(np.unique(more.support)) == len(more.support) and 0 < len(shared) < len(more.support)
-        of_both = (model.features.take(np.searchsorted(model.support, shared)).transform(X[:5]) for model in (one, more))
+        assert len(np.unique(more.support)) == len(more.support) and 0 < len(shared) < len(
+            more.support
+        )
+        of_both = (
+            model.features.take(np.searchsorted(model.support, shared)).transform(X[:5])
+            for model in (one, more)
+        )
         np.testing.assert_array_equal(*of_both)
         assert more.support[~np.isin(more.support, shared)].min() > one.support.max()
 
@@ -94,25 +109,42 @@ def test_by_default_fewer_features_are_drawn():
     model = srf.sparse_rf(X, F, alpha=0.01, rng=0)
     more = srf.sparse_rf(X, F, alpha=0.005, rng=0, start=model)
     assert (model.info.n_drawn, more.info.n_drawn) == (10_000, 1_000)
-    assert more.info.objective[-1] < 0.005 * np.abs(model.coef).sum() + np.mean((model.predict(X) - F) ** 2) / 2
+    assert (
+        more.info.objective[-1]
+        < 0.005 * np.abs(model.coef).sum() + np.mean((model.predict(X) - F) ** 2) / 2
+    )
 
 
 STARTS = {
-    "steps, linear functions and cosines": lambda: srf.sparse_rf(X, F, rng=0, n_models=2, n_components=300),
+    "steps, linear functions and cosines": lambda: srf.sparse_rf(
+        X, F, rng=0, n_models=2, n_components=300
+    ),
     "harfe": lambda: srf.harfe(X, F, n_components=300, n_nonzero_coefs=10, order=2, rng=0),
     "mfga": lambda: srf.mfga(X, F, n_nonzero_coefs=10, rng=0),
     "drp": lambda: srf.drp(X, F, alpha=0.01),
-    "perceptron": lambda: srf.sparse_rf(X, F, features="perceptron", scale=None, n_components=200, alpha=0.03, rng=0),
-    "no term": lambda: srf.sparse_rf(X, F, features="gaussian", n_components=200, alpha=100.0, rng=0),
-    "pruned": lambda: srf.prune(srf.sparse_rf(X, F, rng=0, n_models=1, n_components=300), X, max_terms=5),
+    "perceptron": lambda: srf.sparse_rf(
+        X, F, features="perceptron", scale=None, n_components=200, alpha=0.03, rng=0
+    ),
+    "no term": lambda: srf.sparse_rf(
+        X, F, features="gaussian", n_components=200, alpha=100.0, rng=0
+    ),
+    "pruned": lambda: srf.prune(
+        srf.sparse_rf(X, F, rng=0, n_models=1, n_components=300), X, max_terms=5
+    ),
 }
 
 
-@pytest.mark.parametrize("features", ["auto", "gaussian", srf.RandomNeurons("relu", order=2)], ids=["auto", "gaussian", "relu"])
+@pytest.mark.parametrize(
+    "features",
+    ["auto", "gaussian", srf.RandomNeurons("relu", order=2)],
+    ids=["auto", "gaussian", "relu"],
+)
 @pytest.mark.parametrize("make", STARTS.values(), ids=STARTS)
 def test_a_start_may_be_any_model_of_the_loss(make, features):
     start = make()
-    model = srf.sparse_rf(X, F, alpha=1e-3, features=features, n_components=500, start=start, rng=0, tol=1e-3)
+    model = srf.sparse_rf(
+        X, F, alpha=1e-3, features=features, n_components=500, start=start, rng=0, tol=1e-3
+    )
     assert model.info.converged and len(np.unique(model.support)) == len(model.support) > 0
     before = np.mean((start.predict(X) - F) ** 2) / 2 + 1e-3 * np.abs(start.coef).sum()
     assert model.info.objective[-1] <= before * (1 + 1e-9)
@@ -121,13 +153,28 @@ def test_a_start_may_be_any_model_of_the_loss(make, features):
 
 def test_terms_of_a_random_dictionary_are_found_in_it():
     """The same draws, made again, are no further features."""
-    how = {"features": "gaussian", "gamma": 0.3, "n_components": 300, "batch_size": 100, "rng": 0, "tol": 1e-6, "exact": True}
+    how = {
+        "features": "gaussian",
+        "gamma": 0.3,
+        "n_components": 300,
+        "batch_size": 100,
+        "rng": 0,
+        "tol": 1e-6,
+        "exact": True,
+    }
     start = srf.sparse_rf(X, F, alpha=0.03, **how)
-    one, other = srf.sparse_rf(X, F, alpha=0.01, start=start, **how), srf.sparse_rf(X, F, alpha=0.01, **how)
-    assert abs(one.info.objective[-1] - other.info.objective[-1]) <= max(one.info.dual_gap, other.info.dual_gap)
+    one, other = (
+        srf.sparse_rf(X, F, alpha=0.01, start=start, **how),
+        srf.sparse_rf(X, F, alpha=0.01, **how),
+    )
+    assert abs(one.info.objective[-1] - other.info.objective[-1]) <= max(
+        one.info.dual_gap, other.info.dual_gap
+    )
     assert one.support.max() < 300 and len(np.unique(one.support)) == len(one.support)
     elsewhere = srf.sparse_rf(X, F, alpha=0.01, start=start, **{**how, "rng": 1})
-    assert (elsewhere.support >= 300).any() and len(np.unique(elsewhere.support)) == len(elsewhere.support)
+    assert (elsewhere.support >= 300).any() and len(np.unique(elsewhere.support)) == len(
+        elsewhere.support
+    )
     again = srf.sparse_rf(X, F, alpha=0.01, start=elsewhere, **{**how, "rng": 2})
     assert len(np.unique(again.support)) == len(again.support)
 
@@ -135,7 +182,10 @@ def test_terms_of_a_random_dictionary_are_found_in_it():
 def table(n, seed):
     """Return a table of numbers with gaps and a category, and a target."""
     rng = np.random.default_rng(seed)
-    age, city = 40 + 10 * rng.standard_normal(n), np.array(["Oslo", "Rom", "Lima"])[rng.integers(0, 3, n)]
+    age, city = (
+        40 + 10 * rng.standard_normal(n),
+        np.array(["Oslo", "Rom", "Lima"])[rng.integers(0, 3, n)],
+    )
     y = np.sin(age / 10) + (city == "Rom") + 0.1 * rng.standard_normal(n)
     return pd.DataFrame({"city": city, "age": np.where(rng.random(n) < 0.1, np.nan, age)}), y
 
@@ -144,14 +194,22 @@ def table(n, seed):
 def test_tables_keep_their_encodings(alpha):
     (old, y), (new, y_new) = table(400, 0), table(300, 1)
     start = srf.sparse_rf(old, y, rng=0, n_models=1, n_components=300)
-    model = srf.sparse_rf(new[["age", "city"]], y_new, start=start, alpha=alpha, rng=0, n_models=None)
+    model = srf.sparse_rf(
+        new[["age", "city"]], y_new, start=start, alpha=alpha, rng=0, n_models=None
+    )
     for name in ("column", "kind", "level", "center", "unit"):
         places = np.isin(start.features.stage.column, model.features.stage.column)
-        np.testing.assert_array_equal(getattr(model.features.stage, name), getattr(start.features.stage, name)[places])
+        np.testing.assert_array_equal(
+            getattr(model.features.stage, name), getattr(start.features.stage, name)[places]
+        )
     assert r2(model, new, y_new) > 0.8
     strange = new.assign(city="Bonn")
-    assert np.isfinite(srf.sparse_rf(strange, y_new, start=start, alpha=0.01, rng=0).predict(new)).all()
-    with pytest.raises(ValueError, match=r"categorical must be None where .*, which knows its columns"):
+    assert np.isfinite(
+        srf.sparse_rf(strange, y_new, start=start, alpha=0.01, rng=0).predict(new)
+    ).all()
+    with pytest.raises(
+        ValueError, match=r"categorical must be None where .*, which knows its columns"
+    ):
         srf.sparse_rf(new, y_new, start=start, alpha=alpha, categorical=["city"])
 
 
@@ -162,8 +220,15 @@ def test_a_frame_of_numbers_after_an_array():
     assert bits(one) == bits(other)
 
 
-@pytest.mark.parametrize("home", [sp.csr_array, lambda X: X.astype(np.float32), lambda X: srf.Chunks(
-    lambda start, stop: X[start:stop], X.shape, block_rows=100)], ids=["CSR", "float32", "chunks"])  # fmt: skip
+@pytest.mark.parametrize(
+    "home",
+    [
+        sp.csr_array,
+        lambda X: X.astype(np.float32),
+        lambda X: srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=100),
+    ],
+    ids=["CSR", "float32", "chunks"],
+)
 def test_rows_of_other_kinds(home):
     start = srf.sparse_rf(home(X), F, **AUTO)
     model = srf.sparse_rf(home(X), F, start=start, **{**AUTO, "alpha": 0.003})
@@ -176,7 +241,9 @@ def test_without_a_penalty_the_terms_are_those_of_the_start(name):
     model = fit(name, HALF, features="auto", start=start, alpha=None, exact=False, rng=0, tol=1e-3)
     assert np.isin(model.support, start.support).all() and model.info.validation_loss is not None
     places = np.searchsorted(start.support, model.support)
-    np.testing.assert_array_equal(model.features.transform(X[:5]), start.features.take(places).transform(X[:5]))
+    np.testing.assert_array_equal(
+        model.features.transform(X[:5]), start.features.take(places).transform(X[:5])
+    )
     again = fit(name, HALF, features=start.features, alpha=None, exact=False, rng=0, tol=1e-3)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
@@ -192,7 +259,9 @@ def test_an_estimator_takes_a_start():
     estimator = pytest.importorskip("sparserf.sklearn").SparseRFRegressor
     start = srf.sparse_rf(X, F, **AUTO)
     model = estimator(start=start, alpha=0.005, n_components=500, random_state=0).fit(X, F).model_
-    assert bits(model) == bits(srf.sparse_rf(X, F, start=start, alpha=0.005, n_components=500, rng=0))
+    assert bits(model) == bits(
+        srf.sparse_rf(X, F, start=start, alpha=0.005, n_components=500, rng=0)
+    )
 
 
 WIDE = np.hstack([X, X[:, :1]])
@@ -201,27 +270,62 @@ MODEL = srf.sparse_rf(X, F, **SMALL)
 OF_LABELS = srf.sparse_rf(X, TARGETS["multinomial"], loss="logistic", **SMALL)
 
 
-@pytest.mark.parametrize(("error", "message", "call"), [
-    (TypeError, "start must be a SparseModel or None, got str", lambda: srf.sparse_rf(X, F, start="warm", alpha=0.1)),
-    (TypeError, "got FeatureSet", lambda: srf.sparse_rf(X, F, start=FIXED, alpha=0.1)),
-    (ValueError, "start must be a model of loss='huber', got one of 'squared'",
-     lambda: srf.sparse_rf(X, F, loss="huber", start=MODEL, alpha=0.1)),
-    (ValueError, "start must be a model of the 4 columns of X, got one of 3",
-     lambda: srf.sparse_rf(WIDE, F, start=MODEL, alpha=0.1)),
-    (ValueError, "start must be a model of the 4 columns of X, got one of 3", lambda: srf.sparse_rf(WIDE, F, start=MODEL)),
-    (ValueError, "start must have the 2 outputs of y, got a model of 1",
-     lambda: srf.sparse_rf(X, X[:, :2], start=MODEL, alpha=0.1)),
-    (ValueError, r"start must be a model of the classes of y, \[0, 1\], got one of \[0, 1, 2\]",
-     lambda: srf.sparse_rf(X, (F > 0) * 1, loss="logistic", start=OF_LABELS, alpha=0.1)),
-    (ValueError, "start must see the columns of X in the units of features",
-     lambda: srf.sparse_rf(X, F, start=srf.sparse_rf(X, F, **AUTO), **SMALL)),
-    (ValueError, "features must be left out where start is given and alpha is None",
-     lambda: srf.sparse_rf(X, F, start=MODEL, features="gaussian")),
-    (ValueError, "start must have a term where alpha is None",
-     lambda: srf.sparse_rf(X, F, start=srf.sparse_rf(X, F, features=FIXED, alpha=1e9))),
-    (ValueError, "start must have terms of at most max_order=1 inputs, got one of 3",
-     lambda: srf.sparse_rf(X, F, start=MODEL, alpha=0.1, max_order=1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "message", "call"),
+    [
+        (
+            TypeError,
+            "start must be a SparseModel or None, got str",
+            lambda: srf.sparse_rf(X, F, start="warm", alpha=0.1),
+        ),
+        (TypeError, "got FeatureSet", lambda: srf.sparse_rf(X, F, start=FIXED, alpha=0.1)),
+        (
+            ValueError,
+            "start must be a model of loss='huber', got one of 'squared'",
+            lambda: srf.sparse_rf(X, F, loss="huber", start=MODEL, alpha=0.1),
+        ),
+        (
+            ValueError,
+            "start must be a model of the 4 columns of X, got one of 3",
+            lambda: srf.sparse_rf(WIDE, F, start=MODEL, alpha=0.1),
+        ),
+        (
+            ValueError,
+            "start must be a model of the 4 columns of X, got one of 3",
+            lambda: srf.sparse_rf(WIDE, F, start=MODEL),
+        ),
+        (
+            ValueError,
+            "start must have the 2 outputs of y, got a model of 1",
+            lambda: srf.sparse_rf(X, X[:, :2], start=MODEL, alpha=0.1),
+        ),
+        (
+            ValueError,
+            r"start must be a model of the classes of y, \[0, 1\], got one of \[0, 1, 2\]",
+            lambda: srf.sparse_rf(X, (F > 0) * 1, loss="logistic", start=OF_LABELS, alpha=0.1),
+        ),
+        (
+            ValueError,
+            "start must see the columns of X in the units of features",
+            lambda: srf.sparse_rf(X, F, start=srf.sparse_rf(X, F, **AUTO), **SMALL),
+        ),
+        (
+            ValueError,
+            "features must be left out where start is given and alpha is None",
+            lambda: srf.sparse_rf(X, F, start=MODEL, features="gaussian"),
+        ),
+        (
+            ValueError,
+            "start must have a term where alpha is None",
+            lambda: srf.sparse_rf(X, F, start=srf.sparse_rf(X, F, features=FIXED, alpha=1e9)),
+        ),
+        (
+            ValueError,
+            "start must have terms of at most max_order=1 inputs, got one of 3",
+            lambda: srf.sparse_rf(X, F, start=MODEL, alpha=0.1, max_order=1),
+        ),
+    ],
+)
 def test_what_is_wrong_is_said(error, message, call):
     with pytest.raises(error, match=message):
         call()

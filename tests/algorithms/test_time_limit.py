@@ -1,6 +1,8 @@
-"""A `time_limit` ends a fit with the best so far, at whichever reading of the clock it is over; no test waits for a clock.
+"""A `time_limit` ends a fit with the best so far, at whichever reading of the clock it is over; no
+test waits for a clock.
 
-The clock that deadlines read is replaced by one that stands still for some readings, and then is past every deadline.
+The clock that deadlines read is replaced by one that stands still for some readings, and then is
+past every deadline.
 """
 
 import warnings
@@ -17,10 +19,16 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (100, 3))
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(100)
 TARGETS = {
-    "squared": Y, "quantile": Y, "poisson": np.floor(np.exp(Y)), "logistic": Y > 0, "squared_hinge": Y > 0,
-    "multinomial": np.digitize(Y, [-0.4, 0.4]), "one-vs-rest": np.digitize(Y, [-0.4, 0.4]), "two outputs": np.c_[Y, X[:, 2]],
+    "squared": Y,
+    "quantile": Y,
+    "poisson": np.floor(np.exp(Y)),
+    "logistic": Y > 0,
+    "squared_hinge": Y > 0,
+    "multinomial": np.digitize(Y, [-0.4, 0.4]),
+    "one-vs-rest": np.digitize(Y, [-0.4, 0.4]),
+    "two outputs": np.c_[Y, X[:, 2]],
     "eight classes": np.digitize(Y, np.quantile(Y, np.arange(1, 8) / 8)),
-}  # fmt: skip
+}
 LOSSES = {"one-vs-rest": "logistic", "two outputs": "squared", "eight classes": "multinomial"}
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
 
@@ -50,7 +58,13 @@ def clock_of(monkeypatch):
 
 def fit(target="squared", **options):
     """Fit a small model, and return it with the categories of the warnings."""
-    options = {"n_components": 40, "n_models": 2, "max_terms": 10, "rng": 0, "time_limit": 1.0} | options
+    options = {
+        "n_components": 40,
+        "n_models": 2,
+        "max_terms": 10,
+        "rng": 0,
+        "time_limit": 1.0,
+    } | options
     options = {"loss": LOSSES.get(target, target)} | options
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -94,7 +108,10 @@ def test_every_reading_may_be_the_last(clock_of):
         check_usable(fit("multinomial", n_models=1)[0])
 
 
-@pytest.mark.parametrize("options", [{"features": "gaussian"}, {"features": "gaussian", "exact": True}, {"max_iter": 1000}, {}])
+@pytest.mark.parametrize(
+    "options",
+    [{"features": "gaussian"}, {"features": "gaussian", "exact": True}, {"max_iter": 1000}, {}],
+)
 @pytest.mark.parametrize("target", ["squared", "multinomial"])
 def test_with_a_penalty_a_cut_fit_warns_that_it_is_above_the_tolerance(target, options, clock_of):
     options = {"alpha": 1e-3, "max_terms": None, "n_models": None} | options
@@ -105,7 +122,8 @@ def test_with_a_penalty_a_cut_fit_warns_that_it_is_above_the_tolerance(target, o
         clock_of(max(1, round(share * n)))
         model, warned = fit(target, **options)
         assert np.isfinite(np.asarray(model.predict(X), float)).all()
-        is_cut = "fits" in model.info.cut  # else the fit was done before, and only the fallbacks are left out
+        # else the fit was done before, and only the fallbacks are left out
+        is_cut = "fits" in model.info.cut
         assert is_cut or (share == 0.8 and model.info.cut)
         assert warned == [srf.ConvergenceWarning] * is_cut and model.info.converged is not is_cut
     clock_of()
@@ -115,7 +133,8 @@ def test_with_a_penalty_a_cut_fit_warns_that_it_is_above_the_tolerance(target, o
 def test_a_limit_that_is_not_reached_changes_little_and_none_changes_nothing(clock_of):
     unlimited, _ = fit(time_limit=None)
     clock_of()
-    assert np.array_equal(fit()[0].coef, unlimited.coef)  # the rows are few: units are those of all rows
+    # the rows are few: units are those of all rows
+    assert np.array_equal(fit()[0].coef, unlimited.coef)
 
 
 def test_the_warning_says_what_was_cut_and_what_to_change(clock_of):
@@ -150,10 +169,18 @@ def test_an_interrupt_is_not_the_end_of_the_time(clock_of):
     assert _deadline.time_left() == np.inf  # the limit of that call is gone
 
 
-@pytest.mark.parametrize(("limit", "error"), [
-    (0, ValueError), (-1.0, ValueError), (np.nan, ValueError), (np.inf, ValueError), ("1", TypeError), (True, TypeError),
-    ([1.0], TypeError),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("limit", "error"),
+    [
+        (0, ValueError),
+        (-1.0, ValueError),
+        (np.nan, ValueError),
+        (np.inf, ValueError),
+        ("1", TypeError),
+        (True, TypeError),
+        ([1.0], TypeError),
+    ],
+)
 def test_what_is_no_time_is_refused_before_any_work(limit, error):
     with pytest.raises(error, match="time_limit must be"):
         srf.sparse_rf(None, None, time_limit=limit)

@@ -1,4 +1,5 @@
-"""Calls of public functions: their keywords and signatures. Calls of users' functions: what these return, and raise."""
+"""Calls of public functions: their keywords and signatures. Calls of users' functions: what these
+return, and raise."""
 
 import inspect
 import pickle
@@ -17,21 +18,49 @@ import sparserf.sklearn
 
 def test_keywords_of_scikit_learn_are_translated_in_errors():
     X, y = np.eye(3), np.arange(3.0)
-    functions = [srf.sparse_rf, srf.sparse_rf_path, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srf.drp, srf.drp_path]
+    functions = [
+        srf.sparse_rf,
+        srf.sparse_rf_path,
+        srf.harfe,
+        srf.harfe_path,
+        srf.mfga,
+        srf.mfga_path,
+        srf.drp,
+        srf.drp_path,
+    ]
     for function in [*functions, srf.baselines.rks, srf.baselines.random_projection]:
-        for word, here in {"random_state": "rng", "seed": "rng", "n_jobs": "workers", "weights": "sample_weight"}.items():
-            with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) got .* '{word}'; here it is '{here}'$"):
+        for word, here in {
+            "random_state": "rng",
+            "seed": "rng",
+            "n_jobs": "workers",
+            "weights": "sample_weight",
+        }.items():
+            with pytest.raises(
+                TypeError, match=rf"^{function.__name__}\(\) got .* '{word}'; here it is '{here}'$"
+            ):
                 function(X, y, **{word: 1})
     for function in (srf.cross_validate, srf.intervals, srf.calibrated):
-        with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) .* 'random_state'; here it is 'rng'"):
+        with pytest.raises(
+            TypeError, match=rf"^{function.__name__}\(\) .* 'random_state'; here it is 'rng'"
+        ):
             function(srf.drp, X, y, random_state=0)
-    with pytest.raises(TypeError, match=r"prune\(\) got an unexpected .* 'n_jobs'; here it is 'workers'"):
+    with pytest.raises(
+        TypeError, match=r"prune\(\) got an unexpected .* 'n_jobs'; here it is 'workers'"
+    ):
         srf.prune(srf.mfga(X, y, rng=0), X, n_jobs=2)
-    with pytest.raises(TypeError, match=r"drp\(\) got an unexpected .* 'C'; here it is alpha=1 / \(n_samples \* C\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"drp\(\) got an unexpected .* 'C'; here it is alpha=1 / \(n_samples \* C\)",
+    ):
         srf.drp(X, y, C=1.0)
-    with pytest.raises(TypeError, match=r"drp\(\) got an unexpected .* 'max_iter'; here it is 'n_iter'"):
+    with pytest.raises(
+        TypeError, match=r"drp\(\) got an unexpected .* 'max_iter'; here it is 'n_iter'"
+    ):
         srf.drp(X, y, max_iter=1)
-    with pytest.raises(TypeError, match=r"mfga\(\) got an unexpected .* 'n_nonzero_coef'; did you mean 'n_nonzero_coefs'\?"):
+    with pytest.raises(
+        TypeError,
+        match=r"mfga\(\) got an unexpected .* 'n_nonzero_coef'; did you mean 'n_nonzero_coefs'\?",
+    ):
         srf.mfga(X, y, n_nonzero_coef=1)
     with pytest.raises(TypeError, match=r"^drp\(\) got an unexpected keyword argument 'no_such'$"):
         srf.drp(X, y, no_such=1)
@@ -44,7 +73,11 @@ def test_functions_keep_their_signatures():
         function = getattr(srf, name)
         if inspect.isfunction(function):
             assert "args" not in inspect.signature(function).parameters, name
-            assert function.__name__ == name and function.__doc__ and pickle.loads(pickle.dumps(function)) is function
+            assert (
+                function.__name__ == name
+                and function.__doc__
+                and pickle.loads(pickle.dumps(function)) is function
+            )
 
 
 # What the user's own functions return
@@ -84,18 +117,39 @@ def split_by(given):
 
 
 def asked_by(name):
-    """Return a function that gives a user's function to each public function that takes one of this name, and calls that."""
+    """Return a function that gives a user's function to each public function that takes one of this
+    name, and calls that."""
     calls = {
         "callback": [
             lambda own: srf.sparse_rf(ROWS, TARGET, effort=0.1, rng=0, callback=own),
-            lambda own: srf.sparse_rf_path(ROWS, TARGET, features="gaussian", n_components=50, rng=0, callback=own),
-            lambda own: srf.harfe(ROWS, TARGET, n_components=50, n_nonzero_coefs=5, rng=0, callback=own),
-            lambda own: srf.mfga(ROWS, TARGET > 0, loss="logistic", n_nonzero_coefs=3, n_components=50, rng=0, callback=own),
-            lambda own: srf.drp(srf.Chunks(ROWS, block_rows=40), TARGET, alpha=0.1, rng=0, callback=own),
-            lambda own: srf.distill(lambda X: X[:, 0], ROWS, n_made=50, effort=0.1, rng=0, callback=own),
-            lambda own: srf.sklearn.DRPRegressor(alpha=0.1, random_state=0, callback=own).fit(ROWS, TARGET),
+            lambda own: srf.sparse_rf_path(
+                ROWS, TARGET, features="gaussian", n_components=50, rng=0, callback=own
+            ),
+            lambda own: srf.harfe(
+                ROWS, TARGET, n_components=50, n_nonzero_coefs=5, rng=0, callback=own
+            ),
+            lambda own: srf.mfga(
+                ROWS,
+                TARGET > 0,
+                loss="logistic",
+                n_nonzero_coefs=3,
+                n_components=50,
+                rng=0,
+                callback=own,
+            ),
+            lambda own: srf.drp(
+                srf.Chunks(ROWS, block_rows=40), TARGET, alpha=0.1, rng=0, callback=own
+            ),
+            lambda own: srf.distill(
+                lambda X: X[:, 0], ROWS, n_made=50, effort=0.1, rng=0, callback=own
+            ),
+            lambda own: srf.sklearn.DRPRegressor(alpha=0.1, random_state=0, callback=own).fit(
+                ROWS, TARGET
+            ),
         ],
-        "measure": [lambda own: srf.cross_validate(RKS, ROWS, TARGET, {"alpha": [0.1]}, measure=own, rng=0)],
+        "measure": [
+            lambda own: srf.cross_validate(RKS, ROWS, TARGET, {"alpha": [0.1]}, measure=own, rng=0)
+        ],
         "teacher": [lambda own: srf.distill(own, ROWS, n_made=50, effort=0.1, rng=0)],
         "function": [
             lambda own: srf.cross_validate(own, ROWS, TARGET, {"alpha": [0.1]}, rng=0),
@@ -103,7 +157,11 @@ def asked_by(name):
             lambda own: srf.intervals(own, ROWS, TARGET, rng=0),
         ],
         "cv": [lambda own: split_by(own)()],
-        "validation": [lambda own: srf.sparse_rf(ROWS, TARGET, validation=SimpleNamespace(split=own), effort=0.1, rng=0)],
+        "validation": [
+            lambda own: srf.sparse_rf(
+                ROWS, TARGET, validation=SimpleNamespace(split=own), effort=0.1, rng=0
+            )
+        ],
     }
     return calls[name]
 
@@ -186,7 +244,9 @@ class Own(Exception):
     """An error of the user's."""
 
 
-@pytest.mark.parametrize("error", [Own, ValueError, TypeError, KeyError, StopIteration, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "error", [Own, ValueError, TypeError, KeyError, StopIteration, KeyboardInterrupt]
+)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_a_users_function_raises_passes(name, error):
     """It is the same object, and no thread is left."""
@@ -218,7 +278,14 @@ def test_a_generator_may_raise_and_may_use_its_arrays_again():
 @pytest.mark.parametrize("answer", [True, 1, "stop", np.True_, np.array(True), [0]])
 def test_a_callback_ends_a_fit_by_anything_true(answer):
     calls = []
-    srf.mfga(ROWS, TARGET, n_nonzero_coefs=5, n_components=50, rng=0, callback=lambda info: calls.append(info) or answer)
+    srf.mfga(
+        ROWS,
+        TARGET,
+        n_nonzero_coefs=5,
+        n_components=50,
+        rng=0,
+        callback=lambda info: calls.append(info) or answer,
+    )
     assert len(calls) == 1
 
 
@@ -231,5 +298,8 @@ def test_a_teacher_may_use_the_memory_of_its_values_again(monkeypatch):
         buffer[: len(X)] = X[:, 0] ** 2
         return buffer[: len(X)]
 
-    models = [srf.distill(of, ROWS, n_made=300, effort=0.1, rng=0) for of in (teacher, lambda X: X[:, 0] ** 2)]
+    models = [
+        srf.distill(of, ROWS, n_made=300, effort=0.1, rng=0)
+        for of in (teacher, lambda X: X[:, 0] ** 2)
+    ]
     np.testing.assert_array_equal(*(model.predict(ROWS) for model in models))

@@ -43,7 +43,8 @@ UNFINISHED = {  # each on a line of its own, at which the warning must point
 
 @pytest.fixture
 def unfinished(monkeypatch):
-    """Make the models of mfga say that they have not converged: with so few terms they always do."""
+    """Make the models of mfga say that they have not converged: with so few terms they always
+    do."""
 
     def model_of(*given):
         model = task.model_of(*given)
@@ -61,4 +62,7 @@ def test_a_warning_points_at_the_caller(name):
     assert caught
     for warning in caught:
         assert warning.category is srf.ConvergenceWarning
-        assert (warning.filename, warning.lineno) == (__file__, UNFINISHED[name].__code__.co_firstlineno)
+        assert (warning.filename, warning.lineno) == (
+            __file__,
+            UNFINISHED[name].__code__.co_firstlineno,
+        )

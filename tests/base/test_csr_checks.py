@@ -1,4 +1,5 @@
-"""Checks of sparse X: indices are copied at the start of a call, so that changing them during it changes nothing."""
+"""Checks of sparse X: indices are copied at the start of a call, so that changing them during it
+changes nothing."""
 
 import threading
 import time
@@ -13,8 +14,22 @@ from sparserf._base.checks import check_X
 
 pytestmark = pytest.mark.filterwarnings("ignore:y is -1 or 1 alone")
 FITS = {
-    "sparse_rf": {"features": "gaussian", "gamma": 0.5, "alpha": 0.002, "n_components": 200, "batch_size": 40, "exact": True},
-    "harfe": {"n_components": 200, "n_nonzero_coefs": 20, "tol": 0, "start": "zero", "step_size": 0.5, "max_iter": 5},
+    "sparse_rf": {
+        "features": "gaussian",
+        "gamma": 0.5,
+        "alpha": 0.002,
+        "n_components": 200,
+        "batch_size": 40,
+        "exact": True,
+    },
+    "harfe": {
+        "n_components": 200,
+        "n_nonzero_coefs": 20,
+        "tol": 0,
+        "start": "zero",
+        "step_size": 0.5,
+        "max_iter": 5,
+    },
     "mfga": {"n_nonzero_coefs": 10},
     "drp": {"alpha": 1e-4, "loss": "logistic", "n_projections": 10},
 }
@@ -84,7 +99,9 @@ def test_values_of_csr_are_shared_and_indices_never(kind):
     mine = check_X(X)
     assert np.shares_memory(mine.data, X.data) == (X.format == "csr")
     for places in X.coords if X.format == "coo" else (X.indices, X.indptr):
-        assert not np.shares_memory(mine.indices, places) and not np.shares_memory(mine.indptr, places)
+        assert not np.shares_memory(mine.indices, places) and not np.shares_memory(
+            mine.indptr, places
+        )
     np.testing.assert_array_equal(mine.toarray(), X.toarray())
 
 

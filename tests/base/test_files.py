@@ -35,7 +35,9 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("how", WRITERS)
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()]
+)
 @pytest.mark.parametrize("is_there", [True, False])
 def test_what_fails_leaves_what_was_there(model, how, error, is_there, monkeypatch, tmp_path):
     """A write that fails at its first byte or at its end leaves the folder as it was."""
@@ -120,7 +122,8 @@ def test_a_file_that_may_not_be_written_stays(tmp_path):
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_links_stay(is_there, tmp_path):
-    """What a link points to is replaced, also at the end of several links, and where it is not there yet."""
+    """What a link points to is replaced, also at the end of several links, and where it is not
+    there yet."""
     (tmp_path / "folder").mkdir()
     target = tmp_path / "folder" / "file"
     if is_there:
@@ -133,7 +136,9 @@ def test_links_stay(is_there, tmp_path):
     assert contents(tmp_path / "folder") == {"file": b"new"}
 
 
-@pytest.mark.parametrize("kind", [str, os.fsencode, lambda path: path], ids=["str", "bytes", "path"])
+@pytest.mark.parametrize(
+    "kind", [str, os.fsencode, lambda path: path], ids=["str", "bytes", "path"]
+)
 def test_long_and_relative_paths(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("x" * 255, "ü ö.bin", "./file"):
@@ -156,7 +161,9 @@ def test_pipes_and_devices_are_written_as_they_are(tmp_path):
     assert got == [b"new"] and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-@pytest.mark.parametrize(("where", "error"), [("", IsADirectoryError), ("none/file", FileNotFoundError)])
+@pytest.mark.parametrize(
+    ("where", "error"), [("", IsADirectoryError), ("none/file", FileNotFoundError)]
+)
 def test_paths_of_no_file_are_errors(where, error, tmp_path):
     with pytest.raises(error), new_file(tmp_path / where):
         pass

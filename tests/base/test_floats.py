@@ -1,4 +1,5 @@
-"""NumPy's error state of the caller changes nothing, and functions of the caller's are called in it."""
+"""NumPy's error state of the caller changes nothing, and functions of the caller's are called in
+it."""
 
 import numpy as np
 import pandas as pd
@@ -17,26 +18,44 @@ N = 120
 ROWS = RNG.standard_normal((N, 3))
 F = ROWS[:, 0] + np.sin(2 * ROWS[:, 1])
 TARGETS = {
-    "squared": F, "huber": F, "quantile": F, "poisson": RNG.poisson(np.exp(F)).astype(float), "gamma": np.exp(F),
-    "tweedie": np.exp(F), "logistic": np.where(F > 0, "p", "n"), "squared_hinge": np.where(F > 0, "p", "n"),
+    "squared": F,
+    "huber": F,
+    "quantile": F,
+    "poisson": RNG.poisson(np.exp(F)).astype(float),
+    "gamma": np.exp(F),
+    "tweedie": np.exp(F),
+    "logistic": np.where(F > 0, "p", "n"),
+    "squared_hinge": np.where(F > 0, "p", "n"),
     "multinomial": np.digitize(F, [-0.7, 0.7]),
-}  # fmt: skip
+}
 BY_LOSS = {
     "sparse_rf": lambda X, y, **how: srf.sparse_rf(X, y, n_models=1, effort=0.02, **how),
-    "gaussian": lambda X, y, **how: srf.sparse_rf(X, y, features="gaussian", alpha=0.01, n_components=100, **how),
+    "gaussian": lambda X, y, **how: srf.sparse_rf(
+        X, y, features="gaussian", alpha=0.01, n_components=100, **how
+    ),
     "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=5, n_components=100, **how),
     "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=4, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, **how),
 }
 HOMES = {
-    "dense": ROWS, "float32": ROWS.astype(np.float32), "CSR": sp.csr_array(np.where(np.abs(ROWS) > 0.5, ROWS, 0.0)),
-    "frame": pd.DataFrame(np.where(ROWS > 2, np.nan, ROWS), columns=list("abc")).assign(d=["u", "v", None] * (N // 3)),
-}  # fmt: skip
-EXTREME = {"X 1e150": (1e150, 1.0), "X 1e-160": (1e-160, 1.0), "y 1e150": (1.0, 1e150), "y 1e-150": (1.0, 1e-150)}
+    "dense": ROWS,
+    "float32": ROWS.astype(np.float32),
+    "CSR": sp.csr_array(np.where(np.abs(ROWS) > 0.5, ROWS, 0.0)),
+    "frame": pd.DataFrame(np.where(ROWS > 2, np.nan, ROWS), columns=list("abc")).assign(
+        d=["u", "v", None] * (N // 3)
+    ),
+}
+EXTREME = {
+    "X 1e150": (1e150, 1.0),
+    "X 1e-160": (1e-160, 1.0),
+    "y 1e150": (1.0, 1e150),
+    "y 1e-150": (1.0, 1e-150),
+}
 
 
 def same_bits(work):
-    """Check that work() gives the same where NumPy is to raise as where it is to say what it says by default."""
+    """Check that work() gives the same where NumPy is to raise as where it is to say what it says
+    by default."""
     expected = work()
     with np.errstate(all="raise"):
         got = work()
@@ -68,7 +87,12 @@ def test_fits_of_labels(name):
 @pytest.mark.parametrize("loss", TARGETS)
 @pytest.mark.parametrize("name", BY_LOSS)
 def test_fits_of_every_loss(name, loss, workers):
-    how = {"loss": loss, "rng": 0, "workers": workers, "sample_weight": np.geomspace(1e-200, 1.0, N)}
+    how = {
+        "loss": loss,
+        "rng": 0,
+        "workers": workers,
+        "sample_weight": np.geomspace(1e-200, 1.0, N),
+    }
     same_bits(lambda: bits(BY_LOSS[name](ROWS, TARGETS[loss], **how)))
 
 
@@ -79,17 +103,35 @@ def test_fits_wherever_rows_are(home):
 
 
 ABOUT_MODELS = {
-    "predict": lambda m, X: m.predict(X, 2), "decision_function": lambda m, X: m.decision_function(X),
+    "predict": lambda m, X: m.predict(X, 2),
+    "decision_function": lambda m, X: m.decision_function(X),
     "predict_proba": lambda m, X: m.loss in ("logistic", "multinomial") and m.predict_proba(X),
-    "transform": lambda m, X: m.features.transform(X), "gradient": lambda m, X: m.gradient(X),
-    "hessian_diag": lambda m, X: m.hessian_diag(X), "shapley": lambda m, X: m.shapley(X[:5]),
-    "summary": lambda m, X: repr(m.summary(X[:50])), "bounds": lambda m, X: m.bounds({}, tol=0.3, time_limit=1),
-    "is_monotone": lambda m, X: m.is_monotone(0, {}, time_limit=1), "mean": lambda m, X: m.mean(X),
+    "transform": lambda m, X: m.features.transform(X),
+    "gradient": lambda m, X: m.gradient(X),
+    "hessian_diag": lambda m, X: m.hessian_diag(X),
+    "shapley": lambda m, X: m.shapley(X[:5]),
+    "summary": lambda m, X: repr(m.summary(X[:50])),
+    "bounds": lambda m, X: m.bounds({}, tol=0.3, time_limit=1),
+    "is_monotone": lambda m, X: m.is_monotone(0, {}, time_limit=1),
+    "mean": lambda m, X: m.mean(X),
     "formula": lambda m, X: m.formula("latex"),
-    "to_json": lambda m, X: m.to_json(), "to_c": lambda m, X: m.to_c(), "sql": lambda m, X: m.formula("sql"),
-    "prune": lambda m, X: srf.prune(m, X, max_terms=2).to_json(), "limits": lambda m, X: m.limits_of_predictions,
-}  # fmt: skip
-MODELS = "auto", "steps", "relu", "cubes", "bumps", "two classes", "multinomial", "counts", "no term"
+    "to_json": lambda m, X: m.to_json(),
+    "to_c": lambda m, X: m.to_c(),
+    "sql": lambda m, X: m.formula("sql"),
+    "prune": lambda m, X: srf.prune(m, X, max_terms=2).to_json(),
+    "limits": lambda m, X: m.limits_of_predictions,
+}
+MODELS = (
+    "auto",
+    "steps",
+    "relu",
+    "cubes",
+    "bumps",
+    "two classes",
+    "multinomial",
+    "counts",
+    "no term",
+)
 
 
 @pytest.mark.parametrize("what", ABOUT_MODELS)
@@ -126,7 +168,9 @@ def test_other_functions(name):
         "calibrated": lambda: bits(srf.calibrated(of_labels, ROWS, TARGETS["logistic"], rng=0)),
         "intervals": lambda: repr(srf.intervals(fit, ROWS, y, coverage=0.8, rng=0).predict(ROWS)),
         "cross_validate": lambda: repr(srf.cross_validate(fit, ROWS, y, {}, rng=0).table),
-        "distill": lambda: bits(srf.distill(lambda X: X[:, 0], ROWS, n_made=50, effort=0.02, rng=0)),
+        "distill": lambda: bits(
+            srf.distill(lambda X: X[:, 0], ROWS, n_made=50, effort=0.02, rng=0)
+        ),
         "sums": lambda: bits(srf.Sums.of(ROWS, y, linear).fit(srf.mfga, n_nonzero_coefs=2)),
     }[name]
     same_bits(work)
@@ -148,11 +192,16 @@ def test_a_loss_that_overflows():
 def test_estimators_that_are_asked_for_importances():
     from sparserf.sklearn import SparseRFRegressor
 
-    rows, estimator = ROWS * [1e150, 1e-300, 1.0], SparseRFRegressor(features="gaussian", alpha=0.03, random_state=0)
+    rows, estimator = (
+        ROWS * [1e150, 1e-300, 1.0],
+        SparseRFRegressor(features="gaussian", alpha=0.03, random_state=0),
+    )
     same_bits(lambda: estimator.fit(rows, F).feature_importances_.tobytes())
 
 
-@pytest.mark.parametrize("how", [{"effort": 0.02}, {"features": "gaussian", "alpha": 0.01}], ids=["default", "gaussian"])
+@pytest.mark.parametrize(
+    "how", [{"effort": 0.02}, {"features": "gaussian", "alpha": 0.01}], ids=["default", "gaussian"]
+)
 def test_rows_in_blocks(how):
     """They are read in a thread of their own, and squares of them overflow."""
     rows, y = ROWS * [1e200, 1.0, 1e-300], TARGETS["poisson"]
@@ -163,7 +212,11 @@ def test_rows_in_blocks(how):
 
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])
 def test_partitions_of_dask(scheduler):
-    dask, arrays, rows = pytest.importorskip("dask"), pytest.importorskip("dask.array"), ROWS * [1e200, 1.0, 1e-300]
+    dask, arrays, rows = (
+        pytest.importorskip("dask"),
+        pytest.importorskip("dask.array"),
+        ROWS * [1e200, 1.0, 1e-300],
+    )
     linear = srf.Linear().draw(None, 3)
 
     def work():
@@ -171,7 +224,9 @@ def test_partitions_of_dask(scheduler):
         with dask.config.set(scheduler=scheduler), pytest.raises(ValueError, match="moderate size"):
             srf.Sums.of(X, F, linear)
         with dask.config.set(scheduler=scheduler):
-            return bits(srf.sparse_rf(X, F, features="gaussian", alpha=0.01, n_components=50, rng=0))
+            return bits(
+                srf.sparse_rf(X, F, features="gaussian", alpha=0.01, n_components=50, rng=0)
+            )
 
     same_bits(work)
 

@@ -1,4 +1,5 @@
-"""HTML and Markdown in notebooks: names are shown as text, whatever they hold, in the colours of the page."""
+"""HTML and Markdown in notebooks: names are shown as text, whatever they hold, in the colours of
+the page."""
 
 import copy
 import pickle
@@ -48,7 +49,9 @@ def shown():
     """Return objects that notebooks show, each with the words that must stand in its HTML."""
     model, classes = srf.mfga(X, Y, **LINEAR), srf.mfga(X, LABELS, loss="multinomial", **LINEAR)
     fit = partial(srf.mfga, features=srf.Linear())
-    found = srf.cross_validate(fit, X, Y, {"n_nonzero_coefs": [1, 2], "normalize": [True, False]}, cv=3, rng=0)
+    found = srf.cross_validate(
+        fit, X, Y, {"n_nonzero_coefs": [1, 2], "normalize": [True, False]}, cv=3, rng=0
+    )
     noisy = Y + RNG.normal(size=200)
     return {
         "model": (model, NAMES[:2]),
@@ -58,31 +61,58 @@ def shown():
         "of classes": (classes.summary(X, rng=0), [*NAMES[:2], "high & $c$"]),
         "importances": (model.importances(X, rng=0), NAMES[:2]),
         "validation": (found, ["n_nonzero_coefs", "normalize", "mean loss", "standard error"]),
-        "split": (srf.intervals(partial(fit, n_nonzero_coefs=2), X, noisy, rng=0), ["0.9", "model 1"]),
-        "cv+": (srf.intervals(partial(fit, n_nonzero_coefs=2), X, noisy, method="cv+", cv=3, rng=0), ["0.9", "model 3"]),
+        "split": (
+            srf.intervals(partial(fit, n_nonzero_coefs=2), X, noisy, rng=0),
+            ["0.9", "model 1"],
+        ),
+        "cv+": (
+            srf.intervals(partial(fit, n_nonzero_coefs=2), X, noisy, method="cv+", cv=3, rng=0),
+            ["0.9", "model 3"],
+        ),
     }
 
 
 @pytest.mark.parametrize(
-    "what", ["model", "classes", "summary", "summary of rows", "of classes", "importances", "validation", "split", "cv+"]
+    "what",
+    [
+        "model",
+        "classes",
+        "summary",
+        "summary of rows",
+        "of classes",
+        "importances",
+        "validation",
+        "split",
+        "cv+",
+    ],
 )
 def test_names_are_text_and_letters_have_the_colour_of_the_page(what, shown):
     one, names = shown[what]
     html = one._repr_html_()
     seen = Seen(html)
     assert seen.tags <= {"div", "span", "b", "table", "thead", "tbody", "tr", "th", "td"}
-    assert {name for name, _ in seen.attributes} <= {"style", "class", "title"} and "url(" not in html
+    assert {name for name, _ in seen.attributes} <= {
+        "style",
+        "class",
+        "title",
+    } and "url(" not in html
     words = " ".join(seen.words)
     assert all(name in words for name in names), words
     styles = ";".join(value for name, value in seen.attributes if name == "style").split(";")
-    assert not [style for style in styles if style.startswith("color:")]  # letters are those of the page
+    # letters are those of the page
+    assert not [style for style in styles if style.startswith("color:")]
     grounds = {style.split(":")[1] for style in styles if style.startswith("background:")}
-    assert grounds <= {"none", _html.BAR} and html.startswith('<div class="tex2jax_ignore mathjax_ignore"')
+    assert grounds <= {"none", _html.BAR} and html.startswith(
+        '<div class="tex2jax_ignore mathjax_ignore"'
+    )
 
 
 def test_bars_are_in_proportion(shown):
     model, _ = shown["summary of rows"]
-    sizes = [float(size) for size in re.findall(r"inline-block;width:([0-9.]+)em", model.importances._repr_html_())]
+    sizes = [
+        float(size)
+        for size in re.findall(r"inline-block;width:([0-9.]+)em", model.importances._repr_html_())
+    ]
     share = np.sort(model.importances.share)[::-1]
     np.testing.assert_allclose(sizes, _html.LONGEST_BAR * share / share[0], atol=0.006)
     assert "width:50.0%" in _html.progress(0.5, "half")
@@ -119,7 +149,11 @@ def test_models_without_terms_are_shown():
 def test_a_formula_is_a_string_that_is_shown_in_its_lines(language, shown):
     model, _ = shown["model"]
     text = model.formula(language)
-    assert isinstance(text, str) and repr(text) == str(text) == "".join(text) and type(str(text)) is str
+    assert (
+        isinstance(text, str)
+        and repr(text) == str(text) == "".join(text)
+        and type(str(text)) is str
+    )
     assert (text._repr_latex_() is not None) is (language == "latex")
     assert (text._repr_markdown_() is not None) is (language in ("python", "sql"))
     for again in (pickle.loads(pickle.dumps(text)), copy.deepcopy(text)):
@@ -128,8 +162,14 @@ def test_a_formula_is_a_string_that_is_shown_in_its_lines(language, shown):
 
 def test_code_with_backticks_is_one_block(shown):
     first, *lines, last = shown["model"][0].formula("python")._repr_markdown_().split("\n")
-    assert first == "```python" and last == "```" and not any(line.startswith("```") for line in lines)
-    block = srf.mfga(X.set_axis(["```", "b", "c"], axis=1), Y, **LINEAR).formula("sql")._repr_markdown_()
+    assert (
+        first == "```python" and last == "```" and not any(line.startswith("```") for line in lines)
+    )
+    block = (
+        srf.mfga(X.set_axis(["```", "b", "c"], axis=1), Y, **LINEAR)
+        .formula("sql")
+        ._repr_markdown_()
+    )
     assert block.startswith("````sql\n") and block.endswith("\n````")
 
 

@@ -1,4 +1,5 @@
-"""Progress in callbacks, terminals, logs and notebooks: its share of the work never falls, and is 1 at the end."""
+"""Progress in callbacks, terminals, logs and notebooks: its share of the work never falls, and is 1
+at the end."""
 
 import io
 import logging
@@ -21,17 +22,29 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1]
 LABELS = np.digitize(Y, [-0.3, 0.3])
 NAMED = {"features": "gaussian", "n_components": 100, "rng": 0}
 FITS = {
-    "sparse_rf": lambda **k: srf.sparse_rf(X, Y, n_models=1, n_components=60, max_terms=10, rng=0, **k),
-    "three classes": lambda **k: srf.sparse_rf(X, LABELS, loss="logistic", alpha=0.05, batch_size=50, **NAMED, **k),
+    "sparse_rf": lambda **k: srf.sparse_rf(
+        X, Y, n_models=1, n_components=60, max_terms=10, rng=0, **k
+    ),
+    "three classes": lambda **k: srf.sparse_rf(
+        X, LABELS, loss="logistic", alpha=0.05, batch_size=50, **NAMED, **k
+    ),
     "exact": lambda **k: srf.sparse_rf(X, Y, alpha=0.01, exact=True, **NAMED, **k),
     "path": lambda **k: srf.sparse_rf_path(X, Y, n_alphas=4, **NAMED, **k),
     "harfe": lambda **k: srf.harfe(X, Y, n_components=100, rng=0, **k),
-    "harfe_path": lambda **k: srf.harfe_path(X, Y, n_nonzero_coefs=[2, 5], n_components=100, rng=0, **k),
+    "harfe_path": lambda **k: srf.harfe_path(
+        X, Y, n_nonzero_coefs=[2, 5], n_components=100, rng=0, **k
+    ),
     "mfga": lambda **k: srf.mfga(X, Y, n_nonzero_coefs=5, n_select=2, rng=0, **k),
     "drp": lambda **k: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0, **k),
-    "multinomial": lambda **k: srf.sparse_rf(X, LABELS, loss="multinomial", alpha=0.05, batch_size=50, **NAMED, **k),
-    "multinomial harfe": lambda **k: srf.harfe(X, LABELS, loss="multinomial", n_components=100, rng=0, **k),
-    "multinomial mfga": lambda **k: srf.mfga(X, LABELS, loss="multinomial", n_nonzero_coefs=4, rng=0, **k),
+    "multinomial": lambda **k: srf.sparse_rf(
+        X, LABELS, loss="multinomial", alpha=0.05, batch_size=50, **NAMED, **k
+    ),
+    "multinomial harfe": lambda **k: srf.harfe(
+        X, LABELS, loss="multinomial", n_components=100, rng=0, **k
+    ),
+    "multinomial mfga": lambda **k: srf.mfga(
+        X, LABELS, loss="multinomial", n_nonzero_coefs=4, rng=0, **k
+    ),
     "multinomial drp": lambda **k: srf.drp(X, LABELS, loss="multinomial", alpha=1e-3, rng=0, **k),
     "drp_path": lambda **k: srf.drp_path(X, Y, alphas=[1, 0.1], rng=0, **k),
 }
@@ -42,7 +55,9 @@ FITS = {
 def test_the_share_never_falls_and_ends_at_one(name):
     shares = []
     fitted = FITS[name](callback=lambda info: shares.append(info.progress))
-    assert shares == sorted(shares) and 0 <= shares[0] and shares[-1] == 1.0 and shares.count(1.0) <= 3
+    assert (
+        shares == sorted(shares) and 0 <= shares[0] and shares[-1] == 1.0 and shares.count(1.0) <= 3
+    )
     for model in fitted if isinstance(fitted, list) else [fitted]:
         assert model.info.progress == 1.0
 
@@ -56,7 +71,9 @@ def test_held_out_loss_is_told_while_alpha_is_searched():
 
 def test_a_callback_that_ends_the_fit_is_not_asked_again():
     told = []
-    srf.mfga(X, Y, n_nonzero_coefs=5, rng=0, callback=lambda info: told.append(info) or len(told) == 2)
+    srf.mfga(
+        X, Y, n_nonzero_coefs=5, rng=0, callback=lambda info: told.append(info) or len(told) == 2
+    )
     assert len(told) == 2
 
 
@@ -71,7 +88,10 @@ def test_parts_divide_the_span_of_the_work():
 
 
 def test_nearness_is_in_powers_of_ten():
-    assert reports.nearness(1.0, 1e-2, 1e-4) == pytest.approx(0.5) and reports.nearness(1.0, 1e-9, 1e-4) == 1
+    assert (
+        reports.nearness(1.0, 1e-2, 1e-4) == pytest.approx(0.5)
+        and reports.nearness(1.0, 1e-9, 1e-4) == 1
+    )
     assert reports.nearness(1.0, np.inf, 1e-4) == reports.nearness(1.0, 0.5, 0.0) == 0
 
 
@@ -85,21 +105,28 @@ def test_intervals_and_calibration_are_shown(caplog):
     caplog.set_level("INFO", "sparserf")
     fit = partial(srf.mfga, n_nonzero_coefs=5)
     for method in ("split", "cv+"):
-        one, other = (srf.intervals(fit, X, Y, method=method, cv=3, rng=0, verbose=verbose) for verbose in (True, False))
+        one, other = (
+            srf.intervals(fit, X, Y, method=method, cv=3, rng=0, verbose=verbose)
+            for verbose in (True, False)
+        )
         np.testing.assert_array_equal(one.predict(X), other.predict(X))
         assert caplog.messages[-1].startswith("intervals: 100 % done, 5 terms, ")
     one, other = (
-        srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=3, rng=0, verbose=verbose) for verbose in (True, False)
+        srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=3, rng=0, verbose=verbose)
+        for verbose in (True, False)
     )
     np.testing.assert_array_equal(one.coef, other.coef)
     assert caplog.messages[-1].startswith("calibrated: 100 % done, ")
-    shares = [int(message.split()[1]) for message in caplog.messages if message.startswith("calibrated")]
+    shares = [
+        int(message.split()[1]) for message in caplog.messages if message.startswith("calibrated")
+    ]
     assert shares == sorted(shares)
 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Make standard error a terminal on which progress is shown from the first moment on; return what is written."""
+    """Make standard error a terminal on which progress is shown from the first moment on; return
+    what is written."""
     screen = io.StringIO()
     screen.isatty = lambda: True
     for module in (_display, reports):
@@ -130,7 +157,8 @@ def rows_of(written, width=300):
 
 @pytest.mark.parametrize("level", [None, logging.WARNING])
 def test_lines_on_standard_error_where_no_logger_takes_them(level, monkeypatch, capsys):
-    """A fit that writes to a pipe logs to standard error, whether logging is not set up, or for warnings alone."""
+    """A fit that writes to a pipe logs to standard error, whether logging is not set up, or for
+    warnings alone."""
     handler = logging.StreamHandler(io.StringIO())
     monkeypatch.setattr(logging.getLogger(), "handlers", [] if level is None else [handler])
     monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)
@@ -144,7 +172,8 @@ def test_lines_of_a_handler_that_takes_them_alone(name, monkeypatch, capsys):
     handler = logging.StreamHandler(io.StringIO())
     logger = logging.getLogger(name)
     monkeypatch.setattr(logger, "handlers", [logging.NullHandler(), handler])
-    monkeypatch.setattr(logging.getLogger("sparserf"), "propagate", name is None)  # to pytest's own handlers
+    # to pytest's own handlers
+    monkeypatch.setattr(logging.getLogger("sparserf"), "propagate", name is None)
     monkeypatch.setattr(logging.getLogger("sparserf"), "level", logging.INFO)
     logging.getLogger("sparserf").manager._clear_cache()
     FITS["harfe"](verbose=True)
@@ -173,11 +202,13 @@ def test_the_time_that_is_left_is_an_estimate_or_what_the_limit_leaves(monkeypat
     free, limited = _display.Clock("x"), _display.Clock("x", 8.0)
     now[0] = 103.0
     assert [free.text(share, None, None).split(", ")[1:] for share in (0.0, 0.25, 1.0)] == [
-        ["3.0 s"], ["3.0 s", "about 9 s left"], ["3.0 s"]
-    ]  # fmt: skip
-    assert [limited.text(share, None, None).split(", ")[-1] for share in (0.0, 0.25, 0.75, 1.0)] == [
-        "at most 5 s left", "at most 5 s left", "about 1 s left", "3.0 s"
-    ]  # fmt: skip
+        ["3.0 s"],
+        ["3.0 s", "about 9 s left"],
+        ["3.0 s"],
+    ]
+    assert [
+        limited.text(share, None, None).split(", ")[-1] for share in (0.0, 0.25, 0.75, 1.0)
+    ] == ["at most 5 s left", "at most 5 s left", "about 1 s left", "3.0 s"]
     now[0] = 110.0
     assert limited.text(0.1, None, None).endswith("at most 0 s left")
 
@@ -189,7 +220,10 @@ def test_a_fit_is_shown_unasked_once_two_seconds_are_gone(terminal, monkeypatch)
     line = _display.display("x", "terminal", None, False, time_limit=5.0)
     for now[0] in (0.0, 1.9, 2.0, 2.1):
         line(0.5, None, None)
-    assert drawn(terminal) == ["x: 50 % done, 2.0 s, about 2 s left", "x: 50 % done, 2.1 s, about 2 s left"]
+    assert drawn(terminal) == [
+        "x: 50 % done, 2.0 s, about 2 s left",
+        "x: 50 % done, 2.1 s, about 2 s left",
+    ]
     line.close()
 
 
@@ -203,7 +237,9 @@ def test_a_short_fit_is_not_shown_and_none_where_nobody_looks(terminal, monkeypa
         monkeypatch.setattr(reports.sys, "stderr", stream)
         FITS["mfga"]()
     monkeypatch.setattr(reports.sys, "stderr", terminal)
-    monkeypatch.setattr("multiprocessing.process.parent_process", lambda: "another that shows its own line")
+    monkeypatch.setattr(
+        "multiprocessing.process.parent_process", lambda: "another that shows its own line"
+    )
     FITS["mfga"]()
     assert terminal.getvalue() == "" and not caplog.messages
 
@@ -223,7 +259,9 @@ def test_the_outermost_call_has_the_line(terminal, inner):
         srf.intervals(fit, X, Y, method="cv+", cv=3, rng=0, verbose=verbose)
         shown = {text.split(":")[0] for text in drawn(terminal)}
         assert shown == (set() if verbose is False else {"cross_validate", "intervals"})
-    srf.mfga(X, Y, n_nonzero_coefs=2, rng=0, verbose=False, callback=lambda info: FITS["drp"]() is None)
+    srf.mfga(
+        X, Y, n_nonzero_coefs=2, rng=0, verbose=False, callback=lambda info: FITS["drp"]() is None
+    )
     assert not any(text.startswith(("mfga", "drp")) for text in drawn(terminal))
 
 
@@ -245,16 +283,27 @@ class Line:
 
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill"])
 def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
-    """Between the ends of its fits, too: the share rises as the iterations of a fit end. Nothing else changes."""
+    """Between the ends of its fits, too: the share rises as the iterations of a fit end. Nothing
+    else changes."""
     shares = []
     line = Line(shares)
-    monkeypatch.setattr(_display, "display", lambda name, screen, verbose, is_inner, limit: None if is_inner else line)
+    monkeypatch.setattr(
+        _display,
+        "display",
+        lambda name, screen, verbose, is_inner, limit: None if is_inner else line,
+    )
     fit = partial(srf.harfe, n_nonzero_coefs=5, n_components=100)
     call = {
-        "calibrated": lambda **more: srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=2, **more).coef,
-        "intervals": lambda **more: srf.intervals(fit, X, Y, method="cv+", cv=2, **more).predict(X)[0],
+        "calibrated": lambda **more: (
+            srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=2, **more).coef
+        ),
+        "intervals": lambda **more: srf.intervals(fit, X, Y, method="cv+", cv=2, **more).predict(X)[
+            0
+        ],
         "cross_validate": lambda **more: srf.cross_validate(fit, X, Y, {}, cv=2, **more).model.coef,
-        "distill": lambda **more: srf.distill(lambda X: X[:, 0] ** 2, X, n_made=50, effort=0.02, **more).coef,
+        "distill": lambda **more: (
+            srf.distill(lambda X: X[:, 0] ** 2, X, n_made=50, effort=0.02, **more).coef
+        ),
     }[name]
     shown = call(verbose=True, rng=0)
     assert len(set(shares)) > 8 and shares == sorted(shares)
@@ -308,19 +357,25 @@ def test_a_notebook_shows_progress_as_an_output_of_the_cell(verbose, monkeypatch
         return SimpleNamespace(update=lambda data, raw: outputs.append(data))
 
     monkeypatch.setattr(_display, "UNASKED", 0.0)
-    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=True), display=SimpleNamespace(display=display))
+    shell = SimpleNamespace(
+        get_ipython=lambda: SimpleNamespace(kernel=True), display=SimpleNamespace(display=display)
+    )
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", shell.display)
     FITS["mfga"](verbose=verbose)
     assert outputs[0]["text/plain"].startswith("mfga: ") and "% done" in outputs[0]["text/html"]
-    assert outputs[-1]["text/plain"].startswith("mfga: 100 % done" if verbose else "") and not capsys.readouterr().err
+    assert (
+        outputs[-1]["text/plain"].startswith("mfga: 100 % done" if verbose else "")
+        and not capsys.readouterr().err
+    )
     assert (outputs[-1]["text/html"] == "") is (verbose is None)
 
 
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):
-    """A line of progress asks for nothing that a fit would not compute without it, such as a duality gap."""
+    """A line of progress asks for nothing that a fit would not compute without it, such as a
+    duality gap."""
     asked = []
     real = task.Progress.info
     monkeypatch.setattr(task.Progress, "info", lambda *a, **k: asked.append(name) or real(*a, **k))

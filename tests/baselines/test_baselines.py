@@ -1,4 +1,5 @@
-"""The methods that the papers compare with, against scikit-learn or their definitions written plainly."""
+"""The methods that the papers compare with, against scikit-learn or their definitions written
+plainly."""
 
 import pickle
 from dataclasses import replace
@@ -14,7 +15,16 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 import sparserf as srf
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.task import Task
-from sparserf.baselines import boosting, eerf, kernel_machines, kernel_ridge, kernel_svm, lkrf, rks, srfe
+from sparserf.baselines import (
+    boosting,
+    eerf,
+    kernel_machines,
+    kernel_ridge,
+    kernel_svm,
+    lkrf,
+    rks,
+    srfe,
+)
 from sparserf.baselines.boosting import WeakLearner, best_threshold
 from sparserf.baselines.random_features import RidgeFit, aligned
 from sparserf.rows import as_rows, core_block
@@ -34,12 +44,17 @@ def test_srfe_is_the_lasso_of_that_residual(eta):
     assert 0.98 * eta <= residual <= eta * (1 + 1e-9)
     if eta < 0.1:
         return  # here scikit-learn does not converge
-    lasso = Lasso(alpha=model.info.alpha, tol=1e-10, max_iter=100_000).fit(phi_oracle(NEURONS, X), Y)
+    lasso = Lasso(alpha=model.info.alpha, tol=1e-10, max_iter=100_000).fit(
+        phi_oracle(NEURONS, X), Y
+    )
     assert np.abs(model.coef).sum() == pytest.approx(np.abs(lasso.coef_).sum(), rel=1e-3)
 
 
 def test_srfe_keeps_the_units_of_y():
-    one, other = (srfe(X, scale * Y + shift, eta=0.1, features=NEURONS) for scale, shift in ((1, 0), (1e6, 5e6)))
+    one, other = (
+        srfe(X, scale * Y + shift, eta=0.1, features=NEURONS)
+        for scale, shift in ((1, 0), (1e6, 5e6))
+    )
     np.testing.assert_allclose(other.predict(X), 1e6 * one.predict(X) + 5e6, rtol=1e-6, atol=1e3)
 
 
@@ -64,15 +79,23 @@ TWICE = np.repeat(np.arange(120), COUNTS)
 
 def mean_loss(loss, z, y):
     """Return the mean loss at the margins z."""
-    return np.mean({"squared": (z - y) ** 2 / 2, "squared_hinge": np.maximum(0, 1 - y * z) ** 2,
-                    "logistic": np.logaddexp(0, -y * z)}[loss])  # fmt: skip
+    return np.mean(
+        {
+            "squared": (z - y) ** 2 / 2,
+            "squared_hinge": np.maximum(0, 1 - y * z) ** 2,
+            "logistic": np.logaddexp(0, -y * z),
+        }[loss]
+    )
 
 
 def ridge_by_scipy(loss, phi, y, alpha):
-    """Return (objective, decision function) of rks on the columns phi, by a solver for any smooth function."""
+    """Return (objective, decision function) of rks on the columns phi, by a solver for any smooth
+    function."""
     Z = phi / np.sqrt(phi.shape[1])
     objective = lambda p: mean_loss(loss, Z @ p[1:] + p[0], y) + alpha / 2 * p[1:] @ p[1:]  # noqa: E731
-    found = minimize(objective, np.zeros(Z.shape[1] + 1), method="BFGS", options={"gtol": 1e-7, "maxiter": 2000})
+    found = minimize(
+        objective, np.zeros(Z.shape[1] + 1), method="BFGS", options={"gtol": 1e-7, "maxiter": 2000}
+    )
     return found.fun, Z @ found.x[1:] + found.x[0]
 
 
@@ -102,15 +125,21 @@ def test_rks_classifies_as_a_general_solver_does(loss):
 def test_rks_draws_the_dictionary_of_sparse_rf_and_nears_the_kernel():
     some = srf.sparse_rf(X, Y, features="gaussian", alpha=0.05, n_components=3000, gamma=0.5, rng=5)
     many = rks(X, Y, n_components=3000, gamma=0.5, rng=5)
-    np.testing.assert_array_equal(many.features.take(some.support).blocks[0].weights, some.features.blocks[0].weights)
+    np.testing.assert_array_equal(
+        many.features.take(some.support).blocks[0].weights, some.features.blocks[0].weights
+    )
     exact = kernel_ridge(X, Y, gamma=0.5).predict(X)
-    errors = [np.abs(rks(X, Y, n_components=n, gamma=0.5, rng=0).predict(X) - exact).max() for n in (100, 20_000)]
+    errors = [
+        np.abs(rks(X, Y, n_components=n, gamma=0.5, rng=0).predict(X) - exact).max()
+        for n in (100, 20_000)
+    ]
     assert errors[1] < 0.05 < errors[0]
 
 
 @pytest.mark.parametrize("loss", TARGETS)
 def test_the_gap_of_rks_bounds_the_distance_to_the_optimum(loss):
-    """The bound holds at coefficients that are not the best, too, not only at the end, where it is zero."""
+    """The bound holds at coefficients that are not the best, too, not only at the end, where it is
+    zero."""
     model = rks(X, TARGETS[loss], features=FEW, alpha=1e-3, loss=loss)
     assert 0 <= model.info.dual_gap <= 1e-6 * model.info.objective[-1] and model.info.converged
     task, everything = Task.from_arrays(X, TARGETS[loss], RowSetting(loss)), FEW.take(np.arange(10))
@@ -132,12 +161,27 @@ def test_rks_warns_where_it_stops_early():
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_eerf_keeps_the_features_that_correlate_most(intercept):
-    model = eerf(X, Y, n_nonzero_coefs=25, features=WAVES, alpha=0.01, fit_intercept=intercept, sample_weight=COUNTS)
+    model = eerf(
+        X,
+        Y,
+        n_nonzero_coefs=25,
+        features=WAVES,
+        alpha=0.01,
+        fit_intercept=intercept,
+        sample_weight=COUNTS,
+    )
     s = COUNTS / COUNTS.mean()
     centred = Y - np.average(Y, weights=s) if intercept else Y
     score = np.abs(phi_oracle(WAVES, X).T @ (s * centred)) / 120
     np.testing.assert_array_equal(model.support, np.sort(np.argsort(-score)[:25]))
-    chosen = rks(X, Y, features=WAVES.take(model.support), alpha=0.01, fit_intercept=intercept, sample_weight=COUNTS)
+    chosen = rks(
+        X,
+        Y,
+        features=WAVES.take(model.support),
+        alpha=0.01,
+        fit_intercept=intercept,
+        sample_weight=COUNTS,
+    )
     np.testing.assert_allclose(model.coef, chosen.coef, rtol=1e-12)
     assert model.info.n_drawn == 300 and model.info.n_nonzero == 25
 
@@ -151,26 +195,55 @@ def test_eerf_takes_the_first_of_equal_features():
 @pytest.mark.parametrize("function", [eerf, lkrf])
 def test_selection_for_each_of_three_classes(function, selection):
     options = {"selection": selection} if function is lkrf else {}
-    model = function(X, THREE, n_nonzero_coefs=20, features=WAVES, loss="squared_hinge", **options, rng=0)
+    model = function(
+        X, THREE, n_nonzero_coefs=20, features=WAVES, loss="squared_hinge", **options, rng=0
+    )
     assert model.coef.shape == (3, len(model.support)) and model.info.converged
     assert np.all((model.coef != 0).sum(axis=1) <= 20) and 20 < len(model.support) <= 60
     assert np.mean(model.predict(X) == THREE) > 0.7
-    alone = function(X, THREE == "top", n_nonzero_coefs=20, features=WAVES, loss="squared_hinge", **options, rng=0)
+    alone = function(
+        X,
+        THREE == "top",
+        n_nonzero_coefs=20,
+        features=WAVES,
+        loss="squared_hinge",
+        **options,
+        rng=0,
+    )
     if selection == "largest" or function is eerf:
-        np.testing.assert_allclose(model.decision_function(X)[:, 2], alone.decision_function(X), rtol=1e-9)
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, 2], alone.decision_function(X), rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize("rho", [0.005, 0.3, 2.0, 100.0])
-@pytest.mark.parametrize("v", [[0.1, 1.0, 0.9, 0.2, 0.0], [1.0, 1.0, 0.3], [0.0, 0.0, 0.0, 0.0], [1.0, 1e-9]])
+@pytest.mark.parametrize(
+    "v", [[0.1, 1.0, 0.9, 0.2, 0.0], [1.0, 1.0, 0.3], [0.0, 0.0, 0.0, 0.0], [1.0, 1e-9]]
+)
 def test_the_weights_of_lkrf_solve_their_problem(v, rho):
     v = np.array(v)
     q, N = aligned(v, rho), len(v)
-    assert q.min() >= 0 and q.sum() == pytest.approx(1) and np.sum((q - 1 / N) ** 2) <= rho / N * (1 + 1e-9) + 1e-15
-    ball = {"type": "ineq", "fun": lambda q: rho / N - np.sum((q - 1 / N) ** 2), "jac": lambda q: -2 * (q - 1 / N)}
+    assert (
+        q.min() >= 0
+        and q.sum() == pytest.approx(1)
+        and np.sum((q - 1 / N) ** 2) <= rho / N * (1 + 1e-9) + 1e-15
+    )
+    ball = {
+        "type": "ineq",
+        "fun": lambda q: rho / N - np.sum((q - 1 / N) ** 2),
+        "jac": lambda q: -2 * (q - 1 / N),
+    }
     simplex = {"type": "eq", "fun": lambda q: q.sum() - 1, "jac": np.ones_like}
     start = 0.999 / N + 0.001 * np.eye(N)[np.argmax(v)]  # SLSQP needs a gradient of the ball
-    found = minimize(lambda q: -q @ v, start, jac=lambda q: -v, bounds=[(0, 1)] * N, constraints=[ball, simplex],
-                     method="SLSQP", options={"ftol": 1e-14, "maxiter": 500})  # fmt: skip
+    found = minimize(
+        lambda q: -q @ v,
+        start,
+        jac=lambda q: -v,
+        bounds=[(0, 1)] * N,
+        constraints=[ball, simplex],
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
     assert q @ v >= -found.fun - 1e-6 and q @ v <= v.max() + 1e-12
     if found.success:
         assert q @ v == pytest.approx(-found.fun, abs=1e-5)
@@ -179,7 +252,9 @@ def test_the_weights_of_lkrf_solve_their_problem(v, rho):
 def test_lkrf_largest_is_eerf_and_sample_counts_repeats():
     options = {"n_nonzero_coefs": 12, "features": WAVES}
     for rho in (1e-4, None, 1e6):
-        np.testing.assert_array_equal(lkrf(X, Y, rho=rho, **options).support, eerf(X, Y, **options).support)
+        np.testing.assert_array_equal(
+            lkrf(X, Y, rho=rho, **options).support, eerf(X, Y, **options).support
+        )
     sampled = lkrf(X, Y, selection="sample", rng=0, rho=20.0, **options)
     assert 1 < len(sampled.support) < 12  # some features were drawn more than once
     v = (phi_oracle(WAVES, X).T @ (Y - Y.mean())) ** 2
@@ -205,9 +280,9 @@ def kernel_oracle(name, X, Z, model):
     gap = X[:, None, :] - Z[None]
     r = np.sqrt((gap**2).sum(axis=2))
     if name == "perceptron":
-        return 1 - gamma_function(X.shape[1] / 2) / (np.sqrt(np.pi) * gamma_function((X.shape[1] + 1) / 2)) * (
-            r / model.kernel.radius
-        )
+        return 1 - gamma_function(X.shape[1] / 2) / (
+            np.sqrt(np.pi) * gamma_function((X.shape[1] + 1) / 2)
+        ) * (r / model.kernel.radius)
     if name == "laplacian":
         return np.exp(-model.kernel.gamma * np.abs(gap).sum(axis=2))
     K = np.exp(-model.kernel.gamma * r**2)
@@ -221,14 +296,22 @@ def test_kernel_ridge_is_that_of_scikit_learn(name):
     K = kernel_oracle(name, X, X, model)
     theirs = KernelRidge(alpha=0.01 * 120, kernel="precomputed").fit(K, Y)
     np.testing.assert_allclose(model.coef, theirs.dual_coef_, atol=1e-9)
-    np.testing.assert_allclose(model.predict(new), kernel_oracle(name, new, X, model) @ model.coef, atol=1e-9)
-    assert model.norm == pytest.approx(np.sqrt(model.coef @ K @ model.coef)) and model.intercept == 0
+    np.testing.assert_allclose(
+        model.predict(new), kernel_oracle(name, new, X, model) @ model.coef, atol=1e-9
+    )
+    assert (
+        model.norm == pytest.approx(np.sqrt(model.coef @ K @ model.coef)) and model.intercept == 0
+    )
     with_intercept = kernel_ridge(X, Y + 100, kernel=name, alpha=0.01)
     system = np.block([[K + 1.2 * np.eye(120), np.ones((120, 1))], [np.ones(120), 0]])
     a = np.linalg.solve(system, np.append(Y + 100, 0))
-    np.testing.assert_allclose(np.append(with_intercept.coef, with_intercept.intercept), a, atol=1e-8)
+    np.testing.assert_allclose(
+        np.append(with_intercept.coef, with_intercept.intercept), a, atol=1e-8
+    )
     residual = K @ a[:-1] + a[-1] - Y - 100
-    assert with_intercept.objective == pytest.approx(np.mean(residual**2) / 2 + 0.005 * a[:-1] @ K @ a[:-1])
+    assert with_intercept.objective == pytest.approx(
+        np.mean(residual**2) / 2 + 0.005 * a[:-1] @ K @ a[:-1]
+    )
     assert with_intercept.dual_gap <= 1e-9 * with_intercept.objective
 
 
@@ -242,37 +325,51 @@ def test_the_widths_are_those_of_the_random_features():
     many = perceptron.draw(40_000, 4, rng=0)
     phi = many.transform(X[:20])
     model = kernel_ridge(X, Y, kernel="perceptron")
-    np.testing.assert_allclose(phi @ phi.T / 40_000, kernel_oracle("perceptron", X[:20], X[:20], model), atol=0.03)
+    np.testing.assert_allclose(
+        phi @ phi.T / 40_000, kernel_oracle("perceptron", X[:20], X[:20], model), atol=0.03
+    )
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_svm_is_stationary(name, intercept):
-    """alpha a = -s L'(f) / n, so that a = 0 beyond the margin, and the slopes sum to 0 with an intercept: the optimum."""
-    model = kernel_svm(X, LABELS, kernel=name, alpha=0.01, fit_intercept=intercept, sample_weight=COUNTS)
+    """alpha a = -s L'(f) / n, so that a = 0 beyond the margin, and the slopes sum to 0 with an
+    intercept: the optimum."""
+    model = kernel_svm(
+        X, LABELS, kernel=name, alpha=0.01, fit_intercept=intercept, sample_weight=COUNTS
+    )
     f, a = model.decision_function(X), np.zeros(120)
     a[model.support] = model.coef
     slope = -2 * SIGNS * np.maximum(0, 1 - SIGNS * f) * COUNTS / COUNTS.mean() / 120
     np.testing.assert_allclose(0.01 * a, -slope, atol=1e-9)
     assert abs(slope.sum()) < 1e-9 or not intercept
-    assert 0 < len(model.support) < np.count_nonzero(COUNTS) and model.dual_gap <= 1e-8 * model.objective
+    assert (
+        0 < len(model.support) < np.count_nonzero(COUNTS)
+        and model.dual_gap <= 1e-8 * model.objective
+    )
     beyond = SIGNS * f > 1 + 1e-9
     assert beyond.any() and not a[beyond].any() and not a[COUNTS == 0].any()
 
 
 def test_kernel_svm_is_rks_on_the_features_of_its_kernel():
     phi = srf.Linear().draw(None, 4)
-    K = kernel_svm(X, LABELS, kernel="gaussian+linear", gamma=1e-12, alpha=0.02)  # x'z / 2 and a constant
+    # x'z / 2 and a constant
+    K = kernel_svm(X, LABELS, kernel="gaussian+linear", gamma=1e-12, alpha=0.02)
     theirs = rks(X, LABELS, features=phi, alpha=0.04 / 4, loss="squared_hinge")
     np.testing.assert_allclose(K.decision_function(X), theirs.decision_function(X), atol=1e-6)
 
 
 def test_kernel_svm_of_three_classes_and_too_few_steps():
     model = kernel_svm(X, THREE, gamma=1.0)
-    assert model.coef.shape == (3, len(model.support)) and model.norm.shape == model.intercept.shape == (3,)
+    assert model.coef.shape == (
+        3,
+        len(model.support),
+    ) and model.norm.shape == model.intercept.shape == (3,)
     for k, label in enumerate(model.classes):
         alone = kernel_svm(X, THREE == label, gamma=1.0)
-        np.testing.assert_allclose(model.decision_function(X)[:, k], alone.decision_function(X), rtol=1e-10)
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, k], alone.decision_function(X), rtol=1e-10
+        )
     assert np.mean(model.predict(X) == THREE) > 0.9
     with pytest.warns(srf.ConvergenceWarning, match="max_iter"):
         kernel_svm(X, LABELS, alpha=1e-6, max_iter=2)
@@ -291,11 +388,16 @@ def test_kernel_ridge_keeps_the_units_of_y():
 def test_kernel_machines_name_bad_arguments(function):
     y = Y if function is kernel_ridge else LABELS
     for changes, message in [
-        ({"max_rows": 100}, r"max_rows=100 rows, got 120.*GiB"), ({"kernel": "cauchy"}, "kernel"), ({"gamma": -1.0}, "gamma"),
-        ({"kernel": "perceptron", "gamma": 1.0}, "gamma"), ({"alpha": 0}, "alpha"), ({"max_rows": 0.5}, "max_rows"),
-        ({"fit_intercept": 1}, "fit_intercept"), ({"sample_weight": np.zeros(120)}, "sample_weight"),
+        ({"max_rows": 100}, r"max_rows=100 rows, got 120.*GiB"),
+        ({"kernel": "cauchy"}, "kernel"),
+        ({"gamma": -1.0}, "gamma"),
+        ({"kernel": "perceptron", "gamma": 1.0}, "gamma"),
+        ({"alpha": 0}, "alpha"),
+        ({"max_rows": 0.5}, "max_rows"),
+        ({"fit_intercept": 1}, "fit_intercept"),
+        ({"sample_weight": np.zeros(120)}, "sample_weight"),
         ({"workers": 0}, "workers"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises((ValueError, TypeError), match=message):
             function(X, y, **changes)
     with pytest.raises(ValueError, match="X must be of moderate size"):
@@ -311,22 +413,43 @@ def test_kernel_machines_name_bad_arguments(function):
 @pytest.mark.parametrize("loss", TARGETS)
 def test_boosting_descends_to_the_optimum_over_what_it_added(loss, offset):
     seen = []
-    model = boosting(X, TARGETS[loss], alpha=0.01, n_terms=25, loss=loss, offset=offset, tol=1e-9, callback=seen.append)
+    model = boosting(
+        X,
+        TARGETS[loss],
+        alpha=0.01,
+        n_terms=25,
+        loss=loss,
+        offset=offset,
+        tol=1e-9,
+        callback=seen.append,
+    )
     assert np.all(np.diff(model.info.objective) <= 0) and len(seen) == model.info.n_iter
-    assert [len(info.objective) for info in seen] == list(range(1, len(seen) + 1)) and model.info.converged
+    assert [len(info.objective) for info in seen] == list(
+        range(1, len(seen) + 1)
+    ) and model.info.converged
     y = Y if loss == "squared" else SIGNS
     objective = mean_loss(loss, model.decision_function(X), y) + 0.01 * np.abs(model.coef).sum()
     assert model.info.objective[-1] == pytest.approx(objective, rel=1e-9)
-    again = srf.sparse_rf(X, TARGETS[loss], alpha=0.01, loss=loss, features=model.features, exact=True, tol=1e-9)
+    again = srf.sparse_rf(
+        X, TARGETS[loss], alpha=0.01, loss=loss, features=model.features, exact=True, tol=1e-9
+    )
     assert again.info.objective[-1] == pytest.approx(objective, rel=1e-8)
-    assert {b.activation for b in model.features.blocks} == {"sign"} and len(model.support) <= model.info.n_drawn <= 25
+    assert {b.activation for b in model.features.blocks} == {"sign"} and len(
+        model.support
+    ) <= model.info.n_drawn <= 25
     np.testing.assert_allclose([np.linalg.norm(w) for w in model.features.blocks[0].weights], 1)
 
 
 def test_boosting_with_exact_offsets_comes_lower():
-    """The surrogate is biased, as the paper shows: it ends above what random perceptrons reach; exact offsets do not."""
-    ends = [boosting(X, LABELS, alpha=0.01, n_terms=40, offset=o).info.objective[-1] for o in ("surrogate", "exact")]
-    random = srf.sparse_rf(X, LABELS, alpha=0.01, features="perceptron", n_components=2000, loss="squared_hinge", rng=0)
+    """The surrogate is biased, as the paper shows: it ends above what random perceptrons reach;
+    exact offsets do not."""
+    ends = [
+        boosting(X, LABELS, alpha=0.01, n_terms=40, offset=o).info.objective[-1]
+        for o in ("surrogate", "exact")
+    ]
+    random = srf.sparse_rf(
+        X, LABELS, alpha=0.01, features="perceptron", n_components=2000, loss="squared_hinge", rng=0
+    )
     assert ends[1] < ends[0] and random.info.objective[-1] < ends[0]
 
 
@@ -340,9 +463,14 @@ def test_the_exact_offset_is_the_best_of_all():
         assert abs(np.where(f - c >= 0, 1, -1) @ v) == pytest.approx(best) and not np.any(f == c)
     rows = as_rows(X)
     v = (SIGNS - SIGNS.mean()) / 120
-    scores = [abs(phi_oracle(WeakLearner(rows, exact).fit(v), X)[:, 0] @ v) for exact in (False, True)]
+    scores = [
+        abs(phi_oracle(WeakLearner(rows, exact).fit(v), X)[:, 0] @ v) for exact in (False, True)
+    ]
     assert 0.1 < scores[0] <= scores[1] + 1e-15
-    assert best_threshold(np.zeros(5), np.ones(5)) < 0 and best_threshold(np.array([1.0, 2.0]), np.array([-1.0, 1.0])) == 1.5
+    assert (
+        best_threshold(np.zeros(5), np.ones(5)) < 0
+        and best_threshold(np.array([1.0, 2.0]), np.array([-1.0, 1.0])) == 1.5
+    )
 
 
 def test_the_weak_learner_is_the_logistic_regression_of_scikit_learn():
@@ -350,7 +478,9 @@ def test_the_weak_learner_is_the_logistic_regression_of_scikit_learn():
     feature = WeakLearner(as_rows(X), False).fit(v).blocks[0]
     weight = np.abs(v) / np.abs(v).mean()
     r = np.sqrt(np.mean(weight[:, None] * X**2, axis=0))
-    theirs = LogisticRegression(C=1 / (120 * 1e-4), tol=1e-10, max_iter=1000).fit(X / r, v < 0, sample_weight=weight)
+    theirs = LogisticRegression(C=1 / (120 * 1e-4), tol=1e-10, max_iter=1000).fit(
+        X / r, v < 0, sample_weight=weight
+    )
     t = theirs.coef_[0] / r
     np.testing.assert_allclose(feature.weights[0], t / np.linalg.norm(t), atol=1e-5)
     assert feature.offset[0] == pytest.approx(theirs.intercept_[0] / np.linalg.norm(t), abs=1e-5)
@@ -362,24 +492,40 @@ def test_boosting_of_three_classes_numbers_their_features_apart():
         alone = boosting(X, THREE == label, alpha=0.01, n_terms=15, offset="exact")
         own = model.coef[k] != 0
         np.testing.assert_array_equal(model.support[own], alone.support + 15 * k)
-        np.testing.assert_allclose(model.decision_function(X)[:, k], alone.decision_function(X), atol=1e-12)
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, k], alone.decision_function(X), atol=1e-12
+        )
 
 
 def test_boosting_ends_where_nothing_violates_or_when_told():
     nothing = boosting(X, Y, alpha=10.0, n_terms=5, loss="squared")
-    assert len(nothing.features) == 0 and nothing.info.n_drawn == 0 and nothing.info.dual_gap < 1e-12
+    assert (
+        len(nothing.features) == 0 and nothing.info.n_drawn == 0 and nothing.info.dual_gap < 1e-12
+    )
     assert nothing.intercept == pytest.approx(Y.mean())
     constant = boosting(X, np.full(120, 3.0), alpha=1e-3, n_terms=5, loss="squared", offset="exact")
     assert len(constant.features) == 0 and constant.intercept == 3.0
     assert boosting(X, LABELS, alpha=0.01, n_terms=50).info.n_drawn < 50
-    told = boosting(X, LABELS, alpha=0.01, n_terms=50, offset="exact", callback=lambda info: info.n_iter == 3)
+    told = boosting(
+        X, LABELS, alpha=0.01, n_terms=50, offset="exact", callback=lambda info: info.n_iter == 3
+    )
     assert told.info.n_iter == 3
 
 
 def test_bad_arguments_are_named():
-    for function, needed in [(rks, {}), (eerf, {"n_nonzero_coefs": 5}), (lkrf, {"n_nonzero_coefs": 5}),
-                             (boosting, {"alpha": 0.1, "n_terms": 3})]:  # fmt: skip
-        bad = {"alpha": -1.0, "fit_intercept": "yes", "loss": "hinge", "sample_weight": -np.ones(120), "workers": 0}
+    for function, needed in [
+        (rks, {}),
+        (eerf, {"n_nonzero_coefs": 5}),
+        (lkrf, {"n_nonzero_coefs": 5}),
+        (boosting, {"alpha": 0.1, "n_terms": 3}),
+    ]:
+        bad = {
+            "alpha": -1.0,
+            "fit_intercept": "yes",
+            "loss": "hinge",
+            "sample_weight": -np.ones(120),
+            "workers": 0,
+        }
         if function is boosting:
             bad |= {"n_terms": 0, "offset": "best", "tol": 0.0, "callback": 3}
         else:
@@ -390,7 +536,11 @@ def test_bad_arguments_are_named():
             bad |= {"rho": 0.0, "selection": "best"}
         for name, value in bad.items():
             with pytest.raises((ValueError, TypeError), match=name):
-                function(X, LABELS if function is boosting and name != "loss" else Y, **needed | {name: value})
+                function(
+                    X,
+                    LABELS if function is boosting and name != "loss" else Y,
+                    **needed | {name: value},
+                )
         with pytest.raises(ValueError, match="X must be finite"):
             function(np.where(X > 0.9, np.nan, X), Y, **needed | {"loss": "squared"})
 
@@ -412,14 +562,18 @@ EVERY = {
 
 @pytest.fixture(params=EVERY)
 def fitted(request):
-    """A function that fits one of the baselines, with other rows, targets or options if they are given."""
+    """A function that fits one of the baselines, with other rows, targets or options if they are
+    given."""
     function, y, options = EVERY[request.param]
     return lambda X=X, y=y, **changes: function(X, y, **{**options, **changes})
 
 
 def bits(model):
     """Return the bytes of a model and of its answers."""
-    return [np.asarray(a).tobytes() for a in (model.coef, model.intercept, model.support, model.decision_function(X))]
+    return [
+        np.asarray(a).tobytes()
+        for a in (model.coef, model.intercept, model.support, model.decision_function(X))
+    ]
 
 
 def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
@@ -433,8 +587,12 @@ def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
 def test_csr_and_dense_agree(fitted):
     sparse = np.where(np.abs(X) > 0.3, X, 0.0)
     dense, csr = fitted(sparse), fitted(csr_array(sparse))
-    np.testing.assert_allclose(csr.decision_function(sparse), dense.decision_function(sparse), atol=1e-6)
-    np.testing.assert_allclose(dense.decision_function(csr_array(sparse)), dense.decision_function(sparse), atol=1e-6)
+    np.testing.assert_allclose(
+        csr.decision_function(sparse), dense.decision_function(sparse), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        dense.decision_function(csr_array(sparse)), dense.decision_function(sparse), atol=1e-6
+    )
 
 
 def test_float32_stays_float32(fitted):
@@ -443,19 +601,25 @@ def test_float32_stays_float32(fitted):
     np.testing.assert_allclose(single, fitted().decision_function(X), atol=5e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])  # whose radius depends on the rows of X
+# whose radius depends on the rows of X
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])
 def test_a_weight_counts_as_copies(name):
     function, y, options = EVERY[name]
     weighted = function(X, y, sample_weight=COUNTS, **options)
     copied = function(X[TWICE], y[TWICE], **options)
-    np.testing.assert_allclose(weighted.decision_function(X), copied.decision_function(X), atol=1e-5)
+    np.testing.assert_allclose(
+        weighted.decision_function(X), copied.decision_function(X), atol=1e-5
+    )
 
 
 def test_the_arguments_are_left_as_they_were_and_models_are_immutable(fitted):
     before = X.tobytes(), Y.tobytes()
     model = fitted()
     assert before == (X.tobytes(), Y.tobytes())
-    assert pickle.loads(pickle.dumps(model)).decision_function(X).tobytes() == model.decision_function(X).tobytes()
+    assert (
+        pickle.loads(pickle.dumps(model)).decision_function(X).tobytes()
+        == model.decision_function(X).tobytes()
+    )
     with pytest.raises(ValueError, match="read-only"):
         model.coef[...] = 0
 

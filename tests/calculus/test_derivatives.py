@@ -1,4 +1,5 @@
-"""Derivatives of models: against differences, in all homes of rows, at kinks, and of wrong input."""
+"""Derivatives of models: against differences, in all homes of rows, at kinks, and of wrong
+input."""
 
 from dataclasses import replace
 
@@ -32,8 +33,11 @@ def differences(f, X, columns=None):
 
 
 def away_from_kinks(f, X, slope):
-    """Return which rows have no kink or step near them: differences of two step sizes agree there."""
-    halves = np.stack([(f(X + H * e) - f(X - H * e)) / (2 * H) for e in np.eye(X.shape[1])], axis=-1)
+    """Return which rows have no kink or step near them: differences of two step sizes agree
+    there."""
+    halves = np.stack(
+        [(f(X + H * e) - f(X - H * e)) / (2 * H) for e in np.eye(X.shape[1])], axis=-1
+    )
     size = np.abs(slope).max() + 1e-300
     return (np.abs(halves - differences(f, X)) < 1e-3 * size).reshape(len(X), -1).all(axis=1)
 
@@ -48,18 +52,31 @@ def test_derivatives_are_limits_of_differences(models, name):
         expected = differences(function, rows)
         if function is not f:
             expected = np.diagonal(expected, axis1=-2, axis2=-1)
-        good = away_from_kinks(f, rows, model.gradient(rows)) & away_from_kinks(model.gradient, rows, answer)
+        good = away_from_kinks(f, rows, model.gradient(rows)) & away_from_kinks(
+            model.gradient, rows, answer
+        )
         assert answer.shape == expected.shape and good.sum() > 20
         assert np.abs(answer - expected)[good].max() <= 1e-8 * max(1e-3, np.abs(answer).max())
 
 
 def stage_of_everything():
-    """Return a stage of three columns: plain, clipped, ranked, present and angles, several encodings of one column."""
+    """Return a stage of three columns: plain, clipped, ranked, present and angles, several
+    encodings of one column."""
     knots = np.array([-1.5, -0.5, 0.25, 1.0, 2.5]), np.array([-2.0, -0.4, 0.1, 0.5, 1.5])
-    encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(1, NUMBER, 0, knots), Encoding(2, CLIPPED), Encoding(2, 3),
-                 Encoding(0, WEEK, 1.75), Encoding(1, DAY)]  # fmt: skip
+    encodings = [
+        Encoding(0, NUMBER),
+        Encoding(0, CLIPPED),
+        Encoding(1, NUMBER, 0, knots),
+        Encoding(2, CLIPPED),
+        Encoding(2, 3),
+        Encoding(0, WEEK, 1.75),
+        Encoding(1, DAY),
+    ]
     stage = ColumnStage.from_encodings(encodings, 3)
-    center, unit = np.array([0.1, -0.2, 0.05, 0.3, 0.1, 0.2, 0]), np.array([0.7, 1.3, 0.8, 0.4, 0.5, 0.7, 3.0])
+    center, unit = (
+        np.array([0.1, -0.2, 0.05, 0.3, 0.1, 0.2, 0]),
+        np.array([0.7, 1.3, 0.8, 0.4, 0.5, 0.7, 3.0]),
+    )
     reach = np.array([1.5, 2.0, np.inf, 1.0, np.inf, np.inf, np.inf])
     return replace(stage, center=center, unit=unit, reach=reach, fill=np.full(7, 0.3))
 
@@ -67,7 +84,12 @@ def stage_of_everything():
 def drawn_blocks(rng, d, m):
     """Return a block of m features of each kind, with dense weights and with sparse ones."""
     inputs = rng.random((m, d)).argsort(axis=1)[:, :3].astype(np.int32)
-    blocks = [MonomialBlock(0.7, np.ones((m, 1)), rng.integers(0, d + 1, (m, order)).astype(np.int32), 0.1) for order in (1, 3)]
+    blocks = [
+        MonomialBlock(
+            0.7, np.ones((m, 1)), rng.integers(0, d + 1, (m, order)).astype(np.int32), 0.1
+        )
+        for order in (1, 3)
+    ]
     for where in (None, inputs):
         shape = (m, d if where is None else 3)
         for activation in ACTIVATIONS:
@@ -84,14 +106,19 @@ def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     block = drawn_blocks(rng, len(stage), 7)[kind]
     features = srf.FeatureSet([block], len(stage), stage=stage)
     coef = rng.standard_normal((2, 7))
-    model = replace(models["linear"], features=features, coef=coef, intercept=np.zeros(2), support=np.arange(7))
+    model = replace(
+        models["linear"], features=features, coef=coef, intercept=np.zeros(2), support=np.arange(7)
+    )
     rows = rng.uniform(-3, 3, (300, 3))
     gradient, curve = model.gradient(rows), model.hessian_diag(rows)
-    good = away_from_kinks(model.decision_function, rows, gradient) & away_from_kinks(model.gradient, rows, curve)
+    good = away_from_kinks(model.decision_function, rows, gradient) & away_from_kinks(
+        model.gradient, rows, curve
+    )
     expected = differences(model.decision_function, rows)
     second = np.diagonal(differences(model.gradient, rows), axis1=-2, axis2=-1)
     assert good.sum() > 60 and gradient.shape == (300, 2, 3)
-    for answer, limit in ((gradient, expected), (curve, second)):  # a kink may be nearer than two steps
+    # a kink may be nearer than two steps
+    for answer, limit in ((gradient, expected), (curve, second)):
         off = np.abs(answer - limit)[good] / max(1, np.abs(answer).max())
         assert np.quantile(off, 0.97) < 1e-7 and off.max() < 1e-2
     one = model.gradient(rows, output=1)
@@ -112,7 +139,10 @@ def test_the_same_in_every_home(models, name, home):
     for derivative in (model.gradient, model.hessian_diag):
         expected = derivative(rows)
         answer = np.asarray(derivative(there(rows), 2))
-        assert answer.shape == expected.shape and np.abs(answer - expected).max() <= 1e-12 * np.abs(expected).max()
+        assert (
+            answer.shape == expected.shape
+            and np.abs(answer - expected).max() <= 1e-12 * np.abs(expected).max()
+        )
 
 
 @pytest.mark.parametrize("name", ["auto", "multinomial", "bumps", "cubes"])
@@ -126,11 +156,15 @@ def test_on_a_device(models, name, monkeypatch):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_sizes_and_dtypes(models, n, monkeypatch):
-    """Parts of rows give what all rows give; float32 rows give float32, near what float64 rows do."""
+    """Parts of rows give what all rows give; float32 rows give float32, near what float64 rows
+    do."""
     for name in ("auto", "three classes"):
         whole = models[name].gradient(X)
         monkeypatch.setattr(derivatives, "PART_NUMBERS", 1)
-        answer, single = models[name].gradient(X[:n]), models[name].gradient(X[:n].astype(np.float32))
+        answer, single = (
+            models[name].gradient(X[:n]),
+            models[name].gradient(X[:n].astype(np.float32)),
+        )
         monkeypatch.undo()
         assert answer.shape == single.shape == (n, *whole.shape[1:]) and single.dtype == np.float32
         assert np.abs(answer - whole[:n]).max(initial=0) <= 1e-12 * np.abs(whole).max()
@@ -138,7 +172,8 @@ def test_sizes_and_dtypes(models, n, monkeypatch):
 
 
 def test_of_a_data_frame(of_frame):
-    """Missing cells, categories and means of levels have derivative 0; numbers seen as ranks have that of their knots."""
+    """Missing cells, categories and means of levels have derivative 0; numbers seen as ranks have
+    that of their knots."""
     model, data = of_frame
     answer = model.gradient(data)
     table = model.features.stage.table
@@ -158,18 +193,29 @@ def test_of_a_data_frame(of_frame):
 
 
 def test_one_sided_at_kinks(models):
-    """The right side at knots and centers, the rising side of a relu, 0 at steps and beyond limits."""
+    """The right side at knots and centers, the rising side of a relu, 0 at steps and beyond
+    limits."""
     knots = np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0])
     stage = ColumnStage.from_encodings([Encoding(0, NUMBER, 0, knots)], 1)
 
     def of(block, stage=None, **k):
         features = srf.FeatureSet([block], 1, stage=stage)
-        return replace(models["linear"], features=features, coef=np.ones(1), intercept=0.0, support=np.arange(1), **k)
+        return replace(
+            models["linear"],
+            features=features,
+            coef=np.ones(1),
+            intercept=0.0,
+            support=np.arange(1),
+            **k,
+        )
 
     one, zero = np.ones((1, 1)), np.zeros(1)
     rows = np.array([[-1.0], [0.0], [1.0], [2.0], [3.0], [np.nan]])
     ranked = of(NeuronBlock("identity", 1.0, one, zero), stage)
-    assert ranked.gradient(rows).ravel().tolist() == [0, 2, 0.5, 0.5, 0, 0] and not ranked.hessian_diag(rows).any()
+    assert (
+        ranked.gradient(rows).ravel().tolist() == [0, 2, 0.5, 0.5, 0, 0]
+        and not ranked.hessian_diag(rows).any()
+    )
     assert of(NeuronBlock("relu", 1.0, -one, zero)).gradient(one * 0).item() == -1
     assert of(BumpBlock(1.0, one, one)).gradient(one).item() == -1
     assert of(NeuronBlock("sign", 1.0, one, zero)).gradient(one * 0).item() == 0

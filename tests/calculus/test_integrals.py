@@ -1,4 +1,5 @@
-"""Means and integrals of models over boxes: against quadrature and Sobol' points, and by their own laws."""
+"""Means and integrals of models over boxes: against quadrature and Sobol' points, and by their own
+laws."""
 
 from dataclasses import replace
 
@@ -30,7 +31,9 @@ def test_against_sobol_points_and_a_fine_grid(models, name):
     rows[:, 0] = (edges[1:] + edges[:-1]) / 2
     value, error = model.mean(line)
     f = model.decision_function(rows)
-    assert np.all(np.abs(value - f.mean(axis=0)) <= error + 1e-9 + 1e-5 * (name == "steps") * np.abs(f).max())
+    assert np.all(
+        np.abs(value - f.mean(axis=0)) <= error + 1e-9 + 1e-5 * (name == "steps") * np.abs(f).max()
+    )
     integral, _ = model.integral(line)
     np.testing.assert_allclose(integral, 13 * np.asarray(value), rtol=1e-14)
 
@@ -52,7 +55,9 @@ def test_functions_of_several_inputs(models, activation, n_inputs, rng):
     """Corners, nodes and Sobol' points agree, within the errors that they say."""
     block = NeuronBlock(activation, 1.0, rng.standard_normal((3, n_inputs)), rng.standard_normal(3))
     features = srf.FeatureSet([block], n_inputs)
-    model = replace(models["linear"], features=features, coef=np.ones(3), intercept=0.0, support=np.arange(3))
+    model = replace(
+        models["linear"], features=features, coef=np.ones(3), intercept=0.0, support=np.arange(3)
+    )
     box = {j: (-1.0, 1.5) for j in range(n_inputs)}
     value, error = model.mean(box)
     sampled, deviation = integrals._by_sobol(model, read_box(model, box), None)
@@ -63,12 +68,17 @@ def test_functions_of_several_inputs(models, activation, n_inputs, rng):
 
 @settings(max_examples=10, deadline=None)
 @given(
-    st.floats(-3, 3), st.floats(0.01, 4), st.floats(0.05, 0.95), st.sampled_from(["auto", "gaussian", "bumps", "relu", "steps"])
+    st.floats(-3, 3),
+    st.floats(0.01, 4),
+    st.floats(0.05, 0.95),
+    st.sampled_from(["auto", "gaussian", "bumps", "relu", "steps"]),
 )
 def test_integrals_of_the_parts_of_a_box_add_up(models, low, width, share, name):
     model, middle, high = models[name], low + share * width, low + width
     rest = {1: (-0.5, 0.5), 2: 0.1, 3: 0.3}
-    parts = [model.integral({0: part, **rest}) for part in ((low, high), (low, middle), (middle, high))]
+    parts = [
+        model.integral({0: part, **rest}) for part in ((low, high), (low, middle), (middle, high))
+    ]
     (whole, e), (left, e_left), (right, e_right) = parts
     assert abs(whole - left - right) <= e + e_left + e_right + 1e-12 * (1 + abs(whole))
 
@@ -79,7 +89,11 @@ def test_levels_count_equally(of_frame):
     numbers = {names[k]: 1.0 for k in range(3)}
     box = {**numbers, "c o": ["a", "b'"], "many": [3, 50], "flag": 1}
     value, error = model.mean(box)
-    each = [model.mean({**box, "c o": level, "many": many})[0] for level in ("a", "b'") for many in (3, 50)]
+    each = [
+        model.mean({**box, "c o": level, "many": many})[0]
+        for level in ("a", "b'")
+        for many in (3, 50)
+    ]
     assert abs(value - np.mean(each)) <= 1e-12 and error < 1e-10
     row = data.iloc[:1].assign(**{"c o": "a", "many": 3, "flag": True}, **numbers)
     assert abs(each[0] - model.decision_function(row)[0]) < 1e-12

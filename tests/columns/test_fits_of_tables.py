@@ -1,4 +1,5 @@
-"""Fits of tables as they are: missing cells, categories, names, levels that no training row has, plots and code."""
+"""Fits of tables as they are: missing cells, categories, names, levels that no training row has,
+plots and code."""
 
 import pickle
 import sqlite3
@@ -25,15 +26,30 @@ Y = np.sin(X[:, 0]) + np.where(IS_MISSING, 1.5, 0.5 * X[:, 1]) + 0.05 * RNG.stan
 CITY = np.array(["Aa", "Bb", "Cc"])[RNG.integers(0, 3, N)]
 SHOP = RNG.integers(0, 150, N)
 WORTH = RNG.standard_normal(150)
-TABLE = pd.DataFrame({"age": 40 + 10 * X[:, 0], "city": CITY, "shop": [f"s{k:03}" for k in SHOP], "is_open": X[:, 2] > 0})
-OF_TABLE = np.sin(X[:, 0]) + (CITY == "Bb") + WORTH[SHOP] + 0.3 * (X[:, 2] > 0) + 0.1 * RNG.standard_normal(N)
+TABLE = pd.DataFrame(
+    {
+        "age": 40 + 10 * X[:, 0],
+        "city": CITY,
+        "shop": [f"s{k:03}" for k in SHOP],
+        "is_open": X[:, 2] > 0,
+    }
+)
+OF_TABLE = (
+    np.sin(X[:, 0])
+    + (CITY == "Bb")
+    + WORTH[SHOP]
+    + 0.3 * (X[:, 2] > 0)
+    + 0.1 * RNG.standard_normal(N)
+)
 
 FITS = {
     "auto": lambda X, y, **how: srf.sparse_rf(X, y, rng=0, n_models=1, n_components=300, **how),
     "gaussian": lambda X, y, **how: srf.sparse_rf(
         X, y, features="gaussian", gamma=0.1, alpha=1e-3, n_components=500, rng=0, **how
     ),
-    "harfe": lambda X, y, **how: srf.harfe(X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how),
+    "harfe": lambda X, y, **how: srf.harfe(
+        X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how
+    ),
     "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=8, rng=0, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-4, rng=0, **how),
 }
@@ -49,7 +65,9 @@ def test_models_learn_from_missing_cells(fit):
     model = fit(HOLES, Y)
     assert r2(model, HOLES, Y) > 0.9
     with_centre = np.where(np.isnan(HOLES), 0.0, HOLES)
-    assert r2(fit(with_centre, Y), with_centre, Y) < r2(model, HOLES, Y) - 0.02 or fit is FITS["auto"]
+    assert (
+        r2(fit(with_centre, Y), with_centre, Y) < r2(model, HOLES, Y) - 0.02 or fit is FITS["auto"]
+    )
 
 
 @each_fit
@@ -67,14 +85,18 @@ def test_missing_raise_is_an_error(fit):
         fit(X, np.where(IS_MISSING, np.nan, Y))
 
 
-@pytest.mark.parametrize("fit", [FITS[name] for name in ("auto", "gaussian", "harfe", "mfga")], ids=lambda fit: "")
+@pytest.mark.parametrize(
+    "fit", [FITS[name] for name in ("auto", "gaussian", "harfe", "mfga")], ids=lambda fit: ""
+)
 def test_cells_missing_only_at_prediction_are_at_the_centre(fit):
     model, center = fit(50 + X, Y), np.array([50 + X.mean(axis=0)])
     stage = model.features.stage
     hole = center.copy()
     hole[0, 1] = np.nan
     plain = np.flatnonzero((stage.column == 1) & (np.diff(stage.first_knot) == 0))
-    assert np.allclose(stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=1e-6)
+    assert np.allclose(
+        stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=1e-6
+    )
     assert np.isfinite(model.predict(hole)).all()
 
 
@@ -86,23 +108,37 @@ def test_csr_may_not_have_missing_entries(fit):
 
 @pytest.mark.parametrize("home", ["chunks", "dask", "strict", "float32"])
 def test_missing_in_every_home(home):
-    Z = {"chunks": lambda: srf.Chunks(HOLES, block_rows=250), "dask": lambda: da.from_array(HOLES, chunks=(300, 3)),
-         "strict": lambda: strict.asarray(HOLES), "float32": lambda: HOLES.astype(np.float32)}[home]()  # fmt: skip
+    Z = {
+        "chunks": lambda: srf.Chunks(HOLES, block_rows=250),
+        "dask": lambda: da.from_array(HOLES, chunks=(300, 3)),
+        "strict": lambda: strict.asarray(HOLES),
+        "float32": lambda: HOLES.astype(np.float32),
+    }[home]()
     model, expected = FITS["gaussian"](Z, Y), FITS["gaussian"](HOLES, Y)
     answer = model.predict(Z)
     answer = np.asarray(answer.compute() if home == "dask" else answer)
     assert np.allclose(answer, expected.predict(HOLES), atol=2e-2 if home == "float32" else 1e-5)
     maps = srf.Fourier("gaussian", 0.1)
-    if home in ("chunks", "dask"):  # by default maps are fitted to rows as they are, which may miss none
+    # by default maps are fitted to rows as they are, which may miss none
+    if home in ("chunks", "dask"):
         with pytest.raises(ValueError, match="must be finite"):
             srf.sparse_rf(Z, Y, features=maps, alpha=0.01, n_components=50, rng=0)
 
 
 def test_missing_cells_of_columns_that_are_not_scaled():
     model = srf.sparse_rf(
-        100 + HOLES, Y, features=[srf.Linear(), srf.Fourier("gaussian", 0.1)], alpha=1e-3, n_components=300, rng=0
+        100 + HOLES,
+        Y,
+        features=[srf.Linear(), srf.Fourier("gaussian", 0.1)],
+        alpha=1e-3,
+        n_components=300,
+        rng=0,
     )
-    assert model.features.stage.is_raw and not model.features.stage.is_identity and r2(model, 100 + HOLES, Y) > 0.8
+    assert (
+        model.features.stage.is_raw
+        and not model.features.stage.is_identity
+        and r2(model, 100 + HOLES, Y) > 0.8
+    )
     fill = model.features.stage.fill[model.features.stage.kind == KINDS.index("number")]
     assert np.allclose(fill, 100 + np.nanmean(HOLES, axis=0), atol=0.05)
 
@@ -112,13 +148,20 @@ def test_missing_cells_of_columns_that_are_not_scaled():
 @pytest.mark.parametrize("center", [0.0, 100.0])
 @pytest.mark.slow
 def test_columns_in_which_one_cell_is_missing(fit, scale, center, monkeypatch):
-    """The rows off which encodings are read miss none: the cell is at the centre, also where columns are not scaled."""
+    """The rows off which encodings are read miss none: the cell is at the centre, also where
+    columns are not scaled."""
     monkeypatch.setattr("sparserf.columns.encodings.MOST_ROWS", 100)
     rare = X - np.median(X, axis=0) + center
     rare[17, 1] = np.nan
     y = np.sin(X[:, 0]) + X[:, 1]
-    with convergence_ignored():  # y is met exactly, so that the penalty that is chosen may be near zero
-        model = fit(rare, y, **({} if fit is FITS["drp"] else {"scale": scale}), sample_weight=np.arange(N) != 18)
+    # y is met exactly, so that the penalty that is chosen may be near zero
+    with convergence_ignored():
+        model = fit(
+            rare,
+            y,
+            **({} if fit is FITS["drp"] else {"scale": scale}),
+            sample_weight=np.arange(N) != 18,
+        )
     stage = model.features.stage
     assert not (stage.kind == KINDS.index("missing")).any() and not stage.is_identity
     assert np.isfinite(model.predict(rare)).all() and r2(model, rare[18:], y[18:]) > 0.5
@@ -142,9 +185,14 @@ def test_a_table(fit, tmp_path):
     assert np.array_equal(there, model.predict(TABLE[TABLE.columns[::-1]]))
     with pytest.raises(ValueError, match="'city'"):
         model.predict(TABLE.drop(columns="city"))
-    assert np.array_equal(there, model.predict(TABLE.assign(more=1, dates=pd.Timestamp("2020-01-01"))))
+    assert np.array_equal(
+        there, model.predict(TABLE.assign(more=1, dates=pd.Timestamp("2020-01-01")))
+    )
     strange = TABLE.assign(city="Zz", shop="none")
-    assert np.isfinite(model.predict(strange)).all() and np.isfinite(model.predict(TABLE.assign(city=None))).all()
+    assert (
+        np.isfinite(model.predict(strange)).all()
+        and np.isfinite(model.predict(TABLE.assign(city=None))).all()
+    )
     model.save(tmp_path / "model.npz")
     for other in (srf.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(there, other.predict(TABLE))
@@ -154,10 +202,15 @@ def test_a_table(fit, tmp_path):
 @each_fit
 @pytest.mark.slow
 def test_levels_and_codes_are_the_same(fit):
-    """A table of strings and an array of integers that are declared categorical give the same model."""
-    codes = np.column_stack([TABLE["age"], np.unique(CITY, return_inverse=True)[1], SHOP, TABLE["is_open"]]).astype(float)
+    """A table of strings and an array of integers that are declared categorical give the same
+    model."""
+    codes = np.column_stack(
+        [TABLE["age"], np.unique(CITY, return_inverse=True)[1], SHOP, TABLE["is_open"]]
+    ).astype(float)
     one, two = fit(TABLE, OF_TABLE), fit(codes, OF_TABLE, categorical=[1, 2])
-    assert np.array_equal(one.support, two.support) and np.allclose(one.predict(TABLE), two.predict(codes))
+    assert np.array_equal(one.support, two.support) and np.allclose(
+        one.predict(TABLE), two.predict(codes)
+    )
     mask = fit(codes, OF_TABLE, categorical=[False, True, True, False])
     assert np.array_equal(mask.predict(codes), two.predict(codes)) and two.feature_names_in_ is None
     with pytest.raises(ValueError, match="categorical"):
@@ -173,7 +226,8 @@ def test_names_of_terms():
 
 
 def test_a_row_is_not_encoded_by_its_own_target():
-    """Levels are encoded by means of the target over other folds: 150 levels of 6 rows each do not fit noise."""
+    """Levels are encoded by means of the target over other folds: 150 levels of 6 rows each do not
+    fit noise."""
     noise = np.random.default_rng(1).standard_normal(N)
     model = FITS["drp"](TABLE[["shop"]], noise)
     assert abs(r2(model, TABLE[["shop"]], noise)) < 0.15
@@ -197,26 +251,52 @@ def test_rows_of_weight_zero_have_no_levels(fit):
     """Neither levels nor missing cells of rows of weight zero change a bit of the fit."""
     there = np.ones(N + 60, bool)
     there[5 * np.arange(60)] = False
-    strange = {"age": [np.nan, 1e9, -1e9], "city": ["Ab", None, "Dd"], "shop": [None, "a", "t"], "is_open": [False, True, True]}
-    places, table = np.cumsum(there) - 1, pd.concat([TABLE, pd.DataFrame(strange).iloc[np.arange(60) % 3]])
+    strange = {
+        "age": [np.nan, 1e9, -1e9],
+        "city": ["Ab", None, "Dd"],
+        "shop": [None, "a", "t"],
+        "is_open": [False, True, True],
+    }
+    places, table = (
+        np.cumsum(there) - 1,
+        pd.concat([TABLE, pd.DataFrame(strange).iloc[np.arange(60) % 3]]),
+    )
     order = np.where(there, places, N + np.cumsum(~there) - 1)
     y = np.where(there, OF_TABLE[np.minimum(places, N - 1)], 7.0)
     one, two = fit(TABLE, OF_TABLE), fit(table.iloc[order], y, sample_weight=there.astype(float))
-    assert one.features.stage.is_same(two.features.stage) and one.coef.tobytes() == two.coef.tobytes()
+    assert (
+        one.features.stage.is_same(two.features.stage) and one.coef.tobytes() == two.coef.tobytes()
+    )
     assert np.array_equal(one.predict(table), two.predict(table))
 
 
 def test_classes_of_a_table():
-    model = srf.sparse_rf(TABLE, np.where(OF_TABLE > 0.5, "high", "low"), loss="logistic", rng=0, n_models=1, n_components=300)
+    model = srf.sparse_rf(
+        TABLE,
+        np.where(OF_TABLE > 0.5, "high", "low"),
+        loss="logistic",
+        rng=0,
+        n_models=1,
+        n_components=300,
+    )
     assert np.mean(model.predict(TABLE) == np.where(OF_TABLE > 0.5, "high", "low")) > 0.85
 
 
 def test_features_of_a_table_are_a_dictionary():
     model = FITS["gaussian"](TABLE, OF_TABLE)
-    again = srf.harfe(TABLE[TABLE.columns[::-1]], OF_TABLE, features=model.features, n_nonzero_coefs=20, rng=0)
+    again = srf.harfe(
+        TABLE[TABLE.columns[::-1]], OF_TABLE, features=model.features, n_nonzero_coefs=20, rng=0
+    )
     assert r2(again, TABLE, OF_TABLE) > 0.5
     with pytest.raises(ValueError, match="categorical must be None"):
-        srf.harfe(TABLE, OF_TABLE, features=model.features, n_nonzero_coefs=20, rng=0, categorical=["city"])
+        srf.harfe(
+            TABLE,
+            OF_TABLE,
+            features=model.features,
+            n_nonzero_coefs=20,
+            rng=0,
+            categorical=["city"],
+        )
     small = srf.prune(model, TABLE, max_terms=20)
     assert np.corrcoef(small.predict(TABLE), model.predict(TABLE))[0, 1] > 0.9
     sums = srf.Sums.of(TABLE, OF_TABLE, model.features)
@@ -230,9 +310,16 @@ def test_a_frame_of_numbers_is_an_array(fit, there):
     frame = pd.DataFrame(there, columns=["a", "b", "c"])
     model, plain = fit(frame, Y), fit(there, Y)
     expected = plain.predict(there)
-    assert np.array_equal(model.predict(frame), expected) and np.array_equal(model.predict(there), expected)
+    assert np.array_equal(model.predict(frame), expected) and np.array_equal(
+        model.predict(there), expected
+    )
     assert np.array_equal(model.predict(frame[["c", "a", "b"]]), expected)
-    others = [srf.Chunks(there, block_rows=250), da.from_array(there, chunks=(300, 3)), strict.asarray(there), there.tolist()]
+    others = [
+        srf.Chunks(there, block_rows=250),
+        da.from_array(there, chunks=(300, 3)),
+        strict.asarray(there),
+        there.tolist(),
+    ]
     others += [sp.csr_array(there)] * (there is X)
     for other in others:
         assert np.allclose(np.asarray(model.predict(other)), expected, rtol=1e-9, atol=1e-9)
@@ -279,8 +366,12 @@ def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     counts = sp.csr_array(there * np.exp(2.5 * rng.standard_exponential((1200, 40))).round())
     f = there @ rng.standard_normal(40)
     y = f + 0.3 * rng.standard_normal(1200) > np.median(f)
-    model = srf.sparse_rf(counts[:800], y[:800], loss="logistic", rng=0, n_models=2, n_components=500)
-    assert np.mean(model.predict(counts[800:]) == y[800:]) > 0.9 and model.features.stage is not None
+    model = srf.sparse_rf(
+        counts[:800], y[:800], loss="logistic", rng=0, n_models=2, n_components=500
+    )
+    assert (
+        np.mean(model.predict(counts[800:]) == y[800:]) > 0.9 and model.features.stage is not None
+    )
     model.save(tmp_path / "model.npz")
     assert np.array_equal(srf.load(tmp_path / "model.npz").predict(counts), model.predict(counts))
     chunks = srf.Chunks(lambda start, stop: counts[start:stop], counts.shape, block_rows=500)
@@ -288,27 +379,41 @@ def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     assert np.array_equal(model.predict(counts.toarray()), model.predict(counts))
 
 
-# Cells without information: of a level that no training row has, or missing where no training row misses one
+# Cells without information: of a level that no training row has, or missing where no training row
+# misses one
 
 N_FITTED = 500
 
 
 def decided_by_a_level(n_levels, seed, is_skewed=False):
-    """Draw (frame, f): f is mostly a function of the level of one column, on which the effect of another depends too."""
+    """Draw (frame, f): f is mostly a function of the level of one column, on which the effect of
+    another depends too."""
     rng = np.random.default_rng(seed)
-    effect, shares = rng.standard_normal(n_levels), 1 / np.arange(1, n_levels + 1) ** float(is_skewed)
+    effect, shares = (
+        rng.standard_normal(n_levels),
+        1 / np.arange(1, n_levels + 1) ** float(is_skewed),
+    )
     level = rng.choice(n_levels, N_FITTED + 300, p=shares / shares.sum())
     a, b, kind = *rng.standard_normal((2, len(level))), [f"level {k}" for k in level]
-    return pd.DataFrame({"a": a, "kind": kind, "b": b}), 2 * effect[level] + 0.3 * a + 0.5 * effect[level] * b
+    return pd.DataFrame({"a": a, "kind": kind, "b": b}), 2 * effect[level] + 0.3 * a + 0.5 * effect[
+        level
+    ] * b
 
 
 def beside_a_constant(fit, X, y, loss, column, cells):
-    """Return, for each of these cells in all new rows of that column, the mean loss over that of the best constant."""
+    """Return, for each of these cells in all new rows of that column, the mean loss over that of
+    the best constant."""
     fitted, others, of_others = X[:N_FITTED], X[N_FITTED:], y[N_FITTED:]
     model = fit(fitted, y[:N_FITTED])
-    constant = min(np.mean(loss(np.full(300, middle(y[:N_FITTED])), of_others)) for middle in (np.mean, np.median))
+    constant = min(
+        np.mean(loss(np.full(300, middle(y[:N_FITTED])), of_others))
+        for middle in (np.mean, np.median)
+    )
     assert np.mean(loss(model.predict(others), of_others)) < 0.65 * constant  # the column decides
-    return [np.mean(loss(model.predict(others.assign(**{column: cell})), of_others)) / constant for cell in cells]
+    return [
+        np.mean(loss(model.predict(others.assign(**{column: cell})), of_others)) / constant
+        for cell in cells
+    ]
 
 
 def square(z, y):
@@ -337,7 +442,11 @@ def test_cells_without_information_by_other_losses(loss, seed):
         "tweedie": rng.standard_gamma(2 * rng.poisson(5 * mean)),
     }.get(loss, real)
     of_rows = {
-        "poisson": lambda z, y: z - y * np.log(np.maximum(z, 1e-9)) + np.where(y > 0, y * np.log(np.maximum(y, 1)) - y, 0.0),
+        "poisson": lambda z, y: (
+            z
+            - y * np.log(np.maximum(z, 1e-9))
+            + np.where(y > 0, y * np.log(np.maximum(y, 1)) - y, 0.0)
+        ),
         "tweedie": lambda z, y: 2 * z**0.5 + 2 * y / z**0.5 - 4 * y**0.5,
         "gamma": lambda z, y: y / z - np.log(y / z) - 1,
         "huber": lambda z, y: np.abs(z - y),
@@ -350,7 +459,9 @@ def test_cells_without_information_by_other_losses(loss, seed):
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 def test_cells_without_information_of_classifiers(loss):
     X, f = decided_by_a_level(12, 1)
-    label = np.digitize(f + np.random.default_rng(0).logistic(0, 0.5, len(f)), np.quantile(f, [0.5, 0.8]))
+    label = np.digitize(
+        f + np.random.default_rng(0).logistic(0, 0.5, len(f)), np.quantile(f, [0.5, 0.8])
+    )
     model = FITS["auto"](X[:N_FITTED], label[:N_FITTED], loss=loss)
     shares = np.bincount(label[:N_FITTED]) / N_FITTED
     rows, y = X[N_FITTED:], label[N_FITTED:]
@@ -369,7 +480,8 @@ def test_numbers_missing_in_new_rows_alone_are_no_worse_than_the_mean():
 
 
 def test_fallbacks_change_no_model_that_does_not_need_them():
-    """Missing numbers are at the centre of their column, and categories missing in training are as the model has learnt."""
+    """Missing numbers are at the centre of their column, and categories missing in training are as
+    the model has learnt."""
     X, f = decided_by_a_level(5, 0)
     X.loc[::7, "kind"] = None
     y = np.where(X["kind"].isna(), 9.0, f)
@@ -390,12 +502,17 @@ def test_fallbacks_are_in_the_file_and_in_a_fit_of_the_same_features(tmp_path):
 
 def test_cells_without_information_are_the_same_in_code():
     X, y = decided_by_a_level(10, 2)
-    model, new = FITS["auto"](X, y), X.assign(kind=(["another", None, "level 1"] * len(X))[: len(X)])
+    model, new = (
+        FITS["auto"](X, y),
+        X.assign(kind=(["another", None, "level 1"] * len(X))[: len(X)]),
+    )
     space = {}
     exec(model.formula("python"), space)
     assert np.allclose(space["predict"](new), model.predict(new), atol=1e-12)
     assert " of other words " in model.formula() and " where missing " in model.formula()
     database = sqlite3.connect(":memory:")
     new.to_sql("data", database, index=False)
-    assert np.allclose(np.ravel(database.execute(model.formula("sql")).fetchall()), model.predict(new), atol=1e-12)
+    assert np.allclose(
+        np.ravel(database.execute(model.formula("sql")).fetchall()), model.predict(new), atol=1e-12
+    )
     database.close()

@@ -1,4 +1,5 @@
-"""Each kind of encoding says of itself what the kernel computes, and its derivatives and bounds are those of that."""
+"""Each kind of encoding says of itself what the kernel computes, and its derivatives and bounds are
+those of that."""
 
 import numpy as np
 import pytest
@@ -44,7 +45,9 @@ def test_derivatives_and_their_bounds(k):
     first, second = zip(*(slopes(stage, (x + shift)[:, None]) for shift in (-h, 0, h)), strict=True)
     first = [np.broadcast_to(each[:, 0], len(x)) for each in first]
     np.testing.assert_allclose(first[1], (u[2] - u[0]) / (2 * h), rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(second[1][:, 0], (first[2] - first[0]) / (2 * h), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(
+        second[1][:, 0], (first[2] - first[0]) / (2 * h), rtol=1e-7, atol=1e-7
+    )
     least, most = stage.encoding(0).slopes(x, np.ones(len(x) - 1))
     chord = np.diff(u[1]) / np.diff(x)
     assert ((least <= chord + 1e-9) & (chord <= most + 1e-9)).all()

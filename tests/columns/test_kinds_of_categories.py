@@ -1,4 +1,5 @@
-"""Categoricals of any categories: their levels, in the order of the categories, in the model, its file and at predict."""
+"""Categoricals of any categories: their levels, in the order of the categories, in the model, its
+file and at predict."""
 
 import datetime as dt
 from decimal import Decimal
@@ -23,7 +24,12 @@ DATES = [dt.date(2021, 1, 2), dt.date(2020, 1, 2), dt.date(2022, 1, 2)]
 
 def of_pandas(categories, ordered=False):
     """Return a pandas categorical in which the categories take turns."""
-    return pd.DataFrame({"c": pd.Categorical([categories[k] for k in K], categories=categories, ordered=ordered), "x": X})
+    return pd.DataFrame(
+        {
+            "c": pd.Categorical([categories[k] for k in K], categories=categories, ordered=ordered),
+            "x": X,
+        }
+    )
 
 
 def of_arrow(categories):
@@ -38,19 +44,36 @@ def of_polars(dtype):
 
 # Frames, and the levels of their category.
 KINDS = {
-    "cut": (pd.DataFrame({"c": pd.cut(np.arange(N), [-1, 9, 19, 100]), "x": X}), ("(-1, 9]", "(9, 19]", "(19, 100]")),
-    "cut, outside": (pd.DataFrame({"c": pd.cut(np.arange(N), [5, 9, 50]), "x": X}), ("(5, 9]", "(9, 50]")),
+    "cut": (
+        pd.DataFrame({"c": pd.cut(np.arange(N), [-1, 9, 19, 100]), "x": X}),
+        ("(-1, 9]", "(9, 19]", "(19, 100]"),
+    ),
+    "cut, outside": (
+        pd.DataFrame({"c": pd.cut(np.arange(N), [5, 9, 50]), "x": X}),
+        ("(5, 9]", "(9, 50]"),
+    ),
     "intervals": (of_pandas(INTERVALS), ("(0, 1]", "(2, 3]", "(10, 20]")),
     "ordered intervals": (of_pandas(INTERVALS, True), ("(2, 3]", "(10, 20]", "(0, 1]")),
     "periods": (of_pandas(PERIODS), ("2020", "2021", "2022")),
     "periods backwards": (of_pandas(PERIODS[::-1], True), ("2022", "2021", "2020")),
-    "times": (of_pandas(list(pd.date_range("2020", periods=3))), tuple(f"2020-01-0{k} 00:00:00" for k in (1, 2, 3))),
-    "zones": (of_pandas(list(pd.date_range("2020", periods=3, tz="UTC"))),
-              tuple(f"2020-01-0{k} 00:00:00+00:00" for k in (1, 2, 3))),
-    "durations": (of_pandas(list(pd.to_timedelta([10, 2, 3], "D"))), tuple(f"{k} days 00:00:00" for k in (2, 3, 10))),
+    "times": (
+        of_pandas(list(pd.date_range("2020", periods=3))),
+        tuple(f"2020-01-0{k} 00:00:00" for k in (1, 2, 3)),
+    ),
+    "zones": (
+        of_pandas(list(pd.date_range("2020", periods=3, tz="UTC"))),
+        tuple(f"2020-01-0{k} 00:00:00+00:00" for k in (1, 2, 3)),
+    ),
+    "durations": (
+        of_pandas(list(pd.to_timedelta([10, 2, 3], "D"))),
+        tuple(f"{k} days 00:00:00" for k in (2, 3, 10)),
+    ),
     "dates": (of_pandas(DATES), ("2020-01-02", "2021-01-02", "2022-01-02")),
     "tuples": (of_pandas([(10, 1), (2, 1), (3, 1)]), ("(2, 1)", "(3, 1)", "(10, 1)")),
-    "tuples without order": (of_pandas([(1, 2), (3, 4), ("a", 5)]), ("('a', 5)", "(1, 2)", "(3, 4)")),
+    "tuples without order": (
+        of_pandas([(1, 2), (3, 4), ("a", 5)]),
+        ("('a', 5)", "(1, 2)", "(3, 4)"),
+    ),
     "integers": (of_pandas([3, 1, 2]), (1, 2, 3)),
     "ordered integers": (of_pandas([3, 1, 2], True), (3, 1, 2)),
     "floats": (of_pandas([0.3, 0.1, 0.2]), (0.1, 0.2, 0.3)),
@@ -63,9 +86,11 @@ KINDS = {
     "arrow dates": (of_arrow(DATES), ("2020-01-02", "2021-01-02", "2022-01-02")),
     "arrow integers": (of_arrow([3, 1, 2]), (1, 2, 3)),
     "arrow floats": (of_arrow([0.3, 0.1, 0.2]), (0.1, 0.2, 0.3)),
-    "arrow durations": (of_arrow([dt.timedelta(k) for k in (3, 1, 2)]),
-                        ("1 day, 0:00:00", "2 days, 0:00:00", "3 days, 0:00:00")),
-}  # fmt: skip
+    "arrow durations": (
+        of_arrow([dt.timedelta(k) for k in (3, 1, 2)]),
+        ("1 day, 0:00:00", "2 days, 0:00:00", "3 days, 0:00:00"),
+    ),
+}
 
 
 @pytest.mark.parametrize(("frame", "levels"), KINDS.values(), ids=KINDS)
@@ -90,17 +115,27 @@ def test_bins_of_other_rows_are_unknown_or_missing():
 
 def test_bins_may_be_monotone():
     frame = pd.DataFrame({"c": pd.cut(X, [-5, -1, 0, 1, 5])})
-    model = srf.sparse_rf(frame, X, features="gaussian", alpha=1e-3, monotone={"c": 1}, n_components=100, rng=0)
-    assert (np.diff(model.predict(pd.DataFrame({"c": frame["c"].cat.categories}).astype(frame.dtypes))) >= 0).all()
+    model = srf.sparse_rf(
+        frame, X, features="gaussian", alpha=1e-3, monotone={"c": 1}, n_components=100, rng=0
+    )
+    assert (
+        np.diff(model.predict(pd.DataFrame({"c": frame["c"].cat.categories}).astype(frame.dtypes)))
+        >= 0
+    ).all()
 
 
 def test_other_categories_of_another_kind_are_an_error():
     table = Table.learn(pd.DataFrame({"c": pd.Categorical(["a", "b"])}))[1]
-    with pytest.raises(TypeError, match=r"^X\['c'\] holds numbers, and held strings when the model was fitted$"):
+    with pytest.raises(
+        TypeError, match=r"^X\['c'\] holds numbers, and held strings when the model was fitted$"
+    ):
         table.read(pd.DataFrame({"c": pd.Categorical([1, 2])}))
 
 
 def test_categories_without_a_full_order_are_the_same_in_any_order_of_the_rows():
     sets = [frozenset([k]) for k in range(3)]
-    levels = [Table.learn(pd.DataFrame({"c": pd.Categorical(order)}))[1].levels for order in (sets, sets[::-1])]
+    levels = [
+        Table.learn(pd.DataFrame({"c": pd.Categorical(order)}))[1].levels
+        for order in (sets, sets[::-1])
+    ]
     assert levels[0] == levels[1] and not is_ordered(np.array(["a"]))

@@ -22,7 +22,8 @@ def draw(X, n_made=500, is_category=None, weight=None, seed=0):
 def test_each_made_row_is_of_a_row_and_one_of_its_nearest():
     X = some_rows()
     Z = X / X.std(axis=0)
-    ranks = np.argsort(np.argsort(((Z[:, None] - Z) ** 2).sum(axis=2), axis=1), axis=1)  # 0: the row itself
+    # 0: the row itself
+    ranks = np.argsort(np.argsort(((Z[:, None] - Z) ** 2).sum(axis=2), axis=1), axis=1)
     sources = draw(X)
     for row in sources:
         pair = np.unique(row)
@@ -49,9 +50,12 @@ def test_cells_are_those_of_their_columns():
 
 
 def test_categories_count_in_distances():
-    X = np.column_stack([np.zeros(100), np.arange(100) % 2, np.arange(100) % 2, np.arange(100) % 50])
+    X = np.column_stack(
+        [np.zeros(100), np.arange(100) % 2, np.arange(100) % 2, np.arange(100) % 50]
+    )
     made = take_cells(X, draw(X, is_category=np.array([False, True, True, True])))
-    assert (made[:, 1] == made[:, 2]).all()  # of 48 rows that differ in one column alone, thirty are nearest
+    # of 48 rows that differ in one column alone, thirty are nearest
+    assert (made[:, 1] == made[:, 2]).all()
 
 
 def test_a_missing_cell_is_far_from_a_number():
@@ -87,7 +91,10 @@ def test_same_seed_same_rows():
 def test_frames_keep_their_types():
     X = some_rows(20)
     words = pd.Categorical(list("uv") * 10, ["v", "w", "u"], ordered=True)
-    F = pd.DataFrame({"a": X[:, 0], "b": np.arange(20), "c": words, "d": list("xy") * 10}, index=np.arange(20) % 7)
+    F = pd.DataFrame(
+        {"a": X[:, 0], "b": np.arange(20), "c": words, "d": list("xy") * 10},
+        index=np.arange(20) % 7,
+    )
     sources = draw(X)
     made = take_cells(F, sources)
     assert (made.dtypes == F.dtypes).all()

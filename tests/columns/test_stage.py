@@ -1,4 +1,5 @@
-"""ColumnStage, which scales columns for features: neither shifts, nor sizes, nor single huge cells of columns change a fit."""
+"""ColumnStage, which scales columns for features: neither shifts, nor sizes, nor single huge cells
+of columns change a fit."""
 
 import pickle
 import warnings
@@ -30,7 +31,9 @@ FITS = {
     "perceptron": lambda X, y=Y, **how: srf.sparse_rf(
         X, y, features="perceptron", alpha=0.003, n_components=2000, rng=0, **how
     ),
-    "harfe": lambda X, y=Y, **how: srf.harfe(X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how),
+    "harfe": lambda X, y=Y, **how: srf.harfe(
+        X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how
+    ),
     "mfga": lambda X, y=Y, **how: srf.mfga(X, y, n_nonzero_coefs=15, rng=0, **how),
 }
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
@@ -65,7 +68,9 @@ def view_oracle(X, kind, column, level, arithmetic, knots):
     else:
         r = np.interp(x, *knots) if knots.size else x
     u = (r * power - center) * factor
-    u = np.where(np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.maximum(np.abs(u), reach)), u)
+    u = np.where(
+        np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.maximum(np.abs(u), reach)), u
+    )
     u = u / np.sqrt(1 + u**2 / 9) if kind == "clipped" else u
     return np.where(np.isnan(x) & (kind in ("number", "clipped", *PERIODS)), fill, u)
 
@@ -85,21 +90,47 @@ def test_the_kernel_of_stages(n, dtype):
     sizes = [0] * m
     sizes[len(KINDS)], sizes[len(KINDS) + 1], sizes[-1] = 5, 1, 64
     first = np.cumsum([0, *sizes]).astype(np.int32)
-    knots = np.stack([np.concatenate([np.sort(rng.standard_normal(size)) for size in sizes]), rng.standard_normal(first[-1])])
+    knots = np.stack(
+        [
+            np.concatenate([np.sort(rng.standard_normal(size)) for size in sizes]),
+            rng.standard_normal(first[-1]),
+        ]
+    )
     for X in (np.ascontiguousarray(wide[:n, :7]), np.asfortranarray(wide[:n, :7]), wide[::2, ::2]):
         out = np.empty((n, m), dtype)
         Views(column, kind, first, level, arithmetic, knots).show(X, out)
         for v in range(m):
-            expected = view_oracle(X, kinds[v], column[v], level[v], arithmetic[:, v], knots[:, first[v] : first[v + 1]])
-            assert np.allclose(out[:, v], expected, *((1e-5, 1e-6) if dtype == np.float32 else (1e-12, 1e-13)))
+            expected = view_oracle(
+                X,
+                kinds[v],
+                column[v],
+                level[v],
+                arithmetic[:, v],
+                knots[:, first[v] : first[v + 1]],
+            )
+            assert np.allclose(
+                out[:, v], expected, *((1e-5, 1e-6) if dtype == np.float32 else (1e-12, 1e-13))
+            )
 
 
 def numbers_stage(unit, reach):
     """Return a stage of numbers with these units, centres of 0 and one bound."""
     n = len(unit)
     none = np.zeros(n)
-    return ColumnStage(n, np.arange(n), np.zeros(n, np.int64), none, none.copy(), np.array(unit), np.full(n, reach), np.ones(n),
-                       none, np.zeros(n + 1, np.int64), np.zeros(0), np.zeros(0))  # fmt: skip
+    return ColumnStage(
+        n,
+        np.arange(n),
+        np.zeros(n, np.int64),
+        none,
+        none.copy(),
+        np.array(unit),
+        np.full(n, reach),
+        np.ones(n),
+        none,
+        np.zeros(n + 1, np.int64),
+        np.zeros(0),
+        np.zeros(0),
+    )
 
 
 @pytest.mark.parametrize("namespace", [np, strict])
@@ -121,7 +152,9 @@ def test_weighted_quantile_counts_copies(n, share):
         quantiles = [weighted_quantile(x, weight, share, first) for weight in (alike, nearly)]
         assert np.array_equal(*quantiles)
     positive = [np.sort(column[column > 0]) for column in x.T]
-    kept = [column[int(np.ceil(len(column) * share)) - 1] if len(column) else 0.0 for column in positive]
+    kept = [
+        column[int(np.ceil(len(column) * share)) - 1] if len(column) else 0.0 for column in positive
+    ]
     assert np.array_equal(quantiles[0], kept)
 
 
@@ -134,7 +167,10 @@ def test_units_of_a_clean_column_are_its_mean_and_deviation():
 
 def test_weights_are_copies():
     copies = RNG.integers(1, 4, N)
-    assert np.allclose(robust_units(X, copies.astype(float)), robust_units(np.repeat(X, copies, axis=0), np.ones(copies.sum())))
+    assert np.allclose(
+        robust_units(X, copies.astype(float)),
+        robust_units(np.repeat(X, copies, axis=0), np.ones(copies.sum())),
+    )
 
 
 @pytest.mark.parametrize("wild", [9999.0, -1e6, 1e300])
@@ -142,7 +178,9 @@ def test_a_huge_cell_moves_no_unit(wild):
     Z = X.copy()
     Z[7, 0] = wild
     one, two = robust_units(X, np.ones(N)), robust_units(Z, np.ones(N))
-    assert np.allclose(one[:2], two[:2], atol=0.03) and np.allclose(two[2:, 0], [one[2, 0], (one[2, 0] + 3) / 2], rtol=0.3)
+    assert np.allclose(one[:2], two[:2], atol=0.03) and np.allclose(
+        two[2:, 0], [one[2, 0], (one[2, 0] + 3) / 2], rtol=0.3
+    )
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.002])
@@ -155,12 +193,19 @@ def test_zeros_and_ones_have_their_deviation(share):
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_constant_columns_are_zero(value, n):
     stage = stage_of(np.full((n, 2), value))
-    assert np.array_equal(stage.unit, [0, 0]) and np.array_equal(stage.transform(np.full((3, 2), 17.0)), np.zeros((3, 2)))
+    assert np.array_equal(stage.unit, [0, 0]) and np.array_equal(
+        stage.transform(np.full((3, 2), 17.0)), np.zeros((3, 2))
+    )
 
 
 @pytest.mark.parametrize("power", [-1040, -900, -60, 1, 100, 1000])
 def test_powers_of_two_change_no_bit(power):
-    one, two = stage_of(X), stage_of(np.ldexp(X, power) if power > -1000 else np.ldexp(np.ldexp(X, -1000), power + 1000))
+    one, two = (
+        stage_of(X),
+        stage_of(
+            np.ldexp(X, power) if power > -1000 else np.ldexp(np.ldexp(X, -1000), power + 1000)
+        ),
+    )
     scaled = np.ldexp(X, power)
     if power > -1000:  # below, numbers lose digits
         assert np.array_equal(one.transform(X), two.transform(scaled))
@@ -194,7 +239,8 @@ def test_a_huge_cell_keeps_the_fit(fit, wild):
     model, there = fit(Z), np.arange(N) != 7
     assert np.isfinite(model.predict(Z)).all()
     error = np.mean((model.predict(X[there]) - Y[there]) ** 2) / Y.var()
-    slack = 0.15 if fit is FITS["perceptron"] else 0.01  # the radius of perceptrons is that of the farthest row
+    # the radius of perceptrons is that of the farthest row
+    slack = 0.15 if fit is FITS["perceptron"] else 0.01
     assert error < 1 - r2(fit(X), X, Y) + slack
 
 
@@ -217,7 +263,12 @@ def test_scale_none_leaves_columns_as_they_are(fit):
     for features in (maps, maps[0].draw(None, D).concat(maps[1].draw(50, D, rng=0))):
         model = srf.harfe(X, Y, features=features, n_components=50, n_nonzero_coefs=5, rng=0)
         assert model.features.stage is None
-    assert srf.harfe(X, Y, features=maps, n_components=50, n_nonzero_coefs=5, rng=0, scale="robust").features.stage is not None
+    assert (
+        srf.harfe(
+            X, Y, features=maps, n_components=50, n_nonzero_coefs=5, rng=0, scale="robust"
+        ).features.stage
+        is not None
+    )
     with pytest.raises(ValueError, match="scale must be one of 'auto', 'robust'"):
         fit(X, scale="standard")
 
@@ -226,7 +277,8 @@ def test_scale_none_leaves_columns_as_they_are(fit):
 @pytest.mark.parametrize("home", ["slices", "chunks", "dask", "strict"])
 @pytest.mark.slow
 def test_fits_are_the_same_in_every_home(fit, home, monkeypatch):
-    """The stage is applied once or block by block: terms are the same, or, where draws follow rounding, predictions."""
+    """The stage is applied once or block by block: terms are the same, or, where draws follow
+    rounding, predictions."""
     expected, Z = fit(X), X
     if home == "chunks":
         Z = srf.Chunks(X, block_rows=400)
@@ -242,26 +294,35 @@ def test_fits_are_the_same_in_every_home(fit, home, monkeypatch):
         assert np.corrcoef(answer, expected.predict(X))[0, 1] > 0.999
         return
     assert np.array_equal(model.support, expected.support)
-    assert np.allclose(model.coef, expected.coef, rtol=1e-6, atol=1e-8 * np.abs(expected.coef).max())
+    assert np.allclose(
+        model.coef, expected.coef, rtol=1e-6, atol=1e-8 * np.abs(expected.coef).max()
+    )
     assert np.allclose(answer, expected.predict(X), atol=1e-6)
 
 
 @each_fit
 @pytest.mark.slow
 def test_features_see_columns_as_they_are(fit):
-    """The features of a model take X as the user has it, in transform, as a dictionary, in prune and in Sums."""
+    """The features of a model take X as the user has it, in transform, as a dictionary, in prune
+    and in Sums."""
     shifted = 100 + 7 * X
     model = fit(shifted)
     phi = model.features.transform(shifted)
     assert np.allclose(phi, phi_oracle(model.features, shifted))
     assert np.allclose(phi @ model.coef + model.intercept, model.predict(shifted))
-    again = srf.harfe(shifted, Y, features=model.features, n_nonzero_coefs=min(5, len(model.features)), rng=0)
-    assert np.allclose(again.features.transform(shifted) @ again.coef + again.intercept, again.predict(shifted))
+    again = srf.harfe(
+        shifted, Y, features=model.features, n_nonzero_coefs=min(5, len(model.features)), rng=0
+    )
+    assert np.allclose(
+        again.features.transform(shifted) @ again.coef + again.intercept, again.predict(shifted)
+    )
     small = srf.prune(model, shifted, max_terms=5)
     assert np.corrcoef(small.predict(shifted), model.predict(shifted))[0, 1] > 0.5
     sums = srf.Sums.of(shifted, Y, model.features)
     summed = sums.fit(srf.mfga, n_nonzero_coefs=3)
-    assert np.allclose(summed.features.transform(shifted) @ summed.coef + summed.intercept, summed.predict(shifted))
+    assert np.allclose(
+        summed.features.transform(shifted) @ summed.coef + summed.intercept, summed.predict(shifted)
+    )
 
 
 @each_fit
@@ -274,8 +335,16 @@ def test_models_with_a_stage_are_saved_and_pickled(fit, tmp_path):
         assert len(other.features.concat(model.features)) == 2 * len(model.features)
 
 
-@pytest.mark.parametrize("broken", [{"stage_unit": None}, {"stage_unit": [1.0]}, {"stage_unit": [-1.0] * D},
-                                    {"stage_center": [np.nan] * D}, {"stage_half_range": ["a"] * D}])  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"stage_unit": None},
+        {"stage_unit": [1.0]},
+        {"stage_unit": [-1.0] * D},
+        {"stage_center": [np.nan] * D},
+        {"stage_half_range": ["a"] * D},
+    ],
+)
 def test_broken_files_are_refused(broken, tmp_path):
     model = FITS["mfga"](X)
     model.save(tmp_path / "model.npz")
@@ -307,20 +376,26 @@ def test_a_sample_of_many_rows_gives_their_units():
     for w in (np.ones(60_000), weight):
         center, unit, *_ = robust_units(Z, w)
         stage = stage_of(Z, w)
-        assert np.allclose(stage.center, center, atol=0.1) and np.allclose(stage.unit, unit, rtol=0.03)
+        assert np.allclose(stage.center, center, atol=0.1) and np.allclose(
+            stage.unit, unit, rtol=0.03
+        )
 
 
 def test_columns_that_are_constant_in_a_sample():
     """One row in 40,000 differs: where the sample lacks it, all rows are asked."""
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
-    stages = [fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)]
+    stages = [
+        fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)
+    ]
     units = np.array([stage.unit for stage in stages])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
     not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)
     assert 0 < not_seen.sum() < 6
     for stage in stages:
-        assert (stage.reach[1:] > stage.half_range[1:]).all() and np.ptp(stage.transform(Z)[:, 1]) > 100
+        assert (stage.reach[1:] > stage.half_range[1:]).all() and np.ptp(
+            stage.transform(Z)[:, 1]
+        ) > 100
 
 
 def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
@@ -333,14 +408,24 @@ def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
     monomials, inputs = srf.Taylor(2, 0.1).draw(None, D), srf.Linear().draw(None, D)
     for some in (features, monomials, inputs, features.concat(inputs)):
         assert np.allclose(shown.correlate(some, Y), plain.correlate(some, Y))
-        assert np.allclose(shown.correlate_squares(some, weight), plain.correlate_squares(some, weight))
+        assert np.allclose(
+            shown.correlate_squares(some, weight), plain.correlate_squares(some, weight)
+        )
         assert np.allclose(shown.gram(some, some, weight), plain.gram(some, some, weight))
-        assert np.allclose(shown.apply(some, np.ones(len(some))), plain.apply(some, np.ones(len(some))))
+        assert np.allclose(
+            shown.apply(some, np.ones(len(some))), plain.apply(some, np.ones(len(some)))
+        )
         assert np.allclose(shown.transform(some), plain.transform(some))
     assert np.allclose(shown.correlate_pair(features, Y), plain.correlate_pair(features, Y))
-    assert np.allclose(shown.spreads(weight), plain.spreads(weight)) and np.allclose(shown.mean(weight), plain.mean(weight))
-    assert shown.largest_square_distance(np.zeros(D)) == pytest.approx(plain.largest_square_distance(np.zeros(D)))
-    assert np.array_equal(shown.array(), plain.array()) and np.array_equal(shown.take(np.arange(9)).array(), plain.array()[:9])
+    assert np.allclose(shown.spreads(weight), plain.spreads(weight)) and np.allclose(
+        shown.mean(weight), plain.mean(weight)
+    )
+    assert shown.largest_square_distance(np.zeros(D)) == pytest.approx(
+        plain.largest_square_distance(np.zeros(D))
+    )
+    assert np.array_equal(shown.array(), plain.array()) and np.array_equal(
+        shown.take(np.arange(9)).array(), plain.array()[:9]
+    )
     assert np.allclose(shown.kernel(features, np.ones(40)), plain.kernel(features, np.ones(40)))
     with shown:
         assert np.allclose(shown.correlate(monomials, Y), plain.correlate(monomials, Y))

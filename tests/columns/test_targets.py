@@ -1,4 +1,5 @@
-"""Targets: labels of any kind, one output or several, rows paired by index, and errors that say what to do."""
+"""Targets: labels of any kind, one output or several, rows paired by index, and errors that say
+what to do."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -39,20 +40,28 @@ def fit(request):
 
 def same(model, other):
     """Return whether two models have the same bits."""
-    return model.coef.tobytes() == other.coef.tobytes() and np.array_equal(model.support, other.support)
+    return model.coef.tobytes() == other.coef.tobytes() and np.array_equal(
+        model.support, other.support
+    )
 
 
 # Labels
 
 
 LABELS_OF_LIBRARIES = {
-    "list": SIGNS.tolist(), "object": SIGNS.astype(object), "variable": SIGNS.astype(np.dtypes.StringDType()),
-    "pandas": pd.Series(SIGNS), "pandas category": pd.Series(SIGNS, dtype="category"), "Categorical": pd.Categorical(SIGNS),
-    "polars": pl.Series(SIGNS), "polars Categorical": pl.Series(SIGNS).cast(pl.Categorical),
+    "list": SIGNS.tolist(),
+    "object": SIGNS.astype(object),
+    "variable": SIGNS.astype(np.dtypes.StringDType()),
+    "pandas": pd.Series(SIGNS),
+    "pandas category": pd.Series(SIGNS, dtype="category"),
+    "Categorical": pd.Categorical(SIGNS),
+    "polars": pl.Series(SIGNS),
+    "polars Categorical": pl.Series(SIGNS).cast(pl.Categorical),
     "polars Enum": pl.Series(SIGNS.tolist(), dtype=pl.Enum(["up", "down"])),
-    "arrow": pa.chunked_array([SIGNS.tolist()]), "arrow array": pa.array(SIGNS.tolist()),
+    "arrow": pa.chunked_array([SIGNS.tolist()]),
+    "arrow array": pa.array(SIGNS.tolist()),
     "arrow dictionary": pa.array(SIGNS.tolist()).dictionary_encode(),
-}  # fmt: skip
+}
 
 
 def test_labels_of_any_library():
@@ -65,7 +74,9 @@ def test_labels_of_any_library():
             FITS["mfga"](y)
 
 
-@pytest.mark.parametrize("y", [Y > 0, (Y > 0).astype(int), (Y > 0).astype(float), (Y > 0).astype(object)])
+@pytest.mark.parametrize(
+    "y", [Y > 0, (Y > 0).astype(int), (Y > 0).astype(float), (Y > 0).astype(object)]
+)
 def test_bools_and_numbers_are_labels_for_the_loss_of_a_classifier(fit, y):
     model = fit(y, loss="logistic")
     assert model.classes.tolist() == [0, 1]
@@ -89,45 +100,68 @@ def test_categories_of_integers_are_labels():
 @pytest.mark.parametrize("y", [SIGNS, SIGNS.tolist(), [1.5, "a"] * (N // 2), SIGNS[:, None]])
 @pytest.mark.filterwarnings("ignore:y has shape")
 def test_strings_are_no_target_of_a_regression(fit, y):
-    with pytest.raises(TypeError, match=r"y must hold .* of a regression, got '.*'\. For labels: loss='logistic'"):
+    with pytest.raises(
+        TypeError, match=r"y must hold .* of a regression, got '.*'\. For labels: loss='logistic'"
+    ):
         fit(y)
 
 
-ABSENT = {"None": None, "NaN": np.nan, "float32": np.float32("nan"), "Decimal": Decimal("nan"), "NA": pd.NA, "NaT": pd.NaT}
+ABSENT = {
+    "None": None,
+    "NaN": np.nan,
+    "float32": np.float32("nan"),
+    "Decimal": Decimal("nan"),
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+}
 WORDS, COUNTS = SIGNS.tolist(), (Y > 0).astype(int).tolist()
-HOLDERS = {"list": list, "tuple": tuple, "object": lambda y: np.array(y, object), "pandas": pd.Series,
-           "column": lambda y: pd.DataFrame({"y": y})}  # fmt: skip
+HOLDERS = {
+    "list": list,
+    "tuple": tuple,
+    "object": lambda y: np.array(y, object),
+    "pandas": pd.Series,
+    "column": lambda y: pd.DataFrame({"y": y}),
+}
 OF_LIBRARIES = {
     "pandas category": pd.Series([*WORDS[:3], None, *WORDS[4:]], dtype="category"),
     "pandas string": pd.Series([*WORDS[:3], None, *WORDS[4:]], dtype="string"),
     "pandas Int64": pd.Series([*COUNTS[:3], None, *COUNTS[4:]], dtype="Int64"),
-    "pandas boolean": pd.Series([*map(bool, COUNTS[:3]), None, *map(bool, COUNTS[4:])], dtype="boolean"),
+    "pandas boolean": pd.Series(
+        [*map(bool, COUNTS[:3]), None, *map(bool, COUNTS[4:])], dtype="boolean"
+    ),
     "variable": np.array([*WORDS[:3], np.nan, *WORDS[4:]], np.dtypes.StringDType(na_object=np.nan)),
     "polars": pl.Series([*WORDS[:3], None, *WORDS[4:]]),
     "polars Categorical": pl.Series([*WORDS[:3], None, *WORDS[4:]]).cast(pl.Categorical),
     "polars Int64": pl.Series([*COUNTS[:3], None, *COUNTS[4:]]),
-    "arrow": pa.array([*WORDS[:3], None, *WORDS[4:]]), "arrow chunks": pa.chunked_array([[*WORDS[:3], None, *WORDS[4:]]]),
+    "arrow": pa.array([*WORDS[:3], None, *WORDS[4:]]),
+    "arrow chunks": pa.chunked_array([[*WORDS[:3], None, *WORDS[4:]]]),
     "arrow dictionary": pa.array([*WORDS[:3], None, *WORDS[4:]]).dictionary_encode(),
     "masked": np.ma.masked_array(SIGNS, np.arange(N) == 3),
-}  # fmt: skip
+}
 LOGISTIC = partial(srf.drp, loss="logistic")
 CLASSIFY = partial(LOGISTIC, alpha=0.01)
 READERS = {
-    "fit": lambda y: CLASSIFY(X, y), "class_weight": lambda y: CLASSIFY(X, y, class_weight="balanced"),
-    "cross_validate": lambda y: srf.cross_validate(LOGISTIC, X, y, {"alpha": [0.1, 0.01]}, cv=3, rng=0),
+    "fit": lambda y: CLASSIFY(X, y),
+    "class_weight": lambda y: CLASSIFY(X, y, class_weight="balanced"),
+    "cross_validate": lambda y: srf.cross_validate(
+        LOGISTIC, X, y, {"alpha": [0.1, 0.01]}, cv=3, rng=0
+    ),
     "calibrated": lambda y: srf.calibrated(CLASSIFY, X, y, rng=0),
     "estimator": lambda y: pytest.importorskip("sparserf.sklearn").DRPClassifier().fit(X, y),
-}  # fmt: skip
+}
 
 
 @pytest.mark.filterwarnings("ignore:y has shape", "ignore:A column-vector y")
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("absent", ABSENT)
 def test_a_missing_label_is_an_error_for_all_that_read_labels(read, absent):
-    """NumPy makes the string "nan" of NaN in a list of strings, and other errors come from comparing None with a string."""
+    """NumPy makes the string "nan" of NaN in a list of strings, and other errors come from
+    comparing None with a string."""
     for y in (WORDS, COUNTS):
         for hold in HOLDERS.values():
-            with pytest.raises(ValueError, match=r"y must (not have missing labels|be finite), got"):
+            with pytest.raises(
+                ValueError, match=r"y must (not have missing labels|be finite), got"
+            ):
                 READERS[read](hold([*y[:3], ABSENT[absent], *y[4:]]))
 
 
@@ -147,8 +181,13 @@ def test_labels_of_two_kinds_are_an_error_in_lists_too(read):
 
 
 DECIMALS = [Decimal(repr(round(value, 6))) for value in Y.tolist()]
-HELD = {"list": DECIMALS, "pandas": pd.Series(DECIMALS), "arrow": pa.array(DECIMALS, pa.decimal128(20, 6)),
-        "polars": pl.Series(DECIMALS), "fractions": list(map(Fraction, DECIMALS))}  # fmt: skip
+HELD = {
+    "list": DECIMALS,
+    "pandas": pd.Series(DECIMALS),
+    "arrow": pa.array(DECIMALS, pa.decimal128(20, 6)),
+    "polars": pl.Series(DECIMALS),
+    "fractions": list(map(Fraction, DECIMALS)),
+}
 
 
 @pytest.mark.parametrize("held", HELD)
@@ -161,11 +200,16 @@ def test_decimals_are_numbers_wherever_rows_have_one(fit, held):
 
 def test_weights_labels_and_groups_may_be_decimals():
     weight = [abs(value) for value in DECIMALS]
-    assert same(CLASSIFY(X, WORDS, sample_weight=weight), CLASSIFY(X, WORDS, sample_weight=np.array(weight, float)))
+    assert same(
+        CLASSIFY(X, WORDS, sample_weight=weight),
+        CLASSIFY(X, WORDS, sample_weight=np.array(weight, float)),
+    )
     labels = [Decimal(one) / 2 for one in COUNTS]
     assert CLASSIFY(X, labels).classes.tolist() == [0.0, 0.5]
-    chosen = [srf.cross_validate(srf.drp, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, groups=groups).model
-              for groups in ([Decimal(k) for k in range(N // 2)] * 2, np.arange(N // 2).tolist() * 2)]  # fmt: skip
+    chosen = [
+        srf.cross_validate(srf.drp, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, groups=groups).model
+        for groups in ([Decimal(k) for k in range(N // 2)] * 2, np.arange(N // 2).tolist() * 2)
+    ]
     assert same(*chosen)
 
 
@@ -173,7 +217,9 @@ def test_weights_labels_and_groups_may_be_decimals():
 def test_missing_labels(missing):
     y = SIGNS.astype(object)
     y[3] = pd.NA if missing == "NA" else missing
-    with pytest.raises(ValueError, match=r"y must not have missing labels, got .* at \[3\]: leave such rows out"):
+    with pytest.raises(
+        ValueError, match=r"y must not have missing labels, got .* at \[3\]: leave such rows out"
+    ):
         FITS["mfga"](y, loss="logistic")
 
 
@@ -192,18 +238,30 @@ def test_targets_that_are_no_labels():
 # Targets that look like labels
 
 ALARMS = {
-    "bools": Y > 0, "0 and 1": (Y > 0).astype(int), "-1 and 1": np.sign(Y), "1 and 2": 1 + (Y > 0), "far": 255.0 * (Y > 0),
-    "of several": np.stack([Y, Y > 0], axis=1), "object": (Y > 0).astype(object),
-}  # fmt: skip
+    "bools": Y > 0,
+    "0 and 1": (Y > 0).astype(int),
+    "-1 and 1": np.sign(Y),
+    "1 and 2": 1 + (Y > 0),
+    "far": 255.0 * (Y > 0),
+    "of several": np.stack([Y, Y > 0], axis=1),
+    "object": (Y > 0).astype(object),
+}
 SILENT = {
-    "real": Y, "counts": np.round(np.abs(3 * Y)), "three": np.round(np.clip(Y, -1, 1)), "constant": np.ones(N),
-    "two that are not whole": np.where(Y > 0, 0.5, 1.0), "few rows": (Y > 0).astype(float)[:8],
-}  # fmt: skip
+    "real": Y,
+    "counts": np.round(np.abs(3 * Y)),
+    "three": np.round(np.clip(Y, -1, 1)),
+    "constant": np.ones(N),
+    "two that are not whole": np.where(Y > 0, 0.5, 1.0),
+    "few rows": (Y > 0).astype(float)[:8],
+}
 
 
 @pytest.mark.parametrize("y", ALARMS)
 def test_two_whole_numbers_look_like_labels(y):
-    with pytest.warns(UserWarning, match=r"y is .* alone, and loss='squared' takes .*\. For labels: loss='logistic'") as caught:
+    with pytest.warns(
+        UserWarning,
+        match=r"y is .* alone, and loss='squared' takes .*\. For labels: loss='logistic'",
+    ) as caught:
         model = FITS["mfga"](ALARMS[y])
     assert len(caught) == 1 and caught[0].filename == __file__
     assert model.classes is None
@@ -230,7 +288,9 @@ def test_rows_of_weight_zero_do_not_count():
 
 
 def test_a_column_is_a_vector(fit):
-    with pytest.warns(UserWarning, match=r"y has shape \(200, 1\), one column, and is taken as a vector") as caught:
+    with pytest.warns(
+        UserWarning, match=r"y has shape \(200, 1\), one column, and is taken as a vector"
+    ) as caught:
         model = fit(Y[:, None])
     assert len(caught) == 1 and caught[0].filename == __file__
     assert same(model, fit(Y)) and model.predict(X).shape == (N,)
@@ -257,7 +317,11 @@ def test_several_outputs_share_a_support(fit, tmp_path):
     model = fit(SEVERAL)
     n_terms = len(model.features)
     assert model.predict(X).shape == model.decision_function(X).shape == (N, 3)
-    assert model.coef.shape == (3, n_terms) and model.support.shape == (n_terms,) and model.intercept.shape == (3,)
+    assert (
+        model.coef.shape == (3, n_terms)
+        and model.support.shape == (n_terms,)
+        and model.intercept.shape == (3,)
+    )
     assert (np.diff(model.support) > 0).all()
     assert model.info.n_nonzero == n_terms and model.info.converged
     model.save(tmp_path / "several.npz")
@@ -267,12 +331,17 @@ def test_several_outputs_share_a_support(fit, tmp_path):
 
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe"])
 def test_each_output_has_the_coefficients_of_its_own_fit(name):
-    """With one dictionary and penalty, the support is the union of the supports of fits to each output."""
+    """With one dictionary and penalty, the support is the union of the supports of fits to each
+    output."""
     model, alone = FITS[name](SEVERAL), [FITS[name](y) for y in SEVERAL.T]
-    assert np.array_equal(model.support, np.unique(np.concatenate([each.support for each in alone])))
+    assert np.array_equal(
+        model.support, np.unique(np.concatenate([each.support for each in alone]))
+    )
     for coef, intercept, each in zip(model.coef, model.intercept, alone, strict=True):
         there = np.searchsorted(model.support, each.support)
-        assert np.array_equal(coef[there], each.coef) and np.count_nonzero(coef) == np.count_nonzero(each.coef)
+        assert np.array_equal(coef[there], each.coef) and np.count_nonzero(
+            coef
+        ) == np.count_nonzero(each.coef)
         assert intercept == each.intercept
     assert model.info.objective[-1] == pytest.approx(sum(each.info.objective[-1] for each in alone))
     assert model.info.dual_gap == pytest.approx(sum(each.info.dual_gap for each in alone))
@@ -291,7 +360,8 @@ def test_where_alpha_is_chosen_the_units_of_outputs_do_not_matter():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")  # for drp, which bounds no relative error of w = 0
+# for drp, which bounds no relative error of w = 0
+@pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 def test_a_constant_output(fit, fit_intercept):
     several = np.stack([Y, np.full(N, 3e6), np.zeros(N)], axis=1)
     model = fit(several, fit_intercept=fit_intercept)
@@ -310,12 +380,16 @@ def test_terms_of_one_output_have_zeros_for_the_other():
 
 def test_paths_of_several_outputs():
     models = srf.sparse_rf_path(X, SEVERAL, n_alphas=3, **KERNEL)
-    assert [model.coef.shape[0] for model in models] == [3] * 3 and len(models[0].features) <= len(models[-1].features)
+    assert [model.coef.shape[0] for model in models] == [3] * 3 and len(models[0].features) <= len(
+        models[-1].features
+    )
     models = srf.harfe_path(X, SEVERAL, n_nonzero_coefs=[3, 6], n_components=200, rng=0)
     assert [np.count_nonzero(model.coef, axis=1).tolist() for model in models] == [[3] * 3, [6] * 3]
 
 
-@pytest.mark.parametrize(("method", "how"), [(srf.sparse_rf, {"alpha": 0.01}), (srf.harfe, {"n_nonzero_coefs": 5})])
+@pytest.mark.parametrize(
+    ("method", "how"), [(srf.sparse_rf, {"alpha": 0.01}), (srf.harfe, {"n_nonzero_coefs": 5})]
+)
 def test_sums_of_several_outputs(method, how):
     features = srf.Fourier(gamma=0.5).draw(100, 3, rng=0)
     sums = srf.Sums.of(X, SEVERAL[:, [0, 2]], features)
@@ -357,8 +431,14 @@ def test_names_of_files_without_their_ending(tmp_path):
 
 
 MESSAGES = {
-    "features": ("'auto', 'gaussian', .*'perceptron', got 'rbf'", lambda: srf.sparse_rf(X, Y, features="rbf")),
-    "features of others": ("must not be 'auto' here", lambda: srf.baselines.rks(X, Y, features="auto")),
+    "features": (
+        "'auto', 'gaussian', .*'perceptron', got 'rbf'",
+        lambda: srf.sparse_rf(X, Y, features="rbf"),
+    ),
+    "features of others": (
+        "must not be 'auto' here",
+        lambda: srf.baselines.rks(X, Y, features="auto"),
+    ),
     "few rows": ("got 1 in all: give more, or an alpha", lambda: srf.sparse_rf(X[:1], Y[:1])),
     "strings": ("categorical=, or X as a data frame", lambda: srf.sparse_rf(X.astype(str), Y)),
     "a row": (r"X\.reshape\(1, -1\) for a single row", lambda: FITS["mfga"](Y).predict(X[0])),
@@ -375,9 +455,12 @@ def test_messages_say_what_to_do(name):
 
 
 def test_the_unit_of_a_target_is_its_standard_deviation():
-    assert deviation(np.array([1.0, 2, 5, 99]), np.array([2.0, 1, 1, 0])) == pytest.approx(np.std([1, 1, 2, 5]))
+    assert deviation(np.array([1.0, 2, 5, 99]), np.array([2.0, 1, 1, 0])) == pytest.approx(
+        np.std([1, 1, 2, 5])
+    )
     assert deviation(1e200 * np.array([1.0, 3]), np.ones(2)) == pytest.approx(1e200)
-    assert deviation(np.full(3, 0.1), np.ones(3)) == pytest.approx(0.1)  # a constant has its size for a unit
+    # a constant has its size for a unit
+    assert deviation(np.full(3, 0.1), np.ones(3)) == pytest.approx(0.1)
     assert deviation(np.zeros(3), np.ones(3)) == 1.0
 
 
@@ -392,29 +475,42 @@ def test_models_of_targets_in_other_units():
 
 
 def test_terms_of_mfga_by_default():
-    assert len(srf.mfga(X, Y, rng=0).features) == 13  # all features that three inputs have: 1, x, x x' and x again
+    # all features that three inputs have: 1, x, x x' and x again
+    assert len(srf.mfga(X, Y, rng=0).features) == 13
     wide = RNG.standard_normal((N, 10))
     assert len(srf.mfga(wide, wide[:, 0] * wide[:, 1] + wide[:, 2], rng=0).features) == 30
 
 
 def test_the_name_of_a_target_is_no_target():
-    with pytest.raises(TypeError, match=r"y must be an array.*got 'price': of a frame, X\.pop\('price'\)"):
+    with pytest.raises(
+        TypeError, match=r"y must be an array.*got 'price': of a frame, X\.pop\('price'\)"
+    ):
         srf.sparse_rf(np.zeros((3, 1)), "price")
 
 
 # Rows of pandas and their indexes
 
-INDEXED = pd.DataFrame(np.random.default_rng(3).standard_normal((40, 2)), columns=["a", "b"], index=np.arange(40) + 100)
+INDEXED = pd.DataFrame(
+    np.random.default_rng(3).standard_normal((40, 2)), columns=["a", "b"], index=np.arange(40) + 100
+)
 OF_INDEXED = pd.Series(np.arange(40.0), index=INDEXED.index)
 PAIRING = {
     "sparse_rf": partial(srf.sparse_rf, features="gaussian", alpha=0.1, n_components=20, rng=0),
-    "sparse_rf_path": partial(srf.sparse_rf_path, features="gaussian", alphas=[1.0], n_components=20, rng=0),
+    "sparse_rf_path": partial(
+        srf.sparse_rf_path, features="gaussian", alphas=[1.0], n_components=20, rng=0
+    ),
     "harfe": partial(srf.harfe, n_components=20, n_nonzero_coefs=2, rng=0),
     "mfga": partial(srf.mfga, n_nonzero_coefs=2, rng=0),
     "drp": partial(srf.drp, alpha=0.1, rng=0),
-    "cross_validate": lambda X, y, **how: srf.cross_validate(srf.drp, X, y, {"alpha": [1.0]}, cv=2, rng=0, **how),
-    "intervals": lambda X, y, **how: srf.intervals(partial(srf.drp, alpha=1.0), X, y, coverage=0.5, rng=0, **how),
-    "kernel_ridge": lambda X, y, **how: srf.baselines.kernel_ridge(X, y, gamma=0.1, alpha=1.0, **how),
+    "cross_validate": lambda X, y, **how: srf.cross_validate(
+        srf.drp, X, y, {"alpha": [1.0]}, cv=2, rng=0, **how
+    ),
+    "intervals": lambda X, y, **how: srf.intervals(
+        partial(srf.drp, alpha=1.0), X, y, coverage=0.5, rng=0, **how
+    ),
+    "kernel_ridge": lambda X, y, **how: srf.baselines.kernel_ridge(
+        X, y, gamma=0.1, alpha=1.0, **how
+    ),
 }
 each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)
 
@@ -422,7 +518,10 @@ each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)
 @each_pairing
 def test_rows_in_another_order_are_an_error(fit):
     for y in (OF_INDEXED[::-1], OF_INDEXED.sample(frac=1.0, random_state=0)):
-        with pytest.raises(ValueError, match=r"y must .* in the order of X: .* \(row 0 is 100 in X and .* y.loc\[X.index\]"):
+        with pytest.raises(
+            ValueError,
+            match=r"y must .* in the order of X: .* \(row 0 is 100 in X and .* y.loc\[X.index\]",
+        ):
             fit(INDEXED, y)
     with pytest.raises(ValueError, match="sample_weight must have its rows in the order of X"):
         fit(INDEXED, OF_INDEXED, sample_weight=OF_INDEXED[::-1])
@@ -432,7 +531,9 @@ def test_rows_in_another_order_are_an_error(fit):
 @each_pairing
 def test_different_indexes_are_warned_of(fit):
     """There is one warning, and it points at the line that called."""
-    with pytest.warns(srf.IndexWarning, match=r"X and y have different indexes \(row 0 is 100 in X and 107 in y\)") as told:
+    with pytest.warns(
+        srf.IndexWarning, match=r"X and y have different indexes \(row 0 is 100 in X and 107 in y\)"
+    ) as told:
         fit(INDEXED, OF_INDEXED.set_axis(OF_INDEXED.index + 7))
     assert len(told) == 1 and told[0].filename == __file__
 
@@ -441,23 +542,31 @@ def test_indexes_that_are_not_compared():
     fit = PAIRING["drp"]
     expected = fit(INDEXED, OF_INDEXED).coef
     for X, y in (
-        (INDEXED, OF_INDEXED.reset_index(drop=True)), (INDEXED.reset_index(drop=True), OF_INDEXED),
-        (INDEXED, OF_INDEXED.to_numpy()), (INDEXED.to_numpy(), OF_INDEXED[::1].to_numpy()),
-        (INDEXED.set_axis(INDEXED.index.astype(object)), OF_INDEXED), (pl.DataFrame(INDEXED), pl.Series(OF_INDEXED.to_numpy())),
+        (INDEXED, OF_INDEXED.reset_index(drop=True)),
+        (INDEXED.reset_index(drop=True), OF_INDEXED),
+        (INDEXED, OF_INDEXED.to_numpy()),
+        (INDEXED.to_numpy(), OF_INDEXED[::1].to_numpy()),
+        (INDEXED.set_axis(INDEXED.index.astype(object)), OF_INDEXED),
+        (pl.DataFrame(INDEXED), pl.Series(OF_INDEXED.to_numpy())),
         (INDEXED, OF_INDEXED.to_frame().set_axis(["y"], axis=1).iloc[:, 0]),
-    ):  # fmt: skip
+    ):
         assert np.allclose(fit(X, y).coef, expected)
     odd = [np.nan, *map(str, range(38)), (1, 2)]
     assert np.allclose(fit(INDEXED.set_axis(odd), OF_INDEXED.set_axis(odd)).coef, expected)
     with pytest.raises(ValueError, match="in the order of X"):
-        fit(INDEXED.reset_index(drop=True).sample(frac=1.0, random_state=0), OF_INDEXED.reset_index(drop=True))
+        fit(
+            INDEXED.reset_index(drop=True).sample(frac=1.0, random_state=0),
+            OF_INDEXED.reset_index(drop=True),
+        )
 
 
 def test_indexes_with_missing_labels():
     labels = pd.Index([pd.NA, *range(39)], dtype=object)
     X, y = INDEXED.set_axis(labels), OF_INDEXED.set_axis(labels)
     assert np.allclose(PAIRING["drp"](X, y).coef, PAIRING["drp"](INDEXED, OF_INDEXED).coef)
-    with pytest.raises(ValueError, match=r"in the order of X: .* \(row 0 is <NA> in X and 38 in y\)"):
+    with pytest.raises(
+        ValueError, match=r"in the order of X: .* \(row 0 is <NA> in X and 38 in y\)"
+    ):
         PAIRING["drp"](X, y[::-1])
 
 
@@ -470,24 +579,39 @@ def test_groups_and_estimators_pair_rows_too():
     srfs = pytest.importorskip("sparserf.sklearn")
     with pytest.raises(ValueError, match="y must have its rows in the order of X"):
         srfs.DRPRegressor().fit(INDEXED, backwards)
-    with pytest.raises(ValueError, match="in the order of X"), pytest.warns(UserWarning, match="column-vector"):
+    with (
+        pytest.raises(ValueError, match="in the order of X"),
+        pytest.warns(UserWarning, match="column-vector"),
+    ):
         srfs.DRPRegressor().fit(INDEXED, backwards.to_frame())
 
 
 @pytest.mark.parametrize("scale", ["auto", None])
 def test_a_model_of_an_array_and_frames(scale):
-    """A model of an array reads frames by place, whatever their library and types, and a model of a frame reads arrays so."""
+    """A model of an array reads frames by place, whatever their library and types, and a model of a
+    frame reads arrays so."""
     A = INDEXED.to_numpy()
     of_array = srf.mfga(A, OF_INDEXED.to_numpy(), n_nonzero_coefs=2, scale=scale, rng=0)
     of_frame = srf.mfga(INDEXED, OF_INDEXED, n_nonzero_coefs=2, scale=scale, rng=0)
     expected = of_array.predict(A)
     renamed = INDEXED.set_axis(["b", "a"], axis=1)
-    for X in (INDEXED, INDEXED.astype("Float64"), INDEXED.astype(object), pl.DataFrame(INDEXED), renamed):
-        np.testing.assert_allclose(of_array.predict(X), expected, rtol=1e-13)  # the order in memory changes rounding
-    np.testing.assert_allclose(of_frame.predict(A), of_frame.predict(INDEXED[["b", "a"]]), rtol=1e-13)
+    for X in (
+        INDEXED,
+        INDEXED.astype("Float64"),
+        INDEXED.astype(object),
+        pl.DataFrame(INDEXED),
+        renamed,
+    ):
+        # the order in memory changes rounding
+        np.testing.assert_allclose(of_array.predict(X), expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        of_frame.predict(A), of_frame.predict(INDEXED[["b", "a"]]), rtol=1e-13
+    )
     with pytest.raises(ValueError, match="X must have 2 columns, got 1"):
         of_array.predict(INDEXED[["a"]])
     with pytest.raises(ValueError, match="X must have 2 columns, got 3"):
         of_frame.predict(np.zeros((3, 3)))
-    with pytest.raises(TypeError, match=r"X\['b'\] holds strings, and held numbers when the model was fitted"):
+    with pytest.raises(
+        TypeError, match=r"X\['b'\] holds strings, and held numbers when the model was fitted"
+    ):
         of_array.predict(INDEXED.assign(b="word"))

@@ -1,4 +1,5 @@
-"""Vectors of any home and any kind of number: missing labels are an error everywhere, and Decimal is a number everywhere."""
+"""Vectors of any home and any kind of number: missing labels are an error everywhere, and Decimal
+is a number everywhere."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -51,7 +52,9 @@ USES_OF_LABELS = {
     "fit": lambda y: FIT(X, y),
     "multinomial": lambda y: srf.drp(X, y, alpha=0.1, loss="multinomial"),
     "balanced": lambda y: FIT(X, y, class_weight="balanced"),
-    "cross_validate": lambda y: srf.cross_validate(srf.drp, X, y, {"alpha": [0.1], "loss": ["logistic"]}, **QUIET),
+    "cross_validate": lambda y: srf.cross_validate(
+        srf.drp, X, y, {"alpha": [0.1], "loss": ["logistic"]}, **QUIET
+    ),
     "calibrated": lambda y: srf.calibrated(FIT, X, y, cv=2, rng=0, verbose=False),
     "estimator": lambda y: DRPClassifier(alpha=0.1).fit(X, y),
 }
@@ -62,26 +65,35 @@ each_use = pytest.mark.parametrize("use", USES_OF_LABELS.values(), ids=USES_OF_L
 @pytest.mark.parametrize("home", HOMES.values(), ids=HOMES)
 @pytest.mark.parametrize("missing", MISSING.values(), ids=MISSING)
 def test_missing_labels_are_an_error(missing, home, use):
-    with pytest.raises(ValueError, match=r"^y must not have missing labels, got .* at \[5\]: leave such rows out$"):
+    with pytest.raises(
+        ValueError, match=r"^y must not have missing labels, got .* at \[5\]: leave such rows out$"
+    ):
         use(home(words(missing)))
 
 
 @each_use
 @pytest.mark.parametrize("y", TYPED.values(), ids=TYPED)
 def test_missing_labels_of_typed_arrays_are_an_error(y, use):
-    with pytest.raises(ValueError, match=r"^y must not have missing labels, got .* at \[[05]\]: leave such rows out$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^y must not have missing labels, got .* at \[[05]\]: leave such rows out$",
+    ):
         use(y())
 
 
 @pytest.mark.parametrize("missing", MISSING.values(), ids=MISSING)
 def test_missing_classes_of_a_teacher_are_an_error(missing):
     with pytest.raises(ValueError, match=r"^classes must not have missing labels"):
-        srf.distill(lambda Z: np.full((len(Z), 2), 0.5), X, classes=["p", missing], effort=0.05, rng=0)
+        srf.distill(
+            lambda Z: np.full((len(Z), 2), 0.5), X, classes=["p", missing], effort=0.05, rng=0
+        )
 
 
 def test_the_row_of_a_missing_number_is_that_of_y():
     with pytest.raises(ValueError, match=r"^y must be finite, got nan at \[5\]"):
-        srf.cross_validate(srf.drp, X, [0.5 if i != 5 else np.nan for i in range(N)], {"alpha": [0.1]}, **QUIET)
+        srf.cross_validate(
+            srf.drp, X, [0.5 if i != 5 else np.nan for i in range(N)], {"alpha": [0.1]}, **QUIET
+        )
 
 
 DECIMALS = [Decimal(f"{abs(x) + 0.1:.3f}") for x in X[:, 1]]
@@ -99,11 +111,18 @@ NUMBERS = {
 OF_FIT = ("y", "sample_weight", "offset")
 ALPHAS = {"alpha": [0.1]}
 USES_OF_NUMBERS = {
-    **{name: partial(lambda name, v: srf.drp(**{"X": X, "y": X[:, 0], "alpha": 0.1, name: v}), name) for name in OF_FIT},
+    **{
+        name: partial(
+            lambda name, v: srf.drp(**{"X": X, "y": X[:, 0], "alpha": 0.1, name: v}), name
+        )
+        for name in OF_FIT
+    },
     "offset of predict": lambda v: srf.drp(X, X[:, 0], alpha=0.1).predict(X, offset=v),
     "mfga": lambda v: srf.mfga(X, v, n_nonzero_coefs=2, rng=0),
     "cross_validate": lambda v: srf.cross_validate(srf.drp, X, v, ALPHAS, **QUIET).model,
-    "weights of cross_validate": lambda v: srf.cross_validate(srf.drp, X, X[:, 0], ALPHAS, sample_weight=v, **QUIET).model,
+    "weights of cross_validate": lambda v: (
+        srf.cross_validate(srf.drp, X, X[:, 0], ALPHAS, sample_weight=v, **QUIET).model
+    ),
     "groups": lambda v: srf.cross_validate(srf.drp, X, X[:, 0], ALPHAS, groups=v, **QUIET).model,
     "estimator": lambda v: DRPRegressor(alpha=0.1).fit(X, v),
     "intervals": lambda v: srf.intervals(partial(srf.drp, alpha=0.1), X, v, rng=0),
@@ -122,7 +141,9 @@ def test_decimals_are_numbers_in_every_vector(numbers, use):
     np.testing.assert_array_equal(predicted(use(numbers)), same)
 
 
-@pytest.mark.parametrize("make", [list, lambda y: np.array(y, object), pd.Series, pa.array, pl.Series])
+@pytest.mark.parametrize(
+    "make", [list, lambda y: np.array(y, object), pd.Series, pa.array, pl.Series]
+)
 def test_decimals_may_be_labels(make):
     y = make([Decimal(int(x > 0)) / 4 for x in X[:, 0]])
     assert FIT(X, y).classes.tolist() == [0, 0.25]
@@ -131,5 +152,7 @@ def test_decimals_may_be_labels(make):
 
 def test_decimals_of_several_outputs():
     y = np.column_stack([np.array(DECIMALS, object)] * 2)
-    np.testing.assert_array_equal(srf.mfga(X, y, n_nonzero_coefs=2, rng=0).coef,
-                                  srf.mfga(X, y.astype(float), n_nonzero_coefs=2, rng=0).coef)  # fmt: skip
+    np.testing.assert_array_equal(
+        srf.mfga(X, y, n_nonzero_coefs=2, rng=0).coef,
+        srf.mfga(X, y.astype(float), n_nonzero_coefs=2, rng=0).coef,
+    )

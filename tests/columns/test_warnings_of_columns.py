@@ -1,4 +1,5 @@
-"""Warnings of columns that may not be what they seem: numbers that are written as text, and integers beyond 2**53."""
+"""Warnings of columns that may not be what they seem: numbers that are written as text, and
+integers beyond 2**53."""
 
 import warnings
 from decimal import Decimal
@@ -14,7 +15,11 @@ import sparserf as srf
 from sparserf.columns.table import Table
 from sparserf.columns.text_numbers import NUMBER
 
-FRAMES = {"pandas": pd.DataFrame, "polars": lambda data: pl.DataFrame(data, strict=False), "pyarrow": pa.table}
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": lambda data: pl.DataFrame(data, strict=False),
+    "pyarrow": pa.table,
+}
 each_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 N = 60
 PLAIN = [str(k % 30) for k in range(N)]
@@ -23,7 +28,10 @@ PLAIN = [str(k % 30) for k in range(N)]
 AS_TEXT = {
     "a question mark": (["?", *PLAIN[1:]], "all but '\\?' are"),
     "several others": (["?", "N/A", "", *PLAIN[3:]], "all but '', '\\?', 'N/A' are"),
-    "few numbers and a question mark": (["?", *[str(k % 5) for k in range(N - 1)]], "all but '\\?' are"),
+    "few numbers and a question mark": (
+        ["?", *[str(k % 5) for k in range(N - 1)]],
+        "all but '\\?' are",
+    ),
     "missing cells": ([None, "?", *PLAIN[2:]], "all but '\\?' are"),
     "separators": ([f"{1000 + 37 * k:,}" for k in range(N)], "all are numbers, such as '1,"),
     "decimal commas": ([f"{k % 30},5" for k in range(N)], "all are"),
@@ -48,10 +56,13 @@ WORDS = {
 @each_frame
 @pytest.mark.parametrize(("cells", "what"), AS_TEXT.values(), ids=AS_TEXT)
 def test_numbers_that_are_text_are_warned_of(cells, what, frame):
-    with pytest.warns(UserWarning, match=rf"^X\['a'\] holds words, and {what}.*Make it numbers") as caught:
+    with pytest.warns(
+        UserWarning, match=rf"^X\['a'\] holds words, and {what}.*Make it numbers"
+    ) as caught:
         Table.learn(frame({"a": cells}))
     assert len(caught) == 1
-    Table.learn(frame({"a": cells}), categorical=["a"])  # it is what the user wants: no warning, which would be an error here
+    # it is what the user wants: no warning, which would be an error here
+    Table.learn(frame({"a": cells}), categorical=["a"])
 
 
 @each_frame
@@ -60,15 +71,64 @@ def test_words_and_codes_are_not_warned_of(cells, frame):
     Table.learn(frame({"a": cells}))
 
 
-@pytest.mark.parametrize("word", ["1", "-2.5", "+3", "1,200", "1.200,50", "1'200", "1 200", "1\u00a0200,5", "$1,200", "1200 $",
-                                  "€5", "-$5", "$-5", "12%", "5 %", "(1,200)", "1.5E-3", ".5", ",5", "12.", "−4", "USD 5",
-                                  "12,34,567", " 7 "])  # fmt: skip
+@pytest.mark.parametrize(
+    "word",
+    [
+        "1",
+        "-2.5",
+        "+3",
+        "1,200",
+        "1.200,50",
+        "1'200",
+        "1 200",
+        "1\u00a0200,5",
+        "$1,200",
+        "1200 $",
+        "€5",
+        "-$5",
+        "$-5",
+        "12%",
+        "5 %",
+        "(1,200)",
+        "1.5E-3",
+        ".5",
+        ",5",
+        "12.",
+        "−4",
+        "USD 5",
+        "12,34,567",
+        " 7 ",
+    ],
+)
 def test_ways_to_write_a_number(word):
     assert NUMBER.fullmatch(word)
 
 
-@pytest.mark.parametrize("word", ["?", "N/A", "", "-", "abc", "1a", "2020-01-01", "12:30", "1/2", "1.2.3", "A1", "nan", "10-20",
-                                  "1 2", "192.168.0.1", "0x1F", "()", "%", "$", "5kg"])  # fmt: skip
+@pytest.mark.parametrize(
+    "word",
+    [
+        "?",
+        "N/A",
+        "",
+        "-",
+        "abc",
+        "1a",
+        "2020-01-01",
+        "12:30",
+        "1/2",
+        "1.2.3",
+        "A1",
+        "nan",
+        "10-20",
+        "1 2",
+        "192.168.0.1",
+        "0x1F",
+        "()",
+        "%",
+        "$",
+        "5kg",
+    ],
+)
 def test_what_is_no_number(word):
     assert not NUMBER.fullmatch(word)
 
@@ -83,15 +143,22 @@ INTEGERS = {
     "Decimal": [Decimal(LARGE + 1), Decimal(1), None],
 }
 OF_LIBRARIES = {
-    **{f"pandas {name}": pd.DataFrame({"a": pd.Series(v, dtype=object if isinstance(v, list) else v.dtype)})
-       for name, v in INTEGERS.items()},
+    **{
+        f"pandas {name}": pd.DataFrame(
+            {"a": pd.Series(v, dtype=object if isinstance(v, list) else v.dtype)}
+        )
+        for name, v in INTEGERS.items()
+    },
     "pandas Int64": pd.DataFrame({"a": pd.array([LARGE + 1, None, 2], "Int64")}),
     "pandas Arrow": pd.DataFrame({"a": pd.array([LARGE + 1, None, 2], "int64[pyarrow]")}),
     **{f"polars {name}": pl.DataFrame({"a": v}) for name, v in INTEGERS.items()},
     "polars Int128": pl.DataFrame({"a": pl.Series([2**100 + 1, 1, 2], dtype=pl.Int128)}),
     **{f"arrow {name}": pa.table({"a": v}) for name, v in INTEGERS.items()},
-}  # fmt: skip
-LOST = r" holds integers beyond 2\*\*53, such as -?\d+, which numbers of 64 bits do not tell apart: are these identifiers\?"
+}
+LOST = (
+    r" holds integers beyond 2\*\*53, such as -?\d+, which numbers of 64 bits do not tell "
+    r"apart: are these identifiers\?"
+)
 
 
 @pytest.mark.parametrize("X", OF_LIBRARIES.values(), ids=OF_LIBRARIES)
@@ -109,7 +176,9 @@ def test_large_integers_that_are_categories_are_told_apart(X):
         assert Table.learn(X, ["a"])[1].levels == (tuple(sorted(map(int, values))),)
 
 
-ARRAYS = {name: np.array(v) for name, v in INTEGERS.items() if "missing" not in name and name != "Decimal"}
+ARRAYS = {
+    name: np.array(v) for name, v in INTEGERS.items() if "missing" not in name and name != "Decimal"
+}
 ARRAYS["Decimal"] = np.array([Decimal(LARGE + 1), Decimal(1), Decimal(2)], object)
 
 
@@ -129,7 +198,9 @@ def test_large_integers_of_sparse_rows_are_warned_of():
 
 
 @each_frame
-@pytest.mark.parametrize("values", [[LARGE, -LARGE, 1], [2**60, 10**18, 3], [1e300, 2.5, -1e17 - 1]])
+@pytest.mark.parametrize(
+    "values", [[LARGE, -LARGE, 1], [2**60, 10**18, 3], [1e300, 2.5, -1e17 - 1]]
+)
 def test_large_numbers_that_lose_nothing_are_not_warned_of(values, frame):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

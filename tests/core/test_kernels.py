@@ -1,12 +1,14 @@
 """The compiled kernels against plain NumPy.
 
-features   correlate, apply and transform at every instruction set, for both types, every activation and every kind of
-           rows and weights, at sizes around the edges of a tile; that no byte around the output is written; the accuracy of
-           cos, sin, tanh and of bumps, also at phases and distances that are huge or overflow
+features   correlate, apply and transform at every instruction set, for both types, every activation
+           and every kind of rows and weights, at sizes around the edges of a tile; that no byte
+           around the output is written; the accuracy of cos, sin, tanh and of bumps, also at phases
+           and distances that are huge or overflow
 rows       X'v, X p and X'diag(h) X p of dense and CSR rows; arrays that they refuse
 search     top_k against sorting, and threshold: hard_threshold against sorting
 checks     are_finite and is_canonical against their definitions, with faults anywhere
-descent    descend and largest_violation against their definitions and scikit-learn, and solvers.l1_quadratic.minimize
+descent    descend and largest_violation against their definitions and scikit-learn, and
+           solvers.l1_quadratic.minimize
 """
 
 import math
@@ -31,18 +33,26 @@ from ..conftest import SIZES, activate, as_within_a_call, each_dtype, phi_oracle
 # A width of rows at which weights of few inputs are packed sparse.
 WIDE = 10**9
 each_level = pytest.mark.parametrize("level", range(len(LEVELS)), ids=LEVELS)
-each_activation = pytest.mark.parametrize("activation", [name for name in ACTIVATIONS if name not in ("product", "bump")])
+each_activation = pytest.mark.parametrize(
+    "activation", [name for name in ACTIVATIONS if name not in ("product", "bump")]
+)
 each_kind = pytest.mark.parametrize("kind", ["dense", "q-sparse", "csr"])
 
 
 def sampled_shapes():
-    """Return triples (rows, inputs, features) in which every size occurs three times in each place."""
+    """Return triples (rows, inputs, features) in which every size occurs three times in each
+    place."""
     rng = np.random.default_rng(7)
-    return [shape for _ in range(3) for shape in zip(*(rng.permutation(SIZES).tolist() for _ in range(3)), strict=True)]
+    return [
+        shape
+        for _ in range(3)
+        for shape in zip(*(rng.permutation(SIZES).tolist() for _ in range(3)), strict=True)
+    ]
 
 
 class Case:
-    """Random rows and features as the kernels take them, their values `phi` by NumPy, and the largest `error` of rounding."""
+    """Random rows and features as the kernels take them, their values `phi` by NumPy, and the
+    largest `error` of rounding."""
 
     def __init__(self, shape, dtype, activation, kind, seed=0):
         rng = np.random.default_rng([*shape, seed])
@@ -50,17 +60,26 @@ class Case:
         order = min(3, d) if kind == "q-sparse" else d
         X, weights, offset = (rng.standard_normal(size) for size in [(n, d), (p, order), p])
         if activation == "sign":  # sums are exact and never 0, so that rounding changes no sign
-            X, weights, offset = np.rint(4 * X) / 4, np.rint(4 * weights) / 4, (np.rint(16 * offset) + 0.5) / 16
+            X, weights, offset = (
+                np.rint(4 * X) / 4,
+                np.rint(4 * weights) / 4,
+                (np.rint(16 * offset) + 0.5) / 16,
+            )
         if kind == "csr":
             X *= rng.random(X.shape) < 0.3
-        X, (weights, offset) = X.astype(dtype), (a.astype(dtype).astype(np.float64) for a in (weights, offset))
+        X, (weights, offset) = (
+            X.astype(dtype),
+            (a.astype(dtype).astype(np.float64) for a in (weights, offset)),
+        )
         subsets = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (p, 1)), axis=1)[:, :order]
         inputs = subsets if kind == "q-sparse" else None
         self.shape, self.dtype, eps = shape, dtype, np.finfo(dtype).eps
         block = NeuronBlock(activation, 0.7, weights, offset, inputs)
         self.panels = block.packed(np.dtype(dtype), WIDE if kind == "q-sparse" else d)
         self.phi = phi_oracle(FeatureSet([block], d), X)
-        size = phi_oracle(FeatureSet([NeuronBlock("identity", 0.7, abs(weights), abs(offset), inputs)], d), abs(X))
+        size = phi_oracle(
+            FeatureSet([NeuronBlock("identity", 0.7, abs(weights), abs(offset), inputs)], d), abs(X)
+        )
         self.error = 4 * (order + 2) * eps * size + 8 * eps
         self.rows = lambda level: rows_of(X, kind, level)
 
@@ -75,7 +94,10 @@ class ProductCase(Case):
     def __init__(self, shape, dtype, order):
         rng = np.random.default_rng([*shape, order])
         n, d, p = shape
-        X, weights = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((p, 1)).astype(dtype).astype(np.float64)
+        X, weights = (
+            rng.standard_normal((n, d)).astype(dtype),
+            rng.standard_normal((p, 1)).astype(dtype).astype(np.float64),
+        )
         inputs = rng.integers(0, d, (p, order)).astype(np.int32)
         self.shape, self.dtype = shape, dtype
         self.panels = MonomialBlock(0.7, weights, inputs, 1.0).packed(np.dtype(dtype), d)
@@ -85,14 +107,17 @@ class ProductCase(Case):
 
 
 class BumpCase(Case):
-    """Random bumps: of all inputs, some of weight 0, or "q-sparse"; at large distances, too, where they vanish."""
+    """Random bumps: of all inputs, some of weight 0, or "q-sparse"; at large distances, too, where
+    they vanish."""
 
     def __init__(self, shape, dtype, kind):
         rng = np.random.default_rng([*shape, 1])
         n, d, p = shape
         order = min(3, d) if kind == "q-sparse" else d
         X = rng.standard_normal((n, d)).astype(dtype)
-        weights, centers = (a.astype(dtype).astype(np.float64) for a in rng.standard_normal((2, p, order)))
+        weights, centers = (
+            a.astype(dtype).astype(np.float64) for a in rng.standard_normal((2, p, order))
+        )
         weights *= rng.random((p, order)) < 0.8
         weights[::5] *= 100
         subsets = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (p, 1)), axis=1)[:, :order]
@@ -101,7 +126,10 @@ class BumpCase(Case):
         self.panels = block.packed(np.dtype(dtype), WIDE if kind == "q-sparse" else d)
         self.phi = phi_oracle(FeatureSet([block], d), X)
         distance = -np.log(np.maximum(self.phi / 0.7, 1e-300))
-        self.error = 4 * np.finfo(dtype).eps * (order + 2) * (1 + distance) * self.phi + 4 * np.finfo(dtype).tiny
+        self.error = (
+            4 * np.finfo(dtype).eps * (order + 2) * (1 + distance) * self.phi
+            + 4 * np.finfo(dtype).tiny
+        )
         self.rows = lambda level: RowSlice(X, level=level)
 
 
@@ -114,7 +142,8 @@ def rows_of(X, kind, level=-1):
 
 
 class Framed:
-    """A strided view of `values` within NaN: reading outside of it shows in the result, writing outside in the frame."""
+    """A strided view of `values` within NaN: reading outside of it shows in the result, writing
+    outside in the frame."""
 
     def __init__(self, values):
         n, m = values.shape
@@ -135,7 +164,10 @@ def check_correlate(case, level, rng, n_outputs):
     n, _, p = case.shape
     v, start = rng.standard_normal((n_outputs, n)), rng.standard_normal((n_outputs, case.width))
     size = abs(case.phi) + case.error
-    for squared, phi, error in ((False, case.phi, case.error), (True, case.phi**2, 2 * size * case.error)):
+    for squared, phi, error in (
+        (False, case.phi, case.error),
+        (True, case.phi**2, 2 * size * case.error),
+    ):
         out = Framed(start)
         case.panels.correlate(case.rows(level), Framed(v).view, out.view, squared)
         rounding = 4 * (n + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(phi) + abs(start[:, :p]))
@@ -149,7 +181,9 @@ def check_apply(case, level, rng, n_outputs):
     out = Framed(start)
     case.panels.apply(case.rows(level), Framed(coef).view, out.view)
     rounding = 4 * (p + 2) * np.finfo(np.float64).eps * (abs(coef) @ abs(case.phi).T + abs(start))
-    assert (abs(out.take() - start - coef @ case.phi.T) <= abs(coef) @ case.error.T + rounding).all()
+    assert (
+        abs(out.take() - start - coef @ case.phi.T) <= abs(coef) @ case.error.T + rounding
+    ).all()
 
 
 def transform(case, level=-1):
@@ -196,10 +230,15 @@ def test_bumps_agree_with_numpy(level, dtype, kind):
 @each_dtype
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (2, 7), (33, 64), (500, 31)])
 def test_rows_by_the_sign_of_their_weight(dtype, shape, rng):
-    U, v = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[0]) * rng.integers(0, 2, shape[0])
+    U, v = (
+        rng.standard_normal(shape).astype(dtype),
+        rng.standard_normal(shape[0]) * rng.integers(0, 2, shape[0]),
+    )
     out = np.full(shape, np.nan, dtype)
     middle, end = moments.by_sign(U, v, 2.0, out)
-    expected = np.vstack([U[v > 0] * np.sqrt(v[v > 0] / 2)[:, None], U[v < 0] * np.sqrt(-v[v < 0] / 2)[:, None]])
+    expected = np.vstack(
+        [U[v > 0] * np.sqrt(v[v > 0] / 2)[:, None], U[v < 0] * np.sqrt(-v[v < 0] / 2)[:, None]]
+    )
     assert (middle, end) == ((v > 0).sum(), (v != 0).sum())
     np.testing.assert_allclose(out[:end], expected, rtol=4 * np.finfo(dtype).eps)
     assert np.isnan(out[end:]).all()
@@ -214,7 +253,9 @@ def test_second_moments_of_sparse_rows(dtype, shape, rng):
     total = start.copy()
     moments.second_moments(S.data, S.indices.astype(np.int32), S.indptr.astype(np.int64), v, total)
     X = S.toarray().astype(np.float64)
-    np.testing.assert_allclose(np.triu(total - start), np.triu(X.T @ (v[:, None] * X)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        np.triu(total - start), np.triu(X.T @ (v[:, None] * X)), rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_array_equal(np.tril(total, -1), np.tril(start, -1))
 
 
@@ -223,14 +264,20 @@ def test_second_moments_of_sparse_rows(dtype, shape, rng):
 @each_kind
 @pytest.mark.parametrize("shape", sampled_shapes(), ids=str)
 def test_correlate_pair(shape, kind, dtype, level, rng):
-    """Sums of cosines have the bits of sums of cosines alone; sums of sines are as accurate as any."""
+    """Sums of cosines have the bits of sums of cosines alone; sums of sines are as accurate as
+    any."""
     cos, sin = Case(shape, dtype, "cos", kind), Case(shape, dtype, "sin", kind)
     v, start = rng.standard_normal((2, shape[0])), rng.standard_normal((2, cos.width))
     alone, out, quarter = start.copy(), Framed(start), Framed(start)
     cos.panels.correlate(cos.rows(level), v, alone)
     cos.panels.correlate(cos.rows(level), Framed(v).view, out.view, sine=quarter.view)
     np.testing.assert_array_equal(out.take(), alone)
-    rounding = 4 * (shape[0] + 2) * np.finfo(np.float64).eps * (abs(v) @ abs(sin.phi) + abs(start[:, : shape[2]]))
+    rounding = (
+        4
+        * (shape[0] + 2)
+        * np.finfo(np.float64).eps
+        * (abs(v) @ abs(sin.phi) + abs(start[:, : shape[2]]))
+    )
     found = (quarter.take() - start)[:, : shape[2]]
     assert (abs(found - v @ sin.phi) <= abs(v) @ sin.error + rounding).all()
 
@@ -240,10 +287,17 @@ def test_correlate_pair(shape, kind, dtype, level, rng):
 @each_kind
 @pytest.mark.parametrize("n_rows", [1, 3, 33])
 def test_what_is_left_in_a_tile_from_another_changes_no_bit(n_rows, kind, dtype, level):
-    """Vectors are taken several at once, of one row more where rows are odd: there lies what the call before has left."""
-    case, before, found = Case((n_rows, 5, 65), dtype, "cos", kind), rows_of(np.ones((64, 5), dtype), kind, level), []
+    """Vectors are taken several at once, of one row more where rows are odd: there lies what the
+    call before has left."""
+    case, before, found = (
+        Case((n_rows, 5, 65), dtype, "cos", kind),
+        rows_of(np.ones((64, 5), dtype), kind, level),
+        [],
+    )
     for scale in (1e-3, 1e30):
-        left = NeuronBlock("identity", scale, np.ones((65, 5)), np.ones(65)).packed(np.dtype(dtype), 5)
+        left = NeuronBlock("identity", scale, np.ones((65, 5)), np.ones(65)).packed(
+            np.dtype(dtype), 5
+        )
         left.correlate(before, np.ones((1, 64)), np.zeros((1, case.width)))
         alone, pair, sine = np.zeros((3, 1, case.width))
         case.panels.correlate(case.rows(level), np.ones((1, n_rows)), alone)
@@ -280,24 +334,42 @@ def test_products_of_rows_agree_with_numpy(level, dtype, squared, shape, rng):
     n, d, k = shape
     k = min(k, 3)
     X = read_only(rng.standard_normal((n, d)).astype(dtype))
-    v, p = read_only(rng.standard_normal((k, n + 5)))[:, 3 : n + 3], read_only(rng.standard_normal((k, d)))
+    v, p = (
+        read_only(rng.standard_normal((k, n + 5)))[:, 3 : n + 3],
+        read_only(rng.standard_normal((k, d))),
+    )
     before, start = rng.standard_normal((k, d)), rng.standard_normal((k, n + 5))
     out, f, wide = before.copy(), start.copy(), X.astype(np.float64)
     rows = RowSlice(X, level=level)
     rows.correlate(v, out, squared)
     rows.apply(p, f[:, 3 : n + 3])
     np.testing.assert_allclose(out, before + v @ (wide**2 if squared else wide), rtol=0, atol=1e-11)
-    np.testing.assert_allclose(f[:, 3 : n + 3], start[:, 3 : n + 3] + p @ wide.T, rtol=0, atol=1e-11)
-    np.testing.assert_array_equal(np.delete(f, slice(3, n + 3), axis=1), np.delete(start, slice(3, n + 3), axis=1))
+    np.testing.assert_allclose(
+        f[:, 3 : n + 3], start[:, 3 : n + 3] + p @ wide.T, rtol=0, atol=1e-11
+    )
+    np.testing.assert_array_equal(
+        np.delete(f, slice(3, n + 3), axis=1), np.delete(start, slice(3, n + 3), axis=1)
+    )
 
 
-@pytest.mark.parametrize("level", [level for level, name in enumerate(LEVELS) if name != "baseline"] or [0])
+@pytest.mark.parametrize(
+    "level", [level for level, name in enumerate(LEVELS) if name != "baseline"] or [0]
+)
 @each_dtype
 @pytest.mark.parametrize("d", SIZES)
 def test_products_of_rows_are_those_of_the_normal_equations(level, dtype, d, rng):
     """The sums for normal equations have the bits of f = X p followed by X'(h f)."""
-    X, p, h = rng.standard_normal((65, d)).astype(dtype), rng.standard_normal((2, d)), rng.standard_normal((2, 65))
-    f, out, f_then, out_then = np.zeros((2, 65)), np.zeros((2, d)), np.zeros((2, 65)), np.zeros((2, d))
+    X, p, h = (
+        rng.standard_normal((65, d)).astype(dtype),
+        rng.standard_normal((2, d)),
+        rng.standard_normal((2, 65)),
+    )
+    f, out, f_then, out_then = (
+        np.zeros((2, 65)),
+        np.zeros((2, d)),
+        np.zeros((2, 65)),
+        np.zeros((2, d)),
+    )
     rows = RowSlice(X, level=level)
     rows.normal(p, h, f, out)
     rows.apply(p, f_then)
@@ -312,7 +384,11 @@ def test_products_of_rows_are_those_of_the_normal_equations(level, dtype, d, rng
 def test_normal_agrees_with_numpy(level, dtype, shape, rng):
     n, d, k = shape
     k = min(k, 3)
-    X, p, h = rng.standard_normal((n, d)).astype(dtype), rng.standard_normal((k, d)), rng.standard_normal((k, n))
+    X, p, h = (
+        rng.standard_normal((n, d)).astype(dtype),
+        rng.standard_normal((k, d)),
+        rng.standard_normal((k, n)),
+    )
     before, start = rng.standard_normal((k, d)), rng.standard_normal((k, n))
     out, f = before.copy(), start.copy()
     RowSlice(X, level=level).normal(p, h, f, out)
@@ -327,7 +403,12 @@ def test_normal_of_sparse_rows(dtype, shape, rng):
     n, d, k = shape
     k = min(k, 3)
     X = csr_array((rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.3)).astype(dtype))
-    p, h, start, out = rng.standard_normal((k, d)), rng.standard_normal((k, n)), rng.standard_normal((k, n)), np.zeros((k, d))
+    p, h, start, out = (
+        rng.standard_normal((k, d)),
+        rng.standard_normal((k, n)),
+        rng.standard_normal((k, n)),
+        np.zeros((k, d)),
+    )
     f = start.copy()
     RowSlice(X.data, X.indices.astype(np.int32), X.indptr.astype(np.int64)).normal(p, h, f, out)
     wide = X.toarray().astype(np.float64)
@@ -344,8 +425,14 @@ def refused_rows():
     yield "no array", lambda: RowSlice(None)
     yield "other indices", lambda: RowSlice(np.zeros(2), i.astype(np.int64), p)
     yield "indices alone", lambda: RowSlice(np.zeros(2), i)
-    yield "sums of CSR", lambda: RowSlice(np.zeros(2), i, p).correlate(np.zeros((1, 2)), np.zeros((1, 2)))
-    yield "products of CSR", lambda: RowSlice(np.zeros(2), i, p).apply(np.zeros((1, 2)), np.zeros((1, 2)))
+    yield (
+        "sums of CSR",
+        lambda: RowSlice(np.zeros(2), i, p).correlate(np.zeros((1, 2)), np.zeros((1, 2))),
+    )
+    yield (
+        "products of CSR",
+        lambda: RowSlice(np.zeros(2), i, p).apply(np.zeros((1, 2)), np.zeros((1, 2))),
+    )
 
 
 @pytest.mark.parametrize("ask", [pytest.param(ask, id=name) for name, ask in refused_rows()])
@@ -361,9 +448,14 @@ def test_rows_of_another_type_or_width_than_the_features_are_refused(kind):
     v, out, phi = np.zeros((1, 5)), np.zeros((1, case.width)), np.zeros((5, 3))
     single = rows_of(np.zeros((5, 4), np.float32), kind)
     for X in (single, RowSlice(np.zeros((5, 7)))) if kind == "dense" else (single,):
-        for ask in (lambda X: case.panels.correlate(X, v, out), lambda X: case.panels.apply(X, out, v),
-                    lambda X: case.panels.transform(X, phi)):  # fmt: skip
-            with pytest.raises((TypeError, ValueError), match=r"of one type|must have 4 inputs, got 7"):
+        for ask in (
+            lambda X: case.panels.correlate(X, v, out),
+            lambda X: case.panels.apply(X, out, v),
+            lambda X: case.panels.transform(X, phi),
+        ):
+            with pytest.raises(
+                (TypeError, ValueError), match=r"of one type|must have 4 inputs, got 7"
+            ):
                 ask(X)
     with pytest.raises(TypeError, match="of the type of the rows"):
         case.panels.transform(case.rows(-1), phi.astype(np.float32))
@@ -374,14 +466,20 @@ def test_rows_of_another_type_or_width_than_the_features_are_refused(kind):
 
 
 @each_dtype
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 20), (20, 1), (3, 7), (5, 8), (4, 17)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (3, 0), (1, 1), (1, 20), (20, 1), (3, 7), (5, 8), (4, 17)], ids=str
+)
 def test_are_finite_sees_every_number(rng, dtype, shape):
     n, d = shape
     wide = np.full((64, 64), np.inf, dtype)
     layouts = wide[:n, :d], wide[: 2 * n : 2, : 3 * d : 3], wide[:n, :d][::-1, ::-1], wide[:d, :n].T
     for X in (*layouts, *(np.empty((n, d), dtype, order) for order in "CF")):
         X[...] = rng.standard_normal(shape).astype(dtype)
-        assert checks.are_finite(X) and checks.are_finite(X, True) and checks.are_finite(X[:, :1].ravel())
+        assert (
+            checks.are_finite(X)
+            and checks.are_finite(X, True)
+            and checks.are_finite(X[:, :1].ravel())
+        )
         for place in np.ndindex(shape):
             before = X[place]
             for number in (np.nan, np.inf, -np.inf, np.finfo(dtype).max, np.finfo(dtype).tiny / 8):
@@ -401,7 +499,8 @@ def test_are_finite_sees_infinity_amid_nan():
 
 
 def is_canonical_oracle(indptr, indices, n_columns):
-    """Return whether indptr ascends over all entries, and columns ascend within each row and exist."""
+    """Return whether indptr ascends over all entries, and columns ascend within each row and
+    exist."""
     if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(np.diff(indptr.astype(np.int64)) < 0):
         return False
     rows = np.split(indices.astype(np.int64), indptr[1:-1])
@@ -416,13 +515,20 @@ def test_is_canonical_sees_every_fault(n, d, n_faults, seed):
     indptr, indices = X.indptr.astype(np.int32), X.indices.astype(np.int32)
     for _ in range(n_faults):
         array = indptr if rng.random() < 0.5 or not len(indices) else indices
-        array[rng.integers(len(array))] = rng.choice([-(2**31), -1, 0, 1, 2, d - 1, d, len(indices), 2**31 - 1])
+        array[rng.integers(len(array))] = rng.choice(
+            [-(2**31), -1, 0, 1, 2, d - 1, d, len(indices), 2**31 - 1]
+        )
     assert checks.is_canonical(indptr, indices, n, d) == is_canonical_oracle(indptr, indices, d)
 
 
 def test_is_canonical_counts_rows():
     indptr, indices = np.array([0, 1, 2], np.int32), np.zeros(2, np.int32)
-    assert [checks.is_canonical(indptr, indices, n, 1) for n in (0, 1, 2, 3)] == [False, False, True, False]
+    assert [checks.is_canonical(indptr, indices, n, 1) for n in (0, 1, 2, 3)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
     assert not checks.is_canonical(np.zeros(0, np.int32), indices, 0, 1)
     assert checks.is_canonical(np.zeros(1, np.int32), np.zeros(0, np.int32), 0, 1)
 
@@ -434,13 +540,22 @@ def limit_of(dtype):
 
 @cache
 def exact(activation, dtype):
-    """Return arguments within the limit, most of them hard, and the exact results, each as a sum of two doubles."""
+    """Return arguments within the limit, most of them hard, and the exact results, each as a sum of
+    two doubles."""
     rng, limit = np.random.default_rng(3), limit_of(dtype)
     tiny = -300 if dtype == np.float64 else -37
     near_zeros = np.pi / 2 * rng.integers(-int(limit / 1.6), int(limit / 1.6), 1500)
     logarithmic = np.logspace(tiny, np.log10(limit), 1000) * rng.choice([-1, 1], 1000)
     edges = [0.0, limit, -limit, np.pi / 2, np.pi / 4, 10.0, 20.0, -20.0, np.nextafter(20.0, 30.0)]
-    x = np.concatenate([edges, rng.uniform(-limit, limit, 1500), rng.uniform(-25, 25, 1500), logarithmic, near_zeros])
+    x = np.concatenate(
+        [
+            edges,
+            rng.uniform(-limit, limit, 1500),
+            rng.uniform(-25, 25, 1500),
+            logarithmic,
+            near_zeros,
+        ]
+    )
     x = x.astype(dtype)
     with mpmath.workprec(200):
         y = [getattr(mpmath, activation)(mpmath.mpf(float(value))) for value in x]
@@ -463,7 +578,10 @@ def test_activations_are_exact_to_three_units(activation, dtype, floor, level):
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_activations_beyond_the_limit_are_those_of_libm(activation, dtype, level):
     limit = dtype(limit_of(dtype))
-    x = np.array([np.nextafter(limit, dtype(np.inf)), 1.5 * limit, 1e8, 1e15, 1e22, np.finfo(dtype).max], dtype)
+    x = np.array(
+        [np.nextafter(limit, dtype(np.inf)), 1.5 * limit, 1e8, 1e15, 1e22, np.finfo(dtype).max],
+        dtype,
+    )
     x = np.concatenate([x, -x])
     expected = np.array([getattr(math, activation)(float(value)) for value in x]).astype(dtype)
     np.testing.assert_array_equal(activate(activation, x, level), expected)
@@ -484,14 +602,18 @@ def test_a_phase_that_overflows_is_zero_or_saturates(activation, dtype, level, k
     assert np.isclose(out[0, 3], getattr(math, activation)(0.25), rtol=4 * np.finfo(dtype).eps)
     if activation == "tanh":
         assert (out[0, 0], out[0, 2]) == (1, -1)
-        assert abs(out[0, 1]) <= 1  # the phase is NaN or infinite, by the order in which products are added
+        # the phase is NaN or infinite, by the order in which products are added
+        assert abs(out[0, 1]) <= 1
     else:
         np.testing.assert_array_equal(out[0, :3], 0)
 
 
 def bump(x, level):
     """Compute exp(-|x|) by one bump of weight 1 at 0."""
-    panels, out = BumpBlock(1.0, np.ones((1, 1)), np.zeros((1, 1))).packed(x.dtype, 1), np.empty((len(x), 1), x.dtype)
+    panels, out = (
+        BumpBlock(1.0, np.ones((1, 1)), np.zeros((1, 1))).packed(x.dtype, 1),
+        np.empty((len(x), 1), x.dtype),
+    )
     panels.transform(RowSlice(x[:, None], level=level), out)
     return out[:, 0]
 
@@ -501,16 +623,30 @@ def bump(x, level):
 def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):
     """And they are 1 at the center, and 0 where exp(-distance) is about to be subnormal."""
     rng = np.random.default_rng(0)
-    halves = np.log(2) * (rng.integers(0, int(limit / np.log(2)), 2000) + 0.5)  # between two powers of two
-    x = np.concatenate([[0.0, limit], np.logspace(-20, 0, 500), rng.uniform(0, 2, 1500), rng.uniform(0, limit, 3000), halves])
+    # between two powers of two
+    halves = np.log(2) * (rng.integers(0, int(limit / np.log(2)), 2000) + 0.5)
+    x = np.concatenate(
+        [
+            [0.0, limit],
+            np.logspace(-20, 0, 500),
+            rng.uniform(0, 2, 1500),
+            rng.uniform(0, limit, 3000),
+            halves,
+        ]
+    )
     x = np.minimum(x, limit).astype(dtype)
     with mpmath.workprec(120):
         y = [mpmath.exp(-mpmath.mpf(float(value))) for value in x]
-        error = [abs(mpmath.mpf(float(value)) - right) for value, right in zip(bump(x, level), y, strict=True)]
+        error = [
+            abs(mpmath.mpf(float(value)) - right)
+            for value, right in zip(bump(x, level), y, strict=True)
+        ]
         unit = np.spacing(np.array([float(right) for right in y]).astype(dtype)).astype(np.float64)
         assert (np.array([float(e) for e in error]) <= 1.5 * unit).all()
     assert bump(np.zeros(1, dtype), level) == 1
-    beyond = np.array([np.nextafter(dtype(limit), dtype(np.inf)), 10 * limit, np.finfo(dtype).max], dtype)
+    beyond = np.array(
+        [np.nextafter(dtype(limit), dtype(np.inf)), 10 * limit, np.finfo(dtype).max], dtype
+    )
     np.testing.assert_array_equal(bump(np.concatenate([beyond, -beyond]), level), 0)
 
 
@@ -519,29 +655,48 @@ def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):
 @pytest.mark.parametrize("kind", ["dense", "q-sparse"])
 @as_within_a_call
 def test_bumps_at_distances_that_overflow(dtype, level, kind):
-    """A weight beyond the type counts as its largest number; a center without weight does not matter, wherever it is."""
+    """A weight beyond the type counts as its largest number; a center without weight does not
+    matter, wherever it is."""
     huge = np.finfo(dtype).max
     weights, centers = (
         np.array([[1.0, 0], [1e300, 0], [1e300, 1e300], [2, 2]]),
         np.array([[1.0, 1e305], [1, -1e305], [1, 2], [-9e307, 0]]),
     )
     inputs = np.tile(np.arange(2, dtype=np.int32), (4, 1)) if kind == "q-sparse" else None
-    X, out = np.array([[1, 2], [1, -huge], [huge, huge], [-huge, 0]], dtype), np.full((4, 4), np.nan, dtype)
-    panels = BumpBlock(1.0, weights, centers, inputs).packed(np.dtype(dtype), WIDE if kind == "q-sparse" else 2)
+    X, out = (
+        np.array([[1, 2], [1, -huge], [huge, huge], [-huge, 0]], dtype),
+        np.full((4, 4), np.nan, dtype),
+    )
+    panels = BumpBlock(1.0, weights, centers, inputs).packed(
+        np.dtype(dtype), WIDE if kind == "q-sparse" else 2
+    )
     panels.transform(RowSlice(X, level=level), out)
     np.testing.assert_array_equal(out, [[1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
 
 
 @each_dtype
 def test_bumps_that_kernels_cannot_read_are_refused(dtype):
-    weights, offset, inputs = np.zeros((1, 4, PANEL), dtype), np.zeros((1, PANEL), dtype), np.zeros((1, 4, PANEL), np.int32)
-    for centers in (None, weights[:, :3].copy(), np.zeros((2, 4, PANEL), dtype), weights.astype("f2"), weights[0]):
+    weights, offset, inputs = (
+        np.zeros((1, 4, PANEL), dtype),
+        np.zeros((1, PANEL), dtype),
+        np.zeros((1, 4, PANEL), np.int32),
+    )
+    for centers in (
+        None,
+        weights[:, :3].copy(),
+        np.zeros((2, 4, PANEL), dtype),
+        weights.astype("f2"),
+        weights[0],
+    ):
         with pytest.raises((TypeError, ValueError)):
             Panels("bump", 1.0, weights, offset, None, centers)
     with pytest.raises(ValueError, match="for bumps alone"):
         Panels("cos", 1.0, weights, offset, None, weights)
     rows = rows_of(np.ones((3, 4), dtype), "csr")
-    for panels in (Panels("bump", 1.0, weights, offset, None, weights), Panels("cos", 1.0, weights, offset, inputs)):
+    for panels in (
+        Panels("bump", 1.0, weights, offset, None, weights),
+        Panels("cos", 1.0, weights, offset, inputs),
+    ):
         with pytest.raises(TypeError, match="rows must be dense where inputs or centers are given"):
             panels.transform(rows, np.zeros((3, 4), dtype))
 
@@ -556,7 +711,8 @@ def test_steps_and_kinks_at_zero(dtype, level):
 
 
 def check_top_k(score, threshold, k):
-    """Check that top_k gives the k largest scores above the threshold, of equal scores the first."""
+    """Check that top_k gives the k largest scores above the threshold, of equal scores the
+    first."""
     score = np.array(score, np.float64)
     order = np.lexsort((np.arange(len(score)), -score))
     expected = order[score[order] > threshold][:k]
@@ -587,7 +743,8 @@ def test_top_k_never_takes_nan():
 
 
 def check_hard_threshold(x, s):
-    """Check that hard_threshold gives the s largest entries that are not zero, of equal sizes the first, in ascending order."""
+    """Check that hard_threshold gives the s largest entries that are not zero, of equal sizes the
+    first, in ascending order."""
     x = np.array(x, np.float64)
     size = abs(x)
     order = np.lexsort((np.arange(len(x)), -size))
@@ -607,7 +764,14 @@ def test_hard_threshold_with_ties(x, s):
 @pytest.mark.parametrize("s", [0, 1, 2, 31, 1000, 4999, 5000, 6000])
 def test_hard_threshold_of_many(rng, s):
     x = rng.standard_normal(5000)
-    for order in (x, np.sort(x), -np.sort(x), np.repeat(x[:50], 100), x * (rng.random(5000) < 0.1), np.zeros(5000)):
+    for order in (
+        x,
+        np.sort(x),
+        -np.sort(x),
+        np.repeat(x[:50], 100),
+        x * (rng.random(5000) < 0.1),
+        np.zeros(5000),
+    ):
         check_hard_threshold(order, s)
 
 
@@ -618,7 +782,8 @@ def test_hard_threshold_sizes(rng, size):
 
 
 def least_squares(rng, kind, p=30):
-    """Draw (X, y) with a Gram matrix of that kind; y has noise, so that no minimum is degenerate."""
+    """Draw (X, y) with a Gram matrix of that kind; y has noise, so that no minimum is
+    degenerate."""
     n = 2 * p
     X = rng.standard_normal((n, p))
     if kind == "ill conditioned":
@@ -638,9 +803,14 @@ def least_squares(rng, kind, p=30):
 
 
 KINDS = (
-    "well conditioned", "ill conditioned", "badly scaled", "duplicate columns", "fewer rows than columns",
-    "zero columns", "nearly equal columns",
-)  # fmt: skip
+    "well conditioned",
+    "ill conditioned",
+    "badly scaled",
+    "duplicate columns",
+    "fewer rows than columns",
+    "zero columns",
+    "nearly equal columns",
+)
 each_gram = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -651,7 +821,8 @@ def quadratic(rng, kind):
 
 
 def violations(w, v, alpha, nonnegative=False):
-    """Compute how far each coordinate is from optimality, given the gradient v of the smooth part."""
+    """Compute how far each coordinate is from optimality, given the gradient v of the smooth
+    part."""
     at_zero = np.maximum(np.where(nonnegative, -v, abs(v)) - alpha, 0)
     return np.where(w == 0, at_zero, abs(v + alpha * np.sign(w)))
 
@@ -666,11 +837,14 @@ def test_largest_violation(rng, p):
         assert descent.largest_violation(w, v, alpha) == pytest.approx(expected, rel=1e-14)
         feasible = np.where(nonnegative, abs(w), w)
         expected = violations(feasible, v, alpha, nonnegative).max(initial=0)
-        assert descent.largest_violation(feasible, v, alpha, nonnegative) == pytest.approx(expected, rel=1e-14)
+        assert descent.largest_violation(feasible, v, alpha, nonnegative) == pytest.approx(
+            expected, rel=1e-14
+        )
 
 
 def descend_plainly(H, w, v, alpha, n_epochs, nonnegative):
-    """Return (w, v) after passes over all coordinates until the support does not change, then over the nonzeros, and so on."""
+    """Return (w, v) after passes over all coordinates until the support does not change, then over
+    the nonzeros, and so on."""
     w, v, nonzeros = w.copy(), v.copy(), False
     for _ in range(n_epochs):
         support = w != 0
@@ -704,7 +878,9 @@ def test_descend_keeps_coordinates_nonnegative_as_plain_numpy_does(rng, p, share
         assert (other.tobytes(), gradient.tobytes()) == (w.tobytes(), v.tobytes())
 
 
-@pytest.mark.parametrize("mask", [np.ones(2, bool), np.ones(3), np.ones((3, 1), bool)], ids=["short", "numbers", "2-d"])
+@pytest.mark.parametrize(
+    "mask", [np.ones(2, bool), np.ones(3), np.ones((3, 1), bool)], ids=["short", "numbers", "2-d"]
+)
 def test_a_mask_that_is_none_is_refused(mask):
     with pytest.raises(ValueError, match="nonnegative must be a mask of 3"):
         descent.largest_violation(np.zeros(3), np.zeros(3), 0.1, mask)
@@ -753,7 +929,9 @@ def test_solution_is_that_of_scikit_learn(rng, kind, share, positive):
     X, y = least_squares(rng, kind)
     H, g = X.T @ X / len(X), -X.T @ y / len(X)
     alpha, zero = share * abs(g).max(), np.zeros(len(g))
-    expected = Lasso(alpha=alpha, fit_intercept=False, tol=1e-14, max_iter=100_000, positive=positive)
+    expected = Lasso(
+        alpha=alpha, fit_intercept=False, tol=1e-14, max_iter=100_000, positive=positive
+    )
     expected, mask = expected.fit(X, y).coef_, np.full(len(g), positive)
     w, v = zero.copy(), g.copy()
     descent.descend(H, w, v, alpha, 20_000, 0.0, mask)
@@ -781,7 +959,8 @@ def test_minimize_reaches_its_tolerance(kind, share, warm, masked):
         np.testing.assert_array_equal(w, start)
         np.testing.assert_array_equal(g, gradient)
         assert (x[nonnegative] >= 0).all()
-        # Of nearly equal columns rounding may end the interior point early: with masks in 1 of 240 problems of other seeds.
+        # Of nearly equal columns rounding may end the interior point early: with masks in 1 of 240
+        # problems of other seeds.
         reached = 1e4 * tol if masked and kind == "nearly equal columns" else 1.01 * tol
         assert violations(x, g + H @ (x - w), alpha, nonnegative).max() <= reached
 

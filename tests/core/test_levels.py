@@ -1,4 +1,5 @@
-"""Levels of instruction sets: which level runs, the bits that levels share, and that a higher level is no slower."""
+"""Levels of instruction sets: which level runs, the bits that levels share, and that a higher level
+is no slower."""
 
 import os
 import platform
@@ -18,23 +19,31 @@ from sparserf.features import BumpBlock, NeuronBlock
 from ..conftest import each_dtype
 
 # Levels that fuse multiplication and addition. The baseline of x86-64 has no such instruction.
-FUSED = [level for level, name in enumerate(LEVELS) if name != "baseline" or platform.machine() == "aarch64"]
+FUSED = [
+    level
+    for level, name in enumerate(LEVELS)
+    if name != "baseline" or platform.machine() == "aarch64"
+]
 
 
 def python(code, **env):
     """Run code in a fresh interpreter with these environment variables."""
     env = {name: value for name, value in os.environ.items() if name != "SPARSERF_LEVEL"} | env
-    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600, env=env)
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=600, env=env
+    )
 
 
-# Prints hashes of a tile of features and of normal equations at every level, and last at the default level.
+# Prints hashes of a tile of features and of normal equations at every level, and last at the
+# default level.
 BITS = """
 import numpy as np
 from sparserf._core.rows import LEVELS, RowSlice
 from sparserf.features import NeuronBlock
 rng = np.random.default_rng(0)
 X, p, h = rng.standard_normal((64, 37)), rng.standard_normal((1, 37)), rng.standard_normal((1, 64))
-panels = NeuronBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32)).packed(np.dtype(float), 37)
+block = NeuronBlock("cos", 1.0, rng.standard_normal((32, 37)), np.zeros(32))
+panels = block.packed(np.dtype(float), 37)
 for level in (*range(len(LEVELS)), -1):
     phi, f, out = np.empty((64, 32)), np.zeros((1, 64)), np.zeros((1, 37))
     rows = RowSlice(X, level=level)
@@ -77,7 +86,9 @@ def answers(level, dtype, activation, n_inputs, n_features, order):
     weights, offset = numbers(n_features, order or n_inputs), numbers(n_features)
     coef, p = numbers(2, width), numbers(2, n_inputs)
     inputs = rng.integers(0, n_inputs, weights.shape).astype(np.int32) if order else None
-    panels = NeuronBlock(activation, 0.7, weights, offset, inputs).packed(np.dtype(dtype), 10**9 if order else n_inputs)
+    panels = NeuronBlock(activation, 0.7, weights, offset, inputs).packed(
+        np.dtype(dtype), 10**9 if order else n_inputs
+    )
     phi, sums, sine, squares = np.empty((n, n_features), dtype), *np.zeros((3, 2, width))
     f, g, out = np.zeros((2, n)), np.zeros((2, n)), np.zeros((2, n_inputs))
     rows = RowSlice(X, level=level)
@@ -95,7 +106,8 @@ def answers(level, dtype, activation, n_inputs, n_features, order):
 
 @pytest.mark.skipif(not FUSED, reason="this processor has no fused operations")
 def test_fused_levels_give_the_same_bits_on_every_processor():
-    """The digest is that of x86-64-v3, x86-64-v4 and aarch64, compiled by GCC 12 and by Clang 14."""
+    """The digest is that of x86-64-v3, x86-64-v4 and aarch64, compiled by GCC 12 and by Clang
+    14."""
     for level in FUSED:
         digest = sha256()
         for shape in ((1, 1), (7, 65), (8, 32), (21, 100), (150, 40)):
@@ -110,9 +122,14 @@ def test_fused_levels_give_the_same_bits_on_every_processor():
 @pytest.mark.parametrize("order", [None, 3])
 def test_fused_levels_give_the_same_bits_of_bumps(dtype, order):
     rng = np.random.default_rng(0)
-    X, (weights, centers) = rng.standard_normal((133, 21)).astype(dtype), rng.standard_normal((2, 100, order or 21))
+    X, (weights, centers) = (
+        rng.standard_normal((133, 21)).astype(dtype),
+        rng.standard_normal((2, 100, order or 21)),
+    )
     inputs = np.argsort(rng.random((100, 21)), axis=1)[:, :3].astype(np.int32) if order else None
-    panels = BumpBlock(0.7, weights, centers, inputs).packed(np.dtype(dtype), 10**9 if order else 21)
+    panels = BumpBlock(0.7, weights, centers, inputs).packed(
+        np.dtype(dtype), 10**9 if order else 21
+    )
     each = np.empty((len(FUSED), 133, 100), dtype)
     for level, phi in zip(FUSED, each, strict=True):
         panels.transform(RowSlice(X, level=level), phi)
@@ -134,13 +151,25 @@ def seconds_of_each(runs, repetitions=15):
 @each_dtype
 @pytest.mark.parametrize("activation", ["cos", "tanh", "bump"])
 def test_no_level_is_slower_than_the_one_below(dtype, activation):
-    """Where a compiler drops an instruction set, the level is three times slower than the one below."""
+    """Where a compiler drops an instruction set, the level is three times slower than the one
+    below."""
     rng = np.random.default_rng(0)
-    X, out, weights = rng.standard_normal((64, 21)).astype(dtype), np.zeros((1, 128)), rng.standard_normal((128, 21))
+    X, out, weights = (
+        rng.standard_normal((64, 21)).astype(dtype),
+        np.zeros((1, 128)),
+        rng.standard_normal((128, 21)),
+    )
     is_bump = activation == "bump"
-    block = BumpBlock(1.0, weights, weights) if is_bump else NeuronBlock(activation, 1.0, weights, np.zeros(128))
+    block = (
+        BumpBlock(1.0, weights, weights)
+        if is_bump
+        else NeuronBlock(activation, 1.0, weights, np.zeros(128))
+    )
     panels = block.packed(np.dtype(dtype), 21)
-    each, v = [RowSlice(X, level=level) for level in range(len(LEVELS))], rng.standard_normal((1, 64))
+    each, v = (
+        [RowSlice(X, level=level) for level in range(len(LEVELS))],
+        rng.standard_normal((1, 64)),
+    )
     runs = [lambda rows=rows: panels.correlate(rows, v, out) for rows in each]
     for _ in range(5):  # other processes may disturb all turns of a level, but hardly five times
         seconds = seconds_of_each(runs)

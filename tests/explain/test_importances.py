@@ -8,12 +8,15 @@ from ..fitted_models import X
 
 
 def test_importances_of_a_known_function():
-    """The values of 2 a and of b, all uniform, are the mean sizes of these; those of c and d are half of c d each."""
+    """The values of 2 a and of b, all uniform, are the mean sizes of these; those of c and d are
+    half of c d each."""
     Z = np.random.default_rng(0).uniform(-1, 1, (2000, 5))
     y, features = 2 * Z[:, 0] - Z[:, 1] + Z[:, 2] * Z[:, 3], srf.Taylor(2, 1e-3)
     model = srf.mfga(Z, y, features=features, n_nonzero_coefs=8, alpha=1e-12, rng=0)
     worth = model.importances(Z, Z)
-    np.testing.assert_allclose(worth.share, np.divide([1, 1 / 2, 1 / 8, 1 / 8, 0], 7 / 4), atol=0.03)
+    np.testing.assert_allclose(
+        worth.share, np.divide([1, 1 / 2, 1 / 8, 1 / 8, 0], 7 / 4), atol=0.03
+    )
     np.testing.assert_allclose(worth.value, worth.share * 7 / 4, rtol=0.1, atol=1e-3)
     assert worth.order[:2].tolist() == [0, 1] and str(worth).splitlines()[1].split()[0] == "x0"
     assert abs(worth.share.sum() - 1) < 1e-12

@@ -20,7 +20,9 @@ def brute(f, rows, background):
         if inputs not in worth:
             mixed = np.repeat(background[None], len(rows), axis=0)
             mixed[:, :, list(inputs)] = rows[:, None, list(inputs)]
-            worth[inputs] = f(mixed.reshape(-1, d)).reshape(len(rows), len(background), -1).mean(axis=1)
+            worth[inputs] = (
+                f(mixed.reshape(-1, d)).reshape(len(rows), len(background), -1).mean(axis=1)
+            )
         return worth[inputs]
 
     orders = list(permutations(range(d)))
@@ -34,19 +36,24 @@ def brute(f, rows, background):
 @pytest.mark.parametrize("most_exact", [10, 1])
 @pytest.mark.parametrize("name", FITS)
 def test_shapley_values(models, name, most_exact, monkeypatch):
-    """The values are those of the definition, or near them where orders are sampled; they add up exactly either way."""
+    """The values are those of the definition, or near them where orders are sampled; they add up
+    exactly either way."""
     monkeypatch.setattr(games, "MOST_EXACT", most_exact)
     model, rows, background = models[name], X[:12], X[50:80]
     values = model.shapley(rows, background, n_permutations=200, rng=0)
     expected = brute(model.decision_function, rows, background)
     size = np.abs(expected).max()
-    assert values.shape == expected.shape and np.abs(values - expected).max() <= (1e-12 if most_exact == 10 else 0.06) * size
+    assert (
+        values.shape == expected.shape
+        and np.abs(values - expected).max() <= (1e-12 if most_exact == 10 else 0.06) * size
+    )
     f, mean = model.decision_function(rows), model.decision_function(background).mean(axis=0)
     assert np.abs(values.sum(axis=1) - (f - mean)).max() < 1e-12 * (np.abs(f).max() + 1)
 
 
 def test_shapley_values_of_a_frame(of_frame):
-    """A column is one input, whatever views there are of it; the background may be drawn by the seed."""
+    """A column is one input, whatever views there are of it; the background may be drawn by the
+    seed."""
     model, data = of_frame
     values = model.shapley(data[:20], data[100:150])
     f, mean = model.decision_function(data[:20]), model.decision_function(data[100:150]).mean()
@@ -59,18 +66,22 @@ def test_shapley_values_of_a_frame(of_frame):
 
 @pytest.mark.parametrize("name", ["gaussian", "bumps"])
 def test_independent_inputs_are_exact(models, name):
-    """For a product of many inputs whose background is independent, the values are exact: nothing is sampled."""
+    """For a product of many inputs whose background is independent, the values are exact: nothing
+    is sampled."""
     grid = np.stack(np.meshgrid(*[[-1.0, 0.5]] * 4), axis=-1).reshape(-1, 4)
     model = models[name]
     term = next(term for term in terms_of(model.features) if len(term.columns) == 4)
     U, B = encode(model, X[:10]), encode(model, grid)
     exact = games.shares(4) @ games.exact_worth(term, U, B)
-    np.testing.assert_allclose(games.independent_values(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13)
+    np.testing.assert_allclose(
+        games.independent_values(term, term.parts(U), term.parts(B).mean(axis=1)), exact, atol=1e-13
+    )
     np.testing.assert_allclose(games.sampled_values(term, [np.arange(4)], U, B), exact, atol=1e-13)
 
 
 def sampler(f, rows, background, n_permutations, rng):
-    """Return sampled Shapley values of any function: along an order, a background row becomes the row, input by input."""
+    """Return sampled Shapley values of any function: along an order, a background row becomes the
+    row, input by input."""
     n, d = rows.shape
     total = np.zeros((n, d))
     for _ in range(n_permutations):

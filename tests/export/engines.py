@@ -1,4 +1,5 @@
-"""Engines of SQL in which the tests run queries: SQLite, DuckDB and PostgreSQL, each with a database of its own."""
+"""Engines of SQL in which the tests run queries: SQLite, DuckDB and PostgreSQL, each with a
+database of its own."""
 
 import glob
 import os
@@ -22,7 +23,8 @@ TYPES = {float: "DOUBLE PRECISION", int: "BIGINT", bool: "BOOLEAN", str: "TEXT"}
 
 
 class Engine:
-    """A connection to an engine. execute : a function of a query that returns its cursor; mark : that of a parameter."""
+    """A connection to an engine. execute : a function of a query that returns its cursor; mark :
+    that of a parameter."""
 
     def __init__(self, name, connection, mark, fails):
         self.name, self.connection, self.mark, self.fails = name, connection, mark, fails
@@ -33,11 +35,18 @@ class Engine:
         return cursor
 
     def create(self, columns, kinds=None, table='"data"'):
-        """Make a table of {name: cells}; kinds : {name: type of SQL}, where it is not that of the first cell that is there."""
-        types = {name: TYPES[type(next((c for c in cells if c is not None), 0.0))] for name, cells in columns.items()}
+        """Make a table of {name: cells}; kinds : {name: type of SQL}, where it is not that of the
+        first cell that is there."""
+        types = {
+            name: TYPES[type(next((c for c in cells if c is not None), 0.0))]
+            for name, cells in columns.items()
+        }
         types |= kinds or {}
         self.execute(f"DROP TABLE IF EXISTS {table}")
-        self.execute(f"CREATE TABLE {table} ({', '.join(f'{quoted(name)} {kind}' for name, kind in types.items())})")
+        self.execute(
+            f"CREATE TABLE {table} "
+            f"({', '.join(f'{quoted(name)} {kind}' for name, kind in types.items())})"
+        )
         marks = ", ".join([self.mark] * len(columns))
         for row in zip(*columns.values(), strict=True):
             self.execute(f"INSERT INTO {table} VALUES ({marks})", row)
@@ -63,7 +72,9 @@ def open_engine(name):
     if name == "sqlite":
         connection = sqlite3.connect(":memory:", isolation_level=None)
         for function in ("SQRT", "EXP", "COS", "SIN", "TANH"):  # not all builds have them
-            connection.create_function(function, 1, _strict(getattr(np, function.lower())), deterministic=True)
+            connection.create_function(
+                function, 1, _strict(getattr(np, function.lower())), deterministic=True
+            )
         yield Engine(name, connection, "?", sqlite3.Error)
         connection.close()
     elif name == "duckdb":
@@ -85,21 +96,57 @@ def _open_postgresql():
     """Start a server of PostgreSQL in a folder of its own, and yield a connection to it."""
     psycopg = pytest.importorskip("psycopg", exc_type=ImportError)
     folders = [os.path.dirname(found)] if (found := shutil.which("initdb")) else []
-    folders += [folder for pattern in SERVERS for folder in sorted(glob.glob(pattern), reverse=True)]
+    folders += [
+        folder for pattern in SERVERS for folder in sorted(glob.glob(pattern), reverse=True)
+    ]
     programs = next((folder for folder in folders if os.path.exists(f"{folder}/postgres")), None)
     if programs is None:
         pytest.skip("no server of PostgreSQL is installed")
     user = pwd.getpwuid(os.geteuid())
     if user.pw_uid == 0:  # the server refuses to run as root
-        user = pwd.getpwnam("postgres" if any(each.pw_name == "postgres" for each in pwd.getpwall()) else "nobody")
-    as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        user = pwd.getpwnam(
+            "postgres" if any(each.pw_name == "postgres" for each in pwd.getpwall()) else "nobody"
+        )
+    as_user = (
+        {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    )
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
         os.chown(folder, user.pw_uid, user.pw_gid)
-        quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **as_user}
-        make = [f"{programs}/initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "tests", "-E", "UTF8", "--locale=C", "-N"]
+        quiet = {
+            "cwd": folder,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+            **as_user,
+        }
+        make = [
+            f"{programs}/initdb",
+            "-D",
+            f"{folder}/data",
+            "-A",
+            "trust",
+            "-U",
+            "tests",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "-N",
+        ]
         subprocess.run(make, check=True, **quiet)
-        options = ["-k", folder, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "jit=off", "-c", "max_connections=5"]
-        server = subprocess.Popen([f"{programs}/postgres", "-D", f"{folder}/data", *options], **quiet)
+        options = [
+            "-k",
+            folder,
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            "jit=off",
+            "-c",
+            "max_connections=5",
+        ]
+        server = subprocess.Popen(
+            [f"{programs}/postgres", "-D", f"{folder}/data", *options], **quiet
+        )
         try:
             connection = _connected(psycopg, server, folder)
             yield Engine("postgresql", connection, "%s", psycopg.Error)

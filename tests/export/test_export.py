@@ -31,30 +31,43 @@ RNG = np.random.default_rng(0)
 N, D = 600, 5
 X = RNG.standard_normal((N, D)) * [1, 10, 100, 1e-3, 1] + [0, 1e6, 5, 0, 0]
 SEEN = (X - X.mean(axis=0)) / X.std(axis=0)
-Y = np.sin(2 * SEEN[:, 0]) * SEEN[:, 1] + SEEN[:, 2] + (SEEN[:, 3] > 0) + 0.05 * RNG.standard_normal(N)
+Y = (
+    np.sin(2 * SEEN[:, 0]) * SEEN[:, 1]
+    + SEEN[:, 2]
+    + (SEEN[:, 3] > 0)
+    + 0.05 * RNG.standard_normal(N)
+)
 CLASSES = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
 NAMES = np.array(["u", 'say "*/"', "ü??/"])
-WORDS = sp.csr_array(np.where(RNG.random((N, 40)) < 0.1, RNG.integers(1, 4, (N, 40)), 0).astype(float))
+WORDS = sp.csr_array(
+    np.where(RNG.random((N, 40)) < 0.1, RNG.integers(1, 4, (N, 40)), 0).astype(float)
+)
 OF_WORDS = WORDS[:, :5].sum(axis=1) - np.asarray(WORDS[:, [7]].toarray()).ravel()
 
-FRAME = pd.DataFrame({
-    "size": np.where(RNG.random(N) < 0.1, np.nan, X[:, 1]),
-    "kind": RNG.choice(["a", 'b "*/" \\', "ü", "", "rare"], N, p=[0.4, 0.3, 0.2, 0.095, 0.005]),
-    "place": RNG.choice([f"place {k}" for k in range(60)], N),
-    "label": SEEN[:, 0],
-    "floor": RNG.choice([1, 2, 3], N),
-})  # fmt: skip
+FRAME = pd.DataFrame(
+    {
+        "size": np.where(RNG.random(N) < 0.1, np.nan, X[:, 1]),
+        "kind": RNG.choice(["a", 'b "*/" \\', "ü", "", "rare"], N, p=[0.4, 0.3, 0.2, 0.095, 0.005]),
+        "place": RNG.choice([f"place {k}" for k in range(60)], N),
+        "label": SEEN[:, 0],
+        "floor": RNG.choice([1, 2, 3], N),
+    }
+)
 OF_FRAME = (
-    np.sin(2 * SEEN[:, 0]) * np.where(FRAME["size"].isna(), 3, SEEN[:, 1]) + (FRAME["kind"] == "a") * SEEN[:, 0]
-    + FRAME["place"].str[6:].astype(int) / 20 + (FRAME["floor"] == 2)
-)  # fmt: skip
+    np.sin(2 * SEEN[:, 0]) * np.where(FRAME["size"].isna(), 3, SEEN[:, 1])
+    + (FRAME["kind"] == "a") * SEEN[:, 0]
+    + FRAME["place"].str[6:].astype(int) / 20
+    + (FRAME["floor"] == 2)
+)
 FRAME.loc[::23, "place"] = None
 
 
 def expansion(map_, features=None, **how):
     """Fit all of some draws, each with a coefficient."""
     features = map_.draw(60, D, rng=0) if features is None else features
-    return srf.harfe(SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), rng=0, **how)
+    return srf.harfe(
+        SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), rng=0, **how
+    )
 
 
 NEURONS = {
@@ -73,47 +86,110 @@ EXPANSIONS = NEURONS | {
     "taylor 4": lambda: expansion(srf.Taylor(4, gamma=0.1)),
     "bumps": lambda: expansion(None, bumps(D), scale=None),
     "bumps in units": lambda: expansion(None, bumps(D), scale="robust"),
-    "all at once": lambda: expansion(None, srf.Linear().draw(None, D).concat(srf.Fourier(gamma=0.1).draw(40, D, rng=1)).concat(
-        srf.Taylor(2, gamma=0.1).draw(None, D)).concat(srf.RandomNeurons("tanh", order=1).draw(40, D, rng=1))),
-}  # fmt: skip
+    "all at once": lambda: expansion(
+        None,
+        srf.Linear()
+        .draw(None, D)
+        .concat(srf.Fourier(gamma=0.1).draw(40, D, rng=1))
+        .concat(srf.Taylor(2, gamma=0.1).draw(None, D))
+        .concat(srf.RandomNeurons("tanh", order=1).draw(40, D, rng=1)),
+    ),
+}
 REGRESSIONS = EXPANSIONS | {
     "sparse_rf": lambda: srf.sparse_rf(X, Y, rng=0, n_models=1, n_components=500),
     "harfe": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, order=2, rng=0),
     "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, rng=0),
     "drp": lambda: srf.drp(X, Y, alpha=1e-3, rng=0),
-    "outputs": lambda: srf.mfga(X, np.stack([Y, -Y**2, 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0),
+    "outputs": lambda: srf.mfga(
+        X, np.stack([Y, -(Y**2), 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0
+    ),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
-    "no terms, raw": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None),
+    "no terms, raw": lambda: srf.sparse_rf(
+        X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None
+    ),
     "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),
-    "thousands": lambda: srf.harfe(X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1),
-    "poisson": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0),
-    "tweedie": lambda: srf.mfga(X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, rng=0),
-    "limited": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, lower=-0.1, upper=0.7, rng=0),
-    "limited above": lambda: srf.sparse_rf(X, np.stack([Y, -Y], axis=1), features="gaussian", alpha=1e-3, n_components=300,
-                                           upper=0.1, rng=0),
-    "limited counts": lambda: srf.sparse_rf(X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200,
-                                            lower=0.7, upper=1.3, rng=0),
-    "one input": lambda: srf.sparse_rf(X[:, :1], Y, features="gaussian", alpha=1e-3, n_components=500, rng=0),
-}  # fmt: skip
+    "thousands": lambda: srf.harfe(
+        X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1
+    ),
+    "poisson": lambda: srf.sparse_rf(
+        X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0
+    ),
+    "tweedie": lambda: srf.mfga(
+        X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, rng=0
+    ),
+    "limited": lambda: srf.harfe(
+        X, Y, n_components=300, n_nonzero_coefs=30, lower=-0.1, upper=0.7, rng=0
+    ),
+    "limited above": lambda: srf.sparse_rf(
+        X,
+        np.stack([Y, -Y], axis=1),
+        features="gaussian",
+        alpha=1e-3,
+        n_components=300,
+        upper=0.1,
+        rng=0,
+    ),
+    "limited counts": lambda: srf.sparse_rf(
+        X,
+        np.exp(Y),
+        loss="poisson",
+        features="gaussian",
+        alpha=1e-2,
+        n_components=200,
+        lower=0.7,
+        upper=1.3,
+        rng=0,
+    ),
+    "one input": lambda: srf.sparse_rf(
+        X[:, :1], Y, features="gaussian", alpha=1e-3, n_components=500, rng=0
+    ),
+}
 LIMITS = {"limited": (-0.1, 0.7), "limited above": (-np.inf, 0.1), "limited counts": (0.7, 1.3)}
 OF_CSR = {
     "words": lambda: srf.sparse_rf(WORDS, OF_WORDS, rng=0, n_models=1, n_components=300),
     "words, drp": lambda: srf.drp(WORDS, OF_WORDS, alpha=1e-3, rng=0),
-    "words, gaussian": lambda: srf.sparse_rf(WORDS, OF_WORDS, features="gaussian", alpha=1e-3, n_components=300, rng=0),
-    "words, sparse": lambda: srf.harfe(WORDS, OF_WORDS, features=srf.RandomNeurons("sin", order=1), n_components=200,
-                                       n_nonzero_coefs=20, rng=0),
-    "words, bumps": lambda: srf.harfe(WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, rng=0),
-}  # fmt: skip
+    "words, gaussian": lambda: srf.sparse_rf(
+        WORDS, OF_WORDS, features="gaussian", alpha=1e-3, n_components=300, rng=0
+    ),
+    "words, sparse": lambda: srf.harfe(
+        WORDS,
+        OF_WORDS,
+        features=srf.RandomNeurons("sin", order=1),
+        n_components=200,
+        n_nonzero_coefs=20,
+        rng=0,
+    ),
+    "words, bumps": lambda: srf.harfe(
+        WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, rng=0
+    ),
+}
 CLASSIFIERS = {
-    "logistic": lambda: srf.sparse_rf(X, Y > 0, loss="logistic", rng=0, n_models=1, n_components=300),
-    "multinomial": lambda: srf.mfga(X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, rng=0),
+    "logistic": lambda: srf.sparse_rf(
+        X, Y > 0, loss="logistic", rng=0, n_models=1, n_components=300
+    ),
+    "multinomial": lambda: srf.mfga(
+        X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, rng=0
+    ),
     "multinomial of two": lambda: srf.mfga(X, Y > 0, loss="multinomial", n_nonzero_coefs=10, rng=0),
-    "logistic, names": lambda: srf.mfga(X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, rng=0),
-    "hinge": lambda: srf.sparse_rf(X, 2 * (Y > 0) - 1, loss="squared_hinge", features="gaussian", alpha=1e-3, n_components=300,
-                                   rng=0),
-    "hinge, floats": lambda: srf.harfe(X, CLASSES + 0.5, loss="squared_hinge", n_components=200, n_nonzero_coefs=20, rng=0),
-    "drp, bytes": lambda: srf.drp(X, np.array([b"no", b"yes"])[(Y > 0).astype(int)], loss="logistic", alpha=1e-2, rng=0),
-}  # fmt: skip
+    "logistic, names": lambda: srf.mfga(
+        X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, rng=0
+    ),
+    "hinge": lambda: srf.sparse_rf(
+        X,
+        2 * (Y > 0) - 1,
+        loss="squared_hinge",
+        features="gaussian",
+        alpha=1e-3,
+        n_components=300,
+        rng=0,
+    ),
+    "hinge, floats": lambda: srf.harfe(
+        X, CLASSES + 0.5, loss="squared_hinge", n_components=200, n_nonzero_coefs=20, rng=0
+    ),
+    "drp, bytes": lambda: srf.drp(
+        X, np.array([b"no", b"yes"])[(Y > 0).astype(int)], loss="logistic", alpha=1e-2, rng=0
+    ),
+}
 pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 FITTED = {}
 
@@ -148,7 +224,8 @@ def classifiers(test):
 
 
 def size(model, X):
-    """Return the largest sum of sizes of the terms of a prediction, which rounding errors are in proportion to."""
+    """Return the largest sum of sizes of the terms of a prediction, which rounding errors are in
+    proportion to."""
     terms = np.abs(model.features.transform(X)) @ np.abs(np.atleast_2d(model.coef)).T
     of_f = (terms + np.abs(model.intercept)).max()
     return of_f * (model.predict(X).max() if model.link == "log" else 1.0)
@@ -164,11 +241,14 @@ def asked(model, feed, **how):
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     exported = model.to_onnx(**how).SerializeToString()
     session = runtime.InferenceSession(exported, options, providers=["CPUExecutionProvider"])
-    return dict(zip([output.name for output in session.get_outputs()], session.run(None, feed), strict=True))
+    return dict(
+        zip([output.name for output in session.get_outputs()], session.run(None, feed), strict=True)
+    )
 
 
 def error_of(answer, model, X):
-    """Return the largest difference between an answer and `predict`, relative to the largest prediction."""
+    """Return the largest difference between an answer and `predict`, relative to the largest
+    prediction."""
     expected = model.predict(X)
     return np.abs(answer.reshape(expected.shape) - expected).max() / np.abs(expected).max()
 
@@ -201,7 +281,11 @@ def test_onnx_stays_within_the_limits(dtype):
         if not model.features.stage.may_miss:
             continue
         gaps = np.full((2, D), np.nan, dtype)
-        np.testing.assert_allclose(asked(model, {"X": gaps}, dtype=dtype)["variable"].squeeze(), model.predict(gaps), rtol=1e-5)
+        np.testing.assert_allclose(
+            asked(model, {"X": gaps}, dtype=dtype)["variable"].squeeze(),
+            model.predict(gaps),
+            rtol=1e-5,
+        )
 
 
 @classifiers
@@ -217,7 +301,13 @@ def test_onnx_of_classes(name, make, dtype):
     margin = np.abs(f) if f.ndim == 1 else np.diff(np.sort(f, axis=1)[:, -2:], axis=1).ravel()
     sure = margin > bound * np.abs(f).max()
     assert sure.mean() > 0.9 and np.array_equal(label[sure], expected[sure])
-    assert label.dtype == (object if expected.dtype.kind == "U" else np.int64 if expected.dtype.kind == "i" else expected.dtype)
+    assert label.dtype == (
+        object
+        if expected.dtype.kind == "U"
+        else np.int64
+        if expected.dtype.kind == "i"
+        else expected.dtype
+    )
     if model.loss in ("logistic", "multinomial"):
         assert list(answer) == ["label", "probabilities"]
         assert np.abs(answer["probabilities"] - model.predict_proba(rows)).max() < bound
@@ -234,7 +324,14 @@ def test_onnx_has_standard_operators_alone():
 def test_onnx_of_large_columns():
     """At 1e7 a float32 has a resolution of one, and the graph does not round it again."""
     large = np.round(1e7 + 100 * RNG.standard_normal((N, 2)))
-    model = srf.sparse_rf(large, np.sin((large[:, 0] - 1e7) / 50), features="gaussian", alpha=1e-3, n_components=300, rng=0)
+    model = srf.sparse_rf(
+        large,
+        np.sin((large[:, 0] - 1e7) / 50),
+        features="gaussian",
+        alpha=1e-3,
+        n_components=300,
+        rng=0,
+    )
     single = large.astype(np.float32)
     assert np.array_equal(single, large)
     assert error_of(asked(model, {"X": single})["variable"], model, large) < 1e-5
@@ -243,13 +340,20 @@ def test_onnx_of_large_columns():
 def feed_of(frame, dtype):
     """Return an input for each column: numbers, or strings in which missing cells are empty."""
     strings = {name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])}
-    return {name: frame[[name]].fillna("").to_numpy(object) if name in strings else frame[[name]].to_numpy(dtype)
-            for name in frame}  # fmt: skip
+    return {
+        name: frame[[name]].fillna("").to_numpy(object)
+        if name in strings
+        else frame[[name]].to_numpy(dtype)
+        for name in frame
+    }
 
 
 def of_frame():
-    """Fit a model whose columns are numbers, clipped numbers, levels, and flags of missing cells."""
-    model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=1, n_models=1, n_components=600)
+    """Fit a model whose columns are numbers, clipped numbers, levels, and flags of missing
+    cells."""
+    model = srf.sparse_rf(
+        FRAME, OF_FRAME, categorical=["floor"], rng=1, n_models=1, n_components=600
+    )
     stage = model.features.stage
     assert {"number", "clipped", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
     assert (np.diff(stage.first_knot) > 0).any()
@@ -272,7 +376,9 @@ def changed_frame():
 @pytest.mark.slow
 def test_onnx_of_a_frame(dtype):
     model, frame = fitted("frame", of_frame), changed_frame()
-    frame[["size", "label", "floor"]] = frame[["size", "label", "floor"]].astype(dtype).astype(float)
+    frame[["size", "label", "floor"]] = (
+        frame[["size", "label", "floor"]].astype(dtype).astype(float)
+    )
     answer = asked(model, feed_of(frame, dtype), dtype=dtype)["variable"]
     assert error_of(answer, model, frame) < (1e-5 if dtype == "float32" else 1e-12)
 
@@ -295,8 +401,14 @@ def test_onnx_where_an_empty_string_is_missing():
 def test_onnx_of_an_array_with_categories(strings):
     cells = np.array([SEEN[:, 0], FRAME["kind" if strings else "floor"]], object).T
     model = srf.sparse_rf(cells, OF_FRAME, categorical=[1], rng=0, n_models=1, n_components=300)
-    feed = {"x0": cells[:, :1].astype(float), "x1": cells[:, 1:]} if strings else {"X": cells.astype(float)}
-    assert np.allclose(asked(model, feed, dtype="float64")["variable"].ravel(), model.predict(cells), rtol=1e-12)
+    feed = (
+        {"x0": cells[:, :1].astype(float), "x1": cells[:, 1:]}
+        if strings
+        else {"X": cells.astype(float)}
+    )
+    assert np.allclose(
+        asked(model, feed, dtype="float64")["variable"].ravel(), model.predict(cells), rtol=1e-12
+    )
 
 
 def test_onnx_refuses_by_the_name_of_the_column():
@@ -305,7 +417,10 @@ def test_onnx_refuses_by_the_name_of_the_column():
     pytest.importorskip("onnx")
     with pytest.raises(ValueError, match=r"X\['id'\] has levels that float32 does not tell apart"):
         model.to_onnx()
-    assert np.allclose(asked(model, feed_of(levels, np.float64), dtype="float64")["variable"].ravel(), model.predict(levels))
+    assert np.allclose(
+        asked(model, feed_of(levels, np.float64), dtype="float64")["variable"].ravel(),
+        model.predict(levels),
+    )
     with pytest.raises(ValueError, match=r"got X\[''\]"):
         srf.mfga(pd.DataFrame({"": SEEN[:, 0]}), Y, n_nonzero_coefs=1, rng=0).to_onnx()
     broken = np.array([["a"], ["\ud800"]], object)[CLASSES % 2]
@@ -333,7 +448,9 @@ try:
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert "pip install 'sparserf[onnx]'" in done.stdout
 
 
@@ -341,7 +458,9 @@ except ImportError as error:
 
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-needs_compiler = pytest.mark.skipif(COMPILER is None or os.name == "nt", reason="no compiler of C is there")
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None or os.name == "nt", reason="no compiler of C is there"
+)
 STRICT = "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wmissing-prototypes"
 
 
@@ -350,7 +469,20 @@ def compiled(model, folder, *options):
     number = len(list(folder.glob("*.c")))
     source, library = folder / f"model{number}.c", folder / f"model{number}.so"
     model.to_c(source)
-    subprocess.run([COMPILER, *STRICT, *(options or ("-O1",)), "-fPIC", "-shared", source, "-o", library, "-lm"], check=True)
+    subprocess.run(
+        [
+            COMPILER,
+            *STRICT,
+            *(options or ("-O1",)),
+            "-fPIC",
+            "-shared",
+            source,
+            "-o",
+            library,
+            "-lm",
+        ],
+        check=True,
+    )
     return ctypes.CDLL(str(library))
 
 
@@ -379,7 +511,11 @@ def one_by_one(function, X, n_outputs):
 @regressions
 def test_c_of_real_targets(name, make, tmp_path):
     model, rows = fitted(name, make), rows_for(name)
-    library, n_outputs, expected = compiled(model, tmp_path), np.size(model.intercept), model.predict(rows)
+    library, n_outputs, expected = (
+        compiled(model, tmp_path),
+        np.size(model.intercept),
+        model.predict(rows),
+    )
     f = of_rows(library, rows, n_outputs)
     low, high = LIMITS.get(name, (-np.inf, np.inf))
     assert low <= f.min() and f.max() <= high
@@ -402,12 +538,20 @@ def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tm
         model = replace(model, coef=np.stack([model.coef, -model.coef]), intercept=np.zeros(2))
     names, n_outputs, is_large = {}, np.size(model.intercept), model.decision_function(X) > 1000
     exec(model.formula("python"), names)
-    answers = names["predict"](X), of_rows(compiled(model, tmp_path), X, n_outputs).reshape(is_large.shape)
-    for answer in (*answers, asked(model, {"X": X}, dtype="float64")["variable"].reshape(is_large.shape)):
+    answers = (
+        names["predict"](X),
+        of_rows(compiled(model, tmp_path), X, n_outputs).reshape(is_large.shape),
+    )
+    for answer in (
+        *answers,
+        asked(model, {"X": X}, dtype="float64")["variable"].reshape(is_large.shape),
+    ):
         np.testing.assert_allclose(answer[is_large], model.predict(X)[is_large], rtol=1e-12)
         assert is_large.any() and np.isfinite(answer).all()
     single = asked(model, {"X": X.astype(np.float32)})["variable"].reshape(is_large.shape)
-    np.testing.assert_allclose(single[is_large], model.predict(X.astype(np.float32))[is_large], rtol=1e-5)
+    np.testing.assert_allclose(
+        single[is_large], model.predict(X.astype(np.float32))[is_large], rtol=1e-5
+    )
     assert np.isfinite(single).all()
 
 
@@ -415,37 +559,62 @@ def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tm
 @classifiers
 def test_c_of_classes(name, make, tmp_path):
     model, rows = fitted(name, make), rows_for(name)
-    library, n_outputs, f = compiled(model, tmp_path), np.size(model.intercept), model.decision_function(rows)
+    library, n_outputs, f = (
+        compiled(model, tmp_path),
+        np.size(model.intercept),
+        model.decision_function(rows),
+    )
     place = of_rows(library, rows, 1, np.int32)[:, 0]
     assert np.array_equal(model.classes[place], model.predict(rows))
     assert library.predict(pointer(rows[3].copy())) == place[3]
-    assert np.abs(one_by_one(library.predict_decision, rows, n_outputs).reshape(f.shape) - f).max() < 1e-12 * np.abs(f).max()
+    assert (
+        np.abs(one_by_one(library.predict_decision, rows, n_outputs).reshape(f.shape) - f).max()
+        < 1e-12 * np.abs(f).max()
+    )
     if model.loss in ("logistic", "multinomial"):
-        assert np.abs(one_by_one(library.predict_proba, rows, len(model.classes)) - model.predict_proba(rows)).max() < 1e-12
+        assert (
+            np.abs(
+                one_by_one(library.predict_proba, rows, len(model.classes))
+                - model.predict_proba(rows)
+            ).max()
+            < 1e-12
+        )
     labels = (class_type(model.classes) * len(model.classes)).in_dll(library, "predict_classes")
-    encoded = [label.encode() if isinstance(label, str) else label for label in model.classes.tolist()]
+    encoded = [
+        label.encode() if isinstance(label, str) else label for label in model.classes.tolist()
+    ]
     assert list(labels) == encoded
 
 
 def class_type(classes):
     """Return the C type of labels."""
-    return {"U": ctypes.c_char_p, "S": ctypes.c_char_p, "f": ctypes.c_double}.get(classes.dtype.kind, ctypes.c_longlong)
+    return {"U": ctypes.c_char_p, "S": ctypes.c_char_p, "f": ctypes.c_double}.get(
+        classes.dtype.kind, ctypes.c_longlong
+    )
 
 
 @needs_compiler
 def test_c_of_a_frame(tmp_path):
-    """Categories are the numbers of their levels, as the comment in the file lists them; a missing cell is NAN."""
+    """Categories are the numbers of their levels, as the comment in the file lists them; a missing
+    cell is NAN."""
     model, frame = fitted("frame", of_frame), changed_frame()
     codes = model.features.stage.table.read(frame)
     assert np.isnan(codes).any() and (codes == -1).any()
     assert error_of(of_rows(compiled(model, tmp_path), codes, 1), model, frame) < 1e-12
     text = re.sub(r"\s*\n \*\s*", " ", model.to_c())
-    assert 'x[1] "kind", the number of its level; -1 for any other, NAN where missing: 0 "", 1 "a"' in text
+    assert (
+        'x[1] "kind", the number of its level; -1 for any other, NAN where missing: 0 "", 1 "a"'
+        in text
+    )
     assert '"b \\x22*\\/\\x22 \\x5c"' in text and '"ü"' in text and '59 "place 9"' in text
 
 
 @needs_compiler
-@pytest.mark.parametrize("options", [("-O0",), ("-O3", "-march=native"), ("-O2", "-std=gnu99", "-march=native")], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [("-O0",), ("-O3", "-march=native"), ("-O2", "-std=gnu99", "-march=native")],
+    ids=" ".join,
+)
 def test_c_with_any_option(options, tmp_path):
     for name in ("sparse_rf", "all at once", "thousands"):
         model, rows = fitted(name, REGRESSIONS[name]), rows_for(name)
@@ -456,14 +625,21 @@ def test_c_with_any_option(options, tmp_path):
 @needs_compiler
 def test_c_refuses_fast_math(tmp_path):
     fitted("mfga", REGRESSIONS["mfga"]).to_c(tmp_path / "model.c")
-    done = subprocess.run([COMPILER, "-ffast-math", "-c", "model.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [COMPILER, "-ffast-math", "-c", "model.c"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode and "without -ffast-math" in done.stderr
 
 
 @needs_compiler
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_phases_of_any_size(activation, tmp_path):
-    """Phases up to 1e6 go through a polynomial, larger ones through the C library; one that overflows counts as the mean, 0."""
+    """Phases up to 1e6 go through a polynomial, larger ones through the C library; one that
+    overflows counts as the mean, 0."""
     features = srf.RandomNeurons(activation).draw(40, 1, rng=0)
     model = srf.mfga(SEEN[:, :1], Y, features=features, n_nonzero_coefs=20, rng=0, scale=None)
     library = compiled(model, tmp_path, "-O2")
@@ -501,9 +677,13 @@ void exp_of_minus(double *z) { bumps(z); }
         for some in z.reshape(-1, 32):
             call(some)
         truth = [exact(each) for each in x]
-        error = max(abs(float(a - b)) / max(abs(float(a)), 1e-6) for a, b in zip(truth, z, strict=True))
+        error = max(
+            abs(float(a - b)) / max(abs(float(a)), 1e-6) for a, b in zip(truth, z, strict=True)
+        )
         assert error < 1e-15
-    x = np.concatenate([[0, 1e-300, 708, 709, 1e4, 1e300, np.inf], 10 ** RNG.uniform(-12, 2.85, 793)])
+    x = np.concatenate(
+        [[0, 1e-300, 708, 709, 1e4, 1e300, np.inf], 10 ** RNG.uniform(-12, 2.85, 793)]
+    )
     z = x.copy()
     for some in z.reshape(-1, 32):
         library.exp_of_minus(pointer(some))
@@ -513,11 +693,18 @@ void exp_of_minus(double *z) { bumps(z); }
 
 def test_rows_that_are_far_from_all_bumps(tmp_path):
     """There a model is its intercept, however far they are."""
-    model, far = fitted("bumps", REGRESSIONS["bumps"]), np.array([[1e300, -1e300, 1e6, -1e6, 1e8], [-1.7e308] * D])
+    model, far = (
+        fitted("bumps", REGRESSIONS["bumps"]),
+        np.array([[1e300, -1e300, 1e6, -1e6, 1e8], [-1.7e308] * D]),
+    )
     assert np.array_equal(model.predict(far), [model.intercept] * 2)
-    assert np.array_equal(asked(model, {"X": far}, dtype="float64")["variable"][:, 0], [model.intercept] * 2)
+    assert np.array_equal(
+        asked(model, {"X": far}, dtype="float64")["variable"][:, 0], [model.intercept] * 2
+    )
     if COMPILER:
-        assert np.array_equal(of_rows(compiled(model, tmp_path), far, 1)[:, 0], [model.intercept] * 2)
+        assert np.array_equal(
+            of_rows(compiled(model, tmp_path), far, 1)[:, 0], [model.intercept] * 2
+        )
 
 
 @needs_compiler
@@ -541,14 +728,21 @@ def test_c_says_so_where_predict_raises(bad, tmp_path):
 
 @needs_compiler
 def test_missing_numbers(tmp_path):
-    """A model that was fitted to missing cells takes them; one that was not puts the centers of the columns in their place."""
+    """A model that was fitted to missing cells takes them; one that was not puts the centers of the
+    columns in their place."""
     some = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-    for model in (srf.sparse_rf(some, Y, rng=0, n_models=1, n_components=300), fitted("sparse_rf", REGRESSIONS["sparse_rf"])):
+    for model in (
+        srf.sparse_rf(some, Y, rng=0, n_models=1, n_components=300),
+        fitted("sparse_rf", REGRESSIONS["sparse_rf"]),
+    ):
         assert error_of(of_rows(compiled(model, tmp_path), some, 1), model, some) < 1e-12
         assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
 
 
-@pytest.mark.parametrize("name", ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"],
+)
 def test_names_of_functions(name):
     with pytest.raises(ValueError, match="name must"):
         fitted("mfga", REGRESSIONS["mfga"]).to_c(name=name)
@@ -557,7 +751,9 @@ def test_names_of_functions(name):
 def test_c_is_written(tmp_path):
     model = fitted("mfga", REGRESSIONS["mfga"])
     text = model.to_c(tmp_path / "price.c", name="price")
-    assert (tmp_path / "price.c").read_text(encoding="utf-8") == text and "double price(const double *x);" in text
+    assert (tmp_path / "price.c").read_text(
+        encoding="utf-8"
+    ) == text and "double price(const double *x);" in text
 
 
 # What both write
@@ -577,29 +773,55 @@ def test_only_what_is_seen_is_read():
     wide = RNG.standard_normal((200, 100))
     model = srf.mfga(wide, wide[:, 0], features=features, n_nonzero_coefs=2, rng=0)
     written = WrittenModel.from_model(model)
-    assert np.array_equal(written.columns, np.flatnonzero(model.input_usage())) and len(written.columns) <= 4
+    assert (
+        np.array_equal(written.columns, np.flatnonzero(model.input_usage()))
+        and len(written.columns) <= 4
+    )
 
 
 def test_views_of_every_kind(tmp_path):
-    """There are views of each kind with knots and without, far out and clipped, with a unit of 0, and beyond all knots."""
+    """There are views of each kind with knots and without, far out and clipped, with a unit of 0,
+    and beyond all knots."""
     kind = [0, 1, 0, 1, 2, 3, 4, 0, 0, 0]
     column, n = [0, 0, 1, 1, 4, 0, 2, 3, 3, 2], len(kind)
     sizes = [0, 0, 3, 2, 0, 0, 0, 1, 0, 0]
     knots, scores = np.array([-1.0, 0, 2, -1, 1, 0]), np.array([0.0, 5, 1, -2, 2, 7])
     stage = ColumnStage(
-        5, np.array(column), np.array(kind), np.array([0, 0, 0, 0, 1.0, 0, 0, 0, 0, 0]),
-        center=np.array([1e3, 0.5, 0, 1, 0.5, 0, 0.1, 1, 0, 0]), unit=np.array([2.0, 0.1, 1, 3, 0.5, 1, 1, 2, 0, 1e-300]),
-        reach=np.array([3.0, 2, np.inf, 1, np.inf, np.inf, 2, np.inf, 1, 5]), half_range=np.ones(n),
-        fill=np.arange(n) / 10, first_knot=np.append(0, np.cumsum(sizes)), knots=knots, scores=scores,
+        5,
+        np.array(column),
+        np.array(kind),
+        np.array([0, 0, 0, 0, 1.0, 0, 0, 0, 0, 0]),
+        center=np.array([1e3, 0.5, 0, 1, 0.5, 0, 0.1, 1, 0, 0]),
+        unit=np.array([2.0, 0.1, 1, 3, 0.5, 1, 1, 2, 0, 1e-300]),
+        reach=np.array([3.0, 2, np.inf, 1, np.inf, np.inf, 2, np.inf, 1, 5]),
+        half_range=np.ones(n),
+        fill=np.arange(n) / 10,
+        first_knot=np.append(0, np.cumsum(sizes)),
+        knots=knots,
+        scores=scores,
         table=Table(None, (None,) * 4 + ((5.0, 6.0, 7.0),)),
-    )  # fmt: skip
+    )
     some, y = RNG.standard_normal((50, n)), RNG.standard_normal(50)
     model = srf.mfga(some, y, features=srf.Linear(), n_nonzero_coefs=n, rng=0, scale=None)
     model = replace(model, features=model.features.staged(stage))
-    rows = np.stack([RNG.normal(0, 1e3, 300), RNG.normal(0, 2, 300), RNG.integers(-1, 3, 300) * 1.0, RNG.normal(0, 1, 300),
-                     RNG.choice([5.0, 6.0, 7.0, 9.0], 300)], axis=1)  # fmt: skip
+    rows = np.stack(
+        [
+            RNG.normal(0, 1e3, 300),
+            RNG.normal(0, 2, 300),
+            RNG.integers(-1, 3, 300) * 1.0,
+            RNG.normal(0, 1, 300),
+            RNG.choice([5.0, 6.0, 7.0, 9.0], 300),
+        ],
+        axis=1,
+    )
     rows[RNG.random(rows.shape) < 0.1] = np.nan
     expected = model.predict(rows)
-    assert np.allclose(asked(model, {"X": rows}, dtype="float64")["variable"].ravel(), expected, rtol=1e-12)
+    assert np.allclose(
+        asked(model, {"X": rows}, dtype="float64")["variable"].ravel(), expected, rtol=1e-12
+    )
     if COMPILER:
-        assert np.allclose(of_rows(compiled(model, tmp_path), stage.table.read(rows), 1)[:, 0], expected, rtol=1e-12)
+        assert np.allclose(
+            of_rows(compiled(model, tmp_path), stage.table.read(rows), 1)[:, 0],
+            expected,
+            rtol=1e-12,
+        )

@@ -28,7 +28,9 @@ def select(model, data):
     connection = sqlite3.connect(":memory:")
     functions = {"SQRT": np.sqrt, "EXP": np.exp, "COS": np.cos, "SIN": np.sin, "TANH": np.tanh}
     for name, function in functions.items():
-        connection.create_function(name, 1, lambda x, f=function: None if x is None else float(f(x)))
+        connection.create_function(
+            name, 1, lambda x, f=function: None if x is None else float(f(x))
+        )
     data.to_sql("data", connection, index=False)
     return pd.read_sql_query(model.formula("sql"), connection)
 
@@ -38,7 +40,11 @@ def assert_sql_predicts(model, data, rows):
     of_table = select(model, data)
     if model.classes is None:
         expected = model.predict(rows)
-        names = ["prediction"] if expected.ndim == 1 else [f"prediction_{k}" for k in range(expected.shape[1])]
+        names = (
+            ["prediction"]
+            if expected.ndim == 1
+            else [f"prediction_{k}" for k in range(expected.shape[1])]
+        )
         assert list(of_table.columns) == names
         atol = 1e-12 * np.abs(expected).max()
         np.testing.assert_allclose(of_table.to_numpy().squeeze(), expected, rtol=1e-9, atol=atol)
@@ -66,13 +72,16 @@ def test_code_computes_what_the_model_does(models, name):
         np.testing.assert_allclose(code["predict"](X), model.predict(X), rtol=1e-9)
     else:
         np.testing.assert_array_equal(code["predict"](X), model.predict(X))
-        np.testing.assert_allclose(code["predict_proba"](X), model.predict_proba(X), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            code["predict_proba"](X), model.predict_proba(X), rtol=0, atol=1e-12
+        )
     assert ("predict_proba" in code) == (model.loss in ("logistic", "multinomial"))
 
 
 @pytest.mark.slow
 def test_code_of_a_data_frame(of_frame):
-    """The code takes rows the model was not fitted to, unknown levels, and a dictionary of arrays."""
+    """The code takes rows the model was not fitted to, unknown levels, and a dictionary of
+    arrays."""
     model, data = of_frame
     later = frame(seed=1)[0]
     later.loc[:20, "many"] = 1000
@@ -102,16 +111,25 @@ def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of
     connection, calls = sqlite3.connect(":memory:"), []
     for name in ("SQRT", "EXP", "COS", "SIN", "TANH"):
         function = getattr(np, name.lower())
-        connection.create_function(name, 1, lambda x, f=function, name=name: calls.append(name) or (x and float(f(x))))
+        connection.create_function(
+            name, 1, lambda x, f=function, name=name: calls.append(name) or (x and float(f(x)))
+        )
     connection.execute("ATTACH ':memory:' AS lab")
     keyed = data[:40].assign(key=np.arange(40)[::-1])
     keyed.to_sql("the rows", connection, index=False)
     connection.execute('CREATE TABLE lab."the rows" AS SELECT * FROM "the rows"')
     code = model.formula("sql", table="lab.the rows", keep=["key"])
     of_table = pd.read_sql_query(code, connection).sort_values("key", ascending=False)
-    np.testing.assert_allclose(of_table["prediction"], model.predict(data[:40]), rtol=1e-9, atol=1e-9)
-    assert calls.count("SQRT") <= 40 * code.count("SQRT(") and code.count("SQRT(") <= 12 * len(model.features.stage)
-    for how, error in (({"table": ""}, "table must have names"), ({"keep": "key"}, "keep must be a sequence")):
+    np.testing.assert_allclose(
+        of_table["prediction"], model.predict(data[:40]), rtol=1e-9, atol=1e-9
+    )
+    assert calls.count("SQRT") <= 40 * code.count("SQRT(") and code.count("SQRT(") <= 12 * len(
+        model.features.stage
+    )
+    for how, error in (
+        ({"table": ""}, "table must have names"),
+        ({"keep": "key"}, "keep must be a sequence"),
+    ):
         with pytest.raises((ValueError, TypeError), match=error):
             model.formula("sql", **how)
     with pytest.raises(ValueError, match="table and keep are for language='sql'"):
@@ -137,11 +155,17 @@ def test_formulas_to_read(models, of_frame):
     assert latex.startswith("\\begin{aligned}") and latex.endswith("\\end{aligned}")
     bare = latex.replace("\\{", "").replace("\\}", "")
     assert bare.count("{") == bare.count("}")
-    assert all(row.count("&") == 1 for row in models["three classes"].formula("latex").split("\\\\")[1:-1])
+    assert all(
+        row.count("&") == 1 for row in models["three classes"].formula("latex").split("\\\\")[1:-1]
+    )
     assert "\\%" in latex and "age" in latex and models["linear"].formula("text").count("x") >= 4
-    assert "f[2] = " in models["three classes"].formula() and "f_{\\text{2}} =" in models["three classes"].formula("latex")
+    assert "f[2] = " in models["three classes"].formula() and "f_{\\text{2}} =" in models[
+        "three classes"
+    ].formula("latex")
     assert "predict gives b' where f > 0, else a" in models["two classes"].formula()
-    assert "THEN 'b''' WHEN f0 <= 0 THEN 'a' END AS prediction" in models["two classes"].formula("sql")
+    assert "THEN 'b''' WHEN f0 <= 0 THEN 'a' END AS prediction" in models["two classes"].formula(
+        "sql"
+    )
     assert '"probability_2"' in models["multinomial"].formula("sql")
     assert "|u|^2 = z(x0)^2 + z(x1)^2" in models["products"].formula()
     assert models["no term"].formula("python", n_terms=3, digits=3).count("f +=") == 0
@@ -152,7 +176,8 @@ def test_formulas_to_read(models, of_frame):
 
 
 def test_formulas_of_bumps():
-    """The size of each distance from the center is written with its weight; an input of weight 0 is left out."""
+    """The size of each distance from the center is written with its weight; an input of weight 0 is
+    left out."""
     bump = BumpBlock(1.0, np.array([[2.0, 0.0, -0.5, 1.0]]), np.array([[0.25, 9.0, -1.0, 0.0]]))
     model = srf.mfga(X, Y, features=srf.FeatureSet([bump], 4), n_nonzero_coefs=1, rng=0, scale=None)
     assert " exp(-2 |x0 - 0.25| - 0.5 |x2 + 1| - 1 |x3|)" in model.formula()
@@ -161,8 +186,8 @@ def test_formulas_of_bumps():
 
 
 def test_what_formulas_leave_out_is_said(models):
-    """A formula says which terms it leaves out: those of other outputs, and those too small for the printed digits. Code has
-    all."""
+    """A formula says which terms it leaves out: those of other outputs, and those too small for the
+    printed digits. Code has all."""
     model = models["multinomial"]
     few = model.coef.copy()
     few[0, 1:], few[1, 0] = 1e-14, 0.0
@@ -170,7 +195,10 @@ def test_what_formulas_leave_out_is_said(models):
     first, second, _ = model.formula().split("f[")[1:]
     assert first.count("\n") == 3 and f"({few.shape[1] - 1} below the printed digits)" in first
     none = np.count_nonzero(few[1] == 0)
-    assert f"({none} below the printed digits)" in second and f"\\dots \\text{{({none} below" in model.formula("latex")
+    assert (
+        f"({none} below the printed digits)" in second
+        and f"\\dots \\text{{({none} below" in model.formula("latex")
+    )
     assert second.count("cos(") == few.shape[1] - none
     assert_same(model, run(model)["decision_function"](X), X)
     tight = model.formula(digits=14)
@@ -178,10 +206,13 @@ def test_what_formulas_leave_out_is_said(models):
 
 
 def test_views_are_defined(models, of_frame):
-    """A formula defines each function of a column that it uses, or says where it is defined exactly."""
+    """A formula defines each function of a column that it uses, or says where it is defined
+    exactly."""
     for model in (models["auto"], of_frame[0]):
         text = model.formula()
-        assert ("soft(" in text) == ("soft(u, r) = " in text) and ("squeeze(" in text) == ("squeeze(u) = " in text)
+        assert ("soft(" in text) == ("soft(u, r) = " in text) and ("squeeze(" in text) == (
+            "squeeze(u) = " in text
+        )
         assert ("quantiles" in text) == ('formula("python")' in text)
     assert "(12 of " in of_frame[0].formula()
 
@@ -190,7 +221,10 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     """The definitions that the formula prints, computed, give the encoded columns."""
     model = models["auto"]
     text = model.formula(digits=17)
-    soft = lambda u, r: np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))  # noqa: E731
+
+    def soft(u, r):
+        return np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))
+
     names = {"soft": soft, "squeeze": lambda u: u / np.sqrt(1 + (u / 3) ** 2)}
     stage, n = model.features.stage, 0
     shown = encode(model, X)
@@ -198,7 +232,9 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
         column = view.find("cell").column
         label = f"clip(x{column})" if view.find("squeezed") else f"z(x{column})"
         if not view.find("between"):
-            said = next(line for line in text.splitlines() if line.strip().startswith(label + " = ")).split(" = ")[1]
+            said = next(
+                line for line in text.splitlines() if line.strip().startswith(label + " = ")
+            ).split(" = ")[1]
             u = eval(said, names | {f"x{column}": X[:, column]})
             # The reach is printed to three digits.
             np.testing.assert_allclose(u, shown[:, v], rtol=6e-3, err_msg=label)
@@ -207,17 +243,24 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"language": "C"}, {"n_terms": -1}, {"digits": 0}, {"n_terms": 1.5}], ids=lambda wrong: next(iter(wrong))
+    "wrong",
+    [{"language": "C"}, {"n_terms": -1}, {"digits": 0}, {"n_terms": 1.5}],
+    ids=lambda wrong: next(iter(wrong)),
 )
 def test_bad_arguments_are_named(models, wrong):
     with pytest.raises((ValueError, TypeError), match=next(iter(wrong))):
         models["linear"].formula(**wrong)
 
 
-@pytest.mark.parametrize(("loss", "lower", "upper"), [("squared", -0.1, 0.4), ("squared", None, 0.1), ("poisson", 0.7, 1.3)])
+@pytest.mark.parametrize(
+    ("loss", "lower", "upper"),
+    [("squared", -0.1, 0.4), ("squared", None, 0.1), ("poisson", 0.7, 1.3)],
+)
 def test_code_stays_within_the_limits(loss, lower, upper):
     y = np.exp(Y) if loss == "poisson" else Y
-    model = srf.harfe(X, y, loss=loss, n_components=200, n_nonzero_coefs=20, lower=lower, upper=upper, rng=0)
+    model = srf.harfe(
+        X, y, loss=loss, n_components=200, n_nonzero_coefs=20, lower=lower, upper=upper, rng=0
+    )
     code, rows = run(model), np.concatenate([X, 3 * X])
     assert_same(model, code["decision_function"](rows), rows)
     data = pd.DataFrame(rows, columns=[f"x{j}" for j in range(4)])
@@ -238,7 +281,9 @@ def numbers_of(model, rows, language):
     sympy = pytest.importorskip("sympy")
     columns = [j for j in range(rows.shape[1]) if f"x{j}" in names]
     expressions = names["f"] if isinstance(names["f"], list) else [names["f"]]
-    f = sympy.lambdify([names[f"x{j}"] for j in columns], expressions, "numpy", cse=True)(*rows[:, columns].T)
+    f = sympy.lambdify([names[f"x{j}"] for j in columns], expressions, "numpy", cse=True)(
+        *rows[:, columns].T
+    )
     values = np.stack([np.broadcast_to(each, len(rows)) for each in f], axis=1)
     return values if isinstance(names["f"], list) else values[:, 0]
 
@@ -251,7 +296,9 @@ def test_code_for_sympy_and_jax(models, name, language):
         module.config.update("jax_enable_x64", True)
     f = numbers_of(models[name], X[:50], language)
     expected = models[name].decision_function(X[:50])
-    assert f.shape == expected.shape and np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
+    assert (
+        f.shape == expected.shape and np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
+    )
 
 
 def test_derivatives_by_jax(models):
@@ -261,4 +308,6 @@ def test_derivatives_by_jax(models):
         names = {}
         exec(models[name].formula("jax"), names)
         expected = np.asarray(jax.vmap(jax.jacrev(names["decision_function"]))(X[:50]))
-        assert np.abs(models[name].gradient(X[:50]) - expected).max() <= 1e-12 * np.abs(expected).max()
+        assert (
+            np.abs(models[name].gradient(X[:50]) - expected).max() <= 1e-12 * np.abs(expected).max()
+        )

@@ -1,4 +1,5 @@
-"""The size of files, C and ONNX: weights that are mostly 0 are written without their zeros, and predict the same."""
+"""The size of files, C and ONNX: weights that are mostly 0 are written without their zeros, and
+predict the same."""
 
 import ctypes
 import shutil
@@ -40,15 +41,26 @@ def test_files_are_small_and_read_back_to_the_same_bits(model, tmp_path):
     again = srf.load(tmp_path / "m.npz")
     assert srf.features.are_same(again.features, model.features)
     assert again.predict(X).tobytes() == model.predict(X).tobytes()
-    has_centers = model.features.blocks[0].centers is not None and model.features.blocks[0].centers.all()
+    has_centers = getattr(model.features.blocks[0], "centers", np.zeros(1)).all()
     assert has_centers or (tmp_path / "m.npz").stat().st_size < 0.3 * WEIGHTS.nbytes
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
 def test_c_is_small(model, tmp_path):
     text = model.to_c(tmp_path / "m.c")
-    assert len(text) < 0.6 * 3 * WEIGHTS.size + 45 * np.count_nonzero(WEIGHTS) * (1 + ("centers" in text))
-    command = ["cc", "-O1", "-fPIC", "-shared", "-o", str(tmp_path / "m.so"), str(tmp_path / "m.c"), "-lm"]
+    assert len(text) < 0.6 * 3 * WEIGHTS.size + 45 * np.count_nonzero(WEIGHTS) * (
+        1 + ("centers" in text)
+    )
+    command = [
+        "cc",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "-o",
+        str(tmp_path / "m.so"),
+        str(tmp_path / "m.c"),
+        "-lm",
+    ]
     subprocess.run(command, check=True)
     predict = ctypes.CDLL(str(tmp_path / "m.so")).predict
     predict.restype = ctypes.c_double
@@ -60,7 +72,7 @@ def test_graphs_are_small(model):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     graph = model.to_onnx(dtype="float64").SerializeToString()
-    if model.features.blocks[0].centers is None:
+    if not hasattr(model.features.blocks[0], "centers"):
         assert len(graph) < 0.3 * WEIGHTS.nbytes
     f = runtime.InferenceSession(graph).run(None, {"X": X})[0][:, 0]
     np.testing.assert_allclose(f, model.predict(X), rtol=1e-12, atol=1e-12)
@@ -69,14 +81,22 @@ def test_graphs_are_small(model):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda places: places[::-1].copy(), lambda places: places[:-1], lambda places: places - 10**6,
-        lambda places: places + N * D, lambda places: places.astype(np.int64), lambda places: places[None],
+        lambda places: places[::-1].copy(),
+        lambda places: places[:-1],
+        lambda places: places - 10**6,
+        lambda places: places + N * D,
+        lambda places: places.astype(np.int64),
+        lambda places: places[None],
         lambda places: np.zeros_like(places),
     ],
-)  # fmt: skip
+)
 def test_places_that_do_not_fit_are_refused(change, tmp_path):
-    model = replace(srf.drp(X, X[:, 0], alpha=0.1, rng=0), coef=np.ones(N), support=np.arange(N),
-                    features=srf.FeatureSet([BLOCKS["cos"]()], D))  # fmt: skip
+    model = replace(
+        srf.drp(X, X[:, 0], alpha=0.1, rng=0),
+        coef=np.ones(N),
+        support=np.arange(N),
+        features=srf.FeatureSet([BLOCKS["cos"]()], D),
+    )
     model.save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as file:
         arrays = {name: file[name] for name in file.files}
@@ -87,7 +107,8 @@ def test_places_that_do_not_fit_are_refused(change, tmp_path):
 
 
 def test_few_numbers_do_not_claim_much_memory(tmp_path):
-    """A file of ten weights cannot stand for an array of a gigabyte: such weights are written whole, and refused if not."""
+    """A file of ten weights cannot stand for an array of a gigabyte: such weights are written
+    whole, and refused if not."""
     wide = np.zeros((2, 100_000))
     wide[:, 3] = 1
     model = srf.drp(np.eye(3), np.arange(3.0), alpha=0.1, rng=0)

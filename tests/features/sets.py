@@ -24,22 +24,24 @@ def same(a, b):
     """Return whether two FeatureSets hold the same features, bit for bit, in the same blocks."""
     if a.n_features_in != b.n_features_in or len(a.blocks) != len(b.blocks):
         return False
-    pairs = zip(a.blocks, b.blocks, strict=True)
     return all(
-        (p.activation, p.scale, p.gamma) == (q.activation, q.scale, q.gamma)
-        and all(np.array_equal(getattr(p, name), getattr(q, name)) for name in ("weights", "offset"))
-        and ((p.centers is None and q.centers is None) or np.array_equal(p.centers, q.centers))
-        and ((p.inputs is None and q.inputs is None) or np.array_equal(p.inputs, q.inputs))
-        for p, q in pairs
+        p.kind == q.kind
+        and all(np.array_equal(array, q.arrays[name]) for name, array in p.arrays.items())
+        for p, q in zip(a.blocks, b.blocks, strict=True)
     ) and np.array_equal(*([] if f.order is None else f.order for f in (a, b)))
 
 
 def mixed(d=5):
-    """Return a FeatureSet of 90 features (for 5 inputs) in blocks of several kinds; two parts are of one kind."""
+    """Return a FeatureSet of 90 features (for 5 inputs) in blocks of several kinds; two parts are
+    of one kind."""
     parts = [
-        Fourier("gaussian", 0.3).draw(7, d, 1), RandomNeurons("relu", 2).draw(40, d, 2), Linear().draw(None, d),
-        RandomNeurons("sin", 2).draw(3, d, 3), Perceptron(1.0).draw(33, d, 4), RandomNeurons("relu", 2).draw(2, d, 5),
-    ]  # fmt: skip
+        Fourier("gaussian", 0.3).draw(7, d, 1),
+        RandomNeurons("relu", 2).draw(40, d, 2),
+        Linear().draw(None, d),
+        RandomNeurons("sin", 2).draw(3, d, 3),
+        Perceptron(1.0).draw(33, d, 4),
+        RandomNeurons("relu", 2).draw(2, d, 5),
+    ]
     features = FeatureSet((), d)
     for part in parts:
         features = features.concat(part)
@@ -49,10 +51,9 @@ def mixed(d=5):
 def check_read_only(features):
     """Check that neither arrays nor attributes of a set and its blocks can be changed."""
     for block in features.blocks:
-        for array in (block.weights, block.offset, block.inputs, block.centers):
-            if array is not None:
-                with pytest.raises(ValueError, match="read-only"):
-                    array[...] = 0
+        for array in (*block.arrays.values(), block.offset):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0
         for name in ("weights", "offset", "inputs", "scale", "activation"):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 setattr(block, name, None)

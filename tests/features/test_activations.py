@@ -1,4 +1,5 @@
-"""Each activation: its value, derivatives, antiderivatives, means and lines are those of one function."""
+"""Each activation: its value, derivatives, antiderivatives, means and lines are those of one
+function."""
 
 from typing import get_args
 
@@ -14,14 +15,20 @@ each = pytest.mark.parametrize("sigma", ACTIVATIONS.values(), ids=ACTIVATIONS)
 
 
 def test_the_lists_of_names_agree():
-    assert set(ACTIVATIONS) == set(kernels.ACTIVATIONS) - {"product", "bump"} == {*get_args(Activation), "identity"}
+    assert (
+        set(ACTIVATIONS)
+        == set(kernels.ACTIVATIONS) - {"product", "bump"}
+        == {*get_args(Activation), "identity"}
+    )
 
 
 @each
 def test_values_are_those_of_the_kernels(sigma):
     z = np.concatenate([Z, [0.0, -0.0]])
     block = NeuronBlock(sigma.name, 1.0, np.ones((1, 1)), np.zeros(1))
-    np.testing.assert_allclose(sigma.value(z), FeatureSet([block], 1).transform(z[:, None])[:, 0], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        sigma.value(z), FeatureSet([block], 1).transform(z[:, None])[:, 0], rtol=0, atol=1e-15
+    )
 
 
 @each
@@ -41,7 +48,9 @@ def test_properties(sigma):
 def test_first_derivative(sigma):
     h = 1e-6
     z = Z[np.abs(Z) > 0.01]
-    np.testing.assert_allclose(sigma.first(z), (sigma.value(z + h) - sigma.value(z - h)) / (2 * h), atol=1e-8)
+    np.testing.assert_allclose(
+        sigma.first(z), (sigma.value(z + h) - sigma.value(z - h)) / (2 * h), atol=1e-8
+    )
 
 
 @each
@@ -59,4 +68,6 @@ def test_antiderivatives(sigma):
 @each
 def test_means(sigma):
     s, t = Z[:20], Z[20:]
-    np.testing.assert_allclose(sigma.mean(s, t), sigma.value(s[:, None] + t).mean(axis=1), atol=1e-14)
+    np.testing.assert_allclose(
+        sigma.mean(s, t), sigma.value(s[:, None] + t).mean(axis=1), atol=1e-14
+    )

@@ -1,4 +1,5 @@
-"""Bumps: the map, where its centers and its width come from; blocks of bumps on rows of any layout, and as other bumps."""
+"""Bumps: the map, where its centers and its width come from; blocks of bumps on rows of any layout,
+and as other bumps."""
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ def resolved(map_, X, seed=0, weight=None):
 def test_values_are_the_laplacian_kernel(rng):
     X, centers = rng.standard_normal((2, 40, D))
     phi = Bumps(centers[:30], 0.3).draw(None, D).transform(X)
-    np.testing.assert_allclose(phi, np.exp(-0.3 * np.abs(X[:, None] - centers[:30]).sum(axis=2)), rtol=1e-14)
+    np.testing.assert_allclose(
+        phi, np.exp(-0.3 * np.abs(X[:, None] - centers[:30]).sum(axis=2)), rtol=1e-14
+    )
     assert (Bumps(X, 0.3).draw(None, D).transform(X).diagonal() == 1).all()
 
 
@@ -59,20 +62,51 @@ def test_what_is_given_stays(rng):
     assert resolved(Bumps(first, "knn"), rng.standard_normal((90, D))).gamma > 0
 
 
-@pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: Bumps([[]]), ValueError, "centers must be of shape (n_centers, n_features), got (1, 0)"),
-    (lambda: Bumps(0), ValueError, "centers must be at least 1, got 0"),
-    (lambda: Bumps(2.0), TypeError, "centers must be an integer, got 2.0"),
-    (lambda: Bumps(np.zeros(3)), ValueError, "centers must be of shape (n_centers, n_features), got (3,)"),
-    (lambda: Bumps(np.zeros((0, 3))), ValueError, "centers must be of shape (n_centers, n_features), got (0, 3)"),
-    (lambda: Bumps([[np.nan]]), ValueError, "centers must"),
-    (lambda: Bumps(csr_array(np.eye(3))), TypeError, "centers must hold real numbers"),
-    (lambda: Bumps(gamma=0), ValueError, "gamma must be"),
-    (lambda: Bumps(9, 1.0).draw(None, 3), ValueError, "centers must be an array to draw without data, got 9"),
-    (lambda: Bumps(np.eye(3)).draw(None, 3), ValueError, "gamma must be a number to draw without data, got None"),
-    (lambda: Bumps(np.eye(3), 1.0).draw(None, 4), ValueError, "centers must have 4 columns, got 3"),
-    (lambda: Bumps(np.eye(3), 1.0).draw(None, 0), ValueError, "n_features must be at least 1, got 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: Bumps([[]]),
+            ValueError,
+            "centers must be of shape (n_centers, n_features), got (1, 0)",
+        ),
+        (lambda: Bumps(0), ValueError, "centers must be at least 1, got 0"),
+        (lambda: Bumps(2.0), TypeError, "centers must be an integer, got 2.0"),
+        (
+            lambda: Bumps(np.zeros(3)),
+            ValueError,
+            "centers must be of shape (n_centers, n_features), got (3,)",
+        ),
+        (
+            lambda: Bumps(np.zeros((0, 3))),
+            ValueError,
+            "centers must be of shape (n_centers, n_features), got (0, 3)",
+        ),
+        (lambda: Bumps([[np.nan]]), ValueError, "centers must"),
+        (lambda: Bumps(csr_array(np.eye(3))), TypeError, "centers must hold real numbers"),
+        (lambda: Bumps(gamma=0), ValueError, "gamma must be"),
+        (
+            lambda: Bumps(9, 1.0).draw(None, 3),
+            ValueError,
+            "centers must be an array to draw without data, got 9",
+        ),
+        (
+            lambda: Bumps(np.eye(3)).draw(None, 3),
+            ValueError,
+            "gamma must be a number to draw without data, got None",
+        ),
+        (
+            lambda: Bumps(np.eye(3), 1.0).draw(None, 4),
+            ValueError,
+            "centers must have 4 columns, got 3",
+        ),
+        (
+            lambda: Bumps(np.eye(3), 1.0).draw(None, 0),
+            ValueError,
+            "n_features must be at least 1, got 0",
+        ),
+    ],
+)
 def test_invalid_bumps(make, error, message):
     with raises(error, message):
         make()
@@ -82,7 +116,10 @@ def test_a_fit_in_robust_units_has_centers_in_these_units(rng):
     """The size of a column does not matter."""
     X, size = rng.standard_normal((200, 3)), np.array([1.0, 2.0**20, 2.0**-20])
     y = np.abs(X).max(axis=1)
-    one, other = (sparse_rf(Z, y, features=Bumps(50), scale="robust", alpha=0.01, rng=0) for Z in (X, X * size))
+    one, other = (
+        sparse_rf(Z, y, features=Bumps(50), scale="robust", alpha=0.01, rng=0)
+        for Z in (X, X * size)
+    )
     np.testing.assert_array_equal(one.support, other.support)
     np.testing.assert_allclose(one.predict(X), other.predict(X * size), rtol=1e-9)
 
@@ -90,7 +127,12 @@ def test_a_fit_in_robust_units_has_centers_in_these_units(rng):
 def test_beside_another_map(rng):
     """All bumps come first, once."""
     X = rng.standard_normal((100, D))
-    model = sparse_rf(X, X[:, 0] + np.exp(-np.abs(X - X[3]).sum(axis=1)), features=(Linear(), Bumps(X[:9], 1.0)), alpha=1e-4)
+    model = sparse_rf(
+        X,
+        X[:, 0] + np.exp(-np.abs(X - X[3]).sum(axis=1)),
+        features=(Linear(), Bumps(X[:9], 1.0)),
+        alpha=1e-4,
+    )
     assert {block.activation for block in model.features.blocks} == {"identity", "bump"}
     assert 3 + D in model.support
 
@@ -99,9 +141,12 @@ def test_beside_another_map(rng):
 
 
 LAYOUTS = {
-    "c": np.ascontiguousarray, "fortran": np.asfortranarray, "read only": read_only,
-    "columns": lambda X: np.repeat(X, 2, axis=1)[:, ::2], "backwards": lambda X: X[::-1].copy()[::-1],
-}  # fmt: skip
+    "c": np.ascontiguousarray,
+    "fortran": np.asfortranarray,
+    "read only": read_only,
+    "columns": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "backwards": lambda X: X[::-1].copy()[::-1],
+}
 
 
 @each_dtype
@@ -116,15 +161,21 @@ def test_layouts_and_workers_give_the_same_bits(dtype, layout, rng):
 
 @each_dtype
 def test_sparse_rows(dtype, rng):
-    """Inputs without an entry are at a distance from the center, too; those without weight are not read."""
+    """Inputs without an entry are at a distance from the center, too; those without weight are not
+    read."""
     X = np.where(rng.random((50, 400)) < 0.02, rng.standard_normal((50, 400)), 0).astype(dtype)
     weights, centers = rng.standard_normal((2, 9, 400)) * (rng.random((2, 9, 400)) < 0.1)
     inputs = np.argsort(rng.random((9, 400)), axis=1)[:, :3].astype(np.int32)
-    blocks = [BumpBlock(1.0, weights, centers), BumpBlock(1.0, weights[:, :3] + 1, centers[:, :3], inputs)]
+    blocks = [
+        BumpBlock(1.0, weights, centers),
+        BumpBlock(1.0, weights[:, :3] + 1, centers[:, :3], inputs),
+    ]
     for block in (*blocks, BumpBlock(2.0, np.zeros((3, 400)), centers[:3])):
         features = FeatureSet([block], 400)
         expected = phi_oracle(features, X)
-        np.testing.assert_allclose(features.transform(csr_array(X)), expected, atol=32 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(
+            features.transform(csr_array(X)), expected, atol=32 * np.finfo(dtype).eps
+        )
         np.testing.assert_allclose(features.transform(X), expected, atol=32 * np.finfo(dtype).eps)
 
 
@@ -137,13 +188,17 @@ def test_wide_sparse_rows_are_laid_out_a_part_at_a_time(rng):
     with peak_below(60e6):
         np.testing.assert_allclose(features.transform(X), np.exp(-1e-3), rtol=1e-12)
         np.testing.assert_allclose(rows.apply(features, np.ones(2)), 2 * np.exp(-1e-3), rtol=1e-12)
-        np.testing.assert_allclose(rows.correlate(features, np.ones(n)), n * np.exp(-1e-3), rtol=1e-12)
+        np.testing.assert_allclose(
+            rows.correlate(features, np.ones(n)), n * np.exp(-1e-3), rtol=1e-12
+        )
 
 
 def test_bumps_of_some_inputs_of_many(rng):
     X = rng.standard_normal((20, 7))
     few, features = np.array([0, 5, 6]), FeatureSet(bumps(3), 3)
-    np.testing.assert_allclose(features.seeing(few, 7).transform(X), features.transform(X[:, few]), rtol=1e-14)
+    np.testing.assert_allclose(
+        features.seeing(few, 7).transform(X), features.transform(X[:, few]), rtol=1e-14
+    )
 
 
 def test_dense_and_sparse_weights_have_the_same_bits(rng):

@@ -1,4 +1,5 @@
-"""Dictionaries, which fits search batch by batch: features drawn from maps, or a FeatureSet as it is given."""
+"""Dictionaries, which fits search batch by batch: features drawn from maps, or a FeatureSet as it
+is given."""
 
 import pickle
 
@@ -15,14 +16,21 @@ from .sets import mixed, raises, same
 def dictionary(features, n_components=100, batch_size=30, X=None, gamma=None, rng=0):
     """Make a dictionary for X, by default 50 rows of 5 inputs."""
     X = np.random.default_rng(1).standard_normal((50, 5)) if X is None else X
-    return make_dictionary(features, as_rows(X), n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng)
+    return make_dictionary(
+        features, as_rows(X), n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng
+    )
 
 
 SEVERAL = [Fourier("laplacian"), Linear(), RandomNeurons("tanh", 2), Perceptron()]
 SPECS = {
-    "name": "gaussian", "perceptron": "perceptron", "map": RandomNeurons("relu", 2), "sequence": SEVERAL,
-    "linear": Linear(), "with linear": (Fourier("cauchy", "knn"), Linear()), "fixed": mixed(),
-}  # fmt: skip
+    "name": "gaussian",
+    "perceptron": "perceptron",
+    "map": RandomNeurons("relu", 2),
+    "sequence": SEVERAL,
+    "linear": Linear(),
+    "with linear": (Fourier("cauchy", "knn"), Linear()),
+    "fixed": mixed(),
+}
 each_spec = pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 
 
@@ -55,7 +63,9 @@ def test_batches_are_different_draws():
     d = dictionary(RandomNeurons(), n_components=90, batch_size=30)
     weights = np.concatenate([block.weights for k in range(3) for block in d.batch(k).blocks])
     assert len(np.unique(weights)) == weights.size
-    assert not same(d.batch(0), dictionary(RandomNeurons(), n_components=90, batch_size=30, rng=1).batch(0))
+    assert not same(
+        d.batch(0), dictionary(RandomNeurons(), n_components=90, batch_size=30, rng=1).batch(0)
+    )
 
 
 def test_a_generator_is_advanced_by_a_dictionary():
@@ -90,23 +100,63 @@ def test_a_fixed_dictionary_is_its_features(rng):
     ("arguments", "error", "message"),
     [
         ({"features": "gauss"}, ValueError, "features must be one of 'gaussian'"),
-        ({"features": 3}, TypeError, "features must be a kernel's name, a map, a sequence of maps or a FeatureSet"),
+        (
+            {"features": 3},
+            TypeError,
+            "features must be a kernel's name, a map, a sequence of maps or a FeatureSet",
+        ),
         ({"features": []}, TypeError, "features must be"),
         ({"features": ["gaussian"]}, TypeError, "features must be"),
         ({"features": [mixed()]}, TypeError, "features must be"),
         ({"features": Fourier}, TypeError, "features must be"),
         ({"features": mixed(4)}, ValueError, "features must have the 5 inputs of X, got 4"),
         ({"features": mixed().take([])}, ValueError, "features must hold at least one feature"),
-        ({"features": RandomNeurons(order=6)}, ValueError, "order must be at most the number of inputs, 5, got 6"),
-        ({"features": Perceptron(1.0, np.zeros(4))}, ValueError, "center must have shape (5,), got (4,)"),
-        ({"features": Perceptron(None, np.zeros(4))}, ValueError, "center must have shape (5,), got (4,)"),
-        ({"features": mixed(), "gamma": 1.0}, ValueError, "gamma must be None where features is a FeatureSet"),
+        (
+            {"features": RandomNeurons(order=6)},
+            ValueError,
+            "order must be at most the number of inputs, 5, got 6",
+        ),
+        (
+            {"features": Perceptron(1.0, np.zeros(4))},
+            ValueError,
+            "center must have shape (5,), got (4,)",
+        ),
+        (
+            {"features": Perceptron(None, np.zeros(4))},
+            ValueError,
+            "center must have shape (5,), got (4,)",
+        ),
+        (
+            {"features": mixed(), "gamma": 1.0},
+            ValueError,
+            "gamma must be None where features is a FeatureSet",
+        ),
         ({"features": Fourier(), "gamma": 1.0}, ValueError, "gamma must be given to the map"),
-        ({"features": "perceptron", "gamma": 1.0}, ValueError, "gamma must be None where features is 'perceptron'"),
-        ({"features": "gaussian", "gamma": "median"}, ValueError, "gamma must be None, 'knn' or a positive number"),
-        ({"features": "gaussian", "n_components": 0}, ValueError, "n_components must be at least 1, got 0"),
-        ({"features": "gaussian", "n_components": 1.0}, TypeError, "n_components must be an integer"),
-        ({"features": "gaussian", "batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
+        (
+            {"features": "perceptron", "gamma": 1.0},
+            ValueError,
+            "gamma must be None where features is 'perceptron'",
+        ),
+        (
+            {"features": "gaussian", "gamma": "median"},
+            ValueError,
+            "gamma must be None, 'knn' or a positive number",
+        ),
+        (
+            {"features": "gaussian", "n_components": 0},
+            ValueError,
+            "n_components must be at least 1, got 0",
+        ),
+        (
+            {"features": "gaussian", "n_components": 1.0},
+            TypeError,
+            "n_components must be an integer",
+        ),
+        (
+            {"features": "gaussian", "batch_size": 0},
+            ValueError,
+            "batch_size must be at least 1, got 0",
+        ),
         ({"features": "gaussian", "batch_size": "3"}, TypeError, "batch_size must be an integer"),
     ],
 )

@@ -1,4 +1,5 @@
-"""FeatureSet: taking, joining, scaling and turning features keeps their order; names, input usage, copies and pickles."""
+"""FeatureSet: taking, joining, scaling and turning features keeps their order; names, input usage,
+copies and pickles."""
 
 import copy
 import dataclasses
@@ -16,17 +17,26 @@ from ..conftest import bumps, examples, peak_below, phi_oracle
 from .sets import check_read_only, mixed, raises, same, seeds
 
 PARTS = [
-    Fourier("gaussian", 0.3).draw(6, 3, 1), Fourier("laplacian", 0.3).draw(40, 3, 2), Linear().draw(None, 3),
-    Taylor(2, 0.4).draw(None, 3), Taylor(2, 0.1).draw(None, 3), Taylor(1, 0.4).draw(None, 3), Taylor(3, 0.4).draw(None, 3),
-    RandomNeurons("relu", 2).draw(5, 3, 3), RandomNeurons("relu").draw(4, 3, 4), RandomNeurons("sin", 2).draw(4, 3, 5),
-    Fourier("gaussian", 0.3).draw(6, 3, 1).scaled(0.5), Perceptron(1.0).draw(33, 3, 6),
+    Fourier("gaussian", 0.3).draw(6, 3, 1),
+    Fourier("laplacian", 0.3).draw(40, 3, 2),
+    Linear().draw(None, 3),
+    Taylor(2, 0.4).draw(None, 3),
+    Taylor(2, 0.1).draw(None, 3),
+    Taylor(1, 0.4).draw(None, 3),
+    Taylor(3, 0.4).draw(None, 3),
+    RandomNeurons("relu", 2).draw(5, 3, 3),
+    RandomNeurons("relu").draw(4, 3, 4),
+    RandomNeurons("sin", 2).draw(4, 3, 5),
+    Fourier("gaussian", 0.3).draw(6, 3, 1).scaled(0.5),
+    Perceptron(1.0).draw(33, 3, 6),
     *(FeatureSet([block], 3) for block in bumps(3)),
-]  # fmt: skip
+]
 KIND = [part.blocks[0].kind for part in PARTS]
 
 
 def interleaved(rng):
-    """Make a FeatureSet by random calls of concat and take; return it, and (part, position in the part) of each feature."""
+    """Make a FeatureSet by random calls of concat and take; return it, and (part, position in the
+    part) of each feature."""
     features, origin = FeatureSet((), 3), []
     for _ in range(rng.integers(1, 7)):
         p = rng.integers(len(PARTS))
@@ -35,10 +45,16 @@ def interleaved(rng):
         if rng.random() < 0.2:
             more, those = more.concat(features), those + origin
         features, origin = (
-            (features.concat(more), origin + those) if rng.random() < 0.5 else (more.concat(features), those + origin)
+            (features.concat(more), origin + those)
+            if rng.random() < 0.5
+            else (more.concat(features), those + origin)
         )
         if origin and rng.random() < 0.7:
-            kept = rng.permutation(len(origin)) if rng.random() < 0.5 else rng.integers(0, len(origin), 60)
+            kept = (
+                rng.permutation(len(origin))
+                if rng.random() < 0.5
+                else rng.integers(0, len(origin), 60)
+            )
             features, origin = features.take(kept), [origin[k] for k in kept]
     return features, origin
 
@@ -52,38 +68,60 @@ def columns_of(origin, X, change=lambda part: part):
 def quarter_turned(part):
     """Return the features with sines for cosines and cosines for sines."""
     other = {"cos": "sin", "sin": "cos"}
-    blocks = [dataclasses.replace(b, activation=other[b.activation]) if b.is_periodic else b for b in part.blocks]
+    blocks = [
+        dataclasses.replace(b, activation=other[b.activation]) if b.is_periodic else b
+        for b in part.blocks
+    ]
     return FeatureSet(blocks, part.n_features_in)
 
 
 @examples(100)
 @given(seeds)
 def test_sets_of_interleaved_kinds(seed):
-    """However a set is put together, it has one block for each kind, and every answer is in the order of its features."""
+    """However a set is put together, it has one block for each kind, and every answer is in the
+    order of its features."""
     rng = np.random.default_rng(seed)
     features, origin = interleaved(rng)
     X, n = rng.standard_normal((20, 3)), len(origin)
     phi = columns_of(origin, X)
     close = {"rtol": 1e-9, "atol": 1e-9}
     assert len(features) == n
-    assert len({block.kind for block in features.blocks}) == len(features.blocks) == len({KIND[p] for p, _ in origin})
+    assert (
+        len({block.kind for block in features.blocks})
+        == len(features.blocks)
+        == len({KIND[p] for p, _ in origin})
+    )
     np.testing.assert_allclose(features.transform(X), phi, **close)
     np.testing.assert_allclose(features.transform(csr_array(X)), phi, **close)
     np.testing.assert_allclose(phi_oracle(features, X), phi, **close)
-    rows, v, c, h = as_rows(X), rng.standard_normal((2, 20)), rng.standard_normal((2, n)), rng.random(20)
+    rows, v, c, h = (
+        as_rows(X),
+        rng.standard_normal((2, 20)),
+        rng.standard_normal((2, n)),
+        rng.random(20),
+    )
     np.testing.assert_allclose(rows.correlate(features, v), v @ phi, **close)
     np.testing.assert_allclose(rows.correlate_squares(features, v[0]), v[0] @ phi**2, **close)
     np.testing.assert_allclose(rows.apply(features, c), c @ phi.T, **close)
     np.testing.assert_allclose(rows.kernel(features, abs(c[0])), phi * abs(c[0]) @ phi.T, **close)
     other, others = interleaved(rng)
-    np.testing.assert_allclose(rows.gram(features, other, h), phi.T * h @ columns_of(others, X), **close)
+    np.testing.assert_allclose(
+        rows.gram(features, other, h), phi.T * h @ columns_of(others, X), **close
+    )
     laid = features.to_blocks(c)
     np.testing.assert_array_equal(features.from_blocks(laid), c)
     np.testing.assert_array_equal(features.to_blocks(features.from_blocks(c)), c)
     np.testing.assert_allclose(rows.apply(FeatureSet(features.blocks, 3), laid), c @ phi.T, **close)
-    assert features.order is None or ((np.sort(features.order) == np.arange(n)).all() and (np.diff(features.order) != 1).any())
+    assert features.order is None or (
+        (np.sort(features.order) == np.arange(n)).all() and (np.diff(features.order) != 1).any()
+    )
     check_read_only(features)
-    again = pickle.loads(pickle.dumps(features)), copy.copy(features), copy.deepcopy(features), features.take(np.arange(n))
+    again = (
+        pickle.loads(pickle.dumps(features)),
+        copy.copy(features),
+        copy.deepcopy(features),
+        features.take(np.arange(n)),
+    )
     for twin in again:
         assert same(twin, features) and np.array_equal(twin.transform(X), features.transform(X))
         check_read_only(twin)
@@ -94,17 +132,30 @@ def test_sets_of_interleaved_kinds(seed):
     turned = np.where(periodic, phi * np.cos(angles) + ahead * np.sin(angles), phi)
     np.testing.assert_array_equal(features.is_periodic, periodic)
     np.testing.assert_allclose(features.turned(angles).transform(X), turned, **close)
-    np.testing.assert_array_equal(features.largest_value, [PARTS[p].largest_value[j] for p, j in origin])
-    usage = np.zeros((1, 3)) if n == 0 else np.array([PARTS[p].take([j]).input_usage() for p, j in origin])
+    np.testing.assert_array_equal(
+        features.largest_value, [PARTS[p].largest_value[j] for p, j in origin]
+    )
+    usage = (
+        np.zeros((1, 3))
+        if n == 0
+        else np.array([PARTS[p].take([j]).input_usage() for p, j in origin])
+    )
     np.testing.assert_allclose(features.input_usage(), usage.mean(axis=0), atol=1e-15)
 
 
 def test_indices_of_a_small_type_reach_every_block(rng):
-    features = Linear().draw(None, 3).concat(Fourier(gamma=1.0).draw(300, 3, 0)).concat(Taylor(gamma=1.0).draw(None, 3))
+    features = (
+        Linear()
+        .draw(None, 3)
+        .concat(Fourier(gamma=1.0).draw(300, 3, 0))
+        .concat(Taylor(gamma=1.0).draw(None, 3))
+    )
     X = rng.standard_normal((4, 3))
     for type_ in (np.uint8, np.int8, np.int16, np.uint64):
         indices = np.array([100, 0, 1], type_)
-        np.testing.assert_array_equal(features.take(indices).transform(X), features.transform(X)[:, [100, 0, 1]])
+        np.testing.assert_array_equal(
+            features.take(indices).transform(X), features.transform(X)[:, [100, 0, 1]]
+        )
 
 
 def test_take_in_any_order_with_repeats_over_blocks(rng):
@@ -112,14 +163,21 @@ def test_take_in_any_order_with_repeats_over_blocks(rng):
     phi = features.transform(X)
     np.testing.assert_allclose(phi, phi_oracle(features, X), atol=1e-12)
     for indices in (
-        rng.integers(0, len(features), 300), np.arange(len(features)), np.arange(len(features))[::-1], [89], [3, 3, 3],
-        np.array([0, 60, 0, 60], np.uint8), range(5, 9),
-    ):  # fmt: skip
+        rng.integers(0, len(features), 300),
+        np.arange(len(features)),
+        np.arange(len(features))[::-1],
+        [89],
+        [3, 3, 3],
+        np.array([0, 60, 0, 60], np.uint8),
+        range(5, 9),
+    ):
         taken = features.take(indices)
         assert len(taken) == len(indices)
         np.testing.assert_array_equal(taken.transform(X), phi[:, np.asarray(indices)])
     assert same(features.take(np.arange(len(features))), features)
-    np.testing.assert_array_equal(features.take([50, 2, 2]).take([2, 0]).transform(X), phi[:, [2, 50]])
+    np.testing.assert_array_equal(
+        features.take([50, 2, 2]).take([2, 0]).transform(X), phi[:, [2, 50]]
+    )
 
 
 def test_take_of_nothing():
@@ -186,7 +244,9 @@ def test_input_usage():
         inputs = np.arange(5) if block.inputs is None else block.inputs[0]
         used[j, inputs[block.weights[0] != 0]] = True
     np.testing.assert_allclose(features.input_usage(), used.mean(axis=0))
-    np.testing.assert_array_equal(Linear().draw(None, 4).take([1, 1, 2]).input_usage(), [0, 2 / 3, 1 / 3, 0])
+    np.testing.assert_array_equal(
+        Linear().draw(None, 4).take([1, 1, 2]).input_usage(), [0, 2 / 3, 1 / 3, 0]
+    )
 
 
 def test_input_usage_of_sparse_weights_is_sparse_work():
@@ -213,8 +273,17 @@ def test_names():
     for map_ in parts:
         features = features.concat(map_.draw(2, 4, rng=0))
     assert features.names()[:10] == [
-        "x0", "x1", "x2", "x3", "gaussian", "gaussian*x0", "gaussian*x1", "gaussian*x2", "gaussian*x3", "gaussian*x0^2",
-    ]  # fmt: skip
+        "x0",
+        "x1",
+        "x2",
+        "x3",
+        "gaussian",
+        "gaussian*x0",
+        "gaussian*x1",
+        "gaussian*x2",
+        "gaussian*x3",
+        "gaussian*x0^2",
+    ]
     some = features.take([len(features) - 1, 10, 2, len(features) - 3])
     pair = ", ".join("abcd"[i] for i in features.blocks[2].inputs[1])
     assert some.names(list("abcd")) == ["cos(4 inputs)", "gaussian*a*b", "c", f"sin({pair})"]

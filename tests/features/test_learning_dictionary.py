@@ -1,4 +1,5 @@
-"""features="auto": the base distribution of random cosines, the moves from accepted features, and fits that learn by them."""
+"""features="auto": the base distribution of random cosines, the moves from accepted features, and
+fits that learn by them."""
 
 from types import SimpleNamespace
 
@@ -26,7 +27,9 @@ def learning(X, n_components, batch_size, seed):
     """Make a dictionary that learns, for rows X of weight 1."""
     rng = np.random.default_rng(seed)
     base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
-    return make_learning_dictionary(base, X.shape[1], n_components=n_components, batch_size=batch_size, gamma=None, rng=rng)
+    return make_learning_dictionary(
+        base, X.shape[1], n_components=n_components, batch_size=batch_size, gamma=None, rng=rng
+    )
 
 
 # The base distribution
@@ -38,7 +41,11 @@ def test_base_weights_are_in_the_units_of_each_input(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
     base = RandomCosines.from_rows(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
-    for unit, size in zip(base.units, (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)), strict=True):
+    for unit, size in zip(
+        base.units,
+        (X[:, :4].std(axis=0, dtype=float), np.ptp(X[:, :4].astype(float), axis=0)),
+        strict=True,
+    ):
         np.testing.assert_allclose(unit * size, unit[0] * size[0], rtol=1e-5)
         scaled = X[:, :4].astype(float) * unit
         distance = np.sqrt(((scaled[:, None] - scaled) ** 2).sum(axis=2))[np.triu_indices(300, 1)]
@@ -63,7 +70,9 @@ def test_base_weights_have_every_order_and_width(rng):
 
 @pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
 def test_base_features_of_constant_inputs_are_constant(X):
-    features = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(7, X.shape[1], rng=0)
+    features = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), np.random.default_rng(0)).draw(
+        7, X.shape[1], rng=0
+    )
     phi = features.transform(X)
     assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
 
@@ -85,7 +94,9 @@ def test_base_weights_are_on_the_1024_inputs_of_largest_variance(rng):
 @pytest.fixture
 def accepted(rng):
     """Return a base distribution of six inputs, and 40 weights that were accepted."""
-    base = RandomCosines.from_rows(as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng)
+    base = RandomCosines.from_rows(
+        as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng
+    )
     return base, base.weights(40, rng)
 
 
@@ -125,7 +136,8 @@ def test_moves_that_succeed_make_more_and_the_base_keeps_its_share(rng):
     proposer = dictionary.proposer(2)
     start, features = proposer.batch(400, srf.FeatureSet((), 4), np.zeros(0), np.zeros(0, int))
     assert start == 3 << 40 and len(features) == 400
-    for _ in range(12):  # of each batch only the features made by `jitter`, the first move, are accepted
+    # of each batch only the features made by `jitter`, the first move, are accepted
+    for _ in range(12):
         n_base = int(np.count_nonzero(proposer._last == 0))
         assert n_base >= moves.BASE * 400
         kept = np.flatnonzero(proposer._last == 1) if (proposer._last == 1).any() else np.arange(20)
@@ -141,14 +153,17 @@ def test_proposed_cosines_have_the_best_phase(rng):
     A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
     draws = LearningSource(rows, dictionary, 0).draw((0,), A)
     angles = np.linspace(0, 2 * np.pi, 721)
-    every = np.abs([rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]).max(axis=0)
+    every = np.abs(
+        [rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]
+    ).max(axis=0)
     g = np.abs(draws.gradient(v))
     assert (g >= every * (1 - 1e-12)).all() and (g <= every * (1 + 1e-4)).all()
     assert draws.index.tolist() == list(range(1 << 40, (1 << 40) + 25))
 
 
 def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
-    """Gradients that are known belong to these proposals, even where the second step was not taken."""
+    """Gradients that are known belong to these proposals, even where the second step was not
+    taken."""
     X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
     rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
     A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
@@ -157,7 +172,9 @@ def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
     take(v, rows.ask(v, [ask])[0])
     source.ask_ahead(0, A, A.w)
     draws, entered = source.draw((0,), A), []
-    draws.enter(SimpleNamespace(add=lambda features, index, g: entered.append((features, g))), np.arange(25))
+    draws.enter(
+        SimpleNamespace(add=lambda features, index, g: entered.append((features, g))), np.arange(25)
+    )
     ((features, g),) = entered
     np.testing.assert_allclose(rows.correlate(features, v), g, rtol=1e-10)
     assert draws.index[0] == 1 << 40
@@ -169,24 +186,34 @@ def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
 @each_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
-    """F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h) with gamma_h = beta mean(phi_h^2), whatever proposes h."""
+    """F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h) with gamma_h = beta mean(phi_h^2),
+    whatever proposes h."""
     rng = np.random.default_rng(seed)
     X, y = friedman(rng)
     y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    dictionary, task = learning(X, 1200, 100, seed), Task.from_arrays(X, y, RowSetting(loss)).centered(True)
+    dictionary, task = (
+        learning(X, 1200, 100, seed),
+        Task.from_arrays(X, y, RowSetting(loss)).centered(True),
+    )
     (y,) = task.targets
-    fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False)
+    fit = L1Fit(
+        task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False
+    )
     fit.restart(alpha)
     scale = fit.progress.unit
 
     def objective():
-        return VALUE[loss](fit.A.f + fit.A.b, y / scale).mean() + alpha / scale * np.abs(fit.A.w).sum()
+        return (
+            VALUE[loss](fit.A.f + fit.A.b, y / scale).mean() + alpha / scale * np.abs(fit.A.w).sum()
+        )
 
     for t in range(dictionary.n_batches):
         h = fit.draw(t)
         v = SLOPE[loss](fit.A.f + fit.A.b, y / scale) / len(y)
         phi = h._features.transform(X)
-        least = (np.maximum(np.abs(v @ phi) - alpha / scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))).max()
+        least = (
+            np.maximum(np.abs(v @ phi) - alpha / scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))
+        ).max()
         before = objective()
         fit.minimise_over(h)
         assert objective() <= before - least * (1 - 1e-9) + 1e-13
@@ -206,7 +233,11 @@ def test_fits_learn_which_inputs_matter(rng):
 
 def penalised(alpha):
     """Return options of a fit with that alpha, or of two short searches for alpha."""
-    return {"n_models": 2, "n_components": 400} if alpha is None else {"alpha": alpha, "n_components": 1500}
+    return (
+        {"n_models": 2, "n_components": 400}
+        if alpha is None
+        else {"alpha": alpha, "n_components": 1500}
+    )
 
 
 @each_loss
@@ -227,7 +258,10 @@ def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
 def test_the_scale_of_a_column_changes_no_bit(rng, alpha):
     X, y = friedman(rng, 300, 6)
     units = 2.0 ** np.array([-30, 20, 0, 3, -4, 12])
-    f, g = (sparse_rf(Z, y, features="auto", rng=0, **penalised(alpha)).predict(Z) for Z in (X, X * units))
+    f, g = (
+        sparse_rf(Z, y, features="auto", rng=0, **penalised(alpha)).predict(Z)
+        for Z in (X, X * units)
+    )
     np.testing.assert_array_equal(f, g)  # powers of two: no rounding
 
 
@@ -256,13 +290,19 @@ def test_each_class_has_draws_of_its_own(rng, alpha, monkeypatch):
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
     how = {"alpha": alpha, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
     how |= {"n_models": 2} if alpha is None else {}
-    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)  # it gives all classes all terms
+    # it gives all classes all terms
+    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
     model = sparse_rf(X, y, **how)
-    # Class k of 3 in search j draws from stream 3 j + k; a search of any kind or encoding counts as one.
+    # Class k of 3 in search j draws from stream 3 j + k; a search of any kind or encoding counts as
+    # one.
     stream = (model.support >> 40) - 1
     searches = np.unique(stream // 3).tolist()
     assert np.unique(stream).tolist() == [3 * j + k for j in searches for k in range(3)]
-    assert searches == [0] if alpha else len(searches) in (2, 4, 6) and len({j // 5 for j in searches}) == 2
+    assert (
+        searches == [0]
+        if alpha
+        else len(searches) in (2, 4, 6) and len({j // 5 for j in searches}) == 2
+    )
     for k in range(3):
         assert not model.coef[k, stream % 3 != k].any() and model.coef[k, stream % 3 == k].all()
     assert (model.predict(X) == y).mean() > 0.85
@@ -270,7 +310,9 @@ def test_each_class_has_draws_of_its_own(rng, alpha, monkeypatch):
 
 def test_a_path_continues_from_accepted_features(rng):
     X, y = friedman(rng)
-    models = sparse_rf_path(X, y, alphas=[0.3, 0.1, 0.03], features="auto", n_components=1000, rng=0)
+    models = sparse_rf_path(
+        X, y, alphas=[0.3, 0.1, 0.03], features="auto", n_components=1000, rng=0
+    )
     assert [model.info.n_drawn for model in models] == [1000] * 3
     assert all(model.info.converged for model in models)
     assert np.intersect1d(models[0].support, models[1].support).size > 0

@@ -1,7 +1,7 @@
 """The maps: what they draw, the kernels whose features they are, and what they read off the data.
 
-Kernels are checked by sampling with a fixed seed: the mean of phi(x) phi(z) over the draws must lie within 4.5 standard
-errors of the kernel that the documentation names.
+Kernels are checked by sampling with a fixed seed: the mean of phi(x) phi(z) over the draws must lie
+within 4.5 standard errors of the kernel that the documentation names.
 """
 
 import dataclasses
@@ -31,7 +31,9 @@ NEURONS = [
 ]
 PERCEPTRONS = [Perceptron(2.0), Perceptron(2.0, np.arange(4.0))]
 MAPS = [*(Fourier(kernel, 0.3) for kernel in KERNELS), *NEURONS, *PERCEPTRONS, Linear()]
-each_map = pytest.mark.parametrize("map_", MAPS, ids=lambda m: "-".join(str(v) for v in vars(m).values()) or "linear")
+each_map = pytest.mark.parametrize(
+    "map_", MAPS, ids=lambda m: "-".join(str(v) for v in vars(m).values()) or "linear"
+)
 each_metric = pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 each_kernel = pytest.mark.parametrize("kernel", KERNELS)
 
@@ -87,10 +89,18 @@ def test_maps_are_frozen_and_a_draw_leaves_them_alone(map_):
         (lambda: Fourier(gamma=-1.0), ValueError, "gamma must be"),
         (lambda: Fourier(gamma=np.nan), ValueError, "gamma must be"),
         (lambda: Fourier(gamma=np.inf), ValueError, "gamma must be"),
-        (lambda: Fourier(gamma="scale"), ValueError, "gamma must be None, 'knn' or a positive number, got 'scale'"),
+        (
+            lambda: Fourier(gamma="scale"),
+            ValueError,
+            "gamma must be None, 'knn' or a positive number, got 'scale'",
+        ),
         (lambda: Fourier(gamma=[1.0]), TypeError, "gamma must be"),
         (lambda: Fourier(gamma=True), TypeError, "gamma must be"),
-        (lambda: Fourier().draw(3, 4), ValueError, "gamma must be a number to draw without data, got None"),
+        (
+            lambda: Fourier().draw(3, 4),
+            ValueError,
+            "gamma must be a number to draw without data, got None",
+        ),
         (lambda: Fourier(gamma="knn").draw(3, 4), ValueError, "gamma must be a number"),
         (lambda: RandomNeurons("softmax"), ValueError, "activation must be one of 'sin'"),
         (lambda: RandomNeurons(weights="laplace"), ValueError, "weights must be one of"),
@@ -98,12 +108,24 @@ def test_maps_are_frozen_and_a_draw_leaves_them_alone(map_):
         (lambda: RandomNeurons(scale="1"), TypeError, "scale must be"),
         (lambda: RandomNeurons(order=0), ValueError, "order must be at least 1, got 0"),
         (lambda: RandomNeurons(order=1.5), TypeError, "order must be an integer, got 1.5"),
-        (lambda: RandomNeurons(order=5).draw(3, 4), ValueError, "order must be at most the number of inputs, 4, got 5"),
+        (
+            lambda: RandomNeurons(order=5).draw(3, 4),
+            ValueError,
+            "order must be at most the number of inputs, 4, got 5",
+        ),
         (lambda: Perceptron(0), ValueError, "radius must be"),
         (lambda: Perceptron(np.inf), ValueError, "radius must be"),
         (lambda: Perceptron("1"), TypeError, "radius must be"),
-        (lambda: Perceptron().draw(3, 4), ValueError, "radius must be a number to draw without data"),
-        (lambda: Perceptron(1.0, np.zeros(3)).draw(3, 4), ValueError, "center must have shape (4,), got (3,)"),
+        (
+            lambda: Perceptron().draw(3, 4),
+            ValueError,
+            "radius must be a number to draw without data",
+        ),
+        (
+            lambda: Perceptron(1.0, np.zeros(3)).draw(3, 4),
+            ValueError,
+            "center must have shape (4,), got (3,)",
+        ),
         (lambda: Linear().draw(None, 0), ValueError, "n_features must be at least 1, got 0"),
         (lambda: Taylor(0), ValueError, "degree must be at least 1, got 0"),
         (lambda: Taylor(2.0), TypeError, "degree must be an integer, got 2.0"),
@@ -111,12 +133,28 @@ def test_maps_are_frozen_and_a_draw_leaves_them_alone(map_):
         (lambda: Taylor(gamma=0), ValueError, "gamma must be"),
         (lambda: Taylor(gamma=np.nan), ValueError, "gamma must be"),
         (lambda: Taylor(gamma=1e301), ValueError, "gamma must be at most 1e300"),
-        (lambda: Taylor(gamma="median"), ValueError, "gamma must be None, 'knn' or a positive number, got 'median'"),
+        (
+            lambda: Taylor(gamma="median"),
+            ValueError,
+            "gamma must be None, 'knn' or a positive number, got 'median'",
+        ),
         (lambda: Taylor(gamma=[1.0]), TypeError, "gamma must be"),
-        (lambda: Taylor(include_squares=1), TypeError, "include_squares must be True or False, got 1"),
-        (lambda: Taylor().draw(None, 4), ValueError, "gamma must be a number to draw without data, got None"),
+        (
+            lambda: Taylor(include_squares=1),
+            TypeError,
+            "include_squares must be True or False, got 1",
+        ),
+        (
+            lambda: Taylor().draw(None, 4),
+            ValueError,
+            "gamma must be a number to draw without data, got None",
+        ),
         (lambda: Taylor(gamma="knn").draw(None, 4), ValueError, "gamma must be a number"),
-        (lambda: Taylor(gamma=1.0).draw(None, 0), ValueError, "n_features must be at least 1, got 0"),
+        (
+            lambda: Taylor(gamma=1.0).draw(None, 0),
+            ValueError,
+            "n_features must be at least 1, got 0",
+        ),
         (lambda: Taylor(gamma=1.0).draw(None, 2.0), TypeError, "n_features must be an integer"),
     ],
 )
@@ -125,13 +163,18 @@ def test_invalid_map(make, error, message):
         make()
 
 
-@pytest.mark.parametrize("map_", [Fourier(gamma=1.0), RandomNeurons(), Perceptron(1.0)], ids=["F", "R", "P"])
+@pytest.mark.parametrize(
+    "map_", [Fourier(gamma=1.0), RandomNeurons(), Perceptron(1.0)], ids=["F", "R", "P"]
+)
 def test_invalid_draw(map_):
     for arguments, error, name in [
-        ((-1, 4), ValueError, "n_components"), ((2.0, 4), TypeError, "n_components"),
-        ((None, 4), TypeError, "n_components"), ((3, 0), ValueError, "n_features"), ((3, "4"), TypeError, "n_features"),
+        ((-1, 4), ValueError, "n_components"),
+        ((2.0, 4), TypeError, "n_components"),
+        ((None, 4), TypeError, "n_components"),
+        ((3, 0), ValueError, "n_features"),
+        ((3, "4"), TypeError, "n_features"),
         ((3, True), TypeError, "n_features"),
-    ]:  # fmt: skip
+    ]:
         with raises(error, f"{name} must be"):
             map_.draw(*arguments)
 
@@ -144,11 +187,15 @@ def check_law(map_, kernel, X, n_draws=40_000):
     phi = map_.draw(n_draws, X.shape[1], rng=11).transform(X)
     for i, j in [(0, 0), *combinations(range(len(X)), 2)]:
         product = phi[i] * phi[j]
-        assert abs(product.mean() - kernel(X[i], X[j])) <= 4.5 * np.sqrt(product.var() / n_draws) + 1e-12
+        assert (
+            abs(product.mean() - kernel(X[i], X[j]))
+            <= 4.5 * np.sqrt(product.var() / n_draws) + 1e-12
+        )
 
 
 def fourier_kernel(name, gamma):
     """Return the kernel of Fourier(name, gamma) as a function of two rows."""
+
     def kernel(x, z):
         r = np.sqrt(2 * gamma) * np.linalg.norm(x - z)
         return {
@@ -193,19 +240,30 @@ def test_arc_cosine_kernel_of_relu(rng):
 @pytest.mark.parametrize("activation", ["sin", "cos"])
 @pytest.mark.parametrize("scale", [0.5, 1.5])
 def test_half_the_kernels_of_sines(rng, activation, scale):
-    X, kernels = rng.standard_normal((4, 3)), {"normal": ("gaussian", scale**2 / 2), "cauchy": ("laplacian", scale)}
+    X, kernels = (
+        rng.standard_normal((4, 3)),
+        {"normal": ("gaussian", scale**2 / 2), "cauchy": ("laplacian", scale)},
+    )
     for weights, parameters in kernels.items():
         kernel = fourier_kernel(*parameters)
-        check_law(RandomNeurons(activation, None, weights, scale), lambda x, z, k=kernel: k(x, z) / 2, X)
+        check_law(
+            RandomNeurons(activation, None, weights, scale), lambda x, z, k=kernel: k(x, z) / 2, X
+        )
 
 
-@pytest.mark.parametrize(("weights", "law"), [("normal", "norm"), ("uniform", "uniform"), ("cauchy", "cauchy")])
+@pytest.mark.parametrize(
+    ("weights", "law"), [("normal", "norm"), ("uniform", "uniform"), ("cauchy", "cauchy")]
+)
 def test_laws_of_weights_and_offsets(weights, law):
     scale = 2.5
     parameters = (-scale, 2 * scale) if weights == "uniform" else (0, scale)
     for activation, order in [("tanh", None), ("relu", 2), ("sin", None)]:
         (block,) = RandomNeurons(activation, order, weights, scale).draw(3000, 3, rng=5).blocks
-        of_offset = ("uniform", (0, 2 * np.pi)) if activation == "sin" and weights != "uniform" else (law, parameters)
+        of_offset = (
+            ("uniform", (0, 2 * np.pi))
+            if activation == "sin" and weights != "uniform"
+            else (law, parameters)
+        )
         assert kstest(block.weights.ravel(), law, parameters).pvalue > 1e-4
         assert kstest(block.offset, *of_offset).pvalue > 1e-4
 
@@ -224,7 +282,8 @@ def test_subsets_are_uniform_and_without_repeats(d, order):
 
 
 def test_weights_do_not_depend_on_where_they_are_sparse():
-    """The weight of an input has one distribution, whether the input comes first or last in its subset."""
+    """The weight of an input has one distribution, whether the input comes first or last in its
+    subset."""
     (block,) = RandomNeurons("tanh", 2).draw(20_000, 3, rng=2).blocks
     for k in range(3):
         w = block.weights[block.inputs == k]
@@ -268,7 +327,9 @@ def test_gamma_knn_is_read_off_the_fiftieth_neighbour(rng, kernel, n):
 
 @each_kernel
 def test_gamma_that_is_given_stays(rng, kernel):
-    assert Fourier(kernel, 2).resolve(as_rows(rng.standard_normal((9, 2))), rng) == Fourier(kernel, 2.0)
+    assert Fourier(kernel, 2).resolve(as_rows(rng.standard_normal((9, 2))), rng) == Fourier(
+        kernel, 2.0
+    )
 
 
 @each_metric
@@ -276,8 +337,16 @@ def test_gamma_that_is_given_stays(rng, kernel):
 @pytest.mark.parametrize("make", [csr_array, csr_matrix])
 def test_gamma_of_csr_is_that_of_dense(rng, kernel, rule, make):
     X = sparse_rows(rng)
-    for rows in (X, 1e200 * X, np.repeat(X[:30], 3, axis=0), X.astype(np.float32), X + 1e4 * (X != 0)):
-        assert gamma_of(kernel, rule, make(rows)) == pytest.approx(gamma_of(kernel, rule, rows), rel=1e-6)
+    for rows in (
+        X,
+        1e200 * X,
+        np.repeat(X[:30], 3, axis=0),
+        X.astype(np.float32),
+        X + 1e4 * (X != 0),
+    ):
+        assert gamma_of(kernel, rule, make(rows)) == pytest.approx(
+            gamma_of(kernel, rule, rows), rel=1e-6
+        )
 
 
 @each_kernel

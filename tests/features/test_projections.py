@@ -1,7 +1,9 @@
-"""Random projections: the kernels against plain NumPy, each kind against its matrix, and the same bits for any workers.
+"""Random projections: the kernels against plain NumPy, each kind against its matrix, and the same
+bits for any workers.
 
-The matrix R / sqrt(m) of a projection is read off `expand` of the identity. The diagonal of R R' / m is 1, except for Gaussian
-entries. Random quantities must lie within six standard deviations, which they exceed with probability 2e-9.
+The matrix R / sqrt(m) of a projection is read off `expand` of the identity. The diagonal of R R' /
+m is 1, except for Gaussian entries. Random quantities must lie within six standard deviations,
+which they exceed with probability 2e-9.
 """
 
 import time
@@ -22,11 +24,14 @@ from ..rows.layouts import LAYOUTS
 
 PROJECTIONS = ("gaussian", "sparse_sign", "srht")
 each_kind = pytest.mark.parametrize("kind", PROJECTIONS)
-each_layout = pytest.mark.parametrize("layout", ["C", "F", "every other row", "every other column", "backwards", "csr"])
+each_layout = pytest.mark.parametrize(
+    "layout", ["C", "F", "every other row", "every other column", "backwards", "csr"]
+)
 
 
 def shapes():
-    """Return triples (rows, inputs, projections), at least (0, 1, 1), in which every size occurs three times in each place."""
+    """Return triples (rows, inputs, projections), at least (0, 1, 1), in which every size occurs
+    three times in each place."""
     rng = np.random.default_rng(7)
     sizes = np.array([rng.permutation(SIZES) for _ in range(9)]).reshape(3, 3, -1)
     sizes = [*sizes.transpose(0, 2, 1).reshape(-1, 3).tolist(), [70, 1000, 300]]
@@ -61,7 +66,12 @@ def assert_projects(p, X, R, dense):
     X_hat = p.project(X)
     assert X_hat.dtype == X.dtype and X_hat.shape == (X.shape[0], p.n_projections)
     dense = dense.astype(np.float64)
-    error = 4 * (len(R) + 8) * np.finfo(X.dtype).eps * (np.abs(dense).sum(axis=1, keepdims=True) * np.abs(R).max() + 1e-300)
+    error = (
+        4
+        * (len(R) + 8)
+        * np.finfo(X.dtype).eps
+        * (np.abs(dense).sum(axis=1, keepdims=True) * np.abs(R).max() + 1e-300)
+    )
     assert (np.abs(X_hat - dense @ R) <= error).all()
 
 
@@ -78,7 +88,10 @@ def test_the_kernel_of_sparse_signs_is_the_product(shape, dtype, rng):
     core.sparse_sign(X, columns, signs, 0.5, frame[1:-1])
     assert np.isnan(frame[[0, -1]]).all()
     np.testing.assert_allclose(
-        frame[1:-1], 0.5 * (X.astype(np.float64) @ S), rtol=1e-6, atol=1e-5 * (dtype == np.float32) + 1e-13
+        frame[1:-1],
+        0.5 * (X.astype(np.float64) @ S),
+        rtol=1e-6,
+        atol=1e-5 * (dtype == np.float32) + 1e-13,
     )
     C, from_csr = csr_array(X), np.full((n, m), np.nan, dtype)
     arrays = C.data, C.indices.astype(np.int32), C.indptr.astype(np.int64)
@@ -138,7 +151,9 @@ def test_csr_is_projected_as_dense_rows_are(kind, dtype, rng):
     p, X = make(kind, 150, 40), draw(rng, (77, 150), dtype, 0.1)
     X[3] = 0.0
     tolerance = 100 * np.finfo(dtype).eps
-    np.testing.assert_allclose(p.project(csr_array(X)), p.project(X), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        p.project(csr_array(X)), p.project(X), rtol=tolerance, atol=tolerance
+    )
     np.testing.assert_array_equal(p.project(csr_array(X))[3], 0.0)
 
 
@@ -196,7 +211,8 @@ def test_srht_of_all_columns_is_orthogonal(d):
 
 @each_kind
 def test_mean_of_the_squared_matrix_is_the_identity(kind):
-    """The mean of R R' / m over 4,000 matrices is the identity; the variance of its entries is at most 2 / (4000 m)."""
+    """The mean of R R' / m over 4,000 matrices is the identity; the variance of its entries is at
+    most 2 / (4000 m)."""
     d, m, n = 6, 4, 4000
     R = np.array([matrix(make(kind, d, m, seed)) for seed in range(n)])
     mean = np.einsum("kij,klj->il", R, R) / n
@@ -214,7 +230,9 @@ def test_gaussian_entries():
     assert len({R[0, 0] for R in parts}) == 4
 
 
-@pytest.mark.parametrize(("d", "width"), [(1, 64), (2**15, 64), (2**15 + 1, 63), (2**21, 1), (2**22, 1)])
+@pytest.mark.parametrize(
+    ("d", "width"), [(1, 64), (2**15, 64), (2**15 + 1, 63), (2**21, 1), (2**22, 1)]
+)
 def test_the_width_of_gaussian_parts(d, width):
     assert make("gaussian", d, 100)._width == width
     assert make("gaussian", d, 1)._width == 1
@@ -272,7 +290,9 @@ def test_millions_of_inputs_take_little_memory():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(ValueError, match="projection must be one of 'gaussian', 'sparse_sign', 'srht', got 'fft'"):
+    with pytest.raises(
+        ValueError, match="projection must be one of 'gaussian', 'sparse_sign', 'srht', got 'fft'"
+    ):
         make_projection("fft", 3, 2)
     with pytest.raises(ValueError, match=r"n_projections must be at most 4, .* got 5"):
         make_projection("srht", 3, 5)

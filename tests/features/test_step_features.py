@@ -1,4 +1,5 @@
-"""RandomSteps: the base distribution of steps, by which features="auto" learns functions that jump."""
+"""RandomSteps: the base distribution of steps, by which features="auto" learns functions that
+jump."""
 
 import numpy as np
 import pytest
@@ -19,7 +20,10 @@ def steps_of(X, layout=np.asarray, seed=0):
 @each_layout
 @each_dtype
 def test_weights_are_in_proportion_to_ranges_and_on_few_inputs(rng, layout, dtype):
-    X = (rng.uniform(-1, 1, (300, 9)) * [1, 100, 1e-3, 7, 0, 1, 1, 1, 1] + [0, 5, 0, 0, 3, 0, 0, 0, 0]).astype(dtype)
+    X = (
+        rng.uniform(-1, 1, (300, 9)) * [1, 100, 1e-3, 7, 0, 1, 1, 1, 1]
+        + [0, 5, 0, 0, 3, 0, 0, 0, 0]
+    ).astype(dtype)
     base = steps_of(X, layout)
     assert base.inputs.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]  # the fifth is constant
     w = base.weights(20_000, rng)
@@ -81,7 +85,11 @@ def test_the_default_learns_functions_that_jump(rng, dtype):
 @pytest.mark.slow
 def test_the_default_learns_conjunctions_of_binary_inputs(rng):
     X = rng.integers(0, 2, (4000, 30)).astype(float)
-    y = 1.0 * ((X[:, 0] == 1) & (X[:, 1] == 1) & (X[:, 2] == 0)) + 0.5 * ((X[:, 3] == 1) | (X[:, 4] == 0))
+    y = 1.0 * ((X[:, 0] == 1) & (X[:, 1] == 1) & (X[:, 2] == 0)) + 0.5 * (
+        (X[:, 3] == 1) | (X[:, 4] == 0)
+    )
     model = sparse_rf(X[:3000], y[:3000], rng=0)
     assert np.mean((model.predict(X[3000:]) - y[3000:]) ** 2) < 0.01 * y.var()
-    np.testing.assert_array_equal(model.predict(X), sparse_rf(X[:3000], y[:3000], rng=0, workers=2).predict(X))
+    np.testing.assert_array_equal(
+        model.predict(X), sparse_rf(X[:3000], y[:3000], rng=0, workers=2).predict(X)
+    )

@@ -1,4 +1,5 @@
-"""A basis of the range of the rows as preconditioner: what it is, when it is drawn, and the passes over X that it saves."""
+"""A basis of the range of the rows as preconditioner: what it is, when it is drawn, and the passes
+over X that it saves."""
 
 import dask.array as da
 import numpy as np
@@ -13,12 +14,18 @@ from ..rows import homes
 
 N, D, RANK = 500, 700, 30
 RNG = np.random.default_rng(0)
-LOW = (RNG.standard_normal((N, RANK)) * np.geomspace(30, 0.3, RANK)) @ RNG.standard_normal((RANK, D)) / np.sqrt(D) + 0.5
+LOW = (RNG.standard_normal((N, RANK)) * np.geomspace(30, 0.3, RANK)) @ RNG.standard_normal(
+    (RANK, D)
+) / np.sqrt(D) + 0.5
 Y = (LOW - LOW.mean(axis=0)) @ RNG.standard_normal(D)
 Y = Y / Y.std() + 0.1 * RNG.standard_normal(N)
 LABELS = np.where(Y > 0, 1.0, -1.0)
 ALPHA = 1e-4
-HOMES = {**homes.HOMES, "memory": np.asarray, "dask": lambda X: da.from_array(X, chunks=((200, 0, 299, 1), X.shape[1]))}
+HOMES = {
+    **homes.HOMES,
+    "memory": np.asarray,
+    "dask": lambda X: da.from_array(X, chunks=((200, 0, 299, 1), X.shape[1])),
+}
 each_home = pytest.mark.parametrize("home", HOMES)
 
 
@@ -27,7 +34,11 @@ def reference(X, labels, alpha, weight=None):
     C = 1 / (len(labels) * alpha)
     weight = None if weight is None else weight / weight.mean()
     shifted = X - X.mean(axis=0)  # the intercept takes the means
-    return LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12).fit(shifted, labels, weight).coef_[0]
+    return (
+        LogisticRegression(C=C, solver="newton-cholesky", tol=1e-12)
+        .fit(shifted, labels, weight)
+        .coef_[0]
+    )
 
 
 def drawn(X, *n_each, seed=0):
@@ -40,7 +51,9 @@ def drawn(X, *n_each, seed=0):
     return basis, inputs
 
 
-@pytest.mark.parametrize("spectrum", [np.geomspace(1, 1e-3, 300), np.arange(1, 301.0) ** -1, np.ones(300)])
+@pytest.mark.parametrize(
+    "spectrum", [np.geomspace(1, 1e-3, 300), np.arange(1, 301.0) ** -1, np.ones(300)]
+)
 def test_directions_are_orthonormal_and_combinations_of_the_rows(spectrum):
     X = RNG.standard_normal((400, 300)) * spectrum
     basis, inputs = drawn(X, 32, 32, 64)
@@ -70,12 +83,24 @@ def test_all_rows_leave_nothing():
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_low_rank_takes_few_passes_wherever_the_rows_are(home, loss, monkeypatch):
     homes.OtherDevice.patch(monkeypatch)
-    model = srf.drp(HOMES[home](LOW), Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, rng=0)
-    plain = srf.drp(LOW, Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, n_projections=300, tol=1e-8, rng=0)
+    model = srf.drp(
+        HOMES[home](LOW), Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, rng=0
+    )
+    plain = srf.drp(
+        LOW,
+        Y if loss == "squared" else LABELS,
+        alpha=ALPHA,
+        loss=loss,
+        n_projections=300,
+        tol=1e-8,
+        rng=0,
+    )
     info = model.info
     assert info.converged and info.n_projections == RANK and info.n_passes <= 12
     assert info.n_passes < plain.info.n_passes
-    assert np.linalg.norm(model.coef - plain.coef) <= (info.error_bound + 1e-8) * np.linalg.norm(plain.coef)
+    assert np.linalg.norm(model.coef - plain.coef) <= (info.error_bound + 1e-8) * np.linalg.norm(
+        plain.coef
+    )
 
 
 def test_from_disk_low_rank_reads_the_file_few_times(tmp_path):
@@ -87,13 +112,17 @@ def test_from_disk_low_rank_reads_the_file_few_times(tmp_path):
         n_read += stop - start
         return np.load(tmp_path / "X.npy", mmap_mode="r")[start:stop]
 
-    model = srf.drp(srf.Chunks(read, LOW.shape, block_rows=90), LABELS, alpha=ALPHA, loss="logistic", rng=0)
+    model = srf.drp(
+        srf.Chunks(read, LOW.shape, block_rows=90), LABELS, alpha=ALPHA, loss="logistic", rng=0
+    )
     assert model.info.converged
     assert n_read / N <= 45 and n_read / N <= model.info.n_passes + 2
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weight", [None, np.where(np.arange(N) % 5 == 0, 0.0, 1 + np.arange(N) % 3)])
+@pytest.mark.parametrize(
+    "weight", [None, np.where(np.arange(N) % 5 == 0, 0.0, 1 + np.arange(N) % 3)]
+)
 def test_the_optimum_is_that_of_scikit_learn(dtype, weight):
     X = LOW.astype(dtype)
     model = srf.drp(X, LABELS, alpha=ALPHA, loss="logistic", sample_weight=weight, tol=1e-6, rng=0)
@@ -102,14 +131,21 @@ def test_the_optimum_is_that_of_scikit_learn(dtype, weight):
     assert np.linalg.norm(model.coef - best) <= 1e-5 * np.linalg.norm(best)
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "smoothed_hinge", "huber", "poisson"])
+@pytest.mark.parametrize(
+    "loss", ["squared", "logistic", "squared_hinge", "smoothed_hinge", "huber", "poisson"]
+)
 def test_every_loss_and_several_outputs(loss):
-    y = {"squared": Y, "huber": Y, "poisson": np.random.default_rng(1).poisson(np.exp(0.5 * Y))}.get(loss, LABELS)
+    y = {
+        "squared": Y,
+        "huber": Y,
+        "poisson": np.random.default_rng(1).poisson(np.exp(0.5 * Y)),
+    }.get(loss, LABELS)
     if loss == "squared":
         y = np.column_stack([y, -y + LOW[:, 0]])
     if loss == "logistic":
         y = np.digitize(Y, [-0.5, 0.5])
-    how = {"alpha": ALPHA, "loss": loss, "tol": 1e-4, "rng": 0}  # of Poisson's, rounding allows little more
+    # of Poisson's, rounding allows little more
+    how = {"alpha": ALPHA, "loss": loss, "tol": 1e-4, "rng": 0}
     model, sketched = (srf.drp(LOW, y, n_projections=m, **how) for m in (None, 300))
     assert model.info.converged and sketched.info.converged and model.info.n_projections == RANK
     assert model.info.n_passes <= 20
@@ -134,18 +170,25 @@ def test_a_path_keeps_the_basis():
     passes = [model.info.n_passes for model in models]
     assert passes[0] <= 12 and max(np.diff(passes)) <= 6
     for model, alpha in zip(models, alphas, strict=True):
-        best = srf.drp(LOW, LABELS, alpha=alpha, loss="logistic", n_projections=300, tol=1e-7, rng=1).coef
+        best = srf.drp(
+            LOW, LABELS, alpha=alpha, loss="logistic", n_projections=300, tol=1e-7, rng=1
+        ).coef
         assert np.linalg.norm(model.coef - best) <= 1.01e-4 * np.linalg.norm(best)
 
 
 def test_the_basis_grows_along_a_path():
-    """Each penalty draws what it needs: few directions while alpha is large, and those that it has are kept."""
+    """Each penalty draws what it needs: few directions while alpha is large, and those that it has
+    are kept."""
     n = 600
     X = RNG.standard_normal((n, 800)) * np.geomspace(1, 1e-4, 800)
     y = np.where(X[:, 0] + 0.01 * RNG.standard_normal(n) > 0, 1, 0)
     models = srf.drp_path(X, y, alphas=[1e-3, 1e-6, 1e-8], loss="logistic", rng=0)
     sizes = [model.info.n_projections for model in models]
-    assert all(model.info.converged for model in models) and sizes == sorted(sizes) and sizes[-1] > sizes[0]
+    assert (
+        all(model.info.converged for model in models)
+        and sizes == sorted(sizes)
+        and sizes[-1] > sizes[0]
+    )
 
 
 def test_flat_spectra_draw_no_basis_that_they_keep():
@@ -158,7 +201,10 @@ def test_flat_spectra_draw_no_basis_that_they_keep():
 
 
 def test_any_number_of_workers_gives_the_same_bits():
-    one, two = (srf.drp(LOW, LABELS, alpha=ALPHA, loss="logistic", workers=workers, rng=0) for workers in (1, 2))
+    one, two = (
+        srf.drp(LOW, LABELS, alpha=ALPHA, loss="logistic", workers=workers, rng=0)
+        for workers in (1, 2)
+    )
     assert np.array_equal(one.coef, two.coef) and one.info == two.info
 
 

@@ -1,6 +1,7 @@
 """The error bound of `drp` against solutions in 40 digits, and data that rounding makes hard.
 
-Hard data are columns of very different sizes, far from 0 or very large, and penalties far below what float64 can resolve.
+Hard data are columns of very different sizes, far from 0 or very large, and penalties far below
+what float64 can resolve.
 """
 
 import warnings
@@ -18,7 +19,8 @@ from sparserf.baselines import random_projection
 LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 nightly = pytest.mark.nightly
-# Five of the paper's iterations. They end after the number that is given, and five do for these tests.
+# Five of the paper's iterations. They end after the number that is given, and five do for these
+# tests.
 A_FEW = {"accelerate": False, "n_iter": 5}
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 
@@ -52,7 +54,8 @@ def solve(A, b):
 
 
 def slope_and_curvature(loss, z, y):
-    """Compute the first and second derivatives of the loss in each margin, in the precision of mpmath."""
+    """Compute the first and second derivatives of the loss in each margin, in the precision of
+    mpmath."""
     zero, one = mpmath.mpf(0), mpmath.mpf(1)
     if loss == "squared":
         return z - y, 0 * z + one
@@ -61,12 +64,17 @@ def slope_and_curvature(loss, z, y):
         return -y * p, p * (1 - p)
     short = [1 - margin for margin in y * z]
     if loss == "squared_hinge":
-        return -2 * y * np.array([max(a, zero) for a in short], object), np.array([2 * one * (a > 0) for a in short], object)
-    return -y * np.array([min(max(a, zero), one) for a in short], object), np.array([one * (0 < a <= 1) for a in short], object)
+        return -2 * y * np.array([max(a, zero) for a in short], object), np.array(
+            [2 * one * (a > 0) for a in short], object
+        )
+    return -y * np.array([min(max(a, zero), one) for a in short], object), np.array(
+        [one * (0 < a <= 1) for a in short], object
+    )
 
 
 def optimum(X, y, alpha, loss, fit_intercept, s, w, b):
-    """Find w* by Newton's method from (w, b); return None where it does not settle, as on a kink."""
+    """Find w* by Newton's method from (w, b); return None where it does not settle, as on a
+    kink."""
     n, d = X.shape
     Z = exactly(np.hstack([X, np.ones((n, 1))]) if fit_intercept else X)
     P = exactly(np.append(np.full(d, alpha), 0.0) if fit_intercept else np.full(d, alpha))
@@ -84,7 +92,8 @@ def optimum(X, y, alpha, loss, fit_intercept, s, w, b):
 
 
 def hard_problem(rng, loss):
-    """Draw (X, y): columns may differ in size, be far from 0 or equal, and the noise may be none."""
+    """Draw (X, y): columns may differ in size, be far from 0 or equal, and the noise may be
+    none."""
     n, d = int(rng.integers(5, 30)), int(rng.integers(1, 7))
     X = rng.standard_normal((n, d))
     if rng.random() < 0.4:
@@ -108,18 +117,34 @@ def test_the_bound_holds_in_40_digits(loss, n_seeds):
         for seed in range(n_seeds):
             rng = np.random.default_rng(seed)
             X, y = hard_problem(rng, loss)
-            alpha, tol, m = 10.0 ** rng.uniform(-7, 1), rng.choice([1e-3, 1e-6, 1e-15]), rng.choice([0, 1, 3])
+            alpha, tol, m = (
+                10.0 ** rng.uniform(-7, 1),
+                rng.choice([1e-3, 1e-6, 1e-15]),
+                rng.choice([0, 1, 3]),
+            )
             fit_intercept, s = bool(rng.random() < 0.5), rng.choice([0.5, 1, 2], len(y))
             layout = csr_array if rng.random() < 0.3 else np.asarray
-            how = {"alpha": alpha, "loss": loss, "fit_intercept": fit_intercept, "sample_weight": s, "tol": tol, "rng": 0}
+            how = {
+                "alpha": alpha,
+                "loss": loss,
+                "fit_intercept": fit_intercept,
+                "sample_weight": s,
+                "tol": tol,
+                "rng": 0,
+            }
             model = quietly(layout(X), y, n_projections=int(m) or None, **how)
             if model.info.error_bound > 1:
                 continue
-            w = optimum(X.astype(np.float64), y, alpha, loss, fit_intercept, s, model.coef, model.intercept)
+            w = optimum(
+                X.astype(np.float64), y, alpha, loss, fit_intercept, s, model.coef, model.intercept
+            )
             if w is None:
                 continue
             e = exactly(model.coef) - w
-            assert mpmath.sqrt(e @ e) <= model.info.error_bound * mpmath.sqrt(w @ w), (seed, model.info)
+            assert mpmath.sqrt(e @ e) <= model.info.error_bound * mpmath.sqrt(w @ w), (
+                seed,
+                model.info,
+            )
             n_checked, n_tight = n_checked + 1, n_tight + (model.info.error_bound < 1e-9)
     assert n_checked >= 0.6 * n_seeds
     assert n_tight >= 0.2 * n_seeds
@@ -139,7 +164,10 @@ def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
         X = rng.standard_normal((n, d)) * rng.permutation(np.geomspace(1 / size, size, d))
         y = rng.standard_normal(n)
         y = y if loss == "squared" else np.sign(y)
-        models = [quietly(X, y, alpha=alpha, loss=loss, n_projections=m, rng=1, tol=1e-5) for m in (None, 1, 8, d)]
+        models = [
+            quietly(X, y, alpha=alpha, loss=loss, n_projections=m, rng=1, tol=1e-5)
+            for m in (None, 1, 8, d)
+        ]
         for model in models:
             assert model.info.converged, (size, model.info)
             assert norm(model.coef - models[0].coef) <= 2.1e-5 * norm(models[0].coef)
@@ -153,7 +181,8 @@ def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
 @pytest.mark.parametrize(("n", "d"), [(200, 8), (60, 300)])
 @pytest.mark.parametrize("shift", [1e3, 1e6, 1e8, 1e10])
 def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
-    """Shifted rows, once rounded, are shifted back exactly: the two fits may differ by rounding within the fit alone."""
+    """Shifted rows, once rounded, are shifted back exactly: the two fits may differ by rounding
+    within the fit alone."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) + shift * rng.choice([-1.0, 1.0], d)
     centred = X - np.round(X.mean(axis=0))
@@ -173,14 +202,24 @@ def test_a_shift_changes_what_rounding_changes(layout, loss, n, d, shift):
 @pytest.mark.parametrize("exponent", [-140, 126])
 @pytest.mark.parametrize("method", ["drp", "drp of the paper", "random_projection"])
 def test_float32_at_the_ends_of_its_range(layout, exponent, method):
-    """Entries k / 8 times a power of two fit into float32, sums of them do not: the model is the same in other units."""
+    """Entries k / 8 times a power of two fit into float32, sums of them do not: the model is the
+    same in other units."""
     rng = np.random.default_rng(0)
     X = (rng.integers(-16, 17, (60, 20)) / 8).astype(np.float32)
     y = X[:, 0] + rng.standard_normal(60)
-    options = {"drp": {"n_projections": 10}, "drp of the paper": {"n_projections": 2000, "accelerate": False}}
+    options = {
+        "drp": {"n_projections": 10},
+        "drp of the paper": {"n_projections": 2000, "accelerate": False},
+    }
     fit = random_projection if method == "random_projection" else drp
     models = [
-        fit(layout(np.ldexp(X, k)), y, alpha=0.1 * 4.0**k, rng=0, **options.get(method, {"n_projections": 10}))
+        fit(
+            layout(np.ldexp(X, k)),
+            y,
+            alpha=0.1 * 4.0**k,
+            rng=0,
+            **options.get(method, {"n_projections": 10}),
+        )
         for k in (0, exponent)
     ]
     np.testing.assert_allclose(models[1].coef * 2.0**exponent, models[0].coef, rtol=1e-9)
@@ -199,9 +238,15 @@ def test_a_shift_of_float32(layout):
 @each_layout
 @each_loss
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("n", "d", "how"), [
-    (100, 8, {}), (40, 300, {}), (40, 300, {"n_projections": 5}), (100, 8, {"n_projections": 100} | A_FEW),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "d", "how"),
+    [
+        (100, 8, {}),
+        (40, 300, {}),
+        (40, 300, {"n_projections": 5}),
+        (100, 8, {"n_projections": 100} | A_FEW),
+    ],
+)
 def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
     """X 2^k with alpha 4^k gives w 2^-k in the same steps, bit for bit."""
     rng = np.random.default_rng(1)
@@ -211,8 +256,13 @@ def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
     first = quietly(layout(X), y, alpha=0.02, loss=loss, rng=0, **how)
     for k in (-20, 20) if dtype is np.float32 else (-60, 300):
         model = quietly(layout(X * dtype(2.0**k)), y, alpha=0.02 * 4.0**k, loss=loss, rng=0, **how)
-        assert np.array_equal(model.coef * 2.0**k, first.coef) and model.intercept == first.intercept
-        assert model.info.objective == first.info.objective and model.info.error_bound == first.info.error_bound
+        assert (
+            np.array_equal(model.coef * 2.0**k, first.coef) and model.intercept == first.intercept
+        )
+        assert (
+            model.info.objective == first.info.objective
+            and model.info.error_bound == first.info.error_bound
+        )
         assert model.info.n_conjugate == first.info.n_conjugate
 
 
@@ -220,7 +270,8 @@ def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
 @pytest.mark.parametrize(("n", "d"), [(80, 5), (80, 300)])
 @pytest.mark.parametrize("scale", [1e9, 1e18, 1e100])
 def test_penalties_below_rounding_end(loss, n, d, scale):
-    """A fit finds the least-squares solution or separates the classes, even where it cannot bound its distance to w*."""
+    """A fit finds the least-squares solution or separates the classes, even where it cannot bound
+    its distance to w*."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     y = X[:, 0] + 0.1 * rng.standard_normal(n)
@@ -228,7 +279,10 @@ def test_penalties_below_rounding_end(loss, n, d, scale):
     model = quietly(scale * X, y, alpha=1e-2, loss=loss, rng=0)
     assert model.info.n_conjugate <= 20_000
     if loss == "squared":
-        best = np.hstack([X, np.ones((n, 1))]) @ np.linalg.lstsq(np.hstack([X, np.ones((n, 1))]), y, rcond=None)[0]
+        best = (
+            np.hstack([X, np.ones((n, 1))])
+            @ np.linalg.lstsq(np.hstack([X, np.ones((n, 1))]), y, rcond=None)[0]
+        )
         assert norm(model.decision_function(scale * X) - best) <= 1e-5 * norm(y)
     else:
         assert np.mean(model.predict(scale * X) == y) >= (0.9 if d < n else 1.0)
@@ -257,7 +311,8 @@ def test_extreme_sizes_leak_no_warning(layout, loss, size, alpha):
 
 
 def hostile(kind):
-    """Draw (X, f) without noise: more columns than rows, nearly equal columns, or columns of very different sizes."""
+    """Draw (X, f) without noise: more columns than rows, nearly equal columns, or columns of very
+    different sizes."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 1000)) if kind == "wide" else rng.standard_normal((2000, 20))
     if kind == "collinear":
@@ -279,14 +334,18 @@ HOW = [
 @pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
 @pytest.mark.parametrize("how", HOW)
 def test_hostile_fits_end(kind, loss, how):
-    """Without noise, with separable classes and alpha = 1e-8 every fit ends, and warns where it has not converged."""
+    """Without noise, with separable classes and alpha = 1e-8 every fit ends, and warns where it has
+    not converged."""
     X, y = hostile(kind)
     y = y if loss == "squared" else np.sign(y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         info = drp(X, y, alpha=1e-8, loss=loss, rng=0, **how).info
     assert info.converged == (not caught)
-    assert all(f"{info.error_bound:.2g}" in str(one.message) or "diverges" in str(one.message) for one in caught)
+    assert all(
+        f"{info.error_bound:.2g}" in str(one.message) or "diverges" in str(one.message)
+        for one in caught
+    )
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -301,5 +360,7 @@ def test_a_callback_is_asked_within_long_iterations(how, monkeypatch):
     often = []
     again = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=often.append, **how)
     assert np.array_equal(again.coef, whole.coef) and len(often) > len(told)
-    cut = quietly(X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=lambda info: True, **how)
+    cut = quietly(
+        X, np.sign(y), alpha=1e-8, loss="logistic", rng=0, callback=lambda info: True, **how
+    )
     assert not cut.info.converged and cut.info.n_iter <= 1 and np.isfinite(cut.coef).all()

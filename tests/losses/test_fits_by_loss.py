@@ -14,9 +14,13 @@ from ..conftest import l1_oracle, phi_oracle
 from .own_losses import WRONG, LogCosh, OwnPoisson
 
 OBJECTS = {
-    "squared": srf.losses.Squared(), "huber": Huber(0.7), "quantile": Quantile(0.8, 0.3),
-    "poisson": Poisson(), "tweedie": Tweedie(), "gamma": Gamma(),
-}  # fmt: skip
+    "squared": srf.losses.Squared(),
+    "huber": Huber(0.7),
+    "quantile": Quantile(0.8, 0.3),
+    "poisson": Poisson(),
+    "tweedie": Tweedie(),
+    "gamma": Gamma(),
+}
 NEW = [name for name in OBJECTS if name != "squared"]
 each = pytest.mark.parametrize("name", OBJECTS)
 each_new = pytest.mark.parametrize("name", NEW)
@@ -27,14 +31,26 @@ X = RNG.uniform(-2, 2, (N, 3))
 F = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1]
 WEIGHT = RNG.integers(0, 4, N).astype(float)
 Y = {
-    "squared": F + 0.3 * RNG.standard_normal(N), "huber": F + 0.3 * RNG.standard_t(1.5, N),
-    "quantile": F + 0.3 * RNG.standard_exponential(N), "poisson": RNG.poisson(3 * np.exp(F)).astype(float),
+    "squared": F + 0.3 * RNG.standard_normal(N),
+    "huber": F + 0.3 * RNG.standard_t(1.5, N),
+    "quantile": F + 0.3 * RNG.standard_exponential(N),
+    "poisson": RNG.poisson(3 * np.exp(F)).astype(float),
     "gamma": 50 * np.exp(F) * RNG.gamma(3, 1 / 3, N),
-    "tweedie": 5 * np.random.default_rng(9).standard_gamma(2 * np.random.default_rng(8).poisson(np.exp(F))),
-}  # fmt: skip
-FIXED = srf.sparse_rf(X, F, features="gaussian", gamma=0.3, alpha=0.01, n_components=300, rng=0).features
+    "tweedie": 5
+    * np.random.default_rng(9).standard_gamma(2 * np.random.default_rng(8).poisson(np.exp(F))),
+}
+FIXED = srf.sparse_rf(
+    X, F, features="gaussian", gamma=0.3, alpha=0.01, n_components=300, rng=0
+).features
 EXACT = {"features": FIXED, "exact": True, "tol": 1e-9}
-ALPHA = {"squared": 0.01, "huber": 0.01, "quantile": 0.01, "poisson": 0.05, "tweedie": 0.05, "gamma": 0.01}
+ALPHA = {
+    "squared": 0.01,
+    "huber": 0.01,
+    "quantile": 0.01,
+    "poisson": 0.05,
+    "tweedie": 0.05,
+    "gamma": 0.01,
+}
 
 
 def constant_of(loss, y):
@@ -55,18 +71,25 @@ def test_l1_fits_are_the_optimum_of_an_oracle(name):
     weight = WEIGHT + 0.0
 
     def value_and_slopes(z):
-        return weight @ loss.value(z, y) / weight.sum(), weight * loss.derivative(z, y) / weight.sum()
+        return weight @ loss.value(z, y) / weight.sum(), weight * loss.derivative(
+            z, y
+        ) / weight.sum()
 
     least = l1_oracle(value_and_slopes, phi, alpha, constant_of(loss, y)).fun
     for tol in (1e-1, 1e-4, 1e-9):
-        model = srf.sparse_rf(X, y, loss=loss, alpha=alpha, sample_weight=weight, **{**EXACT, "tol": tol})
+        model = srf.sparse_rf(
+            X, y, loss=loss, alpha=alpha, sample_weight=weight, **{**EXACT, "tol": tol}
+        )
         w = np.zeros(len(FIXED))
         w[model.support] = model.coef
         reached = objective(loss, phi, y, weight, alpha, w, model.intercept)
         assert model.info.converged and np.isclose(model.info.objective[-1], reached, rtol=1e-10)
         assert reached - least <= model.info.dual_gap + 1e-7 * least
         assert model.info.dual_gap <= tol * reached
-    g, size = phi.T @ (v := weight * loss.derivative(phi @ w + model.intercept, y) / weight.sum()), np.abs(v).sum()
+    g, size = (
+        phi.T @ (v := weight * loss.derivative(phi @ w + model.intercept, y) / weight.sum()),
+        np.abs(v).sum(),
+    )
     assert abs(v.sum()) <= 1e-7 * size and np.abs(g).max() <= alpha + 1e-4 * size
     assert np.allclose(g[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-4 * size)
 
@@ -76,7 +99,9 @@ def test_a_weight_is_as_many_rows(name):
     for loss in (OBJECTS[name], name):
         one = srf.sparse_rf(X, Y[name], loss=loss, alpha=ALPHA[name], sample_weight=WEIGHT, **EXACT)
         k = WEIGHT.astype(int)
-        other = srf.sparse_rf(X.repeat(k, axis=0), Y[name].repeat(k), loss=loss, alpha=ALPHA[name], **EXACT)
+        other = srf.sparse_rf(
+            X.repeat(k, axis=0), Y[name].repeat(k), loss=loss, alpha=ALPHA[name], **EXACT
+        )
         assert np.allclose(one.predict(X), other.predict(X), rtol=1e-3, atol=1e-4)
         assert np.isclose(one.info.objective[-1], other.info.objective[-1], rtol=1e-8)
         assert one.loss_parameters == pytest.approx(other.loss_parameters)
@@ -85,14 +110,21 @@ def test_a_weight_is_as_many_rows(name):
 @pytest.mark.parametrize("name", ["huber", "quantile"])
 @pytest.mark.parametrize("unit", [1e-100, 1e-3, 1e4, 1e100])
 def test_losses_of_residuals_are_equivariant(name, unit):
-    """Predictions scale with y, both by default parameters, which follow y, and by parameters scaled along."""
+    """Predictions scale with y, both by default parameters, which follow y, and by parameters
+    scaled along."""
     degree = OBJECTS[name].degree
     own = {"huber": Huber(0.7 * unit), "quantile": Quantile(0.8, 0.3 * unit)}[name]
     for loss, scaled in ((name, name), (OBJECTS[name], own)):
         one = srf.sparse_rf(X, Y[name], loss=loss, alpha=0.01, **EXACT)
-        other = srf.sparse_rf(X, unit * Y[name], loss=scaled, alpha=0.01 * unit ** (degree - 1), **EXACT)
+        other = srf.sparse_rf(
+            X, unit * Y[name], loss=scaled, alpha=0.01 * unit ** (degree - 1), **EXACT
+        )
         assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-3, atol=1e-4)
-        assert np.isclose(one.info.objective[-1], other.info.objective[-1] / unit / unit ** (degree - 1), rtol=1e-8)
+        assert np.isclose(
+            one.info.objective[-1],
+            other.info.objective[-1] / unit / unit ** (degree - 1),
+            rtol=1e-8,
+        )
     ridge = {"n_nonzero_coefs": 5, "features": FIXED, "rng": 0}
     for fit, alpha in ((srf.harfe, 1e-3), (srf.mfga, 1e-3)):
         one = fit(X, Y[name], loss=OBJECTS[name], alpha=alpha, **ridge)
@@ -114,13 +146,16 @@ def test_log_links_absorb_the_unit_of_y(unit):
 
 
 def test_the_constant_is_the_best_one():
-    """Where the penalty leaves no term, fits predict the mean of y (by the log link) or the quantile."""
+    """Where the penalty leaves no term, fits predict the mean of y (by the log link) or the
+    quantile."""
     few = {"features": FIXED, "alpha": 1e9}
     for name in ("poisson", "tweedie", "gamma"):
         for unit in (1e-9, 1.0, 1e6):
             model = srf.sparse_rf(X, unit * Y[name], loss=name, sample_weight=WEIGHT, **few)
             assert len(model.features) == 0
-            assert np.allclose(model.predict(X), unit * np.average(Y[name], weights=WEIGHT), rtol=1e-12)
+            assert np.allclose(
+                model.predict(X), unit * np.average(Y[name], weights=WEIGHT), rtol=1e-12
+            )
             assert np.allclose(model.decision_function(X), np.log(model.predict(X)))
     for level in (0.05, 0.5, 0.95):
         model = srf.sparse_rf(X, Y["quantile"], loss=Quantile(level, smoothing=1e-6), **few)
@@ -131,11 +166,14 @@ def test_exposure_is_a_weight_of_a_rate():
     """Rates c / e with weights e have the optimum of counts c with log e added to f."""
     exposure = RNG.uniform(0.2, 4, N)
     c = RNG.poisson(exposure * np.exp(F)).astype(float)
-    model = srf.sparse_rf(X, c / exposure, sample_weight=exposure, loss="poisson", alpha=0.02, **EXACT)
+    model = srf.sparse_rf(
+        X, c / exposure, sample_weight=exposure, loss="poisson", alpha=0.02, **EXACT
+    )
     phi, e = phi_oracle(FIXED, X), exposure
 
     def counted(w, b):
-        """Compute the objective of the counts, divided by the mean exposure and up to a constant."""
+        """Compute the objective of the counts, divided by the mean exposure and up to a
+        constant."""
         mu = e * np.exp(phi @ w + b)
         return np.mean(mu - c * np.log(mu)) / e.mean() + 0.02 * np.abs(w).sum()
 
@@ -151,7 +189,8 @@ def test_exposure_is_a_weight_of_a_rate():
 
 
 @pytest.mark.parametrize(
-    ("loss", "power"), [("poisson", 1), ("tweedie", 1.5), (Tweedie(1.1), 1.1), (Tweedie(1.9), 1.9), ("gamma", 2)]
+    ("loss", "power"),
+    [("poisson", 1), ("tweedie", 1.5), (Tweedie(1.1), 1.1), (Tweedie(1.9), 1.9), ("gamma", 2)],
 )
 def test_drp_is_scikit_learns_solution(loss, power):
     linear, name = pytest.importorskip("sklearn.linear_model"), getattr(loss, "name", loss)
@@ -165,13 +204,16 @@ def test_drp_is_scikit_learns_solution(loss, power):
 
 
 def l2_oracle(loss, Z, y, weight, alpha):
-    """Minimize the weighted mean loss of Z w + b plus alpha / 2 |w|^2, alpha in the loss's unit, by L-BFGS-B."""
+    """Minimize the weighted mean loss of Z w + b plus alpha / 2 |w|^2, alpha in the loss's unit, by
+    L-BFGS-B."""
     k, b, alpha = Z.shape[1], constant_of(loss, y), alpha * loss.penalty_unit(y, weight)
 
     def both(x):
         z = Z @ x[:k] + x[-1]
         v = weight * loss.derivative(z, y) / weight.sum()
-        return weight @ loss.value(z, y) / weight.sum() + alpha / 2 * x[:k] @ x[:k], np.append(Z.T @ v + alpha * x[:k], v.sum())
+        return weight @ loss.value(z, y) / weight.sum() + alpha / 2 * x[:k] @ x[:k], np.append(
+            Z.T @ v + alpha * x[:k], v.sum()
+        )
 
     options = {"maxiter": 20000, "maxfun": 50000, "ftol": 1e-16, "gtol": 1e-12, "maxcor": 30}
     return minimize(both, np.append(np.zeros(k), b), jac=True, method="L-BFGS-B", options=options)
@@ -193,7 +235,8 @@ def test_drp_is_within_its_bound_of_the_oracle(name, alpha):
 def test_drp_of_several_outputs_is_one_after_the_other(name):
     both = np.column_stack([Y[name], 2 * Y[name][::-1]])
     model = srf.drp(X, both, loss=OBJECTS[name], alpha=0.1, rng=0)
-    units = [OBJECTS[name].penalty_unit(y, np.ones(N)) for y in both.T]  # all outputs have the least of these
+    # all outputs have the least of these
+    units = [OBJECTS[name].penalty_unit(y, np.ones(N)) for y in both.T]
     for k, y in enumerate(both.T):
         one = srf.drp(X, y, loss=OBJECTS[name], alpha=0.1 * min(units) / units[k], rng=0)
         assert np.allclose(model.predict(X)[:, k], one.predict(X), rtol=1e-4, atol=1e-5)
@@ -213,7 +256,17 @@ def test_drp_with_a_sketch_finds_the_same(name):
 def test_harfe_and_mfga_minimise_over_their_terms(name, fit):
     loss, y, alpha = OBJECTS[name], Y[name], 1e-3
     options = {"normalize": False} if fit is srf.harfe else {}
-    model = fit(X, y, loss=loss, alpha=alpha, features=FIXED, n_nonzero_coefs=8, sample_weight=WEIGHT, rng=0, **options)
+    model = fit(
+        X,
+        y,
+        loss=loss,
+        alpha=alpha,
+        features=FIXED,
+        n_nonzero_coefs=8,
+        sample_weight=WEIGHT,
+        rng=0,
+        **options,
+    )
     found = l2_oracle(loss, phi_oracle(model.features, X), y, WEIGHT, alpha)
     assert len(model.support) == 8
     assert model.info.objective[-1] <= found.fun * (1 + 1e-6)
@@ -223,11 +276,22 @@ def test_harfe_and_mfga_minimise_over_their_terms(name, fit):
 @each_new
 def test_harfe_of_fewer_rows_than_terms(name):
     loss, few, y = OBJECTS[name], X[:30], Y[name][:30]
-    dictionary = srf.sparse_rf(X, F, features="gaussian", gamma=0.5, alpha=1e-5, n_components=300, rng=0).features
+    dictionary = srf.sparse_rf(
+        X, F, features="gaussian", gamma=0.5, alpha=1e-5, n_components=300, rng=0
+    ).features
     n = min(40, len(dictionary))
     assert n > 30
     model = srf.harfe(
-        few, y, loss=loss, alpha=0.01, features=dictionary, n_nonzero_coefs=n, normalize=False, start="zero", max_iter=5, rng=0
+        few,
+        y,
+        loss=loss,
+        alpha=0.01,
+        features=dictionary,
+        n_nonzero_coefs=n,
+        normalize=False,
+        start="zero",
+        max_iter=5,
+        rng=0,
     )
     least = l2_oracle(loss, phi_oracle(model.features, few), y, np.ones(30), 0.01).fun
     assert model.info.objective[-1] <= least * (1 + 1e-5)
@@ -236,18 +300,23 @@ def test_harfe_of_fewer_rows_than_terms(name):
 @each_new
 @pytest.mark.slow
 def test_the_default_learns(name):
-    """The default search learns f, with the same bits for any workers; its held-out loss is in the units of y."""
+    """The default search learns f, with the same bits for any workers; its held-out loss is in the
+    units of y."""
     rng = np.random.default_rng(3)
     x = rng.uniform(-2, 2, (800, 3))
     f = np.sin(2 * x[:, 0]) + 0.5 * x[:, 1]
     y = {
-        "huber": f + 0.2 * rng.standard_t(1.5, 800), "quantile": f + 0.3 * rng.standard_normal(800),
-        "poisson": rng.poisson(20 * np.exp(f)).astype(float), "gamma": 9 * np.exp(f) * rng.gamma(9, 1 / 9, 800),
+        "huber": f + 0.2 * rng.standard_t(1.5, 800),
+        "quantile": f + 0.3 * rng.standard_normal(800),
+        "poisson": rng.poisson(20 * np.exp(f)).astype(float),
+        "gamma": 9 * np.exp(f) * rng.gamma(9, 1 / 9, 800),
         "tweedie": rng.standard_gamma(3 * rng.poisson(9 * np.exp(f))),
-    }[name]  # fmt: skip
+    }[name]
     model = srf.sparse_rf(x, y, loss=name, rng=0, n_models=1, n_components=300)
     assert np.corrcoef(model.decision_function(x), f)[0, 1] > 0.98
-    loss = OBJECTS[name] if not model.loss_parameters else type(OBJECTS[name])(**model.loss_parameters)
+    loss = (
+        OBJECTS[name] if not model.loss_parameters else type(OBJECTS[name])(**model.loss_parameters)
+    )
     here = np.mean(loss.value(model.decision_function(x), y))
     assert 0.5 * here < model.info.validation_loss < 2 * here
     again = srf.sparse_rf(x, y, loss=name, rng=0, n_models=1, n_components=300, workers=2)
@@ -269,7 +338,9 @@ def test_sparse_rows_and_chunks_give_the_same_model(name):
     one = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
     sparse = np.where(np.abs(X) < 0.7, 0, X)
     both = sparse, sp.csr_array(sparse)
-    plain, csr = (srf.sparse_rf(each, Y[name], loss=name, alpha=ALPHA[name], **EXACT) for each in both)
+    plain, csr = (
+        srf.sparse_rf(each, Y[name], loss=name, alpha=ALPHA[name], **EXACT) for each in both
+    )
     assert np.allclose(plain.predict(sparse), csr.predict(sp.csr_array(sparse)), rtol=1e-6)
     chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=100)
     away = srf.sparse_rf(chunks, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
@@ -282,7 +353,11 @@ def test_models_are_saved_and_loaded_with_their_loss(name, tmp_path):
     model = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)
     model.save(tmp_path / "model.npz")
     again = srf.load(tmp_path / "model.npz")
-    assert (again.loss, again.loss_parameters, again.link) == (name, model.loss_parameters, model.link)
+    assert (again.loss, again.loss_parameters, again.link) == (
+        name,
+        model.loss_parameters,
+        model.link,
+    )
     assert (again.predict(X) == model.predict(X)).all()
     if OBJECTS[name].link == "log":
         assert np.allclose(again.predict(X), np.exp(again.decision_function(X)))
@@ -316,33 +391,82 @@ def test_errors_name_what_is_wrong():
     y = Y["poisson"].copy()
     y[3] = -2.0
     cases = [
-        (ValueError, "y must be >= 0 for loss='poisson', got -2.0", lambda: srf.sparse_rf(X, y, loss="poisson", **few)),
-        (ValueError, "y must have a positive entry", lambda: srf.sparse_rf(X, 0 * y, loss="poisson", **few)),
-        (ValueError, "y must be >= 0 for loss='tweedie', got -2.0", lambda: srf.sparse_rf(X, y, loss=Tweedie(1.2), **few)),
-        (ValueError, "y must have a positive entry for loss='tweedie'", lambda: srf.drp(X, 0 * y, loss="tweedie", alpha=0.1)),
-        (ValueError, "y must be > 0 for loss='gamma', got -2.0", lambda: srf.sparse_rf(X, y, loss=Gamma(), **few)),
-        (ValueError, "y must be > 0 for loss='gamma', got 0.0", lambda: srf.sparse_rf(X, 0 * y, loss="gamma", **few)),
-        (ValueError, "y must be at most 1e.30 .* got 1e.40", lambda: srf.sparse_rf(X, y**2 * 0 + 1e40, loss="gamma", **few)),
-        (ValueError, "y must have one output for loss='huber', got 3", lambda: srf.mfga(X, X, n_nonzero_coefs=2, loss="huber")),
+        (
+            ValueError,
+            "y must be >= 0 for loss='poisson', got -2.0",
+            lambda: srf.sparse_rf(X, y, loss="poisson", **few),
+        ),
+        (
+            ValueError,
+            "y must have a positive entry",
+            lambda: srf.sparse_rf(X, 0 * y, loss="poisson", **few),
+        ),
+        (
+            ValueError,
+            "y must be >= 0 for loss='tweedie', got -2.0",
+            lambda: srf.sparse_rf(X, y, loss=Tweedie(1.2), **few),
+        ),
+        (
+            ValueError,
+            "y must have a positive entry for loss='tweedie'",
+            lambda: srf.drp(X, 0 * y, loss="tweedie", alpha=0.1),
+        ),
+        (
+            ValueError,
+            "y must be > 0 for loss='gamma', got -2.0",
+            lambda: srf.sparse_rf(X, y, loss=Gamma(), **few),
+        ),
+        (
+            ValueError,
+            "y must be > 0 for loss='gamma', got 0.0",
+            lambda: srf.sparse_rf(X, 0 * y, loss="gamma", **few),
+        ),
+        (
+            ValueError,
+            "y must be at most 1e.30 .* got 1e.40",
+            lambda: srf.sparse_rf(X, y**2 * 0 + 1e40, loss="gamma", **few),
+        ),
+        (
+            ValueError,
+            "y must have one output for loss='huber', got 3",
+            lambda: srf.mfga(X, X, n_nonzero_coefs=2, loss="huber"),
+        ),
         (ValueError, "delta must be finite and > 0, got 0", lambda: Huber(0)),
         (ValueError, "level must be below 1, got 1", lambda: Quantile(1)),
         (ValueError, "level must be finite and > 0", lambda: Quantile(-0.1)),
         (ValueError, "power must be finite and > 1, got 1", lambda: Tweedie(1)),
         (ValueError, "power must be below 2, got 2", lambda: Tweedie(2)),
         (ValueError, "smoothing must be finite and > 0", lambda: Quantile(0.5, 0)),
-        (ValueError, "loss must be one of 'squared', .*'hubber'", lambda: srf.sparse_rf(X, y, loss="hubber", **few)),
+        (
+            ValueError,
+            "loss must be one of 'squared', .*'hubber'",
+            lambda: srf.sparse_rf(X, y, loss="hubber", **few),
+        ),
         (ValueError, "got 'smoothed_hinge'", lambda: srf.harfe(X, y > 1, loss="smoothed_hinge")),
         (TypeError, r"write Huber\(\)", lambda: srf.sparse_rf(X, y, loss=Huber, **few)),
-        (TypeError, "loss must be a name or a sparserf.losses.Loss, got int", lambda: srf.sparse_rf(X, y, loss=3, **few)),
-        (ValueError, "loss must have a finite smoothness", lambda: srf.drp(X, Y["poisson"], loss=OwnPoisson(), alpha=0.1)),
-        (NotImplementedError, "Nothing must have", lambda: srf.sparse_rf(X, y, loss=type("Nothing", (Loss,), {})(), **few)),
+        (
+            TypeError,
+            "loss must be a name or a sparserf.losses.Loss, got int",
+            lambda: srf.sparse_rf(X, y, loss=3, **few),
+        ),
+        (
+            ValueError,
+            "loss must have a finite smoothness",
+            lambda: srf.drp(X, Y["poisson"], loss=OwnPoisson(), alpha=0.1),
+        ),
+        (
+            NotImplementedError,
+            "Nothing must have",
+            lambda: srf.sparse_rf(X, y, loss=type("Nothing", (Loss,), {})(), **few),
+        ),
     ]
     for error, message, fit in cases:
         with pytest.raises(error, match=message):
             fit()
     y[3], weight = -2.0, np.ones(N)
     weight[3] = 0
-    srf.sparse_rf(X, y, loss="poisson", sample_weight=weight, **few)  # a row of weight zero may hold any y
+    # a row of weight zero may hold any y
+    srf.sparse_rf(X, y, loss="poisson", sample_weight=weight, **few)
 
 
 @pytest.mark.parametrize("largest", [1e-30, 1e-6, 1.0, 1e6, 1e20])
@@ -359,11 +483,23 @@ def test_no_scale_of_y_makes_nan(largest):
             mean = target.mean()
             unit = {"gamma": 1.0, "quantile": 1.0, "tweedie": mean**0.5}.get(name, mean)
             for alpha in (0.1, 1e-3, 1e-7):
-                model = srf.sparse_rf(X, target, loss=name, features=FIXED, alpha=alpha * unit, tol=1e-6)
-                assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.objective).all()
+                model = srf.sparse_rf(
+                    X, target, loss=name, features=FIXED, alpha=alpha * unit, tol=1e-6
+                )
+                assert (
+                    np.isfinite(model.predict(X)).all() and np.isfinite(model.info.objective).all()
+                )
             unit = {"poisson": mean, "tweedie": mean**0.5, "quantile": 1.0 / mean}.get(name, 1.0)
             for fit in (srf.harfe, srf.mfga):
-                model = fit(X, target, loss=name, features=FIXED, n_nonzero_coefs=5, alpha=1e-6 * unit, rng=0)
+                model = fit(
+                    X,
+                    target,
+                    loss=name,
+                    features=FIXED,
+                    n_nonzero_coefs=5,
+                    alpha=1e-6 * unit,
+                    rng=0,
+                )
                 assert np.isfinite(model.predict(X)).all() and np.isfinite(model.info.dual_gap)
             model = srf.drp(X, target, loss=name, alpha=1e-3 * unit, rng=0)
             assert np.isfinite(model.predict(X)).all() and model.info.error_bound < 1e-3
@@ -373,7 +509,11 @@ def test_no_scale_of_y_makes_nan(largest):
 @pytest.mark.parametrize("what", WRONG)
 def test_fits_say_what_is_wrong_with_a_loss(what, fit):
     loss, error, message = WRONG[what]
-    how = {"sparse_rf": {"alpha": 0.01, "features": FIXED}, "default": {"rng": 0}, "drp": {"alpha": 0.1}}
+    how = {
+        "sparse_rf": {"alpha": 0.01, "features": FIXED},
+        "default": {"rng": 0},
+        "drp": {"alpha": 0.1},
+    }
     how = how.get(fit, {"features": FIXED})
     with pytest.raises(error, match=message):
         getattr(srf, "sparse_rf" if fit == "default" else fit)(X, F, loss=loss, **how)

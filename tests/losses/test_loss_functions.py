@@ -1,4 +1,5 @@
-"""Losses as functions: value, derivatives and conjugate against formulas, and the properties that solvers rely on."""
+"""Losses as functions: value, derivatives and conjugate against formulas, and the properties that
+solvers rely on."""
 
 import numpy as np
 import pytest
@@ -21,7 +22,14 @@ from sparserf.losses import (
     check,
     check_loss,
 )
-from sparserf.losses.base import clip_to_unit, positive_part, robust_spread, weighted_median, where, xlogx
+from sparserf.losses.base import (
+    clip_to_unit,
+    positive_part,
+    robust_spread,
+    weighted_median,
+    where,
+    xlogx,
+)
 from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
 
 from ..conftest import as_within_a_call
@@ -41,23 +49,38 @@ def smoothed_pinball(z, y):
 # Each loss with targets, and the formula of its value.
 CASES = {
     "squared": (Squared(), [-1.5, 0.0, 2.0], lambda z, y: (z - y) ** 2 / 2),
-    "huber": (Huber(0.7), [-1.5, 0.0, 2.0], lambda z, y: np.where(abs(z - y) < 0.7, (z - y) ** 2, 1.4 * abs(z - y) - 0.49) / 2),
+    "huber": (
+        Huber(0.7),
+        [-1.5, 0.0, 2.0],
+        lambda z, y: np.where(abs(z - y) < 0.7, (z - y) ** 2, 1.4 * abs(z - y) - 0.49) / 2,
+    ),
     "quantile": (Quantile(0.8, 0.3), [-1.5, 0.0, 2.0], smoothed_pinball),
-    "poisson": (Poisson(), [0.0, 0.3, 4.0], lambda z, y: np.exp(z) - y * z + (y * np.log(y) - y if y else 0.0)),
+    "poisson": (
+        Poisson(),
+        [0.0, 0.3, 4.0],
+        lambda z, y: np.exp(z) - y * z + (y * np.log(y) - y if y else 0.0),
+    ),
     "tweedie": (
-        Tweedie(1.3), [0.0, 0.3, 4.0], lambda z, y: np.exp(0.7 * z) / 0.7 + y * np.exp(-0.3 * z) / 0.3 - y**0.7 / 0.21
+        Tweedie(1.3),
+        [0.0, 0.3, 4.0],
+        lambda z, y: np.exp(0.7 * z) / 0.7 + y * np.exp(-0.3 * z) / 0.3 - y**0.7 / 0.21,
     ),
     "gamma": (Gamma(), [0.3, 1.0, 4.0], lambda z, y: y * np.exp(-z) + z - np.log(y) - 1),
     "squared_hinge": (SquaredHinge(), [-1.0, 1.0], lambda z, y: np.maximum(0, 1 - y * z) ** 2),
     "smoothed_hinge": (
-        SmoothedHinge(), [-1.0, 1.0],
-        lambda z, y: np.where(y * z <= 0, 0.5 - y * z, np.where(y * z < 1, (1 - y * z) ** 2 / 2, 0.0)),
+        SmoothedHinge(),
+        [-1.0, 1.0],
+        lambda z, y: np.where(
+            y * z <= 0, 0.5 - y * z, np.where(y * z < 1, (1 - y * z) ** 2 / 2, 0.0)
+        ),
     ),
     "logistic": (Logistic(), [-1.0, 1.0], lambda z, y: np.log(1 + np.exp(-y * z))),
-}  # fmt: skip
+}
 CLASSIFIERS = "squared_hinge", "smoothed_hinge", "logistic"
 each = pytest.mark.parametrize("name", CASES)
-each_regression = pytest.mark.parametrize("name", [name for name in CASES if name not in CLASSIFIERS])
+each_regression = pytest.mark.parametrize(
+    "name", [name for name in CASES if name not in CLASSIFIERS]
+)
 
 
 def targets(name):
@@ -78,7 +101,12 @@ def target_of(name, y):
 def test_values_are_those_of_the_formula(name, z, y):
     (loss, _, plain), y = CASES[name], target_of(name, y)
     rtol = 1e-6 if name == "quantile" else 1e-9  # whose formula is a mean over 4000 corners
-    assert np.isclose(loss.value(np.array([z]), np.array([y]))[0], plain(z, y), rtol=rtol, atol=1e-9 * (1 + abs(y)))
+    assert np.isclose(
+        loss.value(np.array([z]), np.array([y]))[0],
+        plain(z, y),
+        rtol=rtol,
+        atol=1e-9 * (1 + abs(y)),
+    )
 
 
 @each
@@ -90,14 +118,17 @@ def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
     size = 1 + np.abs(slopes).max() + loss.curvature(near, y).max()
     assert np.isclose((values[2] - values[0]) / 2e-5, slopes[1], rtol=1e-5, atol=1e-5 * size)
     if not loss.is_piecewise_quadratic or len(set(loss.curvature(near, y))) == 1:
-        assert np.isclose((slopes[2] - slopes[0]) / 2e-5, loss.curvature(near, y)[1], rtol=1e-4, atol=1e-5 * size)
+        assert np.isclose(
+            (slopes[2] - slopes[0]) / 2e-5, loss.curvature(near, y)[1], rtol=1e-4, atol=1e-5 * size
+        )
 
 
 @each
 @settings(max_examples=40)
 @given(z=points, y=counts, share=st.floats(0, 1))
 def test_conjugates_are_the_largest_difference(name, z, y, share):
-    """L*(u) = max over z of u z - L(z, y) at shares u of a slope, as duality gaps ask for; the search for it agrees."""
+    """L*(u) = max over z of u z - L(z, y) at shares u of a slope, as duality gaps ask for; the
+    search for it agrees."""
     loss, y = CASES[name][0], target_of(name, y)
     u = share * loss.derivative(np.array([z]), np.array([y]))
     found = loss.conjugate(u, np.array([y]))[0]
@@ -105,8 +136,10 @@ def test_conjugates_are_the_largest_difference(name, z, y, share):
     reach = 40.0 if loss.link == "log" else 40 + 2 * abs(u[0])
     best = minimize_scalar(
         lambda z: float(loss.value(np.array([z]), np.array([y]))[0] - u[0] * z),
-        bounds=(center - reach, center + reach), method="bounded", options={"xatol": 1e-10},
-    )  # fmt: skip
+        bounds=(center - reach, center + reach),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
     size = 1 + abs(y)
     assert found >= -best.fun - 1e-6 * (size + abs(found))
     assert np.isclose(found, -best.fun, rtol=1e-5, atol=1e-5 * size)
@@ -122,7 +155,9 @@ def test_fenchel_and_young(name, z, y, at, share):
     u, own = share * loss.derivative(np.array([at]), y), loss.derivative(z, y)
     rounding = 1e-10 * (1 + abs(loss.value(z, y)) + abs(loss.conjugate(u, y)) + abs(u * z) + size)
     assert loss.value(z, y) + loss.conjugate(u, y) >= u * z - rounding
-    rounding = 1e-10 * (1 + abs(loss.value(z, y)) + abs(loss.conjugate(own, y)) + abs(own * z) + size)
+    rounding = 1e-10 * (
+        1 + abs(loss.value(z, y)) + abs(loss.conjugate(own, y)) + abs(own * z) + size
+    )
     assert abs(loss.value(z, y) + loss.conjugate(own, y) - own * z) <= rounding
 
 
@@ -131,7 +166,9 @@ def test_fenchel_and_young(name, z, y, at, share):
 def test_nothing_overflows_but_squares(name, z):
     loss, y = CASES[name][0], np.array([1e-30, 1.0, 1e6])
     with np.errstate(over="ignore"):
-        answers = [method(np.full(3, z), y) for method in (loss.value, loss.derivative, loss.curvature)]
+        answers = [
+            method(np.full(3, z), y) for method in (loss.value, loss.derivative, loss.curvature)
+        ]
     assert not np.isnan(answers).any()
     if CASES[name][0].link == "log":
         assert np.isfinite(answers).all()
@@ -139,7 +176,8 @@ def test_nothing_overflows_but_squares(name, z):
 
 @each
 def test_bounds_are_bounds_that_are_reached(name):
-    """`smoothness` is the largest curvature; `slopes` are the least and largest derivative, for a classifier times y."""
+    """`smoothness` is the largest curvature; `slopes` are the least and largest derivative, for a
+    classifier times y."""
     loss = CASES[name][0]
     curvature = np.max([loss.curvature(Z, y) for _, y in targets(name)])
     if np.isfinite(loss.smoothness):
@@ -178,7 +216,8 @@ def test_flags_of_the_curvature_hold(name):
 
 @each
 def test_dual_growth_is_the_least_bound(name):
-    """The dual growth c is the least with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) at u = L'(z)."""
+    """The dual growth c is the least with L*(a) - L*(u) - z (a - u) <= c (a - u)^2 / 2 L''(z) at u
+    = L'(z)."""
     loss = CASES[name][0]
     if np.isinf(loss.dual_growth):
         return
@@ -222,20 +261,28 @@ def test_one_step_finds_the_best_intercept(name, b):
 @as_within_a_call
 def test_a_step_without_curvature_is_finite_or_downward():
     assert Squared().intercept_step(1.0, 0.0) == pytest.approx(-1e300)
-    assert Poisson().intercept_step(2.0, 1.0) == -np.inf  # without any count the best intercept is -inf
-    assert Tweedie().intercept_step(1.0, 0.5) == -np.inf  # the curvature of zeros is (2 - power) times their slope
+    # without any count the best intercept is -inf
+    assert Poisson().intercept_step(2.0, 1.0) == -np.inf
+    # the curvature of zeros is (2 - power) times their slope
+    assert Tweedie().intercept_step(1.0, 0.5) == -np.inf
     assert Gamma().intercept_step(0.0, 0.0) == pytest.approx(np.log(1e-300))
 
 
 @pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
 def test_tweedie_losses_are_half_the_deviance(power):
-    """scikit-learn has the same deviance. Near the powers 1 and 2 it is that of `Poisson` and of `Gamma`."""
+    """scikit-learn has the same deviance. Near the powers 1 and 2 it is that of `Poisson` and of
+    `Gamma`."""
     deviance = pytest.importorskip("sklearn.metrics").mean_tweedie_deviance
     z, y = np.meshgrid(np.linspace(-5, 5, 41), [1e-4, 0.5, 3.0, 1e4])
     loss = Tweedie(power)
     for each_z, each_y in zip(z.ravel(), y.ravel(), strict=True):
         theirs = deviance([each_y], [np.exp(each_z)], power=power) / 2
-        assert np.isclose(loss.value(np.array([each_z]), np.array([each_y]))[0], theirs, rtol=1e-7, atol=1e-6 * each_y)
+        assert np.isclose(
+            loss.value(np.array([each_z]), np.array([each_y]))[0],
+            theirs,
+            rtol=1e-7,
+            atol=1e-6 * each_y,
+        )
     for limit, at in ((Poisson(), 1 + 1e-9), (Gamma(), 2 - 1e-9)):
         for name in ("value", "derivative", "curvature"):
             near, there = getattr(Tweedie(at), name)(z, y), getattr(limit, name)(z, y)
@@ -244,8 +291,12 @@ def test_tweedie_losses_are_half_the_deviance(power):
 
 @pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
 def test_the_conjugate_of_tweedie_losses_is_exact_for_all_powers(power):
-    """At the slope u of L in z it is u z - L(z, y), also for slopes of which the mean is far from y."""
-    loss, (z, y) = Tweedie(power), np.meshgrid(np.linspace(-12, 12, 97), [0.0, 1e-6, 0.3, 1.0, 50.0, 1e6])
+    """At the slope u of L in z it is u z - L(z, y), also for slopes of which the mean is far from
+    y."""
+    loss, (z, y) = (
+        Tweedie(power),
+        np.meshgrid(np.linspace(-12, 12, 97), [0.0, 1e-6, 0.3, 1.0, 50.0, 1e6]),
+    )
     u, value = loss.derivative(z, y), loss.value(z, y)
     size = np.abs(u * z) + value + np.abs(u * np.log(np.where(y > 0, y, 1))) + y ** (2 - power)
     assert (np.abs(loss.conjugate(u, y) - (u * z - value)) <= 1e-12 * size).all()
@@ -270,7 +321,8 @@ def test_softmax_and_log_sum_exp(rng):
 
 
 def test_bounds_of_the_multinomial_loss_in_one_class():
-    """The curvature of log(e^z + e^c) in z is at most 1/4, but where all classes move 1/2. Its dual growth has no bound."""
+    """The curvature of log(e^z + e^c) in z is at most 1/4, but where all classes move 1/2. Its dual
+    growth has no bound."""
     loss = OneClassMultinomial()
     assert (loss.smoothness, loss.is_unimodal, loss.dual_growth) == (0.5, False, np.inf)
 
@@ -287,11 +339,14 @@ def test_losses_are_found_by_name(name):
 
 
 def test_the_weighted_median_and_spread():
-    """Weights count as copies; of a normal sample the spread is its deviation, and of a constant it is 1."""
+    """Weights count as copies; of a normal sample the spread is its deviation, and of a constant it
+    is 1."""
     rng = np.random.default_rng(0)
     y, k = rng.standard_normal(501), rng.integers(1, 5, 501)
     assert weighted_median(y, k) == weighted_median(np.repeat(y, k), np.ones(k.sum()))
-    assert np.isclose(robust_spread(y, k / k.mean()), robust_spread(np.repeat(y, k), np.ones(k.sum())), rtol=1e-14)
+    assert np.isclose(
+        robust_spread(y, k / k.mean()), robust_spread(np.repeat(y, k), np.ones(k.sum())), rtol=1e-14
+    )
     assert abs(robust_spread(rng.standard_normal(10**5), np.ones(10**5)) - 1) < 0.02
     assert robust_spread(np.r_[np.zeros(90), np.ones(10)], np.ones(100)) == pytest.approx(0.3)
     assert robust_spread(np.full(9, 4.0), np.ones(9)) == 1.0
@@ -334,6 +389,9 @@ def test_check_of_other_things():
     with pytest.raises(ValueError, match="finite"):
         check(LogCosh(), [1.0, np.nan])
     with pytest.raises(NotImplementedError, match="must have curvature"):
-        check(type("Half", (Loss,), {"value": LogCosh.value, "derivative": LogCosh.derivative})(), [1.0, 2.0])
+        check(
+            type("Half", (Loss,), {"value": LogCosh.value, "derivative": LogCosh.derivative})(),
+            [1.0, 2.0],
+        )
     for y in ([3.0], [0.0], [0.0, 0.0], [1, 2, 3]):
         check(LogCosh(), y)

@@ -1,4 +1,5 @@
-"""The same model in all units: of y by every loss and function, of the weights, and of X where columns are in robust units."""
+"""The same model in all units: of y by every loss and function, of the weights, and of X where
+columns are in robust units."""
 
 from functools import partial
 
@@ -21,25 +22,35 @@ AMOUNTS = COUNTS * POSITIVE
 
 # Each loss as a function of the unit of y, and its target.
 LOSSES = {
-    "squared": (lambda unit: "squared", REAL), "huber": (lambda unit: "huber", REAL),
-    "huber of a delta": (lambda unit: Huber(0.5 * unit), REAL), "quantile": (lambda unit: "quantile", REAL),
-    "quantile of a level": (lambda unit: Quantile(0.9), REAL), "quantile, smoothed": (lambda unit: Quantile(0.2, unit), REAL),
-    "a quantile of your own": (OwnQuantile, REAL), "poisson": (lambda unit: "poisson", COUNTS),
-    "tweedie": (lambda unit: "tweedie", AMOUNTS), "tweedie, 1.2": (lambda unit: Tweedie(1.2), AMOUNTS),
+    "squared": (lambda unit: "squared", REAL),
+    "huber": (lambda unit: "huber", REAL),
+    "huber of a delta": (lambda unit: Huber(0.5 * unit), REAL),
+    "quantile": (lambda unit: "quantile", REAL),
+    "quantile of a level": (lambda unit: Quantile(0.9), REAL),
+    "quantile, smoothed": (lambda unit: Quantile(0.2, unit), REAL),
+    "a quantile of your own": (OwnQuantile, REAL),
+    "poisson": (lambda unit: "poisson", COUNTS),
+    "tweedie": (lambda unit: "tweedie", AMOUNTS),
+    "tweedie, 1.2": (lambda unit: Tweedie(1.2), AMOUNTS),
     "gamma": (lambda unit: "gamma", POSITIVE),
-}  # fmt: skip
+}
 # Functions with the penalty that they have by default or that is the same in all units.
 FITS = {
-    "mfga": partial(srf.mfga, n_nonzero_coefs=10, rng=0), "harfe": partial(srf.harfe, n_components=200, rng=0),
-    "harfe, the paper's": partial(srf.harfe, n_components=100, backtracking=False, start="zero", rng=0),
-    "drp": partial(srf.drp, alpha=1e-3, rng=0), "drp, a large penalty": partial(srf.drp, alpha=1.0, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=10, rng=0),
+    "harfe": partial(srf.harfe, n_components=200, rng=0),
+    "harfe, the paper's": partial(
+        srf.harfe, n_components=100, backtracking=False, start="zero", rng=0
+    ),
+    "drp": partial(srf.drp, alpha=1e-3, rng=0),
+    "drp, a large penalty": partial(srf.drp, alpha=1.0, rng=0),
     "drp, a sketch": partial(srf.drp, alpha=1e-3, n_projections=3, rng=0),
-}  # fmt: skip
+}
 UNITS = [1e-300, 1e-20, 1e-3, 1e3, 1e5, 1e25, 1e300]
 
 
 def distance(one, other):
-    """Return the root mean square of the difference of predictions, relative to the deviation of the first."""
+    """Return the root mean square of the difference of predictions, relative to the deviation of
+    the first."""
     scale = max(np.abs(one).max(), np.abs(other).max())
     return np.sqrt(np.mean((one / scale - other / scale) ** 2) / np.var(one / scale))
 
@@ -73,9 +84,13 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
     plain, scaled = (fit(u * y, loss=of_unit(u)) for u in (1.0, unit))
     if "quantile" not in loss:
         assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-3
-    else:  # rounding decides which rows are at a corner, and so which features are drawn: as changes of 1e-15 of y do
+    else:
+        # rounding decides which rows are at a corner, and so which features are drawn, as changes
+        # of 1e-15 of y do
         measure = Quantile({"quantile": 0.5, "quantile, smoothed": 0.2}.get(loss, 0.9), 0.1)
-        losses = [np.mean(measure.value(f, y)) for f in (plain.predict(X), scaled.predict(X) / unit)]
+        losses = [
+            np.mean(measure.value(f, y)) for f in (plain.predict(X), scaled.predict(X) / unit)
+        ]
         constant = np.mean(measure.value(np.full(N, np.quantile(y, measure.level)), y))
         assert max(losses) < 0.5 * constant
 
@@ -84,19 +99,32 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_an_l1_penalty_is_multiplied_by_a_power_of_the_unit(loss, unit):
-    """The power that docs/losses.md lists, and no power for the penalties of a path that begins by itself."""
+    """The power that docs/losses.md lists, and no power for the penalties of a path that begins by
+    itself."""
     of_unit, y = LOSSES[loss]
-    power = {"squared": 1, "huber": 1, "poisson": 1, "tweedie": 0.5, "tweedie, 1.2": 0.8, "huber of a delta": 1}.get(loss, 0)
+    power = {
+        "squared": 1,
+        "huber": 1,
+        "poisson": 1,
+        "tweedie": 0.5,
+        "tweedie, 1.2": 0.8,
+        "huber of a delta": 1,
+    }.get(loss, 0)
     how = {"features": "gaussian", "n_components": 100, "rng": 0}
-    plain, scaled = (srf.sparse_rf(X, u * y, loss=of_unit(u), alpha=0.02 * u**power, **how) for u in (1.0, unit))
+    plain, scaled = (
+        srf.sparse_rf(X, u * y, loss=of_unit(u), alpha=0.02 * u**power, **how) for u in (1.0, unit)
+    )
     assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-2
-    plain, scaled = (srf.sparse_rf_path(X, u * y, loss=of_unit(u), n_alphas=4, **how)[-1] for u in (1.0, unit))
+    plain, scaled = (
+        srf.sparse_rf_path(X, u * y, loss=of_unit(u), n_alphas=4, **how)[-1] for u in (1.0, unit)
+    )
     assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-2
 
 
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
-@pytest.mark.parametrize("loss", [name for name in LOSSES if "your own" not in name])  # of which `prune` knows the name alone
+# of which `prune` knows the name alone
+@pytest.mark.parametrize("loss", [name for name in LOSSES if "your own" not in name])
 def test_what_is_done_with_models_is_the_same_in_all_units_of_y(loss, unit):
     """`prune`, `intervals` and `cross_validate`."""
     of_unit, y = LOSSES[loss]
@@ -118,7 +146,9 @@ def test_what_is_done_with_models_is_the_same_in_all_units_of_y(loss, unit):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_weights_count_relative_to_their_mean(loss, fit, unit):
     of_unit, y = LOSSES[loss]
-    plain, scaled = (FITS[fit](X, y, loss=of_unit(1.0), sample_weight=u * WEIGHT) for u in (1.0, unit))
+    plain, scaled = (
+        FITS[fit](X, y, loss=of_unit(1.0), sample_weight=u * WEIGHT) for u in (1.0, unit)
+    )
     assert distance(plain.predict(X), scaled.predict(X)) < 1e-6
 
 
@@ -139,11 +169,15 @@ def test_units_of_columns_do_not_matter_where_they_are_robust(loss, fit, unit):
 def test_targets_of_the_smallest_and_largest_numbers(loss, fit, y):
     """Predictions are finite and of the size of y."""
     fits = {
-        "sparse_rf": partial(srf.sparse_rf, features="gaussian", n_components=50, alpha=0.01, rng=0),
-        "default": partial(srf.sparse_rf, effort=0.02, n_models=1, rng=0), **FITS,
-    }  # fmt: skip
+        "sparse_rf": partial(
+            srf.sparse_rf, features="gaussian", n_components=50, alpha=0.01, rng=0
+        ),
+        "default": partial(srf.sparse_rf, effort=0.02, n_models=1, rng=0),
+        **FITS,
+    }
     if fit == "default" and y == 5e-324:
-        y = 1e-320  # the default fits two values without an error, and the l1 solver then divides by it
+        # the default fits two values without an error, and the l1 solver then divides by it
+        y = 1e-320
     target = np.where(F > 0, y, -2 * y) if y < 1 else y * REAL
     model = fits[fit](X, target, loss=loss)
     assert np.abs(model.predict(X)).max() / 10 <= np.abs(target).max()
@@ -152,7 +186,9 @@ def test_targets_of_the_smallest_and_largest_numbers(loss, fit, y):
 
 @pytest.mark.parametrize("loss", ["poisson", "tweedie"])
 def test_counts_of_the_smallest_numbers_are_refused(loss):
-    with pytest.raises(ValueError, match=r"y must have an entry of at least 1e-290.* divide it by a unit"):
+    with pytest.raises(
+        ValueError, match=r"y must have an entry of at least 1e-290.* divide it by a unit"
+    ):
         srf.drp(X, 1e-310 * COUNTS, alpha=1e-3, loss=loss)
 
 
@@ -163,8 +199,9 @@ def test_counts_of_the_smallest_numbers_are_refused(loss):
 def test_no_prediction_is_infinite_far_out(loss, fit, dtype):
     fits = {
         "relu": partial(srf.harfe, activation="relu", scale=None, n_components=100, rng=0),
-        "taylor": partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=3, rng=0), **FITS,
-    }  # fmt: skip
+        "taylor": partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=3, rng=0),
+        **FITS,
+    }
     model = fits[fit](X, LOSSES[loss][1], loss=loss)
     with np.errstate(over="raise", invalid="raise"):
         for far in (1e2, 1e4, 1e10, 1e30):

@@ -1,4 +1,5 @@
-"""Small models of every kind, each fitted once, and what two copies of one model must have in common."""
+"""Small models of every kind, each fitted once, and what two copies of one model must have in
+common."""
 
 import functools
 
@@ -22,19 +23,25 @@ def fit(X=X, y=Y, alpha=0.01, n_components=100, rng=0, **k):
         return srf.mfga(X, y, alpha=alpha, n_components=n_components, rng=rng, **k)
     if "n_projections" in k:
         return srf.drp(X, y, alpha=alpha, rng=rng, **k)
-    return srf.sparse_rf(X, y, alpha=alpha, n_components=n_components, rng=rng, **{"features": "gaussian", **k})
+    return srf.sparse_rf(
+        X, y, alpha=alpha, n_components=n_components, rng=rng, **{"features": "gaussian", **k}
+    )
 
 
 MIXED = (srf.Fourier(), srf.Linear(), srf.RandomNeurons("relu"), srf.RandomNeurons("tanh", order=3))
-PRODUCTS = {"features": (srf.Taylor(2, 0.1), srf.Linear(), srf.Fourier()), "nu": (20, 1, 1), "n_nonzero_coefs": 20}
+PRODUCTS = {
+    "features": (srf.Taylor(2, 0.1), srf.Linear(), srf.Fourier()),
+    "nu": (20, 1, 1),
+    "n_nonzero_coefs": 20,
+}
 INTERLEAVED = srf.Taylor(3, 0.1).draw(None, D).scaled(4).concat(srf.Linear().draw(None, D))
 INTERLEAVED = INTERLEAVED.concat(srf.Fourier(gamma=0.3).draw(40, D, 0))
 INTERLEAVED = INTERLEAVED.take(np.random.default_rng(0).permutation(len(INTERLEAVED)))
 BUMP_CENTERS = np.random.default_rng(3).uniform(-2, 2, (20, 2))
 BUMP_INPUTS = np.tile(np.array([[1, 0], [1, 3]], np.int32), (10, 1))
-BUMPS = srf.FeatureSet([BumpBlock(2.0, np.full((20, 2), 1.5), BUMP_CENTERS, BUMP_INPUTS)], D).concat(
-    srf.Bumps(X[:20], 0.3).draw(None, D)
-)
+BUMPS = srf.FeatureSet(
+    [BumpBlock(2.0, np.full((20, 2), 1.5), BUMP_CENTERS, BUMP_INPUTS)], D
+).concat(srf.Bumps(X[:20], 0.3).draw(None, D))
 KINDS = {
     "fourier": {},
     "mixed": {"features": MIXED, "alpha": 0.003},
@@ -57,7 +64,12 @@ KINDS = {
     "drp of three": {"y": THREE, "loss": "smoothed_hinge", "n_projections": None},
     "products": PRODUCTS,
     "interleaved": {"features": INTERLEAVED, "n_nonzero_coefs": 30},
-    "three interleaved": {"y": THREE, "loss": "logistic", "features": INTERLEAVED, "n_nonzero_coefs": 12},
+    "three interleaved": {
+        "y": THREE,
+        "loss": "logistic",
+        "features": INTERLEAVED,
+        "n_nonzero_coefs": 12,
+    },
     "products alone": {"features": srf.Taylor(5, include_squares=False), "alpha": 1e-3},
     "bumps": {"features": BUMPS, "alpha": 0.003},
     "bumps of csr": {"X": sp.csr_array(X.astype(np.float32)), "features": BUMPS, "alpha": 0.003},
@@ -65,7 +77,9 @@ KINDS = {
 }
 
 HOLES = np.where(np.random.default_rng(2).random((N, 2)) < 0.2, np.nan, X[:, :2])
-FRAME = pd.DataFrame({"größe": HOLES[:, 0], "b": HOLES[:, 1], "city": THREE, "is_open": TWO}).astype({"city": str})
+FRAME = pd.DataFrame(
+    {"größe": HOLES[:, 0], "b": HOLES[:, 1], "city": THREE, "is_open": TWO}
+).astype({"city": str})
 # Models that take data frames alone.
 OF_FRAMES = {
     "frame": {"X": FRAME, "features": MIXED, "alpha": 0.003},
@@ -92,15 +106,19 @@ def rows(kind):
 def arrays(model):
     """Return all arrays of a model and of its features."""
     every = [model.coef, model.intercept, model.support, model.classes]
-    every += [array for block in model.features.blocks for array in (block.weights, block.offset, block.inputs, block.centers)]
+    every += [array for block in model.features.blocks for array in block.arrays.values()]
     every += [model.features.order]
     return [array for array in every if isinstance(array, np.ndarray)]
 
 
 def check_same(a, b, X):
     """Check that two models have the same bits, the same information, and the same answers."""
-    assert [(x.dtype, x.shape, x.tobytes()) for x in arrays(a)] == [(x.dtype, x.shape, x.tobytes()) for x in arrays(b)]
-    assert [block.kind for block in a.features.blocks] == [block.kind for block in b.features.blocks]
+    assert [(x.dtype, x.shape, x.tobytes()) for x in arrays(a)] == [
+        (x.dtype, x.shape, x.tobytes()) for x in arrays(b)
+    ]
+    assert [block.kind for block in a.features.blocks] == [
+        block.kind for block in b.features.blocks
+    ]
     assert (a.loss, a.info, a.n_features_in, repr(a)) == (b.loss, b.info, b.n_features_in, repr(b))
     assert (a.lower, a.upper, a.ranges) == (b.lower, b.upper, b.ranges)
     assert type(a.intercept) is type(b.intercept)

@@ -1,4 +1,5 @@
-"""Files of models: files that stay, files that are damaged or hostile, and the memory that reading takes."""
+"""Files of models: files that stay, files that are damaged or hostile, and the memory that reading
+takes."""
 
 import contextlib
 import dataclasses
@@ -73,18 +74,26 @@ def test_a_file_that_stays_predicts_what_its_model_did(name, tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "needed"),
-    [("7.1.0", "version 7.1.0, which wrote it"), (None, "a later version"), ("rm -rf; \n" * 9, "a later version")],
+    [
+        ("7.1.0", "version 7.1.0, which wrote it"),
+        (None, "a later version"),
+        ("rm -rf; \n" * 9, "a later version"),
+    ],
 )
 def test_a_file_of_a_later_format_says_which_version_is_needed(version, needed, tmp_path):
     meta = {**contents("mixed")[0], "format": FORMAT + 1, "version": version}
     (tmp_path / "m").write_bytes(archive(members("mixed", meta=meta)))
-    with pytest.raises(ValueError, match=rf"after {FORMAT}: this is sparserf {srf.__version__}; install {needed}"):
+    with pytest.raises(
+        ValueError, match=rf"after {FORMAT}: this is sparserf {srf.__version__}; install {needed}"
+    ):
         srf.load(tmp_path / "m")
 
 
 @pytest.mark.parametrize("number", [0, -1])
 def test_there_is_no_format_before_the_first(number, tmp_path):
-    (tmp_path / "m").write_bytes(archive(members("mixed", meta=contents("mixed")[0] | {"format": number})))
+    (tmp_path / "m").write_bytes(
+        archive(members("mixed", meta=contents("mixed")[0] | {"format": number}))
+    )
     with pytest.raises(ValueError, match="has no format number: it is not a model"):
         srf.load(tmp_path / "m")
 
@@ -116,7 +125,8 @@ def saved(kind):
 
 
 def named(kind, role):
-    """Return the member that plays a role: "dense weights" are the weights of the first block without inputs, and so on."""
+    """Return the member that plays a role: "dense weights" are the weights of the first block
+    without inputs, and so on."""
     if " " not in role:
         return role
     dense, part = role.split()
@@ -144,13 +154,21 @@ def archive(members, compression=zipfile.ZIP_STORED):
 
 
 def members(kind, meta=None, **changes):
-    """Return the members of a saved model with some changed: to arrays, to bytes as they are, or to None, which leaves one
-    out."""
+    """Return the members of a saved model with some changed: to arrays, to bytes as they are, or to
+    None, which leaves one out."""
     text, every = unpacked(kind)
     if meta is not None:
-        text = meta if isinstance(meta, bytes) else (meta if isinstance(meta, str) else json.dumps(meta)).encode()
+        text = (
+            meta
+            if isinstance(meta, bytes)
+            else (meta if isinstance(meta, str) else json.dumps(meta)).encode()
+        )
     every = {"meta": np.frombuffer(text, np.uint8), **every, **changes}
-    return [(f"{name}.npy", data if isinstance(data, bytes) else npy(data)) for name, data in every.items() if data is not None]
+    return [
+        (f"{name}.npy", data if isinstance(data, bytes) else npy(data))
+        for name, data in every.items()
+        if data is not None
+    ]
 
 
 def load(data, tmp_path):
@@ -167,7 +185,8 @@ def refused(data, tmp_path):
 
 @contextlib.contextmanager
 def little_memory(data):
-    """Check that at most twice the size of the file is allocated, and a constant that zipfile and json take."""
+    """Check that at most twice the size of the file is allocated, and a constant that zipfile and
+    json take."""
     tracemalloc.start()
     try:
         yield
@@ -180,7 +199,8 @@ def little_memory(data):
 def use(m):
     """Ask a model out of a broken file: any answer will do, or an error that names X."""
     if m.features.stage is not None and m.features.stage.table is not None:
-        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):  # other columns may be asked for
+        # other columns may be asked for
+        with contextlib.suppress(ValueError, TypeError), np.errstate(all="ignore"):
             m.predict(FRAME[[name for name in m.feature_names_in_ if name in FRAME]])
         return
     with np.errstate(all="ignore"):
@@ -218,7 +238,11 @@ def test_the_unchanged_file_loads(kind, tmp_path):
 @pytest.mark.parametrize("kind", FUZZED)
 def test_truncated_file(kind, tmp_path):
     data = saved(kind)
-    for size in {*range(0, len(data), 37), *range(min(70, len(data))), *range(len(data) - 70, len(data))}:
+    for size in {
+        *range(0, len(data), 37),
+        *range(min(70, len(data))),
+        *range(len(data) - 70, len(data)),
+    }:
         with pytest.raises(ValueError, match=r"hostile\.npz"):
             load(data[:size], tmp_path)
 
@@ -227,11 +251,16 @@ def test_truncated_file(kind, tmp_path):
 @pytest.mark.slow
 def test_flipped_bytes(kind, tmp_path):
     rng, data = np.random.default_rng(0), saved(kind)
-    headers = np.flatnonzero(np.frombuffer(data, np.uint8)[:-1] == ord("P"))  # zipfile reads near "PK"
+    # zipfile reads near "PK"
+    headers = np.flatnonzero(np.frombuffer(data, np.uint8)[:-1] == ord("P"))
     for trial in range(400):
         broken = bytearray(data)
         for _ in range(rng.integers(1, 4)):
-            place = rng.integers(len(data)) if trial % 2 else min(rng.choice(headers) + rng.integers(60), len(data) - 1)
+            place = (
+                rng.integers(len(data))
+                if trial % 2
+                else min(rng.choice(headers) + rng.integers(60), len(data) - 1)
+            )
             broken[place] = rng.integers(256)
         load_and_use(bytes(broken), tmp_path)
 
@@ -266,18 +295,43 @@ def test_other_numbers_in_the_metadata(kind, tmp_path):
     for _ in range(100):
         broken = text
         for k in sorted(rng.choice(len(numbers), rng.integers(1, 4), replace=False), reverse=True):
-            broken = broken[: numbers[k].start()] + str(rng.choice(NUMBERS)) + broken[numbers[k].end() :]
+            broken = (
+                broken[: numbers[k].start()] + str(rng.choice(NUMBERS)) + broken[numbers[k].end() :]
+            )
         load_and_use(archive(members(kind, meta=broken)), tmp_path)
 
 
-NUMBERS = ["0", "-1", "1", "3", "1000000", "2147483647", "4294967296", "9223372036854775807", "1" * 400, "1.5", "1e308",
-           "-1e308", "5e-324", "1e400", "null", "true", "[]", '"x"']  # fmt: skip
+NUMBERS = [
+    "0",
+    "-1",
+    "1",
+    "3",
+    "1000000",
+    "2147483647",
+    "4294967296",
+    "9223372036854775807",
+    "1" * 400,
+    "1.5",
+    "1e308",
+    "-1e308",
+    "5e-324",
+    "1e400",
+    "null",
+    "true",
+    "[]",
+    '"x"',
+]
 
 
 def header(descr="'<f8'", order="False", shape="(2,)", version=(1, 0)):
     """Return the header of a member in the .npy format."""
     text = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}".encode("latin1")
-    return b"\x93NUMPY" + bytes(version) + struct.pack("<H" if version == (1, 0) else "<I", len(text)) + text
+    return (
+        b"\x93NUMPY"
+        + bytes(version)
+        + struct.pack("<H" if version == (1, 0) else "<I", len(text))
+        + text
+    )
 
 
 HEADERS = {
@@ -332,7 +386,15 @@ HEADERS = {
 @pytest.mark.parametrize("role", ["coef", "sparse inputs", "meta"])
 def test_hostile_member(name, role, tmp_path):
     name_and_data = f"{named('mixed', role)}.npy", HEADERS[name]
-    refused(archive([name_and_data if member[0] == name_and_data[0] else member for member in members("mixed")]), tmp_path)
+    refused(
+        archive(
+            [
+                name_and_data if member[0] == name_and_data[0] else member
+                for member in members("mixed")
+            ]
+        ),
+        tmp_path,
+    )
 
 
 def many(data, k):
@@ -355,10 +417,13 @@ def central(data, offset, format, value):
 
 
 def zip64(data, **fields):
-    """Return the data with a zip64 record of huge sizes and offset in the last entry of the central directory."""
+    """Return the data with a zip64 record of huge sizes and offset in the last entry of the central
+    directory."""
     at = data.rindex(b"PK\x01\x02")
     (name,) = struct.unpack("<H", data[at + 28 : at + 30])
-    record = struct.pack("<HHQQQ", 1, 24, *(fields.get(f, 100) for f in ("size", "packed", "offset")))
+    record = struct.pack(
+        "<HHQQQ", 1, 24, *(fields.get(f, 100) for f in ("size", "packed", "offset"))
+    )
     entry = bytearray(data[at : at + 46 + name])
     entry[20:28] = b"\xff" * 8
     entry[30:32] = struct.pack("<H", len(record))
@@ -376,13 +441,17 @@ ARCHIVES = {
     "text": lambda: b"hello " * 100,
     "npy": lambda: npy(np.zeros(9)),
     "pickle": lambda: pickle.dumps(model("fourier")),
-    "another program": lambda: archive([("weights.npy", npy(np.zeros(9))), ("bias.npy", npy(np.zeros(1)))]),
+    "another program": lambda: archive(
+        [("weights.npy", npy(np.zeros(9))), ("bias.npy", npy(np.zeros(1)))]
+    ),
     "another format": lambda: archive([("word/document.xml", b"<x/>")]),
     "all compressed": lambda: archive(members("mixed"), zipfile.ZIP_DEFLATED),
     "bzip2": lambda: archive(members("mixed"), zipfile.ZIP_BZIP2),
     "lzma": lambda: archive(members("mixed"), zipfile.ZIP_LZMA),
     "bomb": lambda: archive(members("mixed", coef=np.zeros(10**7)), zipfile.ZIP_DEFLATED),
-    "bomb called stored": lambda: central(archive([("coef.npy", npy(np.zeros(10**7)))], zipfile.ZIP_DEFLATED), 10, "<H", 0),
+    "bomb called stored": lambda: central(
+        archive([("coef.npy", npy(np.zeros(10**7)))], zipfile.ZIP_DEFLATED), 10, "<H", 0
+    ),
     "size lies": lambda: central(saved("mixed"), 24, "<I", 2**31),
     "sizes lie": lambda: central(central(saved("mixed"), 24, "<I", 2**31), 20, "<I", 2**31),
     "offset lies": lambda: central(saved("mixed"), 42, "<I", 2**31),
@@ -434,7 +503,16 @@ ROLES = [
 
 @pytest.mark.parametrize("role", ["meta", "objective", *ROLES])
 def test_missing_member(role, tmp_path):
-    refused(archive([(name, data) for name, data in members("mixed") if name != f"{named('mixed', role)}.npy"]), tmp_path)
+    refused(
+        archive(
+            [
+                (name, data)
+                for name, data in members("mixed")
+                if name != f"{named('mixed', role)}.npy"
+            ]
+        ),
+        tmp_path,
+    )
 
 
 def test_classes_where_there_are_none_and_none_where_there_are(tmp_path):
@@ -446,19 +524,28 @@ def test_classes_where_there_are_none_and_none_where_there_are(tmp_path):
 def test_arrays_of_another_dtype_or_shape(role, tmp_path):
     name = named("mixed", role)
     right = contents("mixed")[1][name]
-    wrong = [np.zeros(right.shape, t) for t in ("f4", "f8", ">f8", "c16", "i4", ">i4", "i8", "u8", "U5", "S5", "?")]
+    wrong = [
+        np.zeros(right.shape, t)
+        for t in ("f4", "f8", ">f8", "c16", "i4", ">i4", "i8", "u8", "U5", "S5", "?")
+    ]
     wrong = [array for array in wrong if array.dtype != right.dtype]
     wrong += [right[None], right[..., None], right.ravel()[:0], np.zeros((2**20, 0), right.dtype)]
     if right.ndim:
         wrong += [right[:-1], np.concatenate([right, right]), right.reshape(-1)[0]]
     if right.ndim == 2:
-        wrong += [right[:, :0], np.hstack([right, right]), np.asfortranarray(np.hstack([right, right]))]
+        wrong += [
+            right[:, :0],
+            np.hstack([right, right]),
+            np.asfortranarray(np.hstack([right, right])),
+        ]
     for array in wrong:
         refused(archive(members("mixed", **{name: array})), tmp_path)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("role", ["coef", "intercept", "dense weights", "dense offset", "sparse weights", "objective"])
+@pytest.mark.parametrize(
+    "role", ["coef", "intercept", "dense weights", "dense offset", "sparse weights", "objective"]
+)
 def test_numbers_that_are_not_finite(role, value, tmp_path):
     name = named("mixed", role)
     wrong = np.array(contents("mixed")[1][name])
@@ -477,11 +564,24 @@ def test_inputs_out_of_range(kind, value, tmp_path):
 
 ORDER = np.arange(30)[::-1].copy()  # an order of the 30 terms of "interleaved"
 WRONG_ORDERS = {
-    "repeats": np.append(ORDER[:-1], 1), "negative": ORDER - 1, "too large": ORDER + 1, "huge": ORDER * 2**58,
-    "short": ORDER[1:], "long": np.append(ORDER, 30), "none": ORDER[:0], "2-d": ORDER.reshape(5, 6), "of rows": ORDER[None],
-    "0-d": np.array(0), "int32": ORDER.astype(np.int32), "uint64": ORDER.astype(np.uint64), "float": ORDER.astype(float),
-    "big endian": ORDER.astype(">i8"), "text": ORDER.astype(str), "bool": ORDER > 0, "nothing": np.zeros((2**20, 0), np.int64),
-}  # fmt: skip
+    "repeats": np.append(ORDER[:-1], 1),
+    "negative": ORDER - 1,
+    "too large": ORDER + 1,
+    "huge": ORDER * 2**58,
+    "short": ORDER[1:],
+    "long": np.append(ORDER, 30),
+    "none": ORDER[:0],
+    "2-d": ORDER.reshape(5, 6),
+    "of rows": ORDER[None],
+    "0-d": np.array(0),
+    "int32": ORDER.astype(np.int32),
+    "uint64": ORDER.astype(np.uint64),
+    "float": ORDER.astype(float),
+    "big endian": ORDER.astype(">i8"),
+    "text": ORDER.astype(str),
+    "bool": ORDER > 0,
+    "nothing": np.zeros((2**20, 0), np.int64),
+}
 
 
 @pytest.mark.parametrize("wrong", WRONG_ORDERS)
@@ -494,10 +594,29 @@ def test_wrong_order(wrong, tmp_path):
 def product(kind):
     """Return (meta, arrays, index of the block of products) of a model."""
     meta, every = contents(kind)
-    return meta, every, next(i for i, block in enumerate(meta["blocks"]) if block["activation"] == "product")
+    return (
+        meta,
+        every,
+        next(i for i, block in enumerate(meta["blocks"]) if block["activation"] == "product"),
+    )
 
 
-GAMMAS = {"NaN", "Infinity", "1e999", "1e301", "0.0", "-0.0", "-1.0", "null", "1", "true", '"1.0"', '"knn"', "[1.0]", "{}"}
+GAMMAS = {
+    "NaN",
+    "Infinity",
+    "1e999",
+    "1e301",
+    "0.0",
+    "-0.0",
+    "-1.0",
+    "null",
+    "1",
+    "true",
+    '"1.0"',
+    '"knn"',
+    "[1.0]",
+    "{}",
+}
 
 
 @pytest.mark.parametrize("number", sorted(GAMMAS))
@@ -518,17 +637,30 @@ def test_wrong_arrays_of_products(kind, tmp_path):
     _, every, i = product(kind)
     inputs, weights, offset = (every[f"{name}_{i}"] for name in ("inputs", "weights", "offset"))
     n, order = inputs.shape
-    for value in (-1, D + 1, 2**31 - 1, -(2**31)):  # D stands for the last input, 0 for the constant 1
+    # D stands for the last input, 0 for the constant 1
+    for value in (-1, D + 1, 2**31 - 1, -(2**31)):
         wrong = inputs.copy()
         wrong[-1, -1] = value
         refused(archive(members(kind, **{f"inputs_{i}": wrong})), tmp_path)
     use(load(archive(members(kind, **{f"inputs_{i}": np.full_like(inputs, D)})), tmp_path))
     dense = {f"inputs_{i}": None, f"weights_{i}": np.zeros((n, D))}
-    for wrong in ({f"inputs_{i}": None}, dense, {f"inputs_{i}": inputs[:, :0]}, {f"offset_{i}": offset + 1.0},
-                  {f"offset_{i}": None}, {f"inputs_{i}": inputs[:-1]}, {f"inputs_{i}": inputs.astype(np.int64)}):  # fmt: skip
+    for wrong in (
+        {f"inputs_{i}": None},
+        dense,
+        {f"inputs_{i}": inputs[:, :0]},
+        {f"offset_{i}": offset + 1.0},
+        {f"offset_{i}": None},
+        {f"inputs_{i}": inputs[:-1]},
+        {f"inputs_{i}": inputs.astype(np.int64)},
+    ):
         refused(archive(members(kind, **wrong)), tmp_path)
     shapes = [(n,), (1, n), (n, order), (n, D), (n, 0), (n - 1, 1), (n + 1, 1), (n, 1, 1)]
-    for wrong in (*map(np.zeros, shapes), weights.astype(np.float32), weights * np.nan, weights + np.inf):
+    for wrong in (
+        *map(np.zeros, shapes),
+        weights.astype(np.float32),
+        weights * np.nan,
+        weights + np.inf,
+    ):
         refused(archive(members(kind, **{f"weights_{i}": wrong})), tmp_path)
     for size in (1.7e308, -1.7e308, 5e-324, 0.0):
         use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
@@ -539,16 +671,38 @@ def test_wrong_arrays_of_bumps(sparse, tmp_path):
     meta, every = contents("bumps")
     i = next(i for i in range(len(meta["blocks"])) if (f"inputs_{i}" in every) == sparse)
     weights, centers, offset = (every[f"{name}_{i}"] for name in ("weights", "centers", "offset"))
-    for wrong in (None, centers[:-1], centers[:, :-1], centers[0], centers.T, centers.astype(np.float32), centers * np.nan,
-                  centers + np.inf, np.hstack([centers, centers])):  # fmt: skip
+    for wrong in (
+        None,
+        centers[:-1],
+        centers[:, :-1],
+        centers[0],
+        centers.T,
+        centers.astype(np.float32),
+        centers * np.nan,
+        centers + np.inf,
+        np.hstack([centers, centers]),
+    ):
         refused(archive(members("bumps", **{f"centers_{i}": wrong})), tmp_path)
-    for changed_array in ({f"weights_{i}": weights[:, :-1]}, {f"offset_{i}": offset + 1}, {f"offset_{i}": offset[:-1]}):
+    for changed_array in (
+        {f"weights_{i}": weights[:, :-1]},
+        {f"offset_{i}": offset + 1},
+        {f"offset_{i}": offset[:-1]},
+    ):
         refused(archive(members("bumps", **changed_array)), tmp_path)
     for name, value in (("activation", "cos"), ("gamma", 1.0), ("scale", 1)):
-        refused(archive(members("bumps", meta=changed(contents("bumps")[0], f"blocks.{i}.{name}", value))), tmp_path)
+        refused(
+            archive(
+                members("bumps", meta=changed(contents("bumps")[0], f"blocks.{i}.{name}", value))
+            ),
+            tmp_path,
+        )
     for size in (1.7e308, -1.7e308, 5e-324, 0.0):
         for name, like in (("weights", weights), ("centers", centers)):
-            use(load(archive(members("bumps", **{f"{name}_{i}": np.full_like(like, size)})), tmp_path))
+            use(
+                load(
+                    archive(members("bumps", **{f"{name}_{i}": np.full_like(like, size)})), tmp_path
+                )
+            )
 
 
 def test_bumps_of_an_input_twice(tmp_path):
@@ -559,7 +713,9 @@ def test_bumps_of_an_input_twice(tmp_path):
     refused(archive(members("bumps", **{f"inputs_{i}": twice})), tmp_path)
     weights = every[f"weights_{i}"] * [1, 0]
     m = load(archive(members("bumps", **{f"inputs_{i}": twice, f"weights_{i}": weights})), tmp_path)
-    np.testing.assert_allclose(m.predict(X), phi_oracle(m.features, X) @ m.coef + m.intercept, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        m.predict(X), phi_oracle(m.features, X) @ m.coef + m.intercept, rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", ["linear", "fourier"])
@@ -569,15 +725,29 @@ def test_linear_functions_with_an_offset(kind, tmp_path):
     changed(meta, "blocks.0.activation", "identity")
     offset = np.random.default_rng(0).standard_normal(len(every["offset_0"]))
     m = load(archive(members(kind, meta=meta, offset_0=offset)), tmp_path)
-    np.testing.assert_allclose(m.predict(X), phi_oracle(m.features, X) @ m.coef + m.intercept, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        m.predict(X), phi_oracle(m.features, X) @ m.coef + m.intercept, rtol=1e-12, atol=1e-12
+    )
     m.save(tmp_path / "again")
     check_same(m, srf.load(tmp_path / "again"), X)
 
 
-@pytest.mark.parametrize("wrong", [
-    np.arange(2), np.arange(4), np.arange(3)[None], np.array(3), np.zeros(3), np.array([0.0, 1.0, np.nan]),
-    np.array([2, 1, 0]), np.array([0, 0, 1]), np.zeros(3, "c16"), np.zeros(3, "M8[s]"),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.arange(2),
+        np.arange(4),
+        np.arange(3)[None],
+        np.array(3),
+        np.zeros(3),
+        np.array([0.0, 1.0, np.nan]),
+        np.array([2, 1, 0]),
+        np.array([0, 0, 1]),
+        np.zeros(3, "c16"),
+        np.zeros(3, "M8[s]"),
+    ],
+    ids=repr,
+)
 def test_wrong_classes(wrong, tmp_path):
     refused(archive(members("three", classes=wrong)), tmp_path)
 
@@ -585,7 +755,11 @@ def test_wrong_classes(wrong, tmp_path):
 @pytest.mark.parametrize("change", ["reversed", "negative", "repeated"])
 def test_wrong_support(change, tmp_path):
     right = contents("fourier")[1]["support"]
-    wrong = {"reversed": right[::-1], "negative": right - right.max() - 1, "repeated": np.zeros_like(right)}[change]
+    wrong = {
+        "reversed": right[::-1],
+        "negative": right - right.max() - 1,
+        "repeated": np.zeros_like(right),
+    }[change]
     refused(archive(members("fourier", support=np.ascontiguousarray(wrong))), tmp_path)
 
 
@@ -633,7 +807,9 @@ def test_metadata_of_a_wrong_type(field, kind, tmp_path):
     for value in WRONG:
         if not legal(value):
             try:
-                refused(archive(members(kind, meta=changed(contents(kind)[0], field, value))), tmp_path)
+                refused(
+                    archive(members(kind, meta=changed(contents(kind)[0], field, value))), tmp_path
+                )
             except pytest.fail.Exception:
                 accepted.append(value)
     assert accepted == []
@@ -643,37 +819,72 @@ def test_metadata_of_a_wrong_type(field, kind, tmp_path):
 def test_metadata_without_a_field(field, tmp_path):
     meta = contents("mixed")[0]
     *way, last = field.split(".")
-    del functools.reduce(lambda part, key: part[int(key) if key.isdigit() else key], way, meta)[last]
+    del functools.reduce(lambda part, key: part[int(key) if key.isdigit() else key], way, meta)[
+        last
+    ]
     refused(archive(members("mixed", meta=meta)), tmp_path)
 
 
 @pytest.mark.parametrize("field", ["", "info", "blocks.0"])
 def test_metadata_with_another_field(field, tmp_path):
     meta = contents("mixed")[0]
-    functools.reduce(lambda part, key: part[int(key) if key.isdigit() else key], filter(None, field.split(".")), meta)["x"] = 1
+    functools.reduce(
+        lambda part, key: part[int(key) if key.isdigit() else key],
+        filter(None, field.split(".")),
+        meta,
+    )["x"] = 1
     load_and_use(archive(members("mixed", meta=meta)), tmp_path)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-@pytest.mark.parametrize("field", ["info.dual_gap", "info.alpha", "blocks.0.scale", "n_features_in"])
+@pytest.mark.parametrize(
+    "field", ["info.dual_gap", "info.alpha", "blocks.0.scale", "n_features_in"]
+)
 def test_json_numbers_that_are_not_finite(number, field, tmp_path):
     text = json.dumps(changed(contents("mixed")[0], field, "HERE")).replace('"HERE"', number)
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
-@pytest.mark.parametrize("text", [
-    "", " ", "{", "[]", "null", "1", '"a"', "{}", '{"format": 1}', '{"format": 2}', "[" * 100_000,
-    "[" * 500 + "]" * 500, '{"a":' * 100_000, b"\xff\xfe\x00", b"\x80abc", b"\0" * 1000, "9" * 10_000,
-    '{"format": 1, "format": 2}', "\ufeff{}",
-    '{"a": "\\ud800"}', '{"format": 1, "loss": "squared", "n_features_in": 4, "blocks": [], "info": {}}',
-], ids=lambda text: f"{text[:20]!r}")  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "{",
+        "[]",
+        "null",
+        "1",
+        '"a"',
+        "{}",
+        '{"format": 1}',
+        '{"format": 2}',
+        "[" * 100_000,
+        "[" * 500 + "]" * 500,
+        '{"a":' * 100_000,
+        b"\xff\xfe\x00",
+        b"\x80abc",
+        b"\0" * 1000,
+        "9" * 10_000,
+        '{"format": 1, "format": 2}',
+        "\ufeff{}",
+        '{"a": "\\ud800"}',
+        '{"format": 1, "loss": "squared", "n_features_in": 4, "blocks": [], "info": {}}',
+    ],
+    ids=lambda text: f"{text[:20]!r}",
+)
 def test_metadata_that_is_no_metadata(text, tmp_path):
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
-@pytest.mark.parametrize("text", [
-    "[" + "[]," * 10**5 + "1]", "{" + ",".join(f'"{i}":1' for i in range(3 * 10**4)) + "}", "[" + "1.5," * 10**5 + "1]",
-], ids=["lists", "keys", "numbers"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "[]," * 10**5 + "1]",
+        "{" + ",".join(f'"{i}":1' for i in range(3 * 10**4)) + "}",
+        "[" + "1.5," * 10**5 + "1]",
+    ],
+    ids=["lists", "keys", "numbers"],
+)
 def test_metadata_that_swells_in_memory(text, tmp_path):
     """Only a little of such text is parsed; the rest is refused unparsed."""
     for padding in (0, 10**6, 10**7):
@@ -685,7 +896,8 @@ def test_another_number_of_inputs(d, tmp_path):
     refused(archive(members("mixed", meta=contents("mixed")[0] | {"n_features_in": d})), tmp_path)
 
 
-SPARSE_KINDS = ["q-sparse", "linear", "products alone", "zero terms"]  # kinds whose arrays do not tell the number of inputs
+# kinds whose arrays do not tell the number of inputs
+SPARSE_KINDS = ["q-sparse", "linear", "products alone", "zero terms"]
 
 
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
@@ -705,21 +917,27 @@ def test_many_inputs(kind, tmp_path):
             m.predict(X)
     wide = sp.csr_array(X)
     wide.resize(N, d)
-    np.testing.assert_allclose(m.predict(wide), load(saved(kind), tmp_path).predict(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        m.predict(wide), load(saved(kind), tmp_path).predict(X), rtol=1e-9, atol=1e-12
+    )
     m.save(tmp_path / "again")
     assert srf.load(tmp_path / "again").n_features_in == d
 
 
 def test_more_inputs_than_load_believes_are_not_saved(tmp_path):
     features = srf.FeatureSet(model("q-sparse").features.blocks, 2**28)
-    with pytest.raises(ValueError, match=r"n_features_in must be at most 134217728, .* got 268435456"):
+    with pytest.raises(
+        ValueError, match=r"n_features_in must be at most 134217728, .* got 268435456"
+    ):
         dataclasses.replace(model("q-sparse"), features=features).save(tmp_path / "m")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_large_file_takes_twice_its_size(tmp_path):
     features = srf.Fourier(gamma=1.0).draw(200, 5000, rng=0)
-    dataclasses.replace(model("fourier"), coef=np.ones(200), support=np.arange(200), features=features).save(tmp_path / "m.npz")
+    dataclasses.replace(
+        model("fourier"), coef=np.ones(200), support=np.arange(200), features=features
+    ).save(tmp_path / "m.npz")
     data = (tmp_path / "m.npz").read_bytes()
     assert len(data) > 8e6
     with little_memory(data):
@@ -730,14 +948,24 @@ def test_a_large_file_takes_twice_its_size(tmp_path):
 def test_a_table_goes_through_a_file(kind, tmp_path):
     m, X = model(kind), OF_FRAMES[kind]["X"]
     back = through_file(m, tmp_path / "m")
-    assert back.feature_names_in_ == m.feature_names_in_ == tuple(X) and back.features.stage.is_same(m.features.stage)
-    assert np.array_equal(back.predict(X), m.predict(X)) and back.features.names() == m.features.names()
+    assert back.feature_names_in_ == m.feature_names_in_ == tuple(
+        X
+    ) and back.features.stage.is_same(m.features.stage)
+    assert (
+        np.array_equal(back.predict(X), m.predict(X))
+        and back.features.names() == m.features.names()
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*holds words that are others in each row")
 def test_a_hundred_thousand_levels(tmp_path):
     n = 100_000
-    X = pd.DataFrame({"id": [f"level {k}" for k in np.random.default_rng(0).permutation(n)], "x": np.linspace(0, 1, n)})
+    X = pd.DataFrame(
+        {
+            "id": [f"level {k}" for k in np.random.default_rng(0).permutation(n)],
+            "x": np.linspace(0, 1, n),
+        }
+    )
     X["name of a column " * 50] = np.arange(n) % 2
     m = srf.drp(X, X["x"], alpha=0.1, rng=0)
     m.save(tmp_path / "m")
@@ -754,7 +982,14 @@ TABLE_ARRAYS = ["table_kind", "table_size", "table_text", "table_end"]
 def test_tables_that_are_not_whole(kind, name, tmp_path):
     array = unpacked(kind)[1][name]
     # Any bytes of text are legal, and so is any kind of a column without levels.
-    changes = [None, array[:-1], np.append(array, array[-1:]), array[None], array.astype(np.float64), array.astype("U")]
+    changes = [
+        None,
+        array[:-1],
+        np.append(array, array[-1:]),
+        array[None],
+        array.astype(np.float64),
+        array.astype("U"),
+    ]
     changes += [np.full_like(array, 255)] if name == "table_text" else [-1 - array, array[:0]]
     for change in changes:
         with pytest.raises(ValueError, match=r"hostile\.npz is not a whole model"):
@@ -768,7 +1003,11 @@ def test_other_numbers_in_a_table(kind, tmp_path):
     for _ in range(200):
         name = str(rng.choice(TABLE_ARRAYS))
         broken = unpacked(kind)[1][name].copy()
-        values = [0, 1, 255] if broken.dtype == np.uint8 else [0, -1, 1, 2, 3, 5, 100, 2**31, 2**62, -(2**63)]
+        values = (
+            [0, 1, 255]
+            if broken.dtype == np.uint8
+            else [0, -1, 1, 2, 3, 5, 100, 2**31, 2**62, -(2**63)]
+        )
         broken[rng.integers(len(broken), size=rng.integers(1, 3))] = rng.choice(values)
         load_and_use(archive(members(kind, **{name: broken})), tmp_path)
 
@@ -785,39 +1024,76 @@ def test_limits_are_finite_and_ordered(kind, tmp_path):
     text = json.dumps(meta | {"lower": "HERE"}).replace('"HERE"', "-1e999")
     refused(archive(members(kind, meta=text)), tmp_path)
     for large in (-1e300, 1e300):  # beyond all logarithms
-        use(load(archive(members(kind, meta=meta | {"lower": min(large, 0.0), "upper": max(large, 0.0)})), tmp_path))
+        use(
+            load(
+                archive(
+                    members(kind, meta=meta | {"lower": min(large, 0.0), "upper": max(large, 0.0)})
+                ),
+                tmp_path,
+            )
+        )
     refused(archive(members("three", meta=contents("three")[0] | {"lower": 0.0})), tmp_path)
 
 
 def test_ranges_are_finite_and_ordered(tmp_path):
     column, ends = (contents("limited")[1][name] for name in ("range_column", "range_ends"))
     assert len(column) == D and ends.shape == (D, 2)
-    for wrong in (None, column[::-1].copy(), column - 1, column + 1, np.zeros_like(column), column[:-1], column.astype(float)):
+    for wrong in (
+        None,
+        column[::-1].copy(),
+        column - 1,
+        column + 1,
+        np.zeros_like(column),
+        column[:-1],
+        column.astype(float),
+    ):
         refused(archive(members("limited", range_column=wrong)), tmp_path)
-    for wrong in (None, ends[:, ::-1].copy(), ends[:-1], ends.T.copy(), ends.astype(np.float32), ends * np.nan, ends + np.inf):
+    for wrong in (
+        None,
+        ends[:, ::-1].copy(),
+        ends[:-1],
+        ends.T.copy(),
+        ends.astype(np.float32),
+        ends * np.nan,
+        ends + np.inf,
+    ):
         refused(archive(members("limited", range_ends=wrong)), tmp_path)
     refused(archive(members("limited", range_column=column[:0], range_ends=ends[:0])), tmp_path)
-    some = load(archive(members("limited", range_column=column[1:3], range_ends=ends[1:3])), tmp_path)
+    some = load(
+        archive(members("limited", range_column=column[1:3], range_ends=ends[1:3])), tmp_path
+    )
     assert some.ranges == {1: tuple(ends[1]), 2: tuple(ends[2])}
     is_category = [j for j, name in enumerate(FRAME) if name == "city"]
-    refused(archive(members("frame", range_column=np.array(is_category), range_ends=ends[:1])), tmp_path)
+    refused(
+        archive(members("frame", range_column=np.array(is_category), range_ends=ends[:1])), tmp_path
+    )
 
 
 @pytest.mark.parametrize("kind", ["linear", "q-sparse"])
 def test_coefficients_that_must_be_nonnegative_are(kind, tmp_path):
     m = model(kind)
-    features = srf.FeatureSet([dataclasses.replace(block, nonnegative=True) for block in m.features.blocks], D)
+    features = srf.FeatureSet(
+        [dataclasses.replace(block, nonnegative=True) for block in m.features.blocks], D
+    )
     m = dataclasses.replace(m, features=features, coef=np.abs(m.coef))
     back = through_file(m, tmp_path / "m")
     check_same(m, back, X)
-    assert back.features.nonnegative.all() and srf.SparseModel.from_json(m.to_json()).features.nonnegative.all()
+    assert (
+        back.features.nonnegative.all()
+        and srf.SparseModel.from_json(m.to_json()).features.nonnegative.all()
+    )
     meta = contents(kind)[0]
     changed(meta, "blocks.0.nonnegative", True)
     use(load(archive(members(kind, meta=meta, coef=m.coef)), tmp_path))
     refused(archive(members(kind, meta=meta, coef=-m.coef)), tmp_path)
     for value in WRONG:
         if value is not True:
-            refused(archive(members(kind, meta=changed(meta, "blocks.0.nonnegative", value), coef=m.coef)), tmp_path)
+            refused(
+                archive(
+                    members(kind, meta=changed(meta, "blocks.0.nonnegative", value), coef=m.coef)
+                ),
+                tmp_path,
+            )
 
 
 @pytest.mark.parametrize("kind", ["products alone", "bumps"])
@@ -828,12 +1104,22 @@ def test_no_other_features_are_nonnegative(kind, tmp_path):
 
 def test_blocks_that_do_not_match(tmp_path):
     meta = contents("mixed")[0]
-    for blocks in (meta["blocks"][:-1], meta["blocks"] + meta["blocks"][:1], meta["blocks"][::-1] * 100):
+    for blocks in (
+        meta["blocks"][:-1],
+        meta["blocks"] + meta["blocks"][:1],
+        meta["blocks"][::-1] * 100,
+    ):
         refused(archive(members("mixed", meta=meta | {"blocks": blocks})), tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("kind", "loss"), [("fourier", "logistic"), ("logistic", "squared"), ("three", "squared"), ("fourier", "squared_hinge")]
+    ("kind", "loss"),
+    [
+        ("fourier", "logistic"),
+        ("logistic", "squared"),
+        ("three", "squared"),
+        ("fourier", "squared_hinge"),
+    ],
 )
 def test_loss_that_does_not_match(kind, loss, tmp_path):
     refused(archive(members(kind, meta=contents(kind)[0] | {"loss": loss})), tmp_path)
@@ -841,10 +1127,31 @@ def test_loss_that_does_not_match(kind, loss, tmp_path):
 
 def test_extreme_but_consistent_numbers_do_not_crash(tmp_path):
     for size in (1.7e308, -1.7e308, 5e-324, 1e200):
-        for role in ("coef", "intercept", "dense weights", "dense offset", "sparse weights", "sparse offset"):
+        for role in (
+            "coef",
+            "intercept",
+            "dense weights",
+            "dense offset",
+            "sparse weights",
+            "sparse offset",
+        ):
             name = named("mixed", role)
-            use(load(archive(members("mixed", **{name: np.full_like(contents("mixed")[1][name], size)})), tmp_path))
-        use(load(archive(members("mixed", meta=changed(contents("mixed")[0], "blocks.0.scale", size))), tmp_path))
+            use(
+                load(
+                    archive(
+                        members("mixed", **{name: np.full_like(contents("mixed")[1][name], size)})
+                    ),
+                    tmp_path,
+                )
+            )
+        use(
+            load(
+                archive(
+                    members("mixed", meta=changed(contents("mixed")[0], "blocks.0.scale", size))
+                ),
+                tmp_path,
+            )
+        )
 
 
 @pytest.mark.parametrize("missing", ["nothing here", "nothing/here"])

@@ -11,11 +11,16 @@ from sparserf._base.npz import FORMAT
 
 def assert_same_model(again, model):
     """Check that two models are the same to the bit."""
-    for mine, other in ((again.coef, model.coef), (np.asarray(again.intercept), np.asarray(model.intercept))):
+    for mine, other in (
+        (again.coef, model.coef),
+        (np.asarray(again.intercept), np.asarray(model.intercept)),
+    ):
         assert mine.tobytes() == other.tobytes() and mine.shape == other.shape
     assert again.support.tobytes() == model.support.tobytes() and again.info == model.info
     assert srf.features.are_same(again.features, model.to_give_away.features)
-    assert (again.classes is None) == (model.classes is None) or again.classes.tolist() == model.classes.tolist()
+    assert (again.classes is None) == (
+        model.classes is None
+    ) or again.classes.tolist() == model.classes.tolist()
 
 
 def test_json_reads_back_to_the_same_bits(models, of_frame):
@@ -24,7 +29,10 @@ def test_json_reads_back_to_the_same_bits(models, of_frame):
         again = srf.SparseModel.from_json(text)
         assert_same_model(again, model)
         assert again.to_json() == text and not again.coef.flags.writeable
-    assert again.decision_function(of_frame[1]).tobytes() == of_frame[0].decision_function(of_frame[1]).tobytes()
+    assert (
+        again.decision_function(of_frame[1]).tobytes()
+        == of_frame[0].decision_function(of_frame[1]).tobytes()
+    )
 
 
 def listed(name, **changes):
@@ -61,7 +69,8 @@ def test_json_is_not_trusted(models, name):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "null", "{", '{"format": 1, "arrays": {"a": NaN}}', "[" * 10**5, '{"format": true}']
+    "text",
+    ["", "[]", "null", "{", '{"format": 1, "arrays": {"a": NaN}}', "[" * 10**5, '{"format": true}'],
 )
 def test_text_that_is_no_model(text):
     with pytest.raises(ValueError, match="text"):

@@ -25,20 +25,32 @@ FEW = {"n_components": 100, "rng": 0}
 FITS = {
     "sparse_rf": lambda **how: srf.sparse_rf(X, Y, alpha=0.003, **FEW, **how),
     "sparse_rf of y alone": lambda **how: srf.sparse_rf(X, Y, n_models=1, effort=0.1, **FEW, **how),
-    "sparse_rf_path": lambda **how: srf.sparse_rf_path(X, Y, alphas=[0.1, 0.003], features="gaussian", **FEW, **how)[-1],
+    "sparse_rf_path": lambda **how: srf.sparse_rf_path(
+        X, Y, alphas=[0.1, 0.003], features="gaussian", **FEW, **how
+    )[-1],
     "harfe": lambda **how: srf.harfe(X, Y, n_nonzero_coefs=20, **FEW, **how),
     "harfe_path": lambda **how: srf.harfe_path(X, Y, n_nonzero_coefs=[5, 20], **FEW, **how)[-1],
-    "outputs": lambda **how: srf.sparse_rf(X, np.stack([Y, 2 - Y], axis=1), alpha=0.003, **FEW, **how),
-    "outputs of y alone": lambda **how: srf.sparse_rf(X, np.stack([Y, 9 * Y], axis=1), n_models=1, effort=0.1, **FEW, **how),
+    "outputs": lambda **how: srf.sparse_rf(
+        X, np.stack([Y, 2 - Y], axis=1), alpha=0.003, **FEW, **how
+    ),
+    "outputs of y alone": lambda **how: srf.sparse_rf(
+        X, np.stack([Y, 9 * Y], axis=1), n_models=1, effort=0.1, **FEW, **how
+    ),
 }
 LOG_FITS = {
-    loss: partial(srf.harfe, X, np.exp(Y), loss=loss, n_nonzero_coefs=20, **FEW) for loss in ("poisson", "gamma", "tweedie")
+    loss: partial(srf.harfe, X, np.exp(Y), loss=loss, n_nonzero_coefs=20, **FEW)
+    for loss in ("poisson", "gamma", "tweedie")
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 
 
 def bits(model):
-    return model.coef.tobytes(), np.asarray(model.intercept).tobytes(), model.support.tobytes(), model.info.objective
+    return (
+        model.coef.tobytes(),
+        np.asarray(model.intercept).tobytes(),
+        model.support.tobytes(),
+        model.info.objective,
+    )
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -47,38 +59,68 @@ def test_only_the_output_is_limited(name, tmp_path):
     assert bits(free) == bits(model) and (free.lower, free.upper) == (None, None)
     for rows in (X, 40 * X, X[:1]):
         expected = np.clip(free.predict(rows), -0.3, 0.4)
-        for same in (model, through_file(model, tmp_path / "m"), srf.SparseModel.from_json(model.to_json()),
-                     pickle.loads(pickle.dumps(model)), model.to_estimator()):  # fmt: skip
+        for same in (
+            model,
+            through_file(model, tmp_path / "m"),
+            srf.SparseModel.from_json(model.to_json()),
+            pickle.loads(pickle.dumps(model)),
+            model.to_estimator(),
+        ):
             assert np.array_equal(same.predict(rows), expected)
         assert np.array_equal(model.decision_function(rows), expected)
     small = srf.prune(model, X, max_terms=3)
-    assert len(small.features) == 3 and small.predict(X).min() >= -0.3 and small.predict(X).max() <= 0.4
+    assert (
+        len(small.features) == 3
+        and small.predict(X).min() >= -0.3
+        and small.predict(X).max() <= 0.4
+    )
 
 
 @pytest.mark.parametrize("name", LOG_FITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_limits_of_a_log_link_are_in_units_of_predictions(name, dtype):
-    for lower, upper in ((0.3, 1.7), (None, 0.1), (1e-3, 1e3), (0.0, 2.0), (1.1, 1.2), (1e-200, None)):
+    for lower, upper in (
+        (0.3, 1.7),
+        (None, 0.1),
+        (1e-3, 1e3),
+        (0.0, 2.0),
+        (1.1, 1.2),
+        (1e-200, None),
+    ):
         model = LOG_FITS[name](lower=lower, upper=upper)
         offset = RNG.normal(0, 20, N)
-        for prediction in (model.predict(X.astype(dtype), offset=offset), model.predict(X.astype(dtype))):
+        for prediction in (
+            model.predict(X.astype(dtype), offset=offset),
+            model.predict(X.astype(dtype)),
+        ):
             assert lower is None or prediction.astype(np.float64).min() >= lower
             assert upper is None or prediction.astype(np.float64).max() <= upper
     wide = model.predict(X, offset=offset)  # of the last, without upper
     assert wide.min() == pytest.approx(1e-200, rel=1e-12) or wide.min() > 1e-200
 
 
-@pytest.mark.parametrize("limits", [(-0.1, 0.1), (0.1, None), (None, 1 / 3), (1 / 3, 0.4), (-1e-40, 1e-40)])
+@pytest.mark.parametrize(
+    "limits", [(-0.1, 0.1), (0.1, None), (None, 1 / 3), (1 / 3, 0.4), (-1e-40, 1e-40)]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_row_and_no_offset_is_beyond_them(limits, dtype, rng):
     lower, upper = limits
     model = replace(FITS["harfe"](), lower=lower, upper=upper)
     for scale in (1e-3, 1.0, 1e4):
-        rows, offset = (scale * rng.standard_normal((50, D))).astype(dtype), scale * rng.standard_normal(50)
-        for answer in (model.predict(rows, offset=offset), model.predict(rows), model.decision_function(rows, offset=offset)):
+        rows, offset = (
+            (scale * rng.standard_normal((50, D))).astype(dtype),
+            scale * rng.standard_normal(50),
+        )
+        for answer in (
+            model.predict(rows, offset=offset),
+            model.predict(rows),
+            model.decision_function(rows, offset=offset),
+        ):
             assert answer.dtype == dtype
             answer = answer.astype(np.float64)
-            assert (lower is None or answer.min() >= lower) and (upper is None or answer.max() <= upper)
+            assert (lower is None or answer.min() >= lower) and (
+                upper is None or answer.max() <= upper
+            )
 
 
 @as_within_a_call
@@ -99,7 +141,11 @@ def test_the_limits_hold_in_every_home(home, link, monkeypatch):
     answer = model.predict(rows)
     answer = np.asarray(answer.compute() if hasattr(answer, "compute") else np.from_dlpack(answer))
     np.testing.assert_allclose(answer[:N], model.predict(X), rtol=1e-12)
-    assert answer.min() >= 0.1 and answer.max() <= 0.7 and (answer == 0.7).any() == (link == "identity")
+    assert (
+        answer.min() >= 0.1
+        and answer.max() <= 0.7
+        and (answer == 0.7).any() == (link == "identity")
+    )
 
 
 def test_estimators_and_what_is_made_of_models():
@@ -132,23 +178,29 @@ def test_they_are_told():
     assert "\npredictions of at least -0.2\n" in str(model.summary())
     assert "predictions of at most 3" in str(FITS["harfe"](upper=3).summary())
     counts = LOG_FITS["poisson"](lower=1, upper=20)
-    assert repr(counts).endswith("predictions from 1 to 20)") and "predictions from 1 to 20" in counts.summary()._repr_html_()
+    assert (
+        repr(counts).endswith("predictions from 1 to 20)")
+        and "predictions from 1 to 20" in counts.summary()._repr_html_()
+    )
     assert "predictions" not in repr(FITS["harfe"]()) + str(FITS["harfe"]().summary())
 
 
-@pytest.mark.parametrize(("wrong", "message"), [
-    ({"lower": 1, "upper": 0}, "lower must be below upper, got lower=1.0 and upper=0.0"),
-    ({"lower": 1, "upper": 1}, "lower must be below upper"),
-    ({"lower": np.nan}, "lower must be finite, got nan"),
-    ({"lower": -1.0, "upper": np.inf}, "upper must be finite"),
-    ({"lower": "a"}, "lower must be a real number"),
-    ({"upper": True}, "upper must be a real number"),
-    ({"lower": -1, "loss": "poisson"}, "lower must be finite and >= 0"),
-    ({"upper": 0, "loss": "gamma"}, "upper must be finite and > 0"),
-    ({"lower": 1, "upper": 1 + 2e-16, "loss": "gamma"}, "lower must be below upper"),
-    ({"lower": 0, "loss": "logistic"}, "lower must be None for loss='logistic'"),
-    ({"upper": 1.0, "loss": srf.losses.Logistic()}, "upper must be None"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"lower": 1, "upper": 0}, "lower must be below upper, got lower=1.0 and upper=0.0"),
+        ({"lower": 1, "upper": 1}, "lower must be below upper"),
+        ({"lower": np.nan}, "lower must be finite, got nan"),
+        ({"lower": -1.0, "upper": np.inf}, "upper must be finite"),
+        ({"lower": "a"}, "lower must be a real number"),
+        ({"upper": True}, "upper must be a real number"),
+        ({"lower": -1, "loss": "poisson"}, "lower must be finite and >= 0"),
+        ({"upper": 0, "loss": "gamma"}, "upper must be finite and > 0"),
+        ({"lower": 1, "upper": 1 + 2e-16, "loss": "gamma"}, "lower must be below upper"),
+        ({"lower": 0, "loss": "logistic"}, "lower must be None for loss='logistic'"),
+        ({"upper": 1.0, "loss": srf.losses.Logistic()}, "upper must be None"),
+    ],
+)
 def test_bad_limits_are_named_before_any_work(wrong, message):
     for fit in (srf.sparse_rf, srf.sparse_rf_path, srf.harfe, srf.harfe_path):
         with pytest.raises((ValueError, TypeError), match=message):
@@ -167,29 +219,49 @@ def extremes(rows):
 
 
 ALL = {
-    "sparse_rf": lambda X, y, **how: srf.sparse_rf(X, y, alpha=0.001, features="gaussian", **FEW, **how),
-    "sparse_rf of y alone": lambda X, y, **how: srf.sparse_rf(X, y, n_models=1, effort=0.1, **FEW, **how),
-    "sparse_rf_path": lambda X, y, **how: srf.sparse_rf_path(X, y, alphas=[0.001], features="gaussian", **FEW, **how)[0],
+    "sparse_rf": lambda X, y, **how: srf.sparse_rf(
+        X, y, alpha=0.001, features="gaussian", **FEW, **how
+    ),
+    "sparse_rf of y alone": lambda X, y, **how: srf.sparse_rf(
+        X, y, n_models=1, effort=0.1, **FEW, **how
+    ),
+    "sparse_rf_path": lambda X, y, **how: srf.sparse_rf_path(
+        X, y, alphas=[0.001], features="gaussian", **FEW, **how
+    )[0],
     "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=20, **FEW, **how),
-    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=9, features="gaussian", **FEW, **how),
+    "mfga": lambda X, y, **how: srf.mfga(
+        X, y, n_nonzero_coefs=9, features="gaussian", **FEW, **how
+    ),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, rng=0, **how),
-    "rks": lambda X, y, **how: srf.baselines.rks(X, y, alpha=0.01, features="gaussian", **FEW, **how),
+    "rks": lambda X, y, **how: srf.baselines.rks(
+        X, y, alpha=0.01, features="gaussian", **FEW, **how
+    ),
 }
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_ranges_of_training_rows(name):
     fit, weight = ALL[name], np.ones(N)
-    weight[np.unique([X.argmin(axis=0), X.argmax(axis=0)])] = 0  # of the rows that hold the extremes
+    # of the rows that hold the extremes
+    weight[np.unique([X.argmin(axis=0), X.argmax(axis=0)])] = 0
     for rows, given, counted in (
-        (X, X, X), (X, X, X[weight > 0]), (ZEROS, sp.csr_array(ZEROS), ZEROS), (X, X.astype(np.float32), X.astype(np.float32)),
+        (X, X, X),
+        (X, X, X[weight > 0]),
+        (ZEROS, sp.csr_array(ZEROS), ZEROS),
+        (X, X.astype(np.float32), X.astype(np.float32)),
         (HOLES, HOLES, HOLES),
-    ):  # fmt: skip
+    ):
         if name == "rks" and given is HOLES:
             continue
-        model = fit(given, rows[:, 0] if rows is not HOLES else X[:, 0], sample_weight=weight if len(counted) < N else None)
+        model = fit(
+            given,
+            rows[:, 0] if rows is not HOLES else X[:, 0],
+            sample_weight=weight if len(counted) < N else None,
+        )
         expected = extremes(counted.astype(np.float64))
-        assert 0 in model.ranges and set(model.ranges) == set(np.flatnonzero(model.features.columns_seen).tolist())
+        assert 0 in model.ranges and set(model.ranges) == set(
+            np.flatnonzero(model.features.columns_seen).tolist()
+        )
         assert model.ranges == {j: expected[j] for j in model.ranges}
 
 
@@ -207,12 +279,16 @@ def test_ranges_are_the_same_in_every_home(home, monkeypatch):
             given = HOMES[home](given)
         assert ALL["harfe"](there, y, sample_weight=given).ranges == counted
     if home in ("chunks", "dask"):
-        sparse = sp.csr_array(np.where(np.tile(RNG.random((N, D)), (4, 1)) < 0.4, 0.0, np.abs(rows)))
+        sparse = sp.csr_array(
+            np.where(np.tile(RNG.random((N, D)), (4, 1)) < 0.4, 0.0, np.abs(rows))
+        )
         assert ALL["harfe"](HOMES[home](sparse), y).ranges == extremes(sparse.toarray())
 
 
 def test_ranges_of_a_frame_are_those_of_its_numbers(tmp_path):
-    frame = pd.DataFrame({"a": X[:, 0], "city": np.where(X[:, 1] > 0, "Rom", "Oslo"), "b": HOLES[:, 1]})
+    frame = pd.DataFrame(
+        {"a": X[:, 0], "city": np.where(X[:, 1] > 0, "Rom", "Oslo"), "b": HOLES[:, 1]}
+    )
     model = srf.sparse_rf(frame, X[:, 0] + (X[:, 1] > 0) + X[:, 1], alpha=0.001, **FEW)
     assert model.ranges == {0: extremes(X)[0], 2: extremes(HOLES)[1]}
     assert through_file(model, tmp_path / "m").ranges == model.ranges
@@ -238,5 +314,9 @@ def test_distill_has_the_ranges_of_the_rows_it_fits():
 
 def test_ranges_are_a_mapping():
     ranges = Ranges(np.array([1, 4]), np.array([[0.0, 1.0], [-2.0, 3.0]]))
-    assert ranges[4] == (-2.0, 3.0) and ranges == {1: (0.0, 1.0), 4: (-2.0, 3.0)} and repr(ranges) == repr(dict(ranges))
+    assert (
+        ranges[4] == (-2.0, 3.0)
+        and ranges == {1: (0.0, 1.0), 4: (-2.0, 3.0)}
+        and repr(ranges) == repr(dict(ranges))
+    )
     assert 2 not in ranges and 9 not in ranges and pickle.loads(pickle.dumps(ranges)) == ranges

@@ -1,4 +1,5 @@
-"""Models: shapes, dtypes and labels of their answers, frozen arrays, and copies that give back every bit."""
+"""Models: shapes, dtypes and labels of their answers, frozen arrays, and copies that give back
+every bit."""
 
 import copy
 import dataclasses
@@ -59,10 +60,18 @@ def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
         m, Z = fit(**how), np.asarray(how["X"])
         assert m.features.stage is not None
     else:
-        m = srf.harfe(X, Y, n_components=200, n_nonzero_coefs=20, rng=0) if kind == "harfe" else model(kind)
+        m = (
+            srf.harfe(X, Y, n_components=200, n_nonzero_coefs=20, rng=0)
+            if kind == "harfe"
+            else model(kind)
+        )
         Z = X if kind == "harfe" else rows(kind)
     Z = Z.astype(dtype)
-    for ask in (m.predict, m.decision_function, *([m.predict_proba] if m.loss == "logistic" else [])):
+    for ask in (
+        m.predict,
+        m.decision_function,
+        *([m.predict_proba] if m.loss == "logistic" else []),
+    ):
         whole = ask(Z)
         for n in (1, 3):
             some = np.concatenate([ask(Z[i : i + n]) for i in range(0, 60, n)])
@@ -78,16 +87,40 @@ def test_answer_is_the_formula(kind):
     if m.classes is None:
         assert np.array_equal(m.predict(Z), m.decision_function(Z))
     else:
-        best = (m.decision_function(Z) > 0) * 1 if f.ndim == 1 else m.decision_function(Z).argmax(axis=1)
+        best = (
+            (m.decision_function(Z) > 0) * 1
+            if f.ndim == 1
+            else m.decision_function(Z).argmax(axis=1)
+        )
         assert np.array_equal(m.predict(Z), m.classes[best])
 
 
-@pytest.mark.parametrize("labels", [
-    [0, 1], [-1, 1], [7, 3], [0.5, -2.5], [True, False], ["b", "a"], ["", "a" * 100], [b"x", b"y"], ["é", "\U0001f600"],
-    [2**63 - 1, -(2**63)], [2**64 - 1, 0], [3, 1, 2], ["c", "a", "b"], [1.5, 0.5, -0.5, 9.0], np.array([1, 0], "?"),
-    np.array([3, 1, 2], "u1"), np.array([3, 1], ">i4"), np.array([1, 2], "f2"), np.array(["x", "y"], object),
-    np.array([1, 2], object),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [0, 1],
+        [-1, 1],
+        [7, 3],
+        [0.5, -2.5],
+        [True, False],
+        ["b", "a"],
+        ["", "a" * 100],
+        [b"x", b"y"],
+        ["é", "\U0001f600"],
+        [2**63 - 1, -(2**63)],
+        [2**64 - 1, 0],
+        [3, 1, 2],
+        ["c", "a", "b"],
+        [1.5, 0.5, -0.5, 9.0],
+        np.array([1, 0], "?"),
+        np.array([3, 1, 2], "u1"),
+        np.array([3, 1], ">i4"),
+        np.array([1, 2], "f2"),
+        np.array(["x", "y"], object),
+        np.array([1, 2], object),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_labels_of_any_kind(labels, loss, tmp_path):
     labels = np.asarray(labels)
@@ -127,7 +160,11 @@ def test_probabilities_far_out():
     for intercept in ([-1e5] * 3, [1e5, 1e5, -1e5], [-800.0, -801.0, -1e300], [0.0] * 3):
         m = dataclasses.replace(base, intercept=np.array(intercept))
         for Z in (X, X.astype(np.float32)):
-            p = m.predict_proba(Z) if max(np.abs(intercept)) < 1e30 or Z.dtype == np.float64 else np.full((1, 3), 1 / 3)
+            p = (
+                m.predict_proba(Z)
+                if max(np.abs(intercept)) < 1e30 or Z.dtype == np.float64
+                else np.full((1, 3), 1 / 3)
+            )
             np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-6)
 
 
@@ -185,7 +222,10 @@ COPIES = {
     "itself": lambda m, path: m,
     "pickle": lambda m, path: pickle.loads(pickle.dumps(m)),
     "old pickle": lambda m, path: pickle.loads(pickle.dumps(m, protocol=2)),
-    "used pickle": lambda m, path: [m.predict(np.zeros((1, m.n_features_in))), pickle.loads(pickle.dumps(m))][1],
+    "used pickle": lambda m, path: [
+        m.predict(np.zeros((1, m.n_features_in))),
+        pickle.loads(pickle.dumps(m)),
+    ][1],
     "deepcopy": lambda m, path: copy.deepcopy(m),
     "copy": lambda m, path: copy.copy(m),
     "file": through_file,
@@ -196,7 +236,11 @@ COPIES = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("copied", COPIES)
 def test_copies_are_equal_to_the_bit(kind, copied, tmp_path):
-    check_same(model(kind), COPIES[copied](model(kind), tmp_path / "m.npz"), X[:, : model(kind).n_features_in])
+    check_same(
+        model(kind),
+        COPIES[copied](model(kind), tmp_path / "m.npz"),
+        X[:, : model(kind).n_features_in],
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -211,8 +255,16 @@ def test_a_used_model_pickles_small(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_blocks(kind):
     """Features of one map are one block: each block is padded to a panel of 32 features."""
-    several = {"mixed": 4, "three mixed": 4, "products": 3, "products of csr": 3, "interleaved": 3, "three interleaved": 3,
-               "bumps": 2, "bumps of csr": 2}  # fmt: skip
+    several = {
+        "mixed": 4,
+        "three mixed": 4,
+        "products": 3,
+        "products of csr": 3,
+        "interleaved": 3,
+        "three interleaved": 3,
+        "bumps": 2,
+        "bumps of csr": 2,
+    }
     assert len(model(kind).features.blocks) <= several.get(kind, 1)
     assert "interleaved" not in kind or model(kind).features.order is not None
 

@@ -1,4 +1,5 @@
-"""What leaves the process of a model, in files, pickles and code, says nothing of the cells of columns that no term uses."""
+"""What leaves the process of a model, in files, pickles and code, says nothing of the cells of
+columns that no term uses."""
 
 import pickle
 
@@ -11,11 +12,17 @@ import sparserf as srf
 N = 300
 RNG = np.random.default_rng(0)
 NUMBERS = 777.1234567 + RNG.random(N)
-DATA = pd.DataFrame({
-    "a": RNG.normal(size=N), "user": [f"user{k}" for k in range(N)], "kind": RNG.choice(["secret", "hidden"], N),
-    "code": RNG.integers(31_000, 31_020, N), "wage": NUMBERS, "gaps": np.where(RNG.random(N) < 0.5, np.nan, NUMBERS),
-    "flag": RNG.random(N) > 0.5,
-})  # fmt: skip
+DATA = pd.DataFrame(
+    {
+        "a": RNG.normal(size=N),
+        "user": [f"user{k}" for k in range(N)],
+        "kind": RNG.choice(["secret", "hidden"], N),
+        "code": RNG.integers(31_000, 31_020, N),
+        "wage": NUMBERS,
+        "gaps": np.where(RNG.random(N) < 0.5, np.nan, NUMBERS),
+        "flag": RNG.random(N) > 0.5,
+    }
+)
 SECRETS = ["user1", "secret", "hidden", "3101", "777.", "778."]
 WAYS = {
     "file": lambda model, path: model.save(path),
@@ -37,8 +44,16 @@ WAYS = {
 
 def model_of_a(**about):
     with np.errstate(all="ignore"):
-        return srf.mfga(DATA, 3 * DATA["a"], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, categorical=["code"], rng=0,
-                        **about)  # fmt: skip
+        return srf.mfga(
+            DATA,
+            3 * DATA["a"],
+            features=srf.Linear(),
+            n_nonzero_coefs=1,
+            alpha=1e-9,
+            categorical=["code"],
+            rng=0,
+            **about,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +81,17 @@ def test_any_cells_of_the_kind_are_taken_there(model, again, tmp_path):
     if again == "file":
         model.save(tmp_path / "m.npz")
         other = srf.load(tmp_path / "m.npz")
-        values = [a for a in vars(other.features.stage).values() if isinstance(a, np.ndarray) and a.dtype == float]
+        values = [
+            a
+            for a in vars(other.features.stage).values()
+            if isinstance(a, np.ndarray) and a.dtype == float
+        ]
         assert not any(((array > 700) & (array < 800)).any() for array in values)
     else:
         other = pickle.loads(pickle.dumps(model))
-    assert other.feature_names_in_ == model.feature_names_in_ and dict(other.ranges) == dict(model.ranges)
+    assert other.feature_names_in_ == model.feature_names_in_ and dict(other.ranges) == dict(
+        model.ranges
+    )
     later = DATA.assign(user="new", kind=None, code=7, wage=-1e9, gaps=np.nan, flag=False)
     for rows in (DATA, later, later.astype({"code": float, "flag": object})):
         assert np.array_equal(other.predict(rows), model.predict(rows))
@@ -79,8 +100,14 @@ def test_any_cells_of_the_kind_are_taken_there(model, again, tmp_path):
 
 
 def test_levels_and_knots_of_columns_that_are_used_stay(tmp_path):
-    y = 2 * np.tanh(5 * DATA["a"]) + (DATA["kind"] == "secret") + np.isin(DATA["code"], range(31_000, 31_010)) * DATA["wage"]
-    whole = srf.sparse_rf(DATA.drop(columns="user"), y, n_models=1, categorical=["code"], n_components=300, rng=0)
+    y = (
+        2 * np.tanh(5 * DATA["a"])
+        + (DATA["kind"] == "secret")
+        + np.isin(DATA["code"], range(31_000, 31_010)) * DATA["wage"]
+    )
+    whole = srf.sparse_rf(
+        DATA.drop(columns="user"), y, n_models=1, categorical=["code"], n_components=300, rng=0
+    )
     whole.save(tmp_path / "m.npz")
     rows = DATA.drop(columns="user")
     assert np.array_equal(srf.load(tmp_path / "m.npz").predict(rows), whole.predict(rows))
@@ -89,7 +116,9 @@ def test_levels_and_knots_of_columns_that_are_used_stay(tmp_path):
 def test_after_pruning(tmp_path):
     rows = DATA.drop(columns="user")
     y = 3 * DATA["a"] + 0.1 * (DATA["kind"] == "secret")
-    whole = srf.mfga(rows, y, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, categorical=["code"], rng=0)
+    whole = srf.mfga(
+        rows, y, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, categorical=["code"], rng=0
+    )
     small = srf.prune(whole, rows, max_terms=1)
     small.save(tmp_path / "m.npz")
     assert b"secret" not in (tmp_path / "m.npz").read_bytes() and "secret" in whole.to_c()
@@ -110,7 +139,9 @@ def test_arrays_with_categories(tmp_path):
 def test_a_fit_that_starts_from_a_file_says_which_columns_it_does_not_see(model, tmp_path):
     """The model itself knows the encodings of all columns, and a fit from it searches them all."""
     rows = DATA.drop(columns="user")
-    first = srf.sparse_rf(rows, 3 * DATA["a"], features=srf.Linear(), alpha=1.0, scale="robust", rng=0)
+    first = srf.sparse_rf(
+        rows, 3 * DATA["a"], features=srf.Linear(), alpha=1.0, scale="robust", rng=0
+    )
     assert not first.features.columns_seen.all()
     first.save(tmp_path / "m.npz")
     about = {"features": srf.Linear(), "alpha": 1e-3, "rng": 0}

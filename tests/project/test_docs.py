@@ -20,22 +20,29 @@ import sparserf as srf
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "sparserf"
-MODULES = [m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "_core." not in m.name]
+MODULES = [
+    m.name for m in pkgutil.walk_packages(srf.__path__, "sparserf.") if "_core." not in m.name
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples_run(name):
-    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    failed, _ = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
     assert failed == 0
 
 
 def test_the_architecture_names_what_is_there():
-    """Every file that the page names is in the tree, and every other name in code is a word of the sources."""
+    """Every file that the page names is in the tree, and every other name in code is a word of the
+    sources."""
     files = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".pyx", ".h", ".c")]
     words = set(re.findall(r"\w+", " ".join(path.read_text() for path in files)))
     for name in re.findall(r"`([^`\n]+)`", (DOCS / "architecture.md").read_text()):
         if "/" in name or name.endswith((".py", ".pyx", ".h", ".c")):
-            there = [(root / name).exists() for root in (ROOT, PACKAGE)] + [path.name == name for path in files]
+            there = [(root / name).exists() for root in (ROOT, PACKAGE)] + [
+                path.name == name for path in files
+            ]
             assert any(there), name
         else:
             assert set(re.findall(r"[A-Za-z_]\w*", name.partition("(")[0])) <= words, name
@@ -53,7 +60,8 @@ def clone(tmp_path, monkeypatch):
 
 
 def run_python_of(page, after_each=lambda names: None):
-    """Run the Python blocks of a page in order, call `after_each` with the names after each block, and return the names."""
+    """Run the Python blocks of a page in order, call `after_each` with the names after each block,
+    and return the names."""
     names = {"__name__": "__main__"}
     for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         exec(compile(code, page.name, "exec"), names)
@@ -82,7 +90,9 @@ def test_pages_run_as_they_stand(page):
 @pytest.mark.usefixtures("clone")
 def test_the_examples_of_where_rows_may_live_run():
     def fitted(names):
-        assert np.mean((names["model"].predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(names["y"])
+        assert np.mean((names["model"].predict(names["X"]) - names["y"]) ** 2) < 0.05 * np.var(
+            names["y"]
+        )
 
     run_python_of(DOCS / "rows.md", fitted)
 
@@ -106,7 +116,9 @@ def test_the_page_of_groups_says_what_happens():
     lower, upper, y = (seen[2][name] for name in ("lower", "upper", "y_others"))
     assert np.mean((lower <= y) & (y <= upper)) > 0.8
     assert names["of_alone"] < others
-    at_random, later, known = (names[name].table["mean"] for name in ("at_random", "of_later", "of_known"))
+    at_random, later, known = (
+        names[name].table["mean"] for name in ("at_random", "of_later", "of_known")
+    )
     assert at_random[0] < 0.5 * later[0] and min(known) < 0.7 * later[0]
     assert 2 * seen[5]["model"].info.validation_loss > 3 * at_random[0]
     rare = names["rare"].mean()
@@ -123,7 +135,8 @@ def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
     pytest.importorskip("sklearn")
     plt = pytest.importorskip("matplotlib.pyplot")
     for path in re.findall(r":download:`\S+ <(.+?)>`", example.read_text()):
-        shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)  # this folder exists once the site is built
+        # this folder exists once the site is built
+        shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(example), run_name="__main__")
     plt.close("all")
@@ -134,13 +147,19 @@ def test_the_readme_is_one_page_with_two_commands_for_ci():
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     assert len(prose.split()) < 450
     commands = re.findall(r"^python3 -m venv.*", text, re.MULTILINE)
-    assert len(commands) == 2 and "tools/data/ccpp.csv" in commands[0] and commands[1].endswith("pytest -q -n auto")
+    assert (
+        len(commands) == 2
+        and "tools/data/ccpp.csv" in commands[0]
+        and commands[1].endswith("pytest -q -n auto")
+    )
 
 
 def test_the_page_of_the_estimators_prints_what_it_says(capsys):
     page = DOCS / "estimators.md"
     run_python_of(page)
-    told = re.findall(r"^```python\n.*?^```\n\n^```\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    told = re.findall(
+        r"^```python\n.*?^```\n\n^```\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE
+    )
     assert capsys.readouterr().out == "".join(told) != ""
 
 
@@ -153,10 +172,21 @@ def test_every_public_name_has_a_docstring_with_an_example():
 
 
 def public_docstrings():
-    """Return {name: docstring} of everything that has a page of its own on the site, and of the methods shown there."""
+    """Return {name: docstring} of everything that has a page of its own on the site, and of the
+    methods shown there."""
     homes = [srf, srf.losses, srf.baselines, srf.plot, srf.sklearn]
-    things = [getattr(home, name) for home in homes for name in getattr(home, "__all__", ("effects", "input_usage"))]
-    things += [member for thing in things if inspect.isclass(thing) for name, member in vars(thing).items() if name[0] != "_"]
+    things = [
+        getattr(home, name)
+        for home in homes
+        for name in getattr(home, "__all__", ("effects", "input_usage"))
+    ]
+    things += [
+        member
+        for thing in things
+        if inspect.isclass(thing)
+        for name, member in vars(thing).items()
+        if name[0] != "_"
+    ]
     return {str(thing): inspect.getdoc(thing) for thing in things if inspect.getdoc(thing)}
 
 
@@ -166,22 +196,66 @@ def test_no_bars_in_docstrings_are_read_as_a_substitution():
     assert len(docstrings) > 80
     for name, text in docstrings.items():
         text = text.partition("Examples\n--------")[0]
-        prose = re.sub(r"``.*?``|:math:`.*?`|\.\. math::[^\n]*\n(?:(?:    [^\n]*)?\n)*", "", text, flags=re.DOTALL)
+        prose = re.sub(
+            r"``.*?``|:math:`.*?`|\.\. math::[^\n]*\n(?:(?:    [^\n]*)?\n)*",
+            "",
+            text,
+            flags=re.DOTALL,
+        )
         assert not re.search(r"(?<![\w|\\])\|[^\s|](?:[^|]*[^\s|\\])?\|", prose), name
 
 
 def test_the_public_names():
     assert sorted(srf.__all__) == [
-        "BlockError", "Bumps", "Chunks", "ConvergenceWarning", "CrossValidation", "FeatureSet", "FitInfo", "Fourier",
-        "IndexWarning", "Intervals", "Linear", "Perceptron", "RandomNeurons", "SparseModel", "Sums", "Taylor",
-        "TimeLimitWarning", "baselines", "calibrated", "cross_validate", "distill",
-        "drp", "drp_path", "harfe", "harfe_path", "intervals", "load", "losses", "mfga", "mfga_path", "plot", "prune",
-        "sparse_rf", "sparse_rf_path",
-    ]  # fmt: skip
+        "BlockError",
+        "Bumps",
+        "Chunks",
+        "ConvergenceWarning",
+        "CrossValidation",
+        "FeatureSet",
+        "FitInfo",
+        "Fourier",
+        "IndexWarning",
+        "Intervals",
+        "Linear",
+        "Perceptron",
+        "RandomNeurons",
+        "SparseModel",
+        "Sums",
+        "Taylor",
+        "TimeLimitWarning",
+        "baselines",
+        "calibrated",
+        "cross_validate",
+        "distill",
+        "drp",
+        "drp_path",
+        "harfe",
+        "harfe_path",
+        "intervals",
+        "load",
+        "losses",
+        "mfga",
+        "mfga_path",
+        "plot",
+        "prune",
+        "sparse_rf",
+        "sparse_rf_path",
+    ]
 
 
 def test_the_names_of_the_baselines():
-    names = ["KernelModel", "boosting", "eerf", "kernel_ridge", "kernel_svm", "lkrf", "random_projection", "rks", "srfe"]
+    names = [
+        "KernelModel",
+        "boosting",
+        "eerf",
+        "kernel_ridge",
+        "kernel_svm",
+        "lkrf",
+        "random_projection",
+        "rks",
+        "srfe",
+    ]
     assert sorted(srf.baselines.__all__) == names
     for name in names:
         assert ">>>" in getattr(srf.baselines, name).__doc__, name
@@ -189,28 +263,46 @@ def test_the_names_of_the_baselines():
 
 def loaded_by(code, tmp_path):
     """Return the modules that this code loads beyond those of NumPy."""
-    code = f"import sys, numpy; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) - before), sep=',')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    code = (
+        f"import sys, numpy; before = set(sys.modules); {code}; print(*sorted(set(sys.modules) "
+        "- before), sep=',')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     return set(done.stdout.strip().split(","))
 
 
 def test_import_loads_numpy_and_little_else(tmp_path):
     loaded = loaded_by("import sparserf", tmp_path)
     others = {name.split(".")[0] for name in loaded}
-    assert not others & {"scipy", "threadpoolctl", "sklearn", "matplotlib", "json", "zipfile", "concurrent"}, others
+    assert not others & {
+        "scipy",
+        "threadpoolctl",
+        "sklearn",
+        "matplotlib",
+        "json",
+        "zipfile",
+        "concurrent",
+    }, others
     assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
 
 
 def test_every_module_is_imported_without_docstrings(tmp_path):
-    """`python -OO` leaves out docstrings, from which those of the estimators are made, and assertions."""
+    """`python -OO` leaves out docstrings, from which those of the estimators are made, and
+    assertions."""
     code = f"import importlib\nfor name in {MODULES}: importlib.import_module(name)"
     subprocess.run([sys.executable, "-OO", "-P", "-c", code], check=True, cwd=tmp_path)
 
 
 def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
-    assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by("from sparserf import baselines", tmp_path)
+    assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by(
+        "from sparserf import baselines", tmp_path
+    )
     assert "sparserf.plot" in loaded_by("from sparserf import *", tmp_path)
-    assert {"baselines", "plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(srf)
+    assert {"baselines", "plot", "sklearn", "sparse_rf"} <= set(dir(srf)) and "stage" not in dir(
+        srf
+    )
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "sklearn" not in dir(srf)  # help(sparserf) would import it
     with pytest.raises(AttributeError, match="no_such_name"):

@@ -1,4 +1,5 @@
-"""The runner and the report writer of tools/ on an experiment made for the test, and the experiments that are stored."""
+"""The runner and the report writer of tools/ on an experiment made for the test, and the
+experiments that are stored."""
 
 import argparse
 import gzip
@@ -50,7 +51,9 @@ def tools():
     sys.path.insert(0, str(TOOLS))
     yield importlib.import_module("run"), importlib.import_module("report")
     sys.path.remove(str(TOOLS))
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("run", "report", "experiments")]:
+    for name in [
+        name for name in sys.modules if name.partition(".")[0] in ("run", "report", "experiments")
+    ]:
         del sys.modules[name]
 
 
@@ -73,8 +76,12 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     with pytest.raises(SystemExit, match=r"failed: .*fake\.toml a broken 0"):
         run.main()
     assert len(calls) == 15
-    records = [json.loads(line) for line in (tmp_path / "tables/fake.jsonl").read_text().splitlines()]
-    assert {(r["set"], r["contender"]) for r in records} == {(s, c) for s in "ab" for c in ("ours", "theirs, twice", "unfit")}
+    records = [
+        json.loads(line) for line in (tmp_path / "tables/fake.jsonl").read_text().splitlines()
+    ]
+    assert {(r["set"], r["contender"]) for r in records} == {
+        (s, c) for s in "ab" for c in ("ours", "theirs, twice", "unfit")
+    }
     assert sum(r["set"] == "a" for r in records) == 6 and sum(r["set"] == "b" for r in records) == 3
     for record in records:
         assert {"machine", "versions", "threads", "commit"} <= set(record)
@@ -82,7 +89,10 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
         assert record["contender"] == "unfit" or record["seconds"] >= 0 <= record["mb"]
     page = (tmp_path / "tables/fake.md").read_text()
     assert page.startswith("# Fake\n\n`python tools/run.py --only")
-    assert "| set | paper | ours | theirs, twice |\n| --- | --- | --- | --- |\n| a | 7 | 2.0 of 30 | 4.0 of 30 |\n" in page
+    assert (
+        "| set | paper | ours | theirs, twice |\n| --- | --- | --- | --- |\n| a | 7 | 2.0 of 30 | "
+        "4.0 of 30 |\n" in page
+    )
     assert "| b | 9 | 2.0 of 40 | 4.0 of 40 |\n" in page
     assert "| one | theirs, twice | 2 | 0.50 | 0.50 | 2 | 0.50 |" in page
     assert "threads, Python 3" in page and "commit" in page
@@ -90,7 +100,8 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     calls.clear()
     with pytest.raises(SystemExit, match="failed"):
         run.main()
-    assert {key[1] for key in calls} == {"absent", "broken"}  # what has a record already is not run again
+    # what has a record already is not run again
+    assert {key[1] for key in calls} == {"absent", "broken"}
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--report"])
     calls.clear()
     run.main()
@@ -103,7 +114,8 @@ def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
     file.write_text(FAKE + f"c = {{load = {{n = 5}}, longest = 1, seeds = 1, contenders = {slow}}}")
     some = ["--sets", "b", "c", "--contenders", "ours", "slow"]
     command = [sys.executable, TOOLS / "run.py", "--only", file, "--to", tmp_path, *some]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}  # modules of tools/ import each other
+    # modules of tools/ import each other
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     ours, slow = map(json.loads, (tmp_path / "tables/fake.jsonl").read_text().splitlines())
@@ -131,32 +143,63 @@ def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
     costly = [r | {"mb": 5.0 if r["contender"] == "x" else 2.0} for r in found]
     head, _, *rows = report.standing({"by": ["kind"], "costs": {"MB": "mb"}}, sets, costly)
     assert head == "| sets of | beside | sets | median | geometric mean | ahead on | worst | MB |"
-    assert rows[0] == "| k | y | 1 | 1.00 | 1.00 | 0 | 1.00 | 2.5 |" and rows[-1].startswith("| l | w | 1 |") and len(rows) == 3
+    assert (
+        rows[0] == "| k | y | 1 | 1.00 | 1.00 | 0 | 1.00 | 2.5 |"
+        and rows[-1].startswith("| l | w | 1 |")
+        and len(rows) == 3
+    )
 
 
 def test_rows_of_a_table_are_chosen_and_sorted_by_expressions_and_know_the_best_rival(tools):
     _, report = tools
-    errors = {("a", "x", 0): 3.0, ("a", "y", 0): 2.0, ("a", "z", 0): 2.9, ("b", "x", 0): 1.0, ("b", "y", 0): 2.0}
-    found = records(errors | {("c", "x", 0): 9.0, ("c", "y", 0): 3.0, ("c", "x", 1): 1.0})  # a seed of one contender alone
+    errors = {
+        ("a", "x", 0): 3.0,
+        ("a", "y", 0): 2.0,
+        ("a", "z", 0): 2.9,
+        ("b", "x", 0): 1.0,
+        ("b", "y", 0): 2.0,
+    }
+    # a seed of one contender alone
+    found = records(errors | {("c", "x", 0): 9.0, ("c", "y", 0): 3.0, ("c", "x", 1): 1.0})
     table = {"where": "ratio > 1", "sort": "-ratio"}
-    table["columns"] = {"set": "{set}", "rival": "{rival}, {rival_error:.1f}", "ours": "{ours:.1f}", "ratio": "{ratio:.1f}"}
+    table["columns"] = {
+        "set": "{set}",
+        "rival": "{rival}, {rival_error:.1f}",
+        "ours": "{ours:.1f}",
+        "ratio": "{ratio:.1f}",
+    }
     sets = {name: {"contenders": dict.fromkeys("xyz")} for name in "abc"}
-    assert report.plain(table, sets, found)[2:] == ["| c | y, 3.0 | 9.0 | 3.0 |", "| a | y, 2.0 | 3.0 | 1.5 |"]
+    assert report.plain(table, sets, found)[2:] == [
+        "| c | y, 3.0 | 9.0 | 3.0 |",
+        "| a | y, 2.0 | 3.0 | 1.5 |",
+    ]
 
 
 def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
     _, report = tools
     sets = {name: {"contenders": {"x": {}, "y": {}}} for name in ("a1", "b1")}
-    said = [{"set": name, "contender": who, "seed": 0, "says": f"{name} of {who}  \n two\n"} for name in sets for who in "xy"]
+    said = [
+        {"set": name, "contender": who, "seed": 0, "says": f"{name} of {who}  \n two\n"}
+        for name in sets
+        for who in "xy"
+    ]
     some = {"of": ["one"], "sets": ["a*"], "contenders": ["y"]}
     columns = {"columns": {"set": "{set}"}, "cell": "{says}", "about": "About.", "made": False}
     pages = {"words": [some | {"kind": "quoted"}], "both": [some | columns, some | {"columns": {}}]}
     monkeypatch.setattr(report, "PAGES", pages)
-    text = "Before.\n\n<!-- table: words -->\nold\n<!-- end -->\nBetween.\n<!-- table: both -->\n<!-- end -->\nAfter."
+    text = (
+        "Before.\n\n<!-- table: words -->\nold\n<!-- end -->\nBetween.\n<!-- table: both "
+        "-->\n<!-- end -->\nAfter."
+    )
     filled = report.fill(text, lambda name: (sets, said) if name == "one" else None)
     command = "`python tools/run.py --only one`. Made on"
-    assert filled.startswith(f"Before.\n\n<!-- table: words -->\n```\na1 of y\n two\n```\n\n{command}")
-    assert "Between.\n<!-- table: both -->\nAbout.\n\n| set | y |\n| --- | --- |\n| a1 | a1 of y  <br> two |" in filled
+    assert filled.startswith(
+        f"Before.\n\n<!-- table: words -->\n```\na1 of y\n two\n```\n\n{command}"
+    )
+    assert (
+        "Between.\n<!-- table: both -->\nAbout.\n\n| set | y |\n| --- | --- |\n| a1 | a1 of y  "
+        "<br> two |" in filled
+    )
     assert filled.count("run.py") == 1 and report.fill(filled, lambda name: (sets, said)) == filled
 
 
@@ -165,26 +208,50 @@ def test_summaries_over_seeds(tools):
     found = report.measures(records({("a", "x", 0): 1.0, ("a", "x", 1): 4.0}))
     expected = {"error": 2.5, "error_geo": 2.0, "error_sd": 1.5, "error_n": 2, "error_max": 4.0}
     assert {key: found[key] for key in expected} == expected
-    stored = report.measures([{"set": "a", "contender": "x", "seed": 0, "error": 3.0, "error_sd": 0.25, "of": 100}])
-    assert (stored["error"], stored["error_sd"]) == (3.0, 0.25)  # from a record that already is a summary
-    assert report.cell(["{error:.1f} ({terms})", "{error:.2f} | {error_short}"], found) == "2.50 \\| 2"
+    stored = report.measures(
+        [{"set": "a", "contender": "x", "seed": 0, "error": 3.0, "error_sd": 0.25, "of": 100}]
+    )
+    # from a record that already is a summary
+    assert (stored["error"], stored["error_sd"]) == (3.0, 0.25)
+    assert (
+        report.cell(["{error:.1f} ({terms})", "{error:.2f} | {error_short}"], found) == "2.50 \\| 2"
+    )
     assert report.cell("{nothing}", found) == ""
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder of data that has three tables of six rows, with words and gaps, each in three folds, and published errors."""
-    target = {"amount": [1.0, 2, 3, 4, 5, 6], "answer": ["yes", "no", "no", "yes", "yes", "no"], "letter": list("abcabc")}
-    kinds, place = {"amount": "regression", "answer": "binary", "letter": "multiclass"}, tmp_path / "some"
+    """A folder of data that has three tables of six rows, with words and gaps, each in three folds,
+    and published errors."""
+    target = {
+        "amount": [1.0, 2, 3, 4, 5, 6],
+        "answer": ["yes", "no", "no", "yes", "yes", "no"],
+        "letter": list("abcabc"),
+    }
+    kinds, place = (
+        {"amount": "regression", "answer": "binary", "letter": "multiclass"},
+        tmp_path / "some",
+    )
     place.mkdir()
     for name, y in target.items():
-        rows = zip([0.5, "", 2, 3, 4, 5], ["x", "y", "", "x", "z", "y"], [1, 2, 1, 2, 1, 2], y, strict=True)
+        rows = zip(
+            [0.5, "", 2, 3, 4, 5], ["x", "y", "", "x", "z", "y"], [1, 2, 1, 2, 1, 2], y, strict=True
+        )
         text = "size,word,code,target\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
         (place / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
-    index = {name: {"target": "target", "kind": kind, "categorical": ["code"]} for name, kind in kinds.items()}
+    index = {
+        name: {"target": "target", "kind": kind, "categorical": ["code"]}
+        for name, kind in kinds.items()
+    }
     (place / "index.json").write_text(json.dumps(index))
-    np.savez(place / "folds.npz", **{f"{name}/{k}": np.array([2 * k, 2 * k + 1]) for name in kinds for k in range(3)})
-    published = "dataset,method,metric_error,time_train_s\namount,A (x),2.0,30\namount,B,1.5,20\nanswer,A (x),0.5,10\n"
+    np.savez(
+        place / "folds.npz",
+        **{f"{name}/{k}": np.array([2 * k, 2 * k + 1]) for name in kinds for k in range(3)},
+    )
+    published = (
+        "dataset,method,metric_error,time_train_s\namount,A "
+        "(x),2.0,30\namount,B,1.5,20\nanswer,A (x),0.5,10\n"
+    )
     (place / "published.csv").write_text(published)
     monkeypatch.setenv("SPARSERF_DATA", str(tmp_path))
     return tmp_path
@@ -195,12 +262,19 @@ def test_sets_of_a_folder_are_those_of_its_index_and_of_the_records(folder, tool
     experiment = {"groups": {"all": {"folder": "some", "contenders": {"x": {"seeds": 2}, "y": {}}}}}
     records = {("letter", "x", 0): {}, ("older", "x", 0): {}}
     sets = run.sets(experiment, records)
-    assert list(sets) == ["amount", "answer", "letter", "older"] and sets["older"]["contenders"] == sets["amount"]["contenders"]
+    assert (
+        list(sets) == ["amount", "answer", "letter", "older"]
+        and sets["older"]["contenders"] == sets["amount"]["contenders"]
+    )
     args = argparse.Namespace(sets=["a*"], contenders=["*"], quick=False, seeds=None)
     keys = [key for key, _ in run.chosen(sets, args)]
-    assert keys == [(name, who, k) for name in ("amount", "answer") for who, k in (("x", 0), ("x", 1), ("y", 0))]
+    assert keys == [
+        (name, who, k) for name in ("amount", "answer") for who, k in (("x", 0), ("x", 1), ("y", 0))
+    ]
     args.seeds, args.contenders = 3, ["y"]
-    assert [key for key, _ in run.chosen(sets, args)] == [(name, "y", k) for name in ("amount", "answer") for k in range(3)]
+    assert [key for key, _ in run.chosen(sets, args)] == [
+        (name, "y", k) for name in ("amount", "answer") for k in range(3)
+    ]
     monkeypatch.delenv("SPARSERF_DATA")
     assert list(run.sets(experiment, records)) == ["letter", "older"] and run.sets(experiment) == {}
 
@@ -214,48 +288,105 @@ def test_rows_of_a_folder_are_raw_and_split_as_its_folds_say(folder, tools):
     assert data.X.columns.tolist() == ["size", "word", "code"] and data.X.isna().sum().sum() == 1
     assert [str(kind) for kind in data.X.dtypes] == ["float64", "category", "category"]
     assert (data.X.dtypes == data.X_test.dtypes).all()  # with the same levels
-    assert data.published["A (x)"] == {"error": 2.0, "seconds": 30} and data.published["best of all"] == data.published["B"]
+    assert (
+        data.published["A (x)"] == {"error": 2.0, "seconds": 30}
+        and data.published["best of all"] == data.published["B"]
+    )
     later = load("answer", 4, "some")
-    assert later.y_test.tolist() == [-1, 1] and later.y.tolist() == [1, -1, 1, -1] and later.measure == "1-AUC"
+    assert (
+        later.y_test.tolist() == [-1, 1]
+        and later.y.tolist() == [1, -1, 1, -1]
+        and later.measure == "1-AUC"
+    )
     assert later.published == {}  # they are those of the first fold
-    assert load("letter", 2, "some").y.tolist() == [0, 1, 2, 0] and load("letter", 2, "some").published == {}
-    with pytest.raises(FileNotFoundError, match=r"needs none/index\.json: .* --data or SPARSERF_DATA"):
+    assert (
+        load("letter", 2, "some").y.tolist() == [0, 1, 2, 0]
+        and load("letter", 2, "some").published == {}
+    )
+    with pytest.raises(
+        FileNotFoundError, match=r"needs none/index\.json: .* --data or SPARSERF_DATA"
+    ):
         load("amount", 0, "none")
 
 
 def test_a_contender_may_say_itself_how_its_result_is_told(tools):
     run, _ = tools
     quotes = {"of": "fits.run", "do": "{'each': {'A': {'error': 1.0}}}", "describe": {}}
-    one = {"load": {}, "describe": {"of": "fits.told", "error": "1 / 0"}, "repeat": 1, "contenders": {"quotes": quotes}}
+    one = {
+        "load": {},
+        "describe": {"of": "fits.told", "error": "1 / 0"},
+        "repeat": 1,
+        "contenders": {"quotes": quotes},
+    }
     assert run.measure(one, "a", "quotes", 0, None)["each"] == {"A": {"error": 1.0}}
 
 
 def test_errors_are_as_the_benchmark_defines_them(tools):
     loss_of = importlib.import_module("experiments.fits").loss_of
-    assert loss_of("RMSE", np.array([1.0, 3.0]), np.array([0.0, 0.0])) == pytest.approx(math.sqrt(5))
-    assert loss_of("1-AUC", np.array([0.1, 0.3, 0.2, 0.9]), np.array([-1, -1, 1, 1])) == pytest.approx(0.25)
-    assert loss_of("log-loss", np.array([[0.5, 0.25, 0.25]]), np.array([1])) == pytest.approx(math.log(4))
+    assert loss_of("RMSE", np.array([1.0, 3.0]), np.array([0.0, 0.0])) == pytest.approx(
+        math.sqrt(5)
+    )
+    assert loss_of(
+        "1-AUC", np.array([0.1, 0.3, 0.2, 0.9]), np.array([-1, -1, 1, 1])
+    ) == pytest.approx(0.25)
+    assert loss_of("log-loss", np.array([[0.5, 0.25, 0.25]]), np.array([1])) == pytest.approx(
+        math.log(4)
+    )
 
 
 def test_contenders_that_a_record_quotes_are_rivals_with_ranks(tools):
     _, report = tools
-    quoted = {"A": {"error": 2.0, "seconds": 3.0}, "B (x)": {"error": 0.5, "seconds": 9.0}, "C": {"error": 0.1, "seconds": 1.0}}
-    found = [r | {"seconds": 6.0} for r in records({("a", "x", 0): 1.0, ("a", "x", 1): 7.0, ("b", "x", 0): 3.0})]
-    found += [{"set": "a", "contender": "quotes", "seed": 0, "machine": "m", "cpu": 1.0, "each": quoted}]
-    found += [{"set": "b", "contender": "quotes", "seed": 0, "each": quoted | {"C": {"error": 6.0, "seconds": 1.0}}}]
-    sets = {name: {"contenders": {"x": {}, "quotes": {}}, "rivals": ["A", "B (x)"]} for name in "ab"}
+    quoted = {
+        "A": {"error": 2.0, "seconds": 3.0},
+        "B (x)": {"error": 0.5, "seconds": 9.0},
+        "C": {"error": 0.1, "seconds": 1.0},
+    }
+    found = [
+        r | {"seconds": 6.0}
+        for r in records({("a", "x", 0): 1.0, ("a", "x", 1): 7.0, ("b", "x", 0): 3.0})
+    ]
+    found += [
+        {"set": "a", "contender": "quotes", "seed": 0, "machine": "m", "cpu": 1.0, "each": quoted}
+    ]
+    found += [
+        {
+            "set": "b",
+            "contender": "quotes",
+            "seed": 0,
+            "each": quoted | {"C": {"error": 6.0, "seconds": 1.0}},
+        }
+    ]
+    sets = {
+        name: {"contenders": {"x": {}, "quotes": {}}, "rivals": ["A", "B (x)"]} for name in "ab"
+    }
     parts = report.ordered(sets, found)
     assert [r["contender"] for r in parts] == ["x", "x", "x", *quoted, *quoted]
-    assert parts[3] == {"set": "a", "seed": 0, "machine": "m", "contender": "A", "error": 2.0, "seconds": 3.0}
-    columns = {"set": "{set}", "rank": "{rank} of {ranked}", "best": "{rival} {ratio:.1f}", "C": "{C[beside]:.2g}"}
+    assert parts[3] == {
+        "set": "a",
+        "seed": 0,
+        "machine": "m",
+        "contender": "A",
+        "error": 2.0,
+        "seconds": 3.0,
+    }
+    columns = {
+        "set": "{set}",
+        "rank": "{rank} of {ranked}",
+        "best": "{rival} {ratio:.1f}",
+        "C": "{C[beside]:.2g}",
+    }
     rows = report.plain({"columns": columns}, sets, parts)[2:]
     assert rows == ["| a | 2 of 3 | B (x) 2.0 | 10 |", "| b | 3 of 3 | B (x) 6.0 | 0.5 |"]
     rows = [line.strip("| ").split(" | ") for line in report.ranks({}, sets, parts)[2:]]
     assert rows == [
-        ["B (x)", "1.0", "2", "3.46", "6.00"], ["A", "2.5", "0", "0.87", "1.50"], ["x", "2.5", "0", "1.00", "1.00"],
-    ]  # fmt: skip
+        ["B (x)", "1.0", "2", "3.46", "6.00"],
+        ["A", "2.5", "0", "0.87", "1.50"],
+        ["x", "2.5", "0", "1.00", "1.00"],
+    ]
     rows = report.standing({"sort": "-mean", "costs": {"s": "seconds"}}, sets, parts)[2:]
-    assert [row.split(" | ")[0] for row in rows] == ["| B (x)", "| C", "| A"] and rows[1].endswith("| 1 | 10.00 | 6 |")
+    assert [row.split(" | ")[0] for row in rows] == ["| B (x)", "| C", "| A"] and rows[1].endswith(
+        "| 1 | 10.00 | 6 |"
+    )
     assert report.ranks({}, sets, [])[2:] == []
 
 
@@ -265,12 +396,18 @@ def test_lines_are_of_lists(tools):
     found = [one | {"seed": k, "error": [4.0, 1.0 + k]} for k in (0, 1)]
     figure = report.lines({"x": "m", "y": ["error"], "dashed": "bound"}, {"a": {}}, found)
     mean, dashed = figure.axes[0].lines
-    assert list(mean.get_xdata()) == [10, 20] and list(mean.get_ydata()) == [4.0, 1.5] and dashed.get_ydata()[0] == 5
+    assert (
+        list(mean.get_xdata()) == [10, 20]
+        and list(mean.get_ydata()) == [4.0, 1.5]
+        and dashed.get_ydata()[0] == 5
+    )
     plt.close(figure)
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_experiments_name_functions_that_are_there_and_pages_are_of_their_records(path, tools, tmp_path, monkeypatch):
+def test_experiments_name_functions_that_are_there_and_pages_are_of_their_records(
+    path, tools, tmp_path, monkeypatch
+):
     run, report = tools
     experiment, stored = run.read(path.stem), run.Records(ROOT / "docs", path.stem).found
     sets = run.sets(experiment, stored)
@@ -282,19 +419,27 @@ def test_experiments_name_functions_that_are_there_and_pages_are_of_their_record
     assert {key[0] for key in stored} <= set(sets)
     assert all(contender in sets[name]["contenders"] for name, contender, _ in stored)
     if stored and experiment.get("page", True):
-        monkeypatch.setattr(report, "PICTURES", dict.fromkeys(report.PICTURES, lambda *_: plt.figure(figsize=(0.1, 0.1))))
+        monkeypatch.setattr(
+            report,
+            "PICTURES",
+            dict.fromkeys(report.PICTURES, lambda *_: plt.figure(figsize=(0.1, 0.1))),
+        )
         report.write(experiment, sets, list(stored.values()), tmp_path)
         page = experiment.get("page", f"tables/{path.stem}.md")
         assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))])
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+)
 def test_tables_of_pages_are_of_their_records(page, tools):
     run, report = tools
     if not (ROOT / "docs/tables").exists():
         pytest.skip("records are not in the source distribution")
     text = (ROOT / page).read_text()
-    assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(report.MARK.findall(text))
+    assert (
+        text.count("<!-- table: ") == text.count("<!-- end -->") == len(report.MARK.findall(text))
+    )
     assert report.fill(text, run.stored) == text
 
 
@@ -308,12 +453,18 @@ def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(t
 
 @pytest.mark.parametrize("target", ["price", "kind", "colour"])
 def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tmp_path):
-    """Targets are real, or labels of two or three words; rows without a target are left out, and each step is printed."""
+    """Targets are real, or labels of two or three words; rows without a target are left out, and
+    each step is printed."""
     rng, path = np.random.default_rng(0), tmp_path / "mine.csv"
-    kinds, colours, size = rng.choice(["a<b", "b c"], 80), rng.choice(["red", "green", "blue"], 80), rng.uniform(1, 2, 80)
+    kinds, colours, size = (
+        rng.choice(["a<b", "b c"], 80),
+        rng.choice(["red", "green", "blue"], 80),
+        rng.uniform(1, 2, 80),
+    )
     lines = [["size", "kind", "colour", "price"]]
     lines += [
-        [f"{x:.3f}", kind, colour, f"{x + (kind == 'b c'):.3f}"] for x, kind, colour in zip(size, kinds, colours, strict=True)
+        [f"{x:.3f}", kind, colour, f"{x + (kind == 'b c'):.3f}"]
+        for x, kind, colour in zip(size, kinds, colours, strict=True)
     ]
     lines[3][0], lines[4][1], lines[5][2], lines[6][3] = "", "NA", "?", ""
     path.write_text("\n".join(map(",".join, lines)) + "\n", encoding="utf-8-sig")
@@ -332,20 +483,46 @@ def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tm
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loss = {"price": "squared", "kind": "logistic", "colour": "multinomial"}[target]
     words = 2 if target == "price" else 1
-    assert f"79 rows; 3 inputs, {words} of words; 3 missing cells; {target}: " in done.stdout and f"loss {loss}" in done.stdout
-    steps = [line.split(" s  ")[1].split()[0] for line in done.stdout.splitlines() if " s  " in line]
-    assert steps == ["reads", "79", "fits", "fits", "fits", "draws", "writes"] and done.stdout.count("a linear model: ") == 1
+    assert (
+        f"79 rows; 3 inputs, {words} of words; 3 missing cells; {target}: " in done.stdout
+        and f"loss {loss}" in done.stdout
+    )
+    steps = [
+        line.split(" s  ")[1].split()[0] for line in done.stdout.splitlines() if " s  " in line
+    ]
+    assert (
+        steps == ["reads", "79", "fits", "fits", "fits", "draws", "writes"]
+        and done.stdout.count("a linear model: ") == 1
+    )
     assert picture.stat().st_size > 1000 and srf.load(model).loss == loss
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "none.csv"
-    done = subprocess.run([sys.executable, str(TOOLS / "fit.py"), str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode and "none.csv cannot be read: " in done.stderr and "Traceback" not in done.stderr
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "fit.py"), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (
+        done.returncode
+        and "none.csv cannot be read: " in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_a_row_of_too_few_cells_is_named(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("a,b\n1,2\n3\n")
-    done = subprocess.run([sys.executable, str(TOOLS / "fit.py"), str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode and "row 3 of " in done.stderr and "has 1 cells, the header has 2" in done.stderr
+    done = subprocess.run(
+        [sys.executable, str(TOOLS / "fit.py"), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (
+        done.returncode
+        and "row 3 of " in done.stderr
+        and "has 1 cells, the header has 2" in done.stderr
+    )

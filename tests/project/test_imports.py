@@ -1,4 +1,5 @@
-"""Neither modules nor folders import each other in a circle; imports within functions and for types alone count, too."""
+"""Neither modules nor folders import each other in a circle; imports within functions and for types
+alone count, too."""
 
 import ast
 import re
@@ -8,22 +9,33 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "sparserf"
-FILES = {path.relative_to(PACKAGE.parent).with_suffix("").parts: path for path in PACKAGE.rglob("*.py")}
+FILES = {
+    path.relative_to(PACKAGE.parent).with_suffix("").parts: path for path in PACKAGE.rglob("*.py")
+}
 MODULES = {".".join(parts).removesuffix(".__init__") for parts in FILES}
 
 
 def imported(parts, path):
-    """Yield the modules of the package that a file imports; of a package those that it names, or else its `__init__.py`."""
+    """Yield the modules of the package that a file imports; of a package those that it names, or
+    else its `__init__.py`."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom):
-            home = ".".join([*(parts[: -node.level] if node.level else ()), *filter(None, [node.module])])
+            home = ".".join(
+                [*(parts[: -node.level] if node.level else ()), *filter(None, [node.module])]
+            )
             found = (f"{home}.{alias.name}" for alias in node.names)
-            yield from (module if module in MODULES else home for module in found if home in MODULES)
+            yield from (
+                module if module in MODULES else home for module in found if home in MODULES
+            )
 
 
-IMPORTS = {(".".join(parts).removesuffix(".__init__"), of) for parts, path in FILES.items() for of in imported(parts, path)}
+IMPORTS = {
+    (".".join(parts).removesuffix(".__init__"), of)
+    for parts, path in FILES.items()
+    for of in imported(parts, path)
+}
 
 
 def folder(module):
@@ -32,7 +44,9 @@ def folder(module):
 
 
 @pytest.mark.parametrize(
-    "imports", [IMPORTS, {(folder(by), folder(of)) for by, of in IMPORTS}], ids=["modules", "folders"]
+    "imports",
+    [IMPORTS, {(folder(by), folder(of)) for by, of in IMPORTS}],
+    ids=["modules", "folders"],
 )
 def test_nothing_imports_in_a_circle(imports):
     graph = TopologicalSorter()
@@ -46,12 +60,24 @@ def test_nothing_imports_in_a_circle(imports):
 
 
 def test_each_folder_of_the_architecture_imports_from_those_below_it():
-    table = (PACKAGE.parent / "docs/architecture.md").read_text().partition("## The tree")[2].partition("\n## ")[0]
-    floors = [name.removesuffix(".py") for name in re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table, re.MULTILINE)]
+    table = (
+        (PACKAGE.parent / "docs/architecture.md")
+        .read_text()
+        .partition("## The tree")[2]
+        .partition("\n## ")[0]
+    )
+    floors = [
+        name.removesuffix(".py")
+        for name in re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table, re.MULTILINE)
+    ]
     rooms = {(folder(by), folder(of)) for by, of in IMPORTS}
     floor = {f"sparserf.{name}": i for i, name in enumerate(floors)}
     assert {room for pair in rooms for room in pair} <= {"sparserf", "sparserf._version", *floor}
-    assert [pair for pair in rooms if pair[0] != pair[1] and "sparserf" not in pair and floor[pair[0]] > floor[pair[1]]] == []
+    assert [
+        pair
+        for pair in rooms
+        if pair[0] != pair[1] and "sparserf" not in pair and floor[pair[0]] > floor[pair[1]]
+    ] == []
 
 
 def test_imports_are_found():

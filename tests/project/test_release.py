@@ -1,4 +1,5 @@
-"""What is released: one version everywhere, workflows whose parts exist, and a small source distribution."""
+"""What is released: one version everywhere, workflows whose parts exist, and a small source
+distribution."""
 
 import io
 import os
@@ -18,7 +19,17 @@ ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / ".github"
 VERSION = re.search(r"^  version: '(.+)'", (ROOT / "meson.build").read_text(), re.M)[1]
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
-SENT = {"LICENSE", "README.md", "docs", "meson.build", "meson.options", "pyproject.toml", "sparserf", "tests", "tools"}
+SENT = {
+    "LICENSE",
+    "README.md",
+    "docs",
+    "meson.build",
+    "meson.options",
+    "pyproject.toml",
+    "sparserf",
+    "tests",
+    "tools",
+}
 in_a_clone = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 
 
@@ -27,9 +38,14 @@ def test_one_version():
 
 
 def uncompiled(folder):
-    """Return a folder with the first file of a newer, uncompiled package, as in the root of a clone."""
+    """Return a folder with the first file of a newer, uncompiled package, as in the root of a
+    clone."""
     (folder / "sparserf").mkdir(parents=True)
-    newer = (ROOT / "sparserf" / "__init__.py").read_text().replace("from . import losses\n", "from . import not_yet_there\n")
+    newer = (
+        (ROOT / "sparserf" / "__init__.py")
+        .read_text()
+        .replace("from . import losses\n", "from . import not_yet_there\n")
+    )
     (folder / "sparserf" / "__init__.py").write_text(newer)
     return folder
 
@@ -38,7 +54,9 @@ def in_the_root_of(clone, code, *options, path=()):
     """Run `python -c` with this code in a folder, and return the finished process."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     env["PYTHONPATH"] = os.pathsep.join([*map(str, path), *filter(None, [env.get("PYTHONPATH")])])
-    return subprocess.run([sys.executable, *options, "-c", code], cwd=clone, env=env, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, *options, "-c", code], cwd=clone, env=env, capture_output=True, text=True
+    )
 
 
 WHERE = """
@@ -60,8 +78,8 @@ print(len(found))"""
 
 
 def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
-    """The installed package is imported, whatever is imported first, pickled or asked for later, though sources lie in the
-    folder and on the path."""
+    """The installed package is imported, whatever is imported first, pickled or asked for later,
+    though sources lie in the folder and on the path."""
     clone, other = uncompiled(tmp_path / "clone"), uncompiled(tmp_path / "other")
     installed = Path(srf.__file__)
     for path in (), (other,):
@@ -73,14 +91,25 @@ def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
 
 
 def test_sources_that_are_not_compiled_say_so(tmp_path):
-    """Where no package is installed, importing the sources raises an error that says they are not compiled."""
-    run = in_the_root_of(uncompiled(tmp_path), "import sys; sys.path[:] = [''] + sys.path[-3:]; import sparserf", "-SE")
-    assert re.search(r"ImportError: .*not compiled, and no sparserf is installed: `python -m pip install", run.stderr)
+    """Where no package is installed, importing the sources raises an error that says they are not
+    compiled."""
+    run = in_the_root_of(
+        uncompiled(tmp_path),
+        "import sys; sys.path[:] = [''] + sys.path[-3:]; import sparserf",
+        "-SE",
+    )
+    assert re.search(
+        r"ImportError: .*not compiled, and no sparserf is installed: `python -m pip install",
+        run.stderr,
+    )
 
 
 @in_a_clone
 def test_changelog_and_citation_are_of_this_version():
-    assert re.search(r"^## (\S+?),? ", (ROOT / "docs" / "changelog.md").read_text(), re.M)[1] == VERSION
+    assert (
+        re.search(r"^## (\S+?),? ", (ROOT / "docs" / "changelog.md").read_text(), re.M)[1]
+        == VERSION
+    )
     citation = yaml.safe_load((GITHUB / "CITATION.cff").read_text())
     assert citation["version"] == VERSION
     assert len(citation["references"]) == 4
@@ -97,8 +126,14 @@ def test_workflow(path):
     workflow = yaml.safe_load(path.read_text())
     assert workflow["permissions"] == {"contents": "read"}
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
-    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
-    for script in re.findall(r"\.(?:ci|github)/[\w./-]+", " ".join(step.get("run", "") for step in steps)):
+    assert all(
+        re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"])
+        for step in steps
+        if "uses" in step
+    )
+    for script in re.findall(
+        r"\.(?:ci|github)/[\w./-]+", " ".join(step.get("run", "") for step in steps)
+    ):
         assert (ROOT / script).exists(), script
     there_are = re.findall(r"^  ([\w-]+)\) ", (GITHUB / "scripts" / "variant.sh").read_text(), re.M)
     assert variants(workflow) <= set(there_are)
@@ -114,20 +149,27 @@ def variants(workflow):
 @in_a_clone
 def test_source_distribution():
     """The source distribution has the committed sources: meson builds it from the same archive."""
-    archive = subprocess.run(["git", "archive", "--format=tar.gz", "HEAD"], cwd=ROOT, capture_output=True, check=True).stdout
+    archive = subprocess.run(
+        ["git", "archive", "--format=tar.gz", "HEAD"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         names = {member.name for member in tar if member.isfile()}
     assert len(archive) <= 1.3e6
     assert {name.split("/")[0] for name in names if not name.startswith(".")} == SENT
     assert not [name for name in names if name.endswith(".png")]
-    assert {f"sparserf/{path.relative_to(ROOT / 'sparserf')}" for path in (ROOT / "sparserf").rglob("*.py*")
-            if path.suffix in (".py", ".pyx", ".pxd")} <= names | uncommitted()  # fmt: skip
+    assert {
+        f"sparserf/{path.relative_to(ROOT / 'sparserf')}"
+        for path in (ROOT / "sparserf").rglob("*.py*")
+        if path.suffix in (".py", ".pyx", ".pxd")
+    } <= names | uncommitted()
 
 
 def uncommitted():
     """Return the source files that are not committed."""
     command = ["git", "ls-files", "--others", "--exclude-standard", "sparserf"]
-    return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split())
+    return set(
+        subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    )
 
 
 @in_a_clone

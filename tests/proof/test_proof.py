@@ -1,4 +1,5 @@
-"""Bounds hold what they bound, proofs of monotonicity hold, refutations fall; lines lie above what they are above."""
+"""Bounds hold what they bound, proofs of monotonicity hold, refutations fall; lines lie above what
+they are above."""
 
 from dataclasses import replace
 
@@ -28,27 +29,59 @@ def model_of(features, rng, ranges=None, **limits):
     """Return a model of some features with random coefficients."""
     n = len(features)
     ranges = {j: (-2.0, 2.0) for j in range(features.n_features_in)} if ranges is None else ranges
-    return srf.SparseModel(rng.normal(size=n), 0.3, np.arange(n), features, "squared", None, INFO, ranges=ranges, **limits)
+    return srf.SparseModel(
+        rng.normal(size=n),
+        0.3,
+        np.arange(n),
+        features,
+        "squared",
+        None,
+        INFO,
+        ranges=ranges,
+        **limits,
+    )
 
 
 def neurons(rng, n, d, order, activation, scale=1.0):
     """Return random neurons."""
-    inputs = np.stack([np.sort(rng.choice(d, order, replace=False)) for _ in range(n)]).astype(np.int32)
-    return NeuronBlock(activation, 0.7, rng.normal(0, scale, (n, order)), rng.normal(0, 2, n), inputs)
+    inputs = np.stack([np.sort(rng.choice(d, order, replace=False)) for _ in range(n)]).astype(
+        np.int32
+    )
+    return NeuronBlock(
+        activation, 0.7, rng.normal(0, scale, (n, order)), rng.normal(0, 2, n), inputs
+    )
 
 
 def random_stage(rng):
-    """Return a stage of three columns, two of numbers and a category, with every kind of encoding."""
+    """Return a stage of three columns, two of numbers and a category, with every kind of
+    encoding."""
     knots = np.sort(rng.uniform(-3, 3, 6))
     rising, wild = np.sort(rng.normal(size=6)), rng.normal(size=6)
     of_levels = np.append(-1.0, np.arange(4.0)), rng.normal(size=5)
-    encodings = [Encoding(0, NUMBER), Encoding(0, CLIPPED), Encoding(0, NUMBER, 0, (knots, rising)), Encoding(0, MISSING),
-                 Encoding(1, NUMBER, 0, (knots, wild)), Encoding(2, LEVEL, 1), Encoding(2, LEVEL, 2),
-                 Encoding(2, NUMBER, 0, of_levels), Encoding(0, WEEK, 1.75), Encoding(0, DAY)]  # fmt: skip
-    stage = ColumnStage.from_encodings(encodings, 3, Table(("p", "q", "city"), (None, None, LEVELS)))
+    encodings = [
+        Encoding(0, NUMBER),
+        Encoding(0, CLIPPED),
+        Encoding(0, NUMBER, 0, (knots, rising)),
+        Encoding(0, MISSING),
+        Encoding(1, NUMBER, 0, (knots, wild)),
+        Encoding(2, LEVEL, 1),
+        Encoding(2, LEVEL, 2),
+        Encoding(2, NUMBER, 0, of_levels),
+        Encoding(0, WEEK, 1.75),
+        Encoding(0, DAY),
+    ]
+    stage = ColumnStage.from_encodings(
+        encodings, 3, Table(("p", "q", "city"), (None, None, LEVELS))
+    )
     n = len(encodings)
     reach = np.where(stage.turn > 0, np.inf, rng.uniform(0.4, 2, n))
-    stage = replace(stage, center=rng.normal(size=n), unit=rng.uniform(0.3, 2, n), reach=reach, fill=rng.normal(size=n))
+    stage = replace(
+        stage,
+        center=rng.normal(size=n),
+        unit=rng.uniform(0.3, 2, n),
+        reach=reach,
+        fill=rng.normal(size=n),
+    )
     return stage.with_fallbacks(stage.fill, {5: 0.4}) if rng.random() < 0.5 else stage
 
 
@@ -64,7 +97,11 @@ def random_model(rng):
         if rng.random() < 0.2:
             box |= {"q": None, "city": ["a", None]}
     blocks = [neurons(rng, 4, d, int(rng.integers(1, 4)), kind) for kind in ACTIVATIONS]
-    blocks.append(BumpBlock(0.8, rng.uniform(0, 2, (4, d)) * (rng.random((4, d)) < 0.5), rng.normal(size=(4, d))))
+    blocks.append(
+        BumpBlock(
+            0.8, rng.uniform(0, 2, (4, d)) * (rng.random((4, d)) < 0.5), rng.normal(size=(4, d))
+        )
+    )
     blocks.append(LinearBlock(0.5, rng.normal(size=(2, d))))
     blocks = [blocks[k] for k in rng.permutation(len(blocks))[: rng.integers(1, len(blocks) + 1)]]
     if rng.random() < 0.3:
@@ -97,8 +134,16 @@ def as_rows(model, rows):
     table = None if model.features.stage is None else model.features.stage.table
     if table is None:
         return np.array([list(row.values()) for row in rows], float)
-    return np.array([[np.nan if cell is None else float(levels.index(cell)) if levels else cell
-                      for cell, levels in zip(row.values(), table.levels, strict=True)] for row in rows], float)  # fmt: skip
+    return np.array(
+        [
+            [
+                np.nan if cell is None else float(levels.index(cell)) if levels else cell
+                for cell, levels in zip(row.values(), table.levels, strict=True)
+            ]
+            for row in rows
+        ],
+        float,
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -118,13 +163,21 @@ def test_bounds_hold_the_values_of_random_models(seed):
 
 
 @settings(max_examples=25, deadline=None)
+@example(40343)  # a wave that turns more than once in the box, flat at its middle
 @given(seeds)
 def test_relaxations_lie_above_sums_on_boxes(seed):
     rng = np.random.default_rng(seed)
     model, box = random_model(rng)
     for part in parts_of(model, read_box(model, box))[0]:
         ends = np.sort(np.stack([part.space.random(rng, 40), part.space.random(rng, 40)]), axis=0)
-        low, high = ends[0], np.where(rng.random((40, 1)) < 0.5, ends[1], ends[0] + rng.random() ** 4 * (ends[1] - ends[0]))
+        low, high = (
+            ends[0],
+            np.where(
+                rng.random((40, 1)) < 0.5,
+                ends[1],
+                ends[0] + rng.random() ** 4 * (ends[1] - ends[0]),
+            ),
+        )
         high = np.where(part.space.is_table, ends[1], high)
         shape = part.space.geometry(low, high)
         for total in (part.total, part.negative):
@@ -136,19 +189,28 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
                 Z = np.where(part.space.is_table, np.round(Z), Z)
                 U = part.space.inputs(Z)
                 s = (2 * share - 1)[:, part.space.axis]
-                assert (np.abs(U - shape.mid - shape.chord * s)[:, ~part.space.is_table[part.space.axis]]
-                        <= shape.spread[:, ~part.space.is_table[part.space.axis]] + 1e-9).all()  # fmt: skip
+                assert (
+                    np.abs(U - shape.mid - shape.chord * s)[
+                        :, ~part.space.is_table[part.space.axis]
+                    ]
+                    <= shape.spread[:, ~part.space.is_table[part.space.axis]] + 1e-9
+                ).all()
                 assert (np.abs(U - shape.mid) <= shape.rad + 1e-12).all()
                 above = relaxed.top + (relaxed.slope * (U - shape.mid)).sum(axis=1)
                 assert (above >= total.values(U) - 2 * total.rounding - 1e-12).all()
                 slopes = total.gradients(U)
-                assert (slopes >= relaxed.low - 1e-9).all() and (slopes <= relaxed.high + 1e-9).all()
+                assert (slopes >= relaxed.low - 1e-9).all() and (
+                    slopes <= relaxed.high + 1e-9
+                ).all()
 
 
-@pytest.mark.parametrize(("activation", "sign"), [("cos", 1), ("tanh", 1), ("relu", 1), ("relu", -1), ("sign", 1)])
+@pytest.mark.parametrize(
+    ("activation", "sign"), [("cos", 1), ("tanh", 1), ("relu", 1), ("relu", -1), ("sign", 1)]
+)
 def test_lines_lie_above_activations(activation, sign):
     rng = np.random.default_rng(0)
-    m, r = rng.normal(0, 3, 20_000), 5 * rng.random(20_000) ** 3 + 1e-9
+    m, r = rng.normal(0, 3, 20_000), 20 * rng.random(20_000) ** 3 + 1e-9
+    m[::4] = 0.01 * m[::4] + np.pi * rng.integers(-2, 3, 5_000)  # near where cosines are flat
     if activation == "cos":
         line, function = cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r), np.cos
     else:
@@ -164,11 +226,17 @@ def test_lines_lie_above_activations(activation, sign):
     assert gap.min() >= -1e-12
     if activation != "sign":  # lines touch what they are above, and are of second order
         assert (gap <= 0.03 + (r > np.pi)).all()
-        assert np.abs(line.top - function(m))[r < 0.1].max() <= 0.01 if activation in ("cos", "tanh") else True
+        assert (
+            np.abs(line.top - function(m))[r < 0.1].max() <= 0.01
+            if activation in ("cos", "tanh")
+            else True
+        )
 
 
 @settings(max_examples=20, deadline=None)
-@example(4696, None)  # where lines find no pair, and halving finds one: that f does not rise is not that it is not monotone
+# where lines find no pair, and halving finds one: that f does not rise is not that it is not
+# monotone
+@example(4696, None)
 @given(seeds, st.sampled_from([None, 1, -1]))
 def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(seed, sign):
     rng = np.random.default_rng(seed)
@@ -178,7 +246,9 @@ def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(se
     read = read_box(model, box)
     rows = rows_in(model, box, rng, 3_000)
     other = rows.copy()
-    other[:, column] = read.low[column] + rng.random(len(rows)) * (read.high[column] - read.low[column])
+    other[:, column] = read.low[column] + rng.random(len(rows)) * (
+        read.high[column] - read.low[column]
+    )
     up = np.where(rows[:, column] <= other[:, column], 1, -1)
     rise = (values(model, other) - values(model, rows)) * up
     if found:
@@ -187,7 +257,9 @@ def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(se
     for pair in found.pairs:
         two = as_rows(model, [pair.low, pair.high])
         others = np.delete(two, column, axis=1)
-        assert two[0, column] < two[1, column] and np.array_equal(others[0], others[1], equal_nan=True)
+        assert two[0, column] < two[1, column] and np.array_equal(
+            others[0], others[1], equal_nan=True
+        )
         f = values(model, two)
         assert f.tolist() == [pair.f_low, pair.f_high] and f[0] != f[1]
         assert sign is None or sign * (f[1] - f[0]) < 0
@@ -205,7 +277,10 @@ def test_monotone_by_construction_is_proved_at_once():
     inputs = np.tile(np.array([[0, 1]], np.int32), (20, 1))
     blocks.append(NeuronBlock("cos", 1.0, rng.normal(size=(20, 2)), rng.normal(size=20), inputs))
     features = srf.FeatureSet(blocks, 4)
-    model = replace(model_of(features, rng), coef=np.where(np.arange(110) < 90, rng.random(110), rng.normal(size=110)))
+    model = replace(
+        model_of(features, rng),
+        coef=np.where(np.arange(110) < 90, rng.random(110), rng.normal(size=110)),
+    )
     found = model.is_monotone(2)
     assert found and found.sign == 1 and found.n_boxes == 1
     assert model.is_monotone(2, sign=-1).status == "refuted"
@@ -215,7 +290,9 @@ def test_monotone_by_construction_is_proved_at_once():
     assert 2 in blocks[1].inputs[0]
     offset = np.where(np.arange(30) == 0, 5.0, blocks[1].offset)
     wrong = [blocks[0], replace(blocks[1], weights=weights, offset=offset), *blocks[2:]]
-    assert not replace(model, features=srf.FeatureSet(wrong, 4)).is_monotone(2, sign=1, time_limit=1.0)
+    assert not replace(model, features=srf.FeatureSet(wrong, 4)).is_monotone(
+        2, sign=1, time_limit=1.0
+    )
 
 
 def test_converges_to_the_range_of_models_of_few_columns():
@@ -226,13 +303,19 @@ def test_converges_to_the_range_of_models_of_few_columns():
         grid = np.stack(np.meshgrid(*[np.linspace(-2, 2, 801)] * 2), axis=-1).reshape(-1, 2)
         f = model.predict(grid)
         assert found.converged
-        assert found.largest.lower >= f.max() - 1e-4 * np.ptp(f) and found.least.upper <= f.min() + 1e-4 * np.ptp(f)
+        assert found.largest.lower >= f.max() - 1e-4 * np.ptp(
+            f
+        ) and found.least.upper <= f.min() + 1e-4 * np.ptp(f)
         assert found.largest.upper - found.largest.lower <= 2e-4 * np.ptp(f) * 1.1
 
 
 def test_an_entry_of_sparse_rows_is_there_or_not():
-    stage = ColumnStage.from_encodings([Encoding(0, NUMBER), Encoding(0, PRESENT), Encoding(1, NUMBER)], 2, may_miss=False)
-    features = srf.FeatureSet([LinearBlock(1.0, np.array([[0.0, 5.0, 0.0], [-1.0, 0.0, 1.0]]))], 3, stage=stage)
+    stage = ColumnStage.from_encodings(
+        [Encoding(0, NUMBER), Encoding(0, PRESENT), Encoding(1, NUMBER)], 2, may_miss=False
+    )
+    features = srf.FeatureSet(
+        [LinearBlock(1.0, np.array([[0.0, 5.0, 0.0], [-1.0, 0.0, 1.0]]))], 3, stage=stage
+    )
     model = srf.SparseModel(np.ones(2), 0.0, np.arange(2), features, "squared", None, INFO)
     found = model.bounds({0: (0.0, 2.0), 1: (0.0, 1.0)})
     assert np.allclose([found.least.lower, found.largest.upper], [0, 6], atol=1e-6)
@@ -244,12 +327,16 @@ def test_frames_categories_and_outputs():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.uniform(18, 90, 400), "city": rng.choice(list("abc"), 400)})
     y = np.sin(X.age / 20) + (X.city == "b")
-    model = replace(srf.sparse_rf(X, y, features="gaussian", alpha=0.003, rng=0), ranges={0: (18.0, 90.0)})
+    model = replace(
+        srf.sparse_rf(X, y, features="gaussian", alpha=0.003, rng=0), ranges={0: (18.0, 90.0)}
+    )
     found = model.bounds({"age": (30, 60)})
     f = model.predict(pd.DataFrame([found.at_least, found.at_largest]))
     assert np.allclose(f, [found.least.upper, found.largest.lower], atol=1e-6)
     assert 30 <= found.at_largest["age"] <= 60 and found.at_largest["city"] == "b"
-    assert model.bounds({"city": "a"}).largest.upper < model.bounds({"city": ["a", "b"]}).largest.upper
+    assert (
+        model.bounds({"city": "a"}).largest.upper < model.bounds({"city": ["a", "b"]}).largest.upper
+    )
     assert "proved" in str(found) and str(found.largest) in str(found)
     classes = np.digitize(y, [0.3, 1.0])
     three = srf.sparse_rf(X, classes, features="gaussian", alpha=0.01, loss="logistic", rng=0)
@@ -257,7 +344,10 @@ def test_frames_categories_and_outputs():
     decisions = three.decision_function(X)
     for k in range(3):
         found = three.bounds(output=k)
-        assert found.least.lower <= decisions[:, k].min() and decisions[:, k].max() <= found.largest.upper
+        assert (
+            found.least.lower <= decisions[:, k].min()
+            and decisions[:, k].max() <= found.largest.upper
+        )
     with pytest.raises(ValueError, match="output must be given"):
         three.bounds()
 
@@ -329,14 +419,18 @@ BOXES = [
 @pytest.mark.parametrize(("box", "error", "words"), BOXES)
 def test_boxes_that_are_none(box, error, words):
     rng = np.random.default_rng(0)
-    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng))
+    features = srf.FeatureSet(
+        [LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng)
+    )
     with pytest.raises(error, match=words):
         model_of(features, rng).bounds(box)
 
 
 def test_arguments_that_are_none():
     rng = np.random.default_rng(0)
-    features = srf.FeatureSet([LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng))
+    features = srf.FeatureSet(
+        [LinearBlock(1.0, rng.normal(size=(2, 10)))], 10, stage=random_stage(rng)
+    )
     model = model_of(features, rng)
     with pytest.raises(ValueError, match="range in training the model does not know: 'p', 'q'"):
         model_of(features, rng, ranges={}).bounds()

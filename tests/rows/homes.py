@@ -1,4 +1,5 @@
-"""Rows and targets, and the homes that rows may have: memory, chunks, dask, and arrays of other namespaces and devices."""
+"""Rows and targets, and the homes that rows may have: memory, chunks, dask, and arrays of other
+namespaces and devices."""
 
 import array_api_strict as strict
 import dask.array as da
@@ -29,13 +30,17 @@ def in_chunks(X, block_rows=250):
 def in_partitions(X):
     """Return the rows as a dask array of unequal partitions; of a dense array one is empty."""
     if sp.issparse(X):
-        parts = [da.from_delayed(delayed(X[a:b]), (b - a, X.shape[1]), X.dtype, meta=X[:0]) for a, b in ((0, 400), (400, 1200))]
+        parts = [
+            da.from_delayed(delayed(X[a:b]), (b - a, X.shape[1]), X.dtype, meta=X[:0])
+            for a, b in ((0, 400), (400, 1200))
+        ]
         return da.concatenate(parts)
     return da.from_array(X, chunks=((500, 0, 300, 399, 1), X.shape[1]))
 
 
 class OtherDevice:
-    """Make arrays on a device other than the host: operations with host arrays, and np.asarray of them, are errors."""
+    """Make arrays on a device other than the host: operations with host arrays, and np.asarray of
+    them, are errors."""
 
     device = strict.Device("device1")
 
@@ -44,10 +49,18 @@ class OtherDevice:
 
     @staticmethod
     def patch(monkeypatch):
-        """Tell the package which arrays are elsewhere: DLPack cannot tell the devices of array_api_strict apart."""
+        """Tell the package which arrays are elsewhere: DLPack cannot tell the devices of
+        array_api_strict apart."""
         for module in (_arrays, rows_of):
-            monkeypatch.setattr(module, "is_on_host", lambda X: getattr(X, "device", None) != OtherDevice.device)
+            monkeypatch.setattr(
+                module, "is_on_host", lambda X: getattr(X, "device", None) != OtherDevice.device
+            )
         monkeypatch.setattr(_arrays, "_from_accelerator", lambda X: np.from_dlpack(X))
 
 
-HOMES = {"dask": in_partitions, "chunks": in_chunks, "device": OtherDevice(), "array API": strict.asarray}
+HOMES = {
+    "dask": in_partitions,
+    "chunks": in_chunks,
+    "device": OtherDevice(),
+    "array API": strict.asarray,
+}

@@ -1,4 +1,5 @@
-"""Rows that are read block by block: blocks of any size, what a fit holds in memory, and blocks that cannot be read."""
+"""Rows that are read block by block: blocks of any size, what a fit holds in memory, and blocks
+that cannot be read."""
 
 import copy
 import pickle
@@ -22,7 +23,10 @@ from .homes import LABELS, NAMED, SHORT, SPARSE, D, N, X, Y, in_chunks
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 1199, 1200, 5000])
 def test_any_size_of_blocks(block_rows):
     rows, whole = as_rows(in_chunks(X, block_rows)), as_rows(X)
-    features, rng = srf.Fourier(gamma=0.3).draw(70, D, rng=0).concat(srf.Taylor(2, 0.1).draw(None, D)), np.random.default_rng(1)
+    features, rng = (
+        srf.Fourier(gamma=0.3).draw(70, D, rng=0).concat(srf.Taylor(2, 0.1).draw(None, D)),
+        np.random.default_rng(1),
+    )
     v, h, c = rng.standard_normal((2, N)), rng.random(N), rng.standard_normal((2, len(features)))
     for ask in (
         lambda rows: rows.correlate(features, v),
@@ -43,17 +47,30 @@ def test_any_size_of_blocks(block_rows):
 @pytest.mark.parametrize("kind", ["memmap", "csr", "int"])
 def test_models_predict_in_chunks(kind, tmp_path):
     np.save(tmp_path / "X.npy", np.round(X) if kind == "int" else X)
-    dense = np.load(tmp_path / "X.npy", mmap_mode="r") if kind != "int" else np.round(X).astype(np.int16)
+    dense = (
+        np.load(tmp_path / "X.npy", mmap_mode="r")
+        if kind != "int"
+        else np.round(X).astype(np.int16)
+    )
     source = SPARSE if kind == "csr" else dense
     model = srf.sparse_rf(X, Y, alpha=0.02, features="gaussian", n_components=200, rng=0)
-    np.testing.assert_array_equal(model.predict(srf.Chunks(source, block_rows=100)), model.predict(source))
-    np.testing.assert_array_equal(model.features.transform(in_chunks(source)), model.features.transform(source))
-    small, of_memory = srf.prune(model, in_chunks(source), max_terms=5), srf.prune(model, source, max_terms=5)
+    np.testing.assert_array_equal(
+        model.predict(srf.Chunks(source, block_rows=100)), model.predict(source)
+    )
+    np.testing.assert_array_equal(
+        model.features.transform(in_chunks(source)), model.features.transform(source)
+    )
+    small, of_memory = (
+        srf.prune(model, in_chunks(source), max_terms=5),
+        srf.prune(model, source, max_terms=5),
+    )
     np.testing.assert_array_equal(small.support, of_memory.support)
 
 
 def test_the_number_of_workers_changes_no_coefficient():
-    models = [srf.sparse_rf(in_chunks(X), Y, alpha=0.01, workers=workers, **NAMED) for workers in (1, 3)]
+    models = [
+        srf.sparse_rf(in_chunks(X), Y, alpha=0.01, workers=workers, **NAMED) for workers in (1, 3)
+    ]
     np.testing.assert_array_equal(models[0].coef, models[1].coef)
 
 
@@ -102,7 +119,8 @@ def test_blocks_follow_the_chunks_of_the_source():
 
 
 def test_no_more_than_some_blocks_are_in_memory(tmp_path):
-    """X has 64 MB in blocks of 1 MB: a fit holds one block, the one read ahead, and what the answer for a block takes."""
+    """X has 64 MB in blocks of 1 MB: a fit holds one block, the one read ahead, and what the answer
+    for a block takes."""
     n, d = 2**16, 128
     big = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float64, (n, d))
     big[:] = np.random.default_rng(0).standard_normal((n, d))
@@ -122,11 +140,14 @@ def test_a_reader_may_use_its_memory_again():
         return buffer[: stop - start]
 
     model = srf.sparse_rf(srf.Chunks(read, X.shape, block_rows=250), Y, alpha=0.02, **NAMED)
-    np.testing.assert_array_equal(model.coef, srf.sparse_rf(in_chunks(X), Y, alpha=0.02, **NAMED).coef)
+    np.testing.assert_array_equal(
+        model.coef, srf.sparse_rf(in_chunks(X), Y, alpha=0.02, **NAMED).coef
+    )
 
 
 class Failing:
-    """A reader of X that changes the block from row `first` on by `spoil` once it has been read `after` times."""
+    """A reader of X that changes the block from row `first` on by `spoil` once it has been read
+    `after` times."""
 
     rows = X
 
@@ -196,7 +217,8 @@ PASSES = {
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_block_that_changes_between_passes_is_an_error(what, name):
-    """Whatever the first passes have seen; also what is wrong in a later pass alone is found there."""
+    """Whatever the first passes have seen; also what is wrong in a later pass alone is found
+    there."""
     for after in (1, 2, 3):
         with pytest.raises(srf.BlockError, match=r"^X\[500:750\]: "):
             PASSES[name](srf.Chunks(Failing(CHANGES[what], after), X.shape, block_rows=250))
@@ -205,7 +227,11 @@ def test_a_block_that_changes_between_passes_is_an_error(what, name):
 def test_a_sparse_block_that_changes_is_an_error():
     """Its values, or where they are."""
     for spoil in (lambda rows: rows * 2.0, lambda rows: rows[:, ::-1]):
-        chunks = srf.Chunks(Failing(lambda rows, spoil=spoil: sp.csr_array(spoil(rows.toarray())), 2), X.shape, block_rows=250)
+        chunks = srf.Chunks(
+            Failing(lambda rows, spoil=spoil: sp.csr_array(spoil(rows.toarray())), 2),
+            X.shape,
+            block_rows=250,
+        )
         chunks._source.rows = SPARSE
         with pytest.raises(srf.BlockError, match=r"X\[500:750\].*same rows"):
             srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
@@ -215,8 +241,14 @@ def test_a_sparse_block_that_changes_is_an_error():
 def test_a_partition_that_changes_between_passes_is_an_error(what):
     for after in (1, 3):
         reader = Failing(CHANGES[what], after)
-        parts = [da.from_delayed(delayed(reader)(a, a + 250), (250, D), float) for a in (0, 250, 500, 750)]
-        with dask.config.set(scheduler="synchronous"), pytest.raises(srf.BlockError, match=r"^X\[500:750\]: partition 2: "):
+        parts = [
+            da.from_delayed(delayed(reader)(a, a + 250), (250, D), float)
+            for a in (0, 250, 500, 750)
+        ]
+        with (
+            dask.config.set(scheduler="synchronous"),
+            pytest.raises(srf.BlockError, match=r"^X\[500:750\]: partition 2: "),
+        ):
             srf.drp(da.concatenate(parts), LABELS[:1000] > 0, alpha=1e-3, loss="logistic", rng=0)
 
 
@@ -234,9 +266,17 @@ def test_missing_cells_are_learnt_as_of_an_array():
     holes = np.where(np.random.default_rng(3).random(X.shape) < 0.1, np.nan, X)
     for name in ("sparse_rf", "harfe", "mfga"):
         models = [PASSES[name](Z) for Z in (in_chunks(holes), holes)]
-        np.testing.assert_allclose(*(model.decision_function(holes) for model in models), rtol=1e-6, atol=1e-6, err_msg=name)
-    for fit in (PASSES["drp"], partial(srf.mfga, y=Y, n_nonzero_coefs=4, missing="raise", rng=0),
-                partial(srf.mfga, y=Y, n_nonzero_coefs=4, features=srf.Linear(), rng=0)):  # fmt: skip
+        np.testing.assert_allclose(
+            *(model.decision_function(holes) for model in models),
+            rtol=1e-6,
+            atol=1e-6,
+            err_msg=name,
+        )
+    for fit in (
+        PASSES["drp"],
+        partial(srf.mfga, y=Y, n_nonzero_coefs=4, missing="raise", rng=0),
+        partial(srf.mfga, y=Y, n_nonzero_coefs=4, features=srf.Linear(), rng=0),
+    ):
         with pytest.raises(srf.BlockError, match=r"X\[0:250\].*finite, got nan"):
             fit(in_chunks(holes))
 
@@ -249,7 +289,9 @@ def test_a_block_in_which_all_is_missing(home):
     Z = in_chunks(holes) if home == "chunks" else da.from_array(holes, chunks=(250, D))
     models = [srf.sparse_rf(of, Y, alpha=0.01, **NAMED) for of in (Z, holes)]
     assert len(models[0].support) == len(models[1].support) > 3
-    np.testing.assert_allclose(np.asarray(models[0].predict(Z)), models[1].predict(holes), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(models[0].predict(Z)), models[1].predict(holes), rtol=1e-6, atol=1e-6
+    )
     with pytest.raises(srf.BlockError, match=r"X\[500:750\].*finite"):
         srf.sparse_rf(Z, Y, alpha=0.01, missing="raise", **NAMED)
 
@@ -272,14 +314,22 @@ def test_the_error_of_a_broken_block_holds_the_model_so_far(name):
 
 
 EVERY = {
-    "sparse_rf of classes": lambda X: srf.sparse_rf(X, LABELS, alpha=0.05, loss="logistic", **SHORT | {"features": "gaussian"}),
-    "sparse_rf chosen": lambda X: srf.sparse_rf(X, Y, n_models=1, features="gaussian", n_components=200, rng=0),
-    "harfe of classes": lambda X: srf.harfe(X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0),
+    "sparse_rf of classes": lambda X: srf.sparse_rf(
+        X, LABELS, alpha=0.05, loss="logistic", **SHORT | {"features": "gaussian"}
+    ),
+    "sparse_rf chosen": lambda X: srf.sparse_rf(
+        X, Y, n_models=1, features="gaussian", n_components=200, rng=0
+    ),
+    "harfe of classes": lambda X: srf.harfe(
+        X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0
+    ),
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=4, rng=0),
     "mfga of classes": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=4, loss="logistic", rng=0),
     "mfga_path": lambda X: srf.mfga_path(X, Y > 0, n_nonzero_coefs=4, loss="squared_hinge", rng=0),
     "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
-    "drp, the paper's": lambda X: srf.drp(X, Y, alpha=0.1, n_projections=5, accelerate=False, n_iter=3, rng=0),
+    "drp, the paper's": lambda X: srf.drp(
+        X, Y, alpha=0.1, n_projections=5, accelerate=False, n_iter=3, rng=0
+    ),
     "srfe": lambda X: baselines.srfe(X, Y, n_components=100, eta=0.8, rng=0),
 }
 
@@ -287,11 +337,14 @@ EVERY = {
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", EVERY)
 def test_reading_may_fail_at_any_time(name):
-    """Whenever reading fails the error names the block; late in a fit it holds a model that predicts."""
+    """Whenever reading fails the error names the block; late in a fit it holds a model that
+    predicts."""
     whole = Failing(lambda rows: rows, 0)
     EVERY[name](srf.Chunks(whole, X.shape, block_rows=250))
     n_readings = -whole.after
-    for after in sorted({*range(0, n_readings, max(1, n_readings // 12)), n_readings - 2, n_readings - 1} - {-1}):
+    for after in sorted(
+        {*range(0, n_readings, max(1, n_readings // 12)), n_readings - 2, n_readings - 1} - {-1}
+    ):
         with pytest.raises(srf.BlockError, match="disk on fire") as caught:
             EVERY[name](srf.Chunks(Failing(refuse, after), X.shape, block_rows=250))
         assert (caught.value.start, caught.value.stop) == (500, 750)

@@ -1,4 +1,5 @@
-"""Chunks of data frames with words: the model is that of the whole frame, after one more pass that learns the levels."""
+"""Chunks of data frames with words: the model is that of the whole frame, after one more pass that
+learns the levels."""
 
 import numpy as np
 import pandas as pd
@@ -12,18 +13,25 @@ import sparserf as srf
 RNG = np.random.default_rng(0)
 N, ROWS = 600, 150
 KIND, CITY = RNG.choice(["u", "v", "w"], N), RNG.integers(0, 60, N)
-FRAME = pd.DataFrame(RNG.normal(size=(N, 2)), columns=["a", "b"]).assign(kind=KIND, city=[f"c{k}" for k in CITY])
+FRAME = pd.DataFrame(RNG.normal(size=(N, 2)), columns=["a", "b"]).assign(
+    kind=KIND, city=[f"c{k}" for k in CITY]
+)
 Y = FRAME["b"].to_numpy() + (KIND == "u") + RNG.normal(size=60)[CITY]
 FRAME.loc[::17, "kind"], FRAME.loc[::13, "a"] = None, np.nan
-# The same table as a reader may give it: columns in another order, a block in which all of a column is missing.
+# The same table as a reader may give it: columns in another order, a block in which all of a column
+# is missing.
 LATE = FRAME.copy()
 LATE.loc[: ROWS - 1, "kind"], LATE.loc[: ROWS - 1, "a"] = None, np.nan
 
 KERNEL = {"features": "gaussian", "gamma": 0.1, "n_components": 200, "rng": 0}
 FITS = {
     "sparse_rf": lambda Z, **more: srf.sparse_rf(Z, Y, alpha=0.05, **KERNEL, **more),
-    "sparse_rf chosen": lambda Z, **more: srf.sparse_rf(Z, Y, n_models=1, features="gaussian", n_components=100, rng=0, **more),
-    "sparse_rf logistic": lambda Z, **more: srf.sparse_rf(Z, Y > 0, loss="logistic", alpha=0.05, **KERNEL, **more),
+    "sparse_rf chosen": lambda Z, **more: srf.sparse_rf(
+        Z, Y, n_models=1, features="gaussian", n_components=100, rng=0, **more
+    ),
+    "sparse_rf logistic": lambda Z, **more: srf.sparse_rf(
+        Z, Y > 0, loss="logistic", alpha=0.05, **KERNEL, **more
+    ),
     "harfe": lambda Z, **more: srf.harfe(Z, Y, n_nonzero_coefs=8, n_components=200, rng=0, **more),
     "mfga": lambda Z, **more: srf.mfga(Z, Y, n_nonzero_coefs=8, **KERNEL, **more),
     "drp": lambda Z, **more: srf.drp(Z, Y, alpha=0.1, rng=0, **more),
@@ -61,9 +69,12 @@ def in_chunks(frame, asked=None, **more):
 
 
 def is_same_model(model, other, X):
-    """Check that two models have the same table, and the same predictions up to the order of sums."""
+    """Check that two models have the same table, and the same predictions up to the order of
+    sums."""
     assert model.features.stage.table.is_same(other.features.stage.table)
-    np.testing.assert_allclose(model.decision_function(X), other.decision_function(X), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        model.decision_function(X), other.decision_function(X), rtol=1e-6, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("frame", [FRAME, LATE], ids=["frame", "late"])
@@ -72,8 +83,12 @@ def is_same_model(model, other, X):
 def test_the_model_is_that_of_the_whole_frame(name, kind, frame):
     model, whole = FITS[name](in_chunks(KINDS[kind](frame))), FITS[name](frame)
     is_same_model(model, whole, frame)
-    np.testing.assert_array_equal(model.predict(in_chunks(KINDS[kind](frame))), model.predict(frame))
-    np.testing.assert_array_equal(whole.predict(in_chunks(KINDS[kind](frame))), whole.predict(frame))
+    np.testing.assert_array_equal(
+        model.predict(in_chunks(KINDS[kind](frame))), model.predict(frame)
+    )
+    np.testing.assert_array_equal(
+        whole.predict(in_chunks(KINDS[kind](frame))), whole.predict(frame)
+    )
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -91,7 +106,9 @@ def test_one_pass_learns_the_levels_and_one_gives_their_codes(name):
 def test_levels_that_are_given_have_their_order_and_those_of_no_row_are_left_out():
     model = srf.drp(in_chunks(FRAME, levels={"kind": ["w", "v", "x", "u"]}), Y, alpha=0.1, rng=0)
     assert model.features.stage.table.levels[2] == ("w", "v", "u")
-    np.testing.assert_allclose(model.predict(FRAME), srf.drp(FRAME, Y, alpha=0.1, rng=0).predict(FRAME), atol=1e-6)
+    np.testing.assert_allclose(
+        model.predict(FRAME), srf.drp(FRAME, Y, alpha=0.1, rng=0).predict(FRAME), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,16 +134,23 @@ def test_weights_of_zero_and_groups():
     for Z in (in_chunks(FRAME), FRAME):
         model = srf.mfga(Z, Y, n_nonzero_coefs=6, sample_weight=weight, **KERNEL)
         assert model.features.stage.table.levels[2] == ("u", "v")
-    models = [srf.sparse_rf(Z, Y, groups=groups, alpha=0.05, **KERNEL) for Z in (in_chunks(FRAME), FRAME)]
+    models = [
+        srf.sparse_rf(Z, Y, groups=groups, alpha=0.05, **KERNEL) for Z in (in_chunks(FRAME), FRAME)
+    ]
     is_same_model(*models, FRAME)
 
 
 def test_categorical_and_columns_of_arrays():
     """Numbers that are categories, in frames and in arrays of objects."""
     frame = FRAME.assign(city=CITY)
-    is_same_model(*(srf.drp(Z, Y, alpha=0.1, rng=0, categorical=["city"]) for Z in (in_chunks(frame), frame)), frame)
+    is_same_model(
+        *(srf.drp(Z, Y, alpha=0.1, rng=0, categorical=["city"]) for Z in (in_chunks(frame), frame)),
+        frame,
+    )
     array = FRAME.to_numpy()
-    models = [srf.drp(Z, Y, alpha=0.1, rng=0, categorical=[2, 3]) for Z in (in_chunks(array), array)]
+    models = [
+        srf.drp(Z, Y, alpha=0.1, rng=0, categorical=[2, 3]) for Z in (in_chunks(array), array)
+    ]
     is_same_model(*models, array)
     np.testing.assert_array_equal(models[0].predict(in_chunks(array)), models[0].predict(array))
     with pytest.raises(TypeError, match=r"X\[:, 2\] holds strings: list it in categorical"):
@@ -136,17 +160,29 @@ def test_categorical_and_columns_of_arrays():
 def test_orders_of_levels_and_constraints():
     """A column that all blocks order has that order; monotone=1 takes it from the first block."""
     frame = FRAME.assign(kind=pd.Categorical(FRAME["kind"], ["w", "u", "v"], ordered=True))
-    models = [srf.sparse_rf(Z, Y, alpha=0.05, monotone={"kind": 1}, **KERNEL) for Z in (in_chunks(frame), frame)]
+    models = [
+        srf.sparse_rf(Z, Y, alpha=0.05, monotone={"kind": 1}, **KERNEL)
+        for Z in (in_chunks(frame), frame)
+    ]
     assert models[0].features.stage.table.levels[2] == ("w", "u", "v")
     is_same_model(*models, frame)
-    blocks = [FRAME[k : k + ROWS].astype({"kind": "category"}) for k in range(0, N, ROWS)]  # of other categories each
-    is_same_model(srf.drp(srf.Chunks.of_batches(blocks), Y, alpha=0.1, rng=0), srf.drp(FRAME, Y, alpha=0.1, rng=0), FRAME)
+    # of other categories each
+    blocks = [FRAME[k : k + ROWS].astype({"kind": "category"}) for k in range(0, N, ROWS)]
+    is_same_model(
+        srf.drp(srf.Chunks.of_batches(blocks), Y, alpha=0.1, rng=0),
+        srf.drp(FRAME, Y, alpha=0.1, rng=0),
+        FRAME,
+    )
 
 
 def test_single_precision_where_all_blocks_have_it():
     frame = FRAME.astype({"a": np.float32, "b": np.float32})
     model = srf.mfga(in_chunks(frame), Y, n_nonzero_coefs=8, **KERNEL)
-    np.testing.assert_allclose(model.predict(frame), srf.mfga(frame, Y, n_nonzero_coefs=8, **KERNEL).predict(frame), atol=1e-4)
+    np.testing.assert_allclose(
+        model.predict(frame),
+        srf.mfga(frame, Y, n_nonzero_coefs=8, **KERNEL).predict(frame),
+        atol=1e-4,
+    )
     mixed = [frame[:ROWS], FRAME[ROWS:]]
     srf.mfga(srf.Chunks.of_batches(mixed), Y, n_nonzero_coefs=8, **KERNEL)
 
@@ -167,8 +203,18 @@ def changed(block, what):
     }[what]()
 
 
-WHAT = ["a new level", "numbers for words", "words for numbers", "no column", "an infinite number", "lists", "fewer rows",
-        "other rows", "an array", "nothing"]  # fmt: skip
+WHAT = [
+    "a new level",
+    "numbers for words",
+    "words for numbers",
+    "no column",
+    "an infinite number",
+    "lists",
+    "fewer rows",
+    "other rows",
+    "an array",
+    "nothing",
+]
 
 
 @pytest.mark.parametrize("what", WHAT)
@@ -185,10 +231,14 @@ def test_a_block_that_changes_after_the_first_pass_is_named(what, after):
         return changed(block, what) if len(times) > after else block
 
     with pytest.raises(srf.BlockError, match=r"^X\[300:450\]: "):
-        srf.drp(srf.Chunks(read, (N, 4), block_rows=ROWS), Y > 0, loss="logistic", alpha=1e-3, rng=0)
+        srf.drp(
+            srf.Chunks(read, (N, 4), block_rows=ROWS), Y > 0, loss="logistic", alpha=1e-3, rng=0
+        )
 
 
-@pytest.mark.parametrize("what", ["numbers for words", "words for numbers", "no column", "lists", "nothing"])
+@pytest.mark.parametrize(
+    "what", ["numbers for words", "words for numbers", "no column", "lists", "nothing"]
+)
 def test_a_block_unlike_the_others_is_named_in_the_first_pass(what):
     blocks = [FRAME[k : k + ROWS] for k in range(0, N, ROWS)]
     blocks[2] = changed(blocks[2], what)
@@ -235,7 +285,11 @@ def test_batches_are_counted_unless_their_sizes_are_given():
 
     first = srf.Chunks.of_batches(batches)
     counted = len(passes)
-    assert repr(first) == repr(srf.Chunks.of_batches(batches, block_rows=[300, 300])) == "Chunks(600 × 4, in 2 blocks)"
+    assert (
+        repr(first)
+        == repr(srf.Chunks.of_batches(batches, block_rows=[300, 300]))
+        == "Chunks(600 × 4, in 2 blocks)"
+    )
     assert (counted, len(passes)) == (2, 3)  # the first batch tells the columns
 
 
@@ -279,7 +333,9 @@ def test_batches_that_are_refused(batches, words):
 )
 def test_batches_that_are_others_than_they_were_said_to_be(batches, words):
     with pytest.raises(srf.BlockError, match=words):
-        srf.drp(srf.Chunks.of_batches(_first_well(batches), block_rows=[300, 300]), Y, alpha=0.1, rng=0)
+        srf.drp(
+            srf.Chunks.of_batches(_first_well(batches), block_rows=[300, 300]), Y, alpha=0.1, rng=0
+        )
 
 
 def _first_well(batches):

@@ -1,9 +1,11 @@
-"""X in any layout in memory: threads copy blocks of what is not contiguous, and X is never copied whole."""
+"""X in any layout in memory: threads copy blocks of what is not contiguous, and X is never copied
+whole."""
 
 import numpy as np
 import pytest
 
 import sparserf as srf
+from sparserf.features.blocks import monomials
 from sparserf.rows import core_block
 
 from ..conftest import peak_memory
@@ -44,8 +46,9 @@ def peak(use, X):
 
 @pytest.mark.parametrize("use", USES)
 def test_no_layout_of_x_is_copied_whole(use, monkeypatch):
-    monkeypatch.setattr(core_block, "SLICE_NUMBERS", 2**15)  # X is as many blocks as one of hundreds of megabytes
-    monkeypatch.setattr(core_block, "COPIED_NUMBERS", 2**15)
+    # X is as many blocks as one of hundreds of megabytes
+    monkeypatch.setattr(core_block, "SLICE_NUMBERS", 2**15)
+    monkeypatch.setattr(monomials, "COPIED_NUMBERS", 2**15)
     contiguous = peak(USES[use], X)
     for layout, make in LAYOUTS.items():
         assert peak(USES[use], make()) <= contiguous + X.nbytes / 5, layout

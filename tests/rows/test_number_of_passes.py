@@ -1,4 +1,5 @@
-"""How many passes over the rows a fit takes: from disk each pass reads everything, on a cluster each is a round trip."""
+"""How many passes over the rows a fit takes: from disk each pass reads everything, on a cluster
+each is a round trip."""
 
 import numpy as np
 import pytest
@@ -19,30 +20,59 @@ HARFE = {"n_components": 1000, "n_nonzero_coefs": 50, "rng": 0}
 
 EXACT = {"alpha": 0.005, "exact": True, "tol": 1e-6, **KERNEL}
 
-# The most passes for each iteration, the most besides, and a fit. One question that is asked twice exceeds them.
+# The most passes for each iteration, the most besides, and a fit. One question that is asked twice
+# exceeds them.
 FITS = {
-    # Once the scales and the first gradient; each iteration the products of new columns, and the new iterate with its gradient.
+    # Once the scales and the first gradient; each iteration the products of new columns, and the
+    # new iterate with its gradient.
     "harfe": (2, 1, lambda: srf.harfe(X, Y, **HARFE)),
-    # Each iteration three steps of Newton's method with their Hessians, the iterate, and its gradient.
+    # Each iteration three steps of Newton's method with their Hessians, the iterate, and its
+    # gradient.
     "harfe logistic": (5, 1, lambda: srf.harfe(X, Y > 0, loss="logistic", **HARFE)),
     "harfe squared_hinge": (9, 1, lambda: srf.harfe(X, Y > 0, loss="squared_hinge", **HARFE)),
-    # Once the first gradient and at the end the residual; once in some iterations two for several lines of the table.
+    # Once the first gradient and at the end the residual; once in some iterations two for several
+    # lines of the table.
     "mfga": (0.6, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, **KERNEL)),
-    # Once the first gradient; each iteration the products of new columns, and the new iterate with its gradient.
+    # Once the first gradient; each iteration the products of new columns, and the new iterate with
+    # its gradient.
     "mfga several": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, n_select=4, **KERNEL)),
-    "mfga best phase": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=10, best_phase=True, **KERNEL)),
-    "mfga two outputs": (2, 1, lambda: srf.mfga(X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, n_select=2, **KERNEL)),
-    # Each iteration some five steps of Newton's method with a Hessian that is kept, the last with the gradient.
-    "mfga logistic": (7, 1, lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="logistic", **KERNEL)),
-    "mfga squared_hinge": (7, 1, lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="squared_hinge", **KERNEL)),
-    # Each batch its gradients, unless they came with the last step before it; each round in it the products of the features
-    # that enter, and the step together with the gradients after it.
+    "mfga best phase": (
+        2,
+        1,
+        lambda: srf.mfga(X, Y, n_nonzero_coefs=10, best_phase=True, **KERNEL),
+    ),
+    "mfga two outputs": (
+        2,
+        1,
+        lambda: srf.mfga(
+            X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, n_select=2, **KERNEL
+        ),
+    ),
+    # Each iteration some five steps of Newton's method with a Hessian that is kept, the last with
+    # the gradient.
+    "mfga logistic": (
+        7,
+        1,
+        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="logistic", **KERNEL),
+    ),
+    "mfga squared_hinge": (
+        7,
+        1,
+        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="squared_hinge", **KERNEL),
+    ),
+    # Each batch its gradients, unless they came with the last step before it; each round in it the
+    # products of the features that enter, and the step together with the gradients after it.
     "sparse_rf": (10, 0, lambda: srf.sparse_rf(X, Y, alpha=0.005, batch_size=250, **KERNEL)),
     "sparse_rf exact": (3, 0, lambda: srf.sparse_rf(X, Y, batch_size=250, **EXACT)),
     # Each step its margins, and the gradients at the best intercept there.
-    "sparse_rf logistic": (24, 0, lambda: srf.sparse_rf(X, Y > 0, alpha=0.002, batch_size=250, loss="logistic", **KERNEL)),
+    "sparse_rf logistic": (
+        24,
+        0,
+        lambda: srf.sparse_rf(X, Y > 0, alpha=0.002, batch_size=250, loss="logistic", **KERNEL),
+    ),
     "sparse_rf auto": (3, 8, lambda: srf.sparse_rf(X, Y, alpha=0.02, n_components=2000, rng=0)),
-    # The gradient at the constant model, the Gram matrix, the solution, and the ranges of the columns, which are as they are.
+    # The gradient at the constant model, the Gram matrix, the solution, and the ranges of the
+    # columns, which are as they are.
     "rks": (4, 0, lambda: baselines.rks(X, Y, alpha=0.01, **{**KERNEL, "n_components": 50})),
 }
 
@@ -77,8 +107,16 @@ FITS_TO_CHUNKS = {
 
 @pytest.mark.parametrize("name", FITS_TO_CHUNKS)
 def test_passes_over_chunks(name):
-    """A pass reads each block once; beside the passes the first blocks are read for the type of the rows and for samples."""
+    """A pass reads each block once; beside the passes the first blocks are read for the type of the
+    rows and for samples."""
     most, fit = FITS_TO_CHUNKS[name]
     starts = []
-    fit(srf.Chunks(lambda start, stop: starts.append(start) or IN_MEMORY[start:stop], IN_MEMORY.shape, block_rows=250), TARGET)
+    fit(
+        srf.Chunks(
+            lambda start, stop: starts.append(start) or IN_MEMORY[start:stop],
+            IN_MEMORY.shape,
+            block_rows=250,
+        ),
+        TARGET,
+    )
     assert 0 < min(map(starts.count, starts)) <= most

@@ -1,7 +1,8 @@
-"""Rows in memory: correlate, apply, gram and transform against plain NumPy for every type and layout of X.
+"""Rows in memory: correlate, apply, gram and transform against plain NumPy for every type and
+layout of X.
 
-Answers have the same bits for any number of workers, inputs stay as they are, neither X nor the feature matrix is copied whole,
-and overflow is an error.
+Answers have the same bits for any number of workers, inputs stay as they are, neither X nor the
+feature matrix is copied whole, and overflow is an error.
 """
 
 import threading
@@ -30,11 +31,26 @@ FEATURES = {
     "taylor": Taylor(2, 0.2).draw(None, D),
     "cubic": Taylor(3, 0.2).draw(None, D).take(np.arange(0, 84, 2)),
 }
-FEATURES["mixed"] = FEATURES["dense"].concat(FEATURES["linear"]).concat(FEATURES["q-sparse"]).take(np.arange(80)[::-1])
-FEATURES["functions"] = linear_functions(np.random.default_rng(3).standard_normal((5, D))).scaled(-0.7)
-FEATURES["functions among others"] = FEATURES["mixed"].concat(FEATURES["functions"]).take(np.arange(0, 85)[::-1])
-FEATURES["products"] = FEATURES["taylor"].concat(Taylor(1, 0.1).draw(None, D)).concat(FEATURES["cubic"])
-FEATURES["products"] = FEATURES["products"].concat(Linear().draw(None, D)).take(np.random.default_rng(0).permutation(83)[:80])
+FEATURES["mixed"] = (
+    FEATURES["dense"]
+    .concat(FEATURES["linear"])
+    .concat(FEATURES["q-sparse"])
+    .take(np.arange(80)[::-1])
+)
+FEATURES["functions"] = linear_functions(np.random.default_rng(3).standard_normal((5, D))).scaled(
+    -0.7
+)
+FEATURES["functions among others"] = (
+    FEATURES["mixed"].concat(FEATURES["functions"]).take(np.arange(0, 85)[::-1])
+)
+FEATURES["products"] = (
+    FEATURES["taylor"].concat(Taylor(1, 0.1).draw(None, D)).concat(FEATURES["cubic"])
+)
+FEATURES["products"] = (
+    FEATURES["products"]
+    .concat(Linear().draw(None, D))
+    .take(np.random.default_rng(0).permutation(83)[:80])
+)
 
 
 each_features = pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES)
@@ -50,7 +66,8 @@ def random_X(rng, n, dtype=np.float64, d=D):
 
 
 def agree(actual, expected, size, dtype):
-    """Check that sums are equal but for rounding; `size` is the sum of the absolute values of their terms."""
+    """Check that sums are equal but for rounding; `size` is the sum of the absolute values of their
+    terms."""
     assert actual.dtype == np.float64
     assert actual.shape == expected.shape
     assert (abs(actual - expected) <= 50 * np.finfo(dtype).eps * size).all()
@@ -67,7 +84,12 @@ def test_every_layout_answers_every_question(rng, layout, dtype, kind, n):
     X, features = random_X(rng, n, dtype), FEATURES[kind]
     phi = phi_oracle(features, X)
     size = abs(phi) + 1
-    rows, v, c, h = as_rows(layout(X)), rng.standard_normal(n), rng.standard_normal(len(features)), rng.random(n)
+    rows, v, c, h = (
+        as_rows(layout(X)),
+        rng.standard_normal(n),
+        rng.standard_normal(len(features)),
+        rng.random(n),
+    )
     agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
     agree(rows.correlate_squares(features, v), v @ phi**2, abs(v) @ size**2, dtype)
     agree(rows.apply(features, c), phi @ c, size @ abs(c), dtype)
@@ -105,11 +127,15 @@ def test_vectors_and_stacks_of_them(rng, features, layout, dtype, n):
 
 
 ARRANGEMENTS = {
-    "F": np.asfortranarray, "every other": lambda v: np.repeat(v, 2, axis=-1)[..., ::2], "read-only": read_only,
-    "backwards": lambda v: v[..., ::-1].copy()[..., ::-1], "non-native": non_native,
-    "float32": lambda v: v.astype(np.float32), "integers": lambda v: np.rint(8 * v).astype(int),
+    "F": np.asfortranarray,
+    "every other": lambda v: np.repeat(v, 2, axis=-1)[..., ::2],
+    "read-only": read_only,
+    "backwards": lambda v: v[..., ::-1].copy()[..., ::-1],
+    "non-native": non_native,
+    "float32": lambda v: v.astype(np.float32),
+    "integers": lambda v: np.rint(8 * v).astype(int),
     "list": lambda v: v.tolist(),
-}  # fmt: skip
+}
 
 
 @each_storage
@@ -119,12 +145,24 @@ def test_any_layout_of_v_and_coef(rng, layout, arrange, shape):
     X, features = random_X(rng, 200), FEATURES["mixed"]
     rows, phi = as_rows(layout(X)), phi_oracle(features, X)
     v, c = arrange(rng.standard_normal((*shape, 200))), arrange(rng.standard_normal((*shape, 80)))
-    np.testing.assert_allclose(rows.correlate(features, v), np.asarray(v, np.float64) @ phi, atol=1e-10)
-    np.testing.assert_allclose(rows.apply(features, c), np.asarray(c, np.float64) @ phi.T, atol=1e-10)
+    np.testing.assert_allclose(
+        rows.correlate(features, v), np.asarray(v, np.float64) @ phi, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        rows.apply(features, c), np.asarray(c, np.float64) @ phi.T, atol=1e-10
+    )
 
 
-GRAM_PAIRS = [("mixed", "mixed"), ("mixed", "dense"), ("q-sparse", "linear"), ("empty", "mixed"), ("dense", "empty"),
-              ("products", "taylor"), ("functions", "functions"), ("functions", "mixed")]  # fmt: skip
+GRAM_PAIRS = [
+    ("mixed", "mixed"),
+    ("mixed", "dense"),
+    ("q-sparse", "linear"),
+    ("empty", "mixed"),
+    ("dense", "empty"),
+    ("products", "taylor"),
+    ("functions", "functions"),
+    ("functions", "mixed"),
+]
 
 
 @each_storage
@@ -135,7 +173,10 @@ def test_gram_with_weights(rng, layout, dtype, zeros, n):
     X = random_X(rng, n, dtype)
     h = rng.uniform(0.1, 2, n) * (rng.random(n) >= zeros)
     rows = as_rows(layout(X))
-    phi = {name: phi_oracle(FEATURES[name], X) for name in {name for pair in GRAM_PAIRS for name in pair}}
+    phi = {
+        name: phi_oracle(FEATURES[name], X)
+        for name in {name for pair in GRAM_PAIRS for name in pair}
+    }
     for left, right in GRAM_PAIRS:
         gram = rows.gram(FEATURES[left], FEATURES[right], h)
         size = (abs(phi[left]) + 1).T * h @ (abs(phi[right]) + 1)
@@ -148,7 +189,8 @@ def test_gram_with_weights(rng, layout, dtype, zeros, n):
 @each_dtype
 @pytest.mark.parametrize("n", [2, 300])
 def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
-    """Gram matrices of many features are made by panels: equal but for rounding, with the same bits for any workers."""
+    """Gram matrices of many features are made by panels: equal but for rounding, with the same bits
+    for any workers."""
     X, h = random_X(rng, n, dtype), rng.random(n) * (rng.random(n) < 0.8)
     features = FEATURES["functions among others"].concat(FEATURES["products"])
     expected = as_rows(layout(X)).gram(features, features, h)
@@ -167,9 +209,15 @@ def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
 @pytest.mark.parametrize("d", [1, 2, 3, 33])
 @pytest.mark.parametrize("k", [1, 2, 33])
 def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
-    """Functions of one input are not taken for scaled inputs, nor functions of two inputs for products."""
+    """Functions of one input are not taken for scaled inputs, nor functions of two inputs for
+    products."""
     X, W = random_X(rng, 70, dtype, max(d, 4))[:, :d], rng.standard_normal((k, d))
-    features, rows, v, c = linear_functions(W), as_rows(layout(X)), rng.standard_normal((2, 70)), rng.standard_normal((2, k))
+    features, rows, v, c = (
+        linear_functions(W),
+        as_rows(layout(X)),
+        rng.standard_normal((2, 70)),
+        rng.standard_normal((2, k)),
+    )
     phi, size = X @ W.T, abs(X) @ abs(W).T + 1
     agree(rows.transform(features).astype(np.float64), phi, size, dtype)
     agree(rows.correlate(features, v), v @ phi, abs(v) @ size, dtype)
@@ -182,13 +230,19 @@ def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
 @pytest.mark.parametrize("k", [1, 30, 80])
 def test_gram_with_some_of_its_own_features(rng, layout, dtype, zeros, k):
-    """The features on the right may be given by their indices, in any order; the bits are the same for any workers."""
+    """The features on the right may be given by their indices, in any order; the bits are the same
+    for any workers."""
     X = random_X(rng, 6000, dtype)
     h, places = rng.uniform(0.1, 2, 6000) * (rng.random(6000) >= zeros), rng.permutation(80)[:k]
     for name in ("mixed", "products"):
         features, phi = FEATURES[name], phi_oracle(FEATURES[name], X)
         gram = as_rows(layout(X)).gram(features, places, h)
-        agree(gram, phi.T * h @ phi[:, places], (abs(phi) + 1).T * h @ (abs(phi[:, places]) + 1), dtype)
+        agree(
+            gram,
+            phi.T * h @ phi[:, places],
+            (abs(phi) + 1).T * h @ (abs(phi[:, places]) + 1),
+            dtype,
+        )
         assert as_rows(layout(X), 3).gram(features, places, h).tobytes() == gram.tobytes()
 
 
@@ -196,7 +250,9 @@ def test_gram_with_some_of_its_own_features(rng, layout, dtype, zeros, k):
 def test_gram_of_equal_sets_is_that_of_one(rng, layout):
     rows, left = as_rows(layout(random_X(rng, 300))), FEATURES["mixed"]
     right, h = left.take(np.arange(80)), rng.random(300)
-    np.testing.assert_allclose(rows.gram(left, right, h), rows.gram(left, left, h), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        rows.gram(left, right, h), rows.gram(left, left, h), rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_array_equal(rows.gram(left, left, np.zeros(300)), np.zeros((80, 80)))
 
 
@@ -214,11 +270,15 @@ def test_no_rows(layout):
 
 
 MONOMIALS = {
-    "linear": lambda d: Linear().draw(None, d), "degree 1": lambda d: Taylor(1, 0.5 / d).draw(None, d),
-    "degree 2": lambda d: Taylor(2, 0.5 / d).draw(None, d), "no squares": lambda d: Taylor(2, 0.5 / d, False).draw(None, d),
-    "repeated": lambda d: Taylor(2, 0.5 / d).draw(None, d).take(np.tile(np.arange(d + 2)[::-1], 60)).scaled(-3.0),
+    "linear": lambda d: Linear().draw(None, d),
+    "degree 1": lambda d: Taylor(1, 0.5 / d).draw(None, d),
+    "degree 2": lambda d: Taylor(2, 0.5 / d).draw(None, d),
+    "no squares": lambda d: Taylor(2, 0.5 / d, False).draw(None, d),
+    "repeated": lambda d: (
+        Taylor(2, 0.5 / d).draw(None, d).take(np.tile(np.arange(d + 2)[::-1], 60)).scaled(-3.0)
+    ),
     "descending": lambda d: descending(Taylor(2, 0.5 / d).draw(None, d)),
-}  # fmt: skip
+}
 each_monomial = pytest.mark.parametrize("draw", MONOMIALS.values(), ids=MONOMIALS)
 
 
@@ -260,7 +320,10 @@ def test_moments_give_what_tiles_give(rng, draw, dtype, layout):
                 some = ask(few, v)
                 assert (abs(some - expected[..., [-1, 0]]) <= close[..., [-1, 0]]).all()
         c = rng.standard_normal((2, len(features)))
-        assert (abs(rows.apply(features, c) - c @ phi.T) <= 20 * np.finfo(dtype).eps * (abs(c) @ abs(phi).T)).all()
+        assert (
+            abs(rows.apply(features, c) - c @ phi.T)
+            <= 20 * np.finfo(dtype).eps * (abs(c) @ abs(phi).T)
+        ).all()
         assert bits_of(given) == before
 
 
@@ -275,7 +338,11 @@ def test_few_monomials_are_made_in_tiles_and_all_of_degree_2_by_moments(rng, dty
         v = rng.standard_normal(300)
         answer, expected = as_rows(X).correlate(few, v), v @ phi_oracle(few, X)
         agree(answer, expected, abs(v) @ (abs(phi_oracle(few, X)) + 1e-3), dtype)
-        np.testing.assert_allclose(as_rows(X).correlate(features, v)[np.arange(0, len(features), 97)[:9]], answer, atol=1e-4)
+        np.testing.assert_allclose(
+            as_rows(X).correlate(features, v)[np.arange(0, len(features), 97)[:9]],
+            answer,
+            atol=1e-4,
+        )
 
 
 @each_storage
@@ -316,15 +383,30 @@ def test_the_moments_of_many_inputs_take_no_more_than_their_square(rng):
 
 @each_storage
 def test_gram_matrices_are_kept_for_equal_weights_only(rng, layout, monkeypatch):
-    """However features and weights change, Gram matrices are right; for equal weights only new columns are computed."""
+    """However features and weights change, Gram matrices are right; for equal weights only new
+    columns are computed."""
     X, everything = random_X(rng, 200), FEATURES["products"]
     rows, phi = as_rows(layout(X)), phi_oracle(everything, X)
     made = []
     for name, ask in (("gram", rows.gram), ("moments", rows.moments)):
-        monkeypatch.setattr(rows, name, lambda left, right, *how, ask=ask: made.append(len(right)) or ask(left, right, *how))
+        monkeypatch.setattr(
+            rows,
+            name,
+            lambda left, right, *how, ask=ask: made.append(len(right)) or ask(left, right, *how),
+        )
     columns, index, free, last = ActiveFeatures(rows), np.zeros(0, int), rng.permutation(80), None
     weights = [rng.random(200), rng.random(200) * (rng.random(200) < 0.5)]
-    steps = [(5, 5, 0), (3, 8, 0), (0, 6, 0), (9, 12, 0), (2, 9, 1), (4, 13, 1), (0, 13, 0), (1, 3, 0), (2, 5, 0)]
+    steps = [
+        (5, 5, 0),
+        (3, 8, 0),
+        (0, 6, 0),
+        (9, 12, 0),
+        (2, 9, 1),
+        (4, 13, 1),
+        (0, 13, 0),
+        (1, 3, 0),
+        (2, 5, 0),
+    ]
     for new, kept, which in steps:
         columns.append(everything.take(free[:new]), free[:new])
         known = len(index) if which == last else 0
@@ -338,7 +420,10 @@ def test_gram_matrices_are_kept_for_equal_weights_only(rng, layout, monkeypatch)
         np.testing.assert_allclose(G, expected.T * h @ expected, atol=1e-9)
         np.testing.assert_allclose(sums, h @ expected, atol=1e-9)
         assert sum(made) == np.count_nonzero(still >= known)
-        v, c = rng.standard_normal(200), rng.standard_normal((2, len(index))) * (rng.random(len(index)) < 0.5)
+        v, c = (
+            rng.standard_normal(200),
+            rng.standard_normal((2, len(index))) * (rng.random(len(index)) < 0.5),
+        )
         np.testing.assert_allclose(columns.correlate(v), v @ expected, atol=1e-9)
         np.testing.assert_allclose(columns.apply(c), c @ expected.T, atol=1e-9)
 
@@ -351,7 +436,9 @@ def test_features_of_many_inputs_are_computed_once(rng, layout, dtype, workers, 
     X = random_X(rng, 300, dtype, 80)
     everything, rows = Fourier("gaussian", 0.02).draw(250, 80, rng=0), as_rows(layout(X), workers)
     phi, made, transform = phi_oracle(everything, X), [], rows.transform
-    monkeypatch.setattr(rows, "transform", lambda features: made.append(len(features)) or transform(features))
+    monkeypatch.setattr(
+        rows, "transform", lambda features: made.append(len(features)) or transform(features)
+    )
     columns, index, known = ActiveFeatures(rows), np.zeros(0, int), 0
     # The features become too many to be kept, first for CSR rows and then for dense rows.
     for new, kept in [(30, 30), (20, 35), (0, 35), (20, 50), (90, 140), (30, 40), (0, 30)]:
@@ -389,11 +476,21 @@ def answers(rows, features, v, c, h):
 
 @pytest.fixture(scope="module")
 def many_blocks():
-    """Return X of 5003 rows, enough for many blocks, and (features, v, coefficients, weights) to ask about."""
+    """Return X of 5003 rows, enough for many blocks, and (features, v, coefficients, weights) to
+    ask about."""
     rng, n, d = np.random.default_rng(0), 5003, 20
-    features = Fourier("gaussian", 0.1).draw(200, d, rng=1).concat(RandomNeurons("relu", 3).draw(100, d, rng=2))
+    features = (
+        Fourier("gaussian", 0.1)
+        .draw(200, d, rng=1)
+        .concat(RandomNeurons("relu", 3).draw(100, d, rng=2))
+    )
     h = rng.random(n) * (rng.random(n) < 0.7)
-    return random_X(rng, n, d=d), (features, rng.standard_normal((2, n)), rng.standard_normal((2, 300)), h)
+    return random_X(rng, n, d=d), (
+        features,
+        rng.standard_normal((2, n)),
+        rng.standard_normal((2, 300)),
+        h,
+    )
 
 
 @each_storage
@@ -411,14 +508,19 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
 
 @each_storage
 @each_dtype
-def test_the_same_bits_of_products_for_any_number_of_workers(many_blocks, monkeypatch, layout, dtype):
+def test_the_same_bits_of_products_for_any_number_of_workers(
+    many_blocks, monkeypatch, layout, dtype
+):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
     X, (_, v, c, h) = layout(many_blocks[0].astype(dtype)), many_blocks[1]
     features = Linear().draw(None, 20).concat(Taylor(2, 0.05).draw(None, 20))
     features = features.concat(Taylor(3, 0.05).draw(None, 20).take(np.arange(0, 1771, 9)))
     features = features.take(np.random.default_rng(0).permutation(len(features)))
     every = [as_rows(X, workers) for workers in (1, 2, 3)]
-    for ask in (lambda rows: rows.correlate(features, v), lambda rows: rows.correlate_squares(features, v)):
+    for ask in (
+        lambda rows: rows.correlate(features, v),
+        lambda rows: rows.correlate_squares(features, v),
+    ):
         expected, *others = map(ask, every)
         assert [answer.tobytes() for answer in others] == [expected.tobytes()] * 2
     few = features.take(np.arange(300))
@@ -431,7 +533,10 @@ def test_the_same_bits_of_products_for_any_number_of_workers(many_blocks, monkey
 @pytest.mark.parametrize("order", [1, 2, 7])
 def test_sparse_weights_give_the_same_bits_packed_dense(rng, order, dtype):
     for width in (7, 25 * order, 25 * order + 1):
-        X, block = random_X(rng, 200, dtype, width), RandomNeurons("cos", order).draw(70, width, rng=0).blocks[0]
+        X, block = (
+            random_X(rng, 200, dtype, width),
+            RandomNeurons("cos", order).draw(70, width, rng=0).blocks[0],
+        )
         weights = np.zeros((70, width))
         np.put_along_axis(weights, block.inputs, block.weights, axis=1)
         dense = NeuronBlock("cos", 1.0, weights, block.offset)
@@ -473,7 +578,8 @@ def test_no_thread_outlives_a_question(many_blocks):
 
 @each_storage
 def test_some_of_the_rows(many_blocks, monkeypatch, layout):
-    """Taken rows answer as rows of their own, on the threads of the rows that they were taken from."""
+    """Taken rows answer as rows of their own, on the threads of the rows that they were taken
+    from."""
     monkeypatch.setattr(core_block, "GRAM_PANEL", 128)
     X, arguments = layout(many_blocks[0]), many_blocks[1]
     features, v, c, h = arguments
@@ -492,7 +598,9 @@ def test_some_of_the_rows(many_blocks, monkeypatch, layout):
 
 @pytest.mark.parametrize("workers", [0, -2, 1.5, True, None, "2"])
 def test_invalid_workers(workers):
-    with pytest.raises(ValueError if type(workers) is int else TypeError, match=r"^workers must be"):
+    with pytest.raises(
+        ValueError if type(workers) is int else TypeError, match=r"^workers must be"
+    ):
         as_rows(np.ones((2, 2)), workers)
 
 
@@ -503,7 +611,10 @@ def bits_of(X):
     """Return the bytes of an array or a sparse matrix."""
     if isinstance(X, np.ndarray):
         return X.tobytes("A")
-    return b"".join(a.tobytes() for a in (X.data, *((X.indices, X.indptr) if hasattr(X, "indptr") else X.coords)))
+    return b"".join(
+        a.tobytes()
+        for a in (X.data, *((X.indices, X.indptr) if hasattr(X, "indptr") else X.coords))
+    )
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("list", "objects")])
@@ -521,7 +632,10 @@ def wide():
     """Return a CSR matrix with 10 entries in each row that would take 16 GB if it were dense."""
     rng = np.random.default_rng(0)
     indices = np.sort(rng.choice(1_000_000, (2000, 10)), axis=1)
-    X = csr_array((rng.standard_normal(20_000), indices.ravel(), np.arange(0, 20_001, 10)), shape=(2000, 1_000_000))
+    X = csr_array(
+        (rng.standard_normal(20_000), indices.ravel(), np.arange(0, 20_001, 10)),
+        shape=(2000, 1_000_000),
+    )
     X.sum_duplicates()
     return X
 
@@ -535,7 +649,10 @@ def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
         x, phi = rows.transform(linear), rows.transform(neurons)
         a, b = rows.correlate(neurons, v), rows.apply(neurons, c)
     (block,) = neurons.blocks
-    z = sum(wide[:, block.inputs[:, k]].toarray() * block.weights[:, k] for k in range(5)) + block.offset
+    z = (
+        sum(wide[:, block.inputs[:, k]].toarray() * block.weights[:, k] for k in range(5))
+        + block.offset
+    )
     np.testing.assert_array_equal(x, wide[:, linear.blocks[0].inputs[:, 0]].toarray())
     np.testing.assert_allclose(phi, np.tanh(z), atol=1e-14)
     np.testing.assert_allclose(a, v @ np.tanh(z), atol=1e-10)
@@ -546,7 +663,12 @@ def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
 def test_the_feature_matrix_is_never_held(rng, layout):
     """The values of 2,000 features in 20,000 rows would take 320 MB."""
     features, X = Fourier("gaussian", 0.3).draw(2000, D, rng=1), layout(random_X(rng, 20_000))
-    rows, v, c, h = as_rows(X, 2), rng.standard_normal(20_000), rng.standard_normal(2000), np.ones(20_000)
+    rows, v, c, h = (
+        as_rows(X, 2),
+        rng.standard_normal(20_000),
+        rng.standard_normal(2000),
+        np.ones(20_000),
+    )
     few = features.take(np.arange(100))
     rows.correlate(few, v)
     with peak_below(16e6):
@@ -570,9 +692,13 @@ def test_a_large_X_in_fortran_order_is_never_copied_whole(rng):
 
 QUESTIONS = {
     "correlate": lambda rows, features: rows.correlate(features, np.ones(rows.n_rows)),
-    "correlate, of both signs": lambda rows, features: rows.correlate(features, 1e99 * np.linspace(-1, 1, rows.n_rows)),
+    "correlate, of both signs": lambda rows, features: rows.correlate(
+        features, 1e99 * np.linspace(-1, 1, rows.n_rows)
+    ),
     "gram": lambda rows, features: rows.gram(features, features, np.ones(rows.n_rows)),
-    "gram of two": lambda rows, features: rows.gram(features, FEATURES["linear"], np.ones(rows.n_rows)),
+    "gram of two": lambda rows, features: rows.gram(
+        features, FEATURES["linear"], np.ones(rows.n_rows)
+    ),
 }
 
 
@@ -584,7 +710,9 @@ QUESTIONS = {
 def test_overflow_is_an_error_that_names_X(layout, dtype, n, ask):
     """It is one even where one block of rows gives +inf and another -inf."""
     huge = np.sqrt(np.finfo(dtype).max)
-    features = RandomNeurons("relu", scale=float(huge)).draw(300, D, rng=0).concat(FEATURES["linear"])
+    features = (
+        RandomNeurons("relu", scale=float(huge)).draw(300, D, rng=0).concat(FEATURES["linear"])
+    )
     with pytest.raises(ValueError, match=r"^X must be of moderate size"):
         ask(as_rows(layout(np.full((n, D), huge, dtype)), 2), features)
 

@@ -1,4 +1,5 @@
-"""Fits, predictions and errors are the same wherever the rows are: in chunks, dask, other namespaces or on a device."""
+"""Fits, predictions and errors are the same wherever the rows are: in chunks, dask, other
+namespaces or on a device."""
 
 import ast
 import warnings
@@ -27,35 +28,57 @@ from .homes import HOMES, LABELS, NAMED, SHORT, SPARSE, WEIGHT, D, N, OtherDevic
 FITS = {
     "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_models=2, n_components=2000, rng=0),
     "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.02, **SHORT),
-    "sparse_rf weighted": lambda X: srf.sparse_rf(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, **NAMED),
+    "sparse_rf weighted": lambda X: srf.sparse_rf(
+        X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, **NAMED
+    ),
     "sparse_rf exact": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
     "sparse_rf bumps": lambda X: srf.sparse_rf(X, Y, alpha=0.02, features=srf.Bumps(60), rng=0),
-    "sparse_rf perceptron": lambda X: srf.sparse_rf(X, Y, alpha=0.02, features="perceptron", **SHORT),
-    "sparse_rf_path": lambda X: srf.sparse_rf_path(X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED),
+    "sparse_rf perceptron": lambda X: srf.sparse_rf(
+        X, Y, alpha=0.02, features="perceptron", **SHORT
+    ),
+    "sparse_rf_path": lambda X: srf.sparse_rf_path(
+        X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED
+    ),
     "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0),
-    "harfe order 2": lambda X: srf.harfe(X, Y > 0, n_components=500, n_nonzero_coefs=12, order=2, loss="logistic", rng=0),
+    "harfe order 2": lambda X: srf.harfe(
+        X, Y > 0, n_components=500, n_nonzero_coefs=12, order=2, loss="logistic", rng=0
+    ),
     "harfe_path": lambda X: srf.harfe_path(X, Y, n_components=300, n_nonzero_coefs=[4, 9], rng=0),
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
-    "mfga_path": lambda X: srf.mfga_path(X, LABELS, n_nonzero_coefs=6, n_select=2, loss="logistic", rng=0),
+    "mfga_path": lambda X: srf.mfga_path(
+        X, LABELS, n_nonzero_coefs=6, n_select=2, loss="logistic", rng=0
+    ),
     "mfga best phase": lambda X: srf.mfga(
         X, Y, n_nonzero_coefs=5, features="gaussian", n_components=200, best_phase=True, rng=0
     ),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
-    "drp weighted": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, rng=0),
+    "drp weighted": lambda X: srf.drp(
+        X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, rng=0
+    ),
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
-    "drp of the paper": lambda X: srf.drp(X, Y, alpha=0.5, n_projections=60, accelerate=False, rng=0),
+    "drp of the paper": lambda X: srf.drp(
+        X, Y, alpha=0.5, n_projections=60, accelerate=False, rng=0
+    ),
     "drp_path": lambda X: srf.drp_path(X, Y > 0, alphas=[0.1, 0.01], loss="squared_hinge", rng=0),
     "multinomial sparse_rf": lambda X: srf.sparse_rf(
         X, LABELS, alpha=0.01, loss="multinomial", sample_weight=WEIGHT, exact=True, **NAMED
     ),
-    "multinomial harfe": lambda X: srf.harfe(X, LABELS, n_components=300, n_nonzero_coefs=4, loss="multinomial", rng=0),
-    "multinomial mfga_path": lambda X: srf.mfga_path(X, LABELS, n_nonzero_coefs=6, n_select=3, loss="multinomial", rng=0),
-    "multinomial drp": lambda X: srf.drp(X, LABELS, alpha=0.01, loss="multinomial", n_projections=4, rng=0),
+    "multinomial harfe": lambda X: srf.harfe(
+        X, LABELS, n_components=300, n_nonzero_coefs=4, loss="multinomial", rng=0
+    ),
+    "multinomial mfga_path": lambda X: srf.mfga_path(
+        X, LABELS, n_nonzero_coefs=6, n_select=3, loss="multinomial", rng=0
+    ),
+    "multinomial drp": lambda X: srf.drp(
+        X, LABELS, alpha=0.01, loss="multinomial", n_projections=4, rng=0
+    ),
     "ridge": lambda X: baselines.rks(X, Y, alpha=0.01, n_components=40, rng=0),
 }
 SOURCES = {"dense": X, "float32": X.astype(np.float32), "csr": SPARSE}
 # Relative tolerances of coefficients, for fits that end within a tolerance of their optimum.
-TOLERANCES = dict.fromkeys(("sparse_rf_path", "drp", "drp weighted", "drp sketched", "drp of the paper", "drp_path"), 1e-6)
+TOLERANCES = dict.fromkeys(
+    ("sparse_rf_path", "drp", "drp weighted", "drp sketched", "drp of the paper", "drp_path"), 1e-6
+)
 TOLERANCES |= {name: 1e-5 for name in FITS if "multinomial" in name}
 
 
@@ -143,8 +166,8 @@ def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
 @pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("name", FITS)
 def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
-    """Sums by blocks round otherwise than sums of all rows, which in float32, and where draws follow the terms accepted before,
-    may lead to other terms; they predict as well."""
+    """Sums by blocks round otherwise than sums of all rows, which in float32, and where draws
+    follow the terms accepted before, may lead to other terms; they predict as well."""
     X = SOURCES[source]
     if source == "csr" and home not in ("chunks", "dask"):
         pytest.skip("these arrays are dense")
@@ -168,10 +191,13 @@ def test_nothing_outside_of_rows_looks_at_x():
     """No attribute X is read outside of rows/: algorithms see answers alone."""
     package = Path(srf.__file__).parent
     for path in package.rglob("*.py"):
-        if path.parent.name in ("rows", "validation"):  # folds are cut from what the user gives, before any fit
+        # folds are cut from what the user gives, before any fit
+        if path.parent.name in ("rows", "validation"):
             continue
         nodes = ast.walk(ast.parse(path.read_text()))
-        found = [node.lineno for node in nodes if isinstance(node, ast.Attribute) and node.attr == "X"]
+        found = [
+            node.lineno for node in nodes if isinstance(node, ast.Attribute) and node.attr == "X"
+        ]
         assert not found, f"{path.name}: {found}"
 
 
@@ -184,11 +210,17 @@ def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
     there = HOMES[home](X)
     regression = srf.sparse_rf(X, Y, alpha=0.05, **NAMED)
     classifier = srf.sparse_rf(X, LABELS, alpha=0.02, loss="logistic", **NAMED)
-    named = srf.sparse_rf(X, np.array(["low", "middle", "high"])[LABELS], alpha=0.02, loss="logistic", **NAMED)
+    named = srf.sparse_rf(
+        X, np.array(["low", "middle", "high"])[LABELS], alpha=0.02, loss="logistic", **NAMED
+    )
     for ask in (
-        regression.predict, regression.decision_function, classifier.predict, classifier.decision_function,
-        classifier.predict_proba, regression.features.transform,
-    ):  # fmt: skip
+        regression.predict,
+        regression.decision_function,
+        classifier.predict,
+        classifier.decision_function,
+        classifier.predict_proba,
+        regression.features.transform,
+    ):
         answer, expected = ask(there), ask(X)
         assert type(answer) is type(there)
         if home != "dask":
@@ -201,14 +233,22 @@ def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
 @pytest.mark.parametrize("features", ["gaussian", "perceptron"])
 @pytest.mark.slow
 def test_a_device_of_no_wider_numbers_than_float32(features, monkeypatch):
-    """JAX has float32 alone unless it is told otherwise, and warns where it is asked for float64."""
+    """JAX has float32 alone unless it is told otherwise, and warns where it is asked for
+    float64."""
     jnp = pytest.importorskip("jax.numpy")
     if jnp.asarray(Y).dtype != jnp.float32:
         pytest.skip("JAX has been told to use float64")
     for module in (_arrays, rows_of):
         monkeypatch.setattr(module, "is_on_host", lambda X: False)
     there, y = jnp.asarray(X[:300].astype(np.float32)), Y[:300] > 0
-    options = {"features": features, "alpha": 0.1, "loss": "squared_hinge", "n_components": 40, "gamma": 0.1, "rng": 0}
+    options = {
+        "features": features,
+        "alpha": 0.1,
+        "loss": "squared_hinge",
+        "n_components": 40,
+        "gamma": 0.1,
+        "rng": 0,
+    }
     if features == "perceptron":
         options.pop("gamma")
     with warnings.catch_warnings():
@@ -225,9 +265,15 @@ def test_an_array_in_this_memory_is_shared(monkeypatch):
 
 def test_mixed_devices_are_named(monkeypatch):
     kinds = {OtherDevice.device: (2, 0)}
-    monkeypatch.setattr(type(strict.asarray(X)), "__dlpack_device__", lambda self: kinds.get(self.device, (1, 0)))
+    monkeypatch.setattr(
+        type(strict.asarray(X)), "__dlpack_device__", lambda self: kinds.get(self.device, (1, 0))
+    )
     here, there = strict.asarray(Y), strict.asarray(Y, device=OtherDevice.device)
-    for bad_y, bad_weight, of_x in ((here, None, OtherDevice()(X)), (there, None, X), (there, None, strict.asarray(X))):
+    for bad_y, bad_weight, of_x in (
+        (here, None, OtherDevice()(X)),
+        (there, None, X),
+        (there, None, strict.asarray(X)),
+    ):
         with pytest.raises(ValueError, match=r"y must be on the device of X, .*, got one on"):
             srf.sparse_rf(of_x, bad_y, alpha=0.1, sample_weight=bad_weight)
     with pytest.raises(ValueError, match=r"sample_weight must be on the device of X, .*device1"):
@@ -309,7 +355,9 @@ def test_dataframes_and_targets_of_dask():
 def test_bad_partitions_are_named():
     holed = X.copy()
     holed[777, 2] = np.inf
-    with pytest.raises(srf.BlockError, match=r"X\[600:1200\]: partition 1: X must be finite, got inf"):
+    with pytest.raises(
+        srf.BlockError, match=r"X\[600:1200\]: partition 1: X must be finite, got inf"
+    ):
         srf.sparse_rf(da.from_array(holed, chunks=(600, D)), Y, alpha=0.1)
     with pytest.raises(ValueError, match="two-dimensional"):
         srf.sparse_rf(da.from_array(Y, chunks=100), Y, alpha=0.1)
@@ -344,9 +392,11 @@ def test_a_worker_that_dies_changes_nothing():
 
 @pytest.mark.nightly
 def test_row_vectors_travel_once():
-    """No graph of a fit but those of y and the weights has the size of a row vector: distributed would warn of it.
+    """No graph of a fit but those of y and the weights has the size of a row vector: distributed
+    would warn of it.
 
-    Graphs that ask for a sample of rows hold their indices, at most 2¹⁴ (131 kB) however many rows there are."""
+    Graphs that ask for a sample of rows hold their indices, at most 2¹⁴ (131 kB) however many rows
+    there are."""
     import dask
     from distributed import Client, LocalCluster
 
@@ -364,10 +414,18 @@ def test_partitions_that_cannot_be_made():
     def broken():
         raise OSError("no such bucket")
 
-    parts = [da.from_array(X[:600], chunks=(600, D)), da.from_delayed(delayed(broken)(), (600, D), float)]
+    parts = [
+        da.from_array(X[:600], chunks=(600, D)),
+        da.from_delayed(delayed(broken)(), (600, D), float),
+    ]
     with pytest.raises(srf.BlockError, match="could not be made: OSError: no such bucket"):
         srf.sparse_rf(da.concatenate(parts), Y, alpha=0.1)
-    bad = da.concatenate([da.from_array(X[:700], chunks=(700, D)), da.from_array(np.full((500, D), np.nan), chunks=(500, D))])
+    bad = da.concatenate(
+        [
+            da.from_array(X[:700], chunks=(700, D)),
+            da.from_array(np.full((500, D), np.nan), chunks=(500, D)),
+        ]
+    )
     with pytest.raises(srf.BlockError, match=r"X\[700:1200\]: partition 1: X must be finite"):
         srf.sparse_rf(bad, Y, alpha=0.1, missing="raise")
 
@@ -378,7 +436,9 @@ def test_sums_of_partitions_are_added_in_pairs():
     for n in (1, 2, 7, 8, 9, 17, 45):
         pairs = list(values[:n])
         while len(pairs) > 1:
-            pairs = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)] + pairs[len(pairs) // 2 * 2 :]
+            pairs = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=False)] + pairs[
+                len(pairs) // 2 * 2 :
+            ]
         assert tree_sum([delayed(value) for value in values[:n]], np.add).compute() == pairs[0]
 
 
@@ -405,7 +465,10 @@ def test_row_vectors_of_every_home(home, monkeypatch):
         (vectors.times(H, A), h * a),
         (vectors.larger(A, B), np.maximum(a, b)),
         (vectors.positive(A), np.maximum(a, 0)),
-        (vectors.sampled(H, 200, vectors.put(uniform)), np.where(uniform < p, h / np.where(p > 0, p, 1), 0)),
+        (
+            vectors.sampled(H, 200, vectors.put(uniform)),
+            np.where(uniform < p, h / np.where(p > 0, p, 1), 0),
+        ),
         (vectors.zeros(2), np.zeros((2, N))),
     ):
         np.testing.assert_allclose(vectors.fetch(answer), expected, rtol=1e-12)
@@ -422,12 +485,16 @@ def test_row_vectors_of_every_home(home, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "smoothed_hinge", "logistic"])
 @pytest.mark.parametrize("home", HOMES)
 def test_problems_of_every_home(home, loss, monkeypatch):
-    """Losses, dual points, curvatures, intercepts and steps are computed where the row vectors are, as in memory."""
+    """Losses, dual points, curvatures, intercepts and steps are computed where the row vectors are,
+    as in memory."""
     OtherDevice.patch(monkeypatch)
     y = Y if loss == "squared" else np.where(Y > 0, 1.0, -1.0)
     weight = WEIGHT / WEIGHT.mean()
     rows, here = as_rows(HOMES[home](X)), as_rows(X)
-    there, plain = (Problem.from_arrays(each.vectors, LOSSES[loss], y, weight, 0.1, True) for each in (rows, here))
+    there, plain = (
+        Problem.from_arrays(each.vectors, LOSSES[loss], y, weight, 0.1, True)
+        for each in (rows, here)
+    )
     features, rng = srf.Fourier(gamma=0.3).draw(20, D, rng=0), np.random.default_rng(1)
     f, c = rng.standard_normal(N), rng.standard_normal(20)
     F = rows.vectors.put(f)
@@ -438,12 +505,20 @@ def test_problems_of_every_home(home, loss, monkeypatch):
         lambda problem, z: problem.vectors.fetch(problem.dual_point(z)),
         lambda problem, z: problem.vectors.fetch(problem.curvature(z)),
         lambda problem, z: problem.best_intercept(z, 0.0),
-        lambda problem, z: problem.intercept_response(float(problem.vectors.total(problem.curvature(z))), 3.0),
+        lambda problem, z: problem.intercept_response(
+            float(problem.vectors.total(problem.curvature(z))), 3.0
+        ),
     ):
-        np.testing.assert_allclose(ask(there, there.margins(F, 0.3)), ask(plain, f + 0.3), rtol=1e-9, atol=1e-12)
-    z, mean_loss, (g,) = there.evaluate_step(rows, features, c, F, 0.2, [partial(correlation, features)])
+        np.testing.assert_allclose(
+            ask(there, there.margins(F, 0.3)), ask(plain, f + 0.3), rtol=1e-9, atol=1e-12
+        )
+    z, mean_loss, (g,) = there.evaluate_step(
+        rows, features, c, F, 0.2, [partial(correlation, features)]
+    )
     expected = f + here.apply(features, c)
     np.testing.assert_allclose(rows.vectors.fetch(z), expected, atol=1e-12)
     assert mean_loss == pytest.approx(plain.mean_loss(expected + 0.2))
-    np.testing.assert_allclose(g, here.correlate(features, plain.dual_point(expected + 0.2)), atol=1e-12)
+    np.testing.assert_allclose(
+        g, here.correlate(features, plain.dual_point(expected + 0.2)), atol=1e-12
+    )
     assert rows.n_passes == 1

@@ -39,16 +39,32 @@ from sparserf import sklearn as srfs  # noqa: E402
 
 FUNCTIONS = {"SparseRF": srf.sparse_rf, "HARFE": srf.harfe, "MFGA": srf.mfga, "DRP": srf.drp}
 IS_OLD = sklearn.__version__ < "1.6"
-OF_WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+OF_WEIGHTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
 EXPECTED = {  # checks that the method itself cannot pass, with the reason
-    srf.harfe: dict.fromkeys(OF_WEIGHTS, "n_nonzero_coefs=None is a share of the rows, however heavy they are"),
+    srf.harfe: dict.fromkeys(
+        OF_WEIGHTS, "n_nonzero_coefs=None is a share of the rows, however heavy they are"
+    ),
     srf.sparse_rf: dict.fromkeys(OF_WEIGHTS, "alpha=None holds out each of the copies on its own"),
 }
-PAPER = {"alpha": 0.01, "features": "gaussian", "gamma": 1.0, "scale": None, "n_components": 300, "tol": 1e-10}
+PAPER = {
+    "alpha": 0.01,
+    "features": "gaussian",
+    "gamma": 1.0,
+    "scale": None,
+    "n_components": 300,
+    "tol": 1e-10,
+}
 WHOLE = [
-    srfs.SparseRFRegressor(**PAPER), srfs.SparseRFClassifier(**PAPER), srfs.MFGARegressor(), srfs.MFGAClassifier(),
-    srfs.DRPRegressor(), srfs.DRPClassifier(),
-]  # fmt: skip
+    srfs.SparseRFRegressor(**PAPER),
+    srfs.SparseRFClassifier(**PAPER),
+    srfs.MFGARegressor(),
+    srfs.MFGAClassifier(),
+    srfs.DRPRegressor(),
+    srfs.DRPClassifier(),
+]
 ALL_BUT_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
 SLOW = [srfs.SparseRFRegressor(), srfs.SparseRFClassifier()]
 QUIET = pytest.mark.filterwarnings("ignore")  # checks fit to noise and to two rows, which warns
@@ -60,7 +76,8 @@ def function_of(estimator):
 
 
 def checks(estimators, expected=None):
-    """Return a mark with one test for each of scikit-learn's checks of each estimator; each passes or fails as expected."""
+    """Return a mark with one test for each of scikit-learn's checks of each estimator; each passes
+    or fails as expected."""
     if IS_OLD:
         return parametrize_with_checks(estimators)
     return parametrize_with_checks(estimators, expected_failed_checks=expected, xfail_strict=True)
@@ -92,17 +109,25 @@ N = 300
 X = RNG.uniform(-2, 2, (N, 4))
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.05 * RNG.standard_normal(N)
 LABELS = np.where(Y > 0.5, "high", np.where(Y > -0.5, "middle", "low"))
-KERNEL = {"features": "gaussian", "gamma": 0.3, "alpha": 1e-3, "n_components": 400, "random_state": 0}
+KERNEL = {
+    "features": "gaussian",
+    "gamma": 0.3,
+    "alpha": 1e-3,
+    "n_components": 400,
+    "random_state": 0,
+}
 REGRESSORS = {
     "SparseRF": srfs.SparseRFRegressor(**KERNEL),
     "HARFE": srfs.HARFERegressor(n_components=500, n_nonzero_coefs=40, random_state=0),
-    "MFGA": srfs.MFGARegressor(random_state=0), "DRP": srfs.DRPRegressor(random_state=0),
-}  # fmt: skip
+    "MFGA": srfs.MFGARegressor(random_state=0),
+    "DRP": srfs.DRPRegressor(random_state=0),
+}
 CLASSIFIERS = {
     "SparseRF": srfs.SparseRFClassifier(**KERNEL),
     "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, random_state=0),
-    "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0), "DRP": srfs.DRPClassifier(random_state=0),
-}  # fmt: skip
+    "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0),
+    "DRP": srfs.DRPClassifier(random_state=0),
+}
 EVERY = [*REGRESSORS.values(), *CLASSIFIERS.values()]
 
 
@@ -144,13 +169,21 @@ def test_parameters_are_those_of_the_function(name):
         for parameter in own.values():
             assert parameter.kind is parameter.KEYWORD_ONLY
             theirs = function.get(parameter.name)
-            if theirs is not None and theirs.default is not theirs.empty and parameter.name != "loss":
+            if (
+                theirs is not None
+                and theirs.default is not theirs.empty
+                and parameter.name != "loss"
+            ):
                 assert parameter.default == theirs.default
         documented = Kind.__doc__.split("Parameters\n", 1)[1].split("Attributes\n", 1)[0]
         entries = [line.split(":")[0] for line in documented.split("\n") if line[4:5].strip()]
         told = {name.strip() for entry in entries for name in entry.split(",")}
         assert set(own) <= told, set(own) - told
-        for given, meant in (("no_such", ""), ("rng", "; here it is 'random_state'"), ("missin", "; did you mean 'missing'?")):
+        for given, meant in (
+            ("no_such", ""),
+            ("rng", "; here it is 'random_state'"),
+            ("missin", "; did you mean 'missing'?"),
+        ):
             message = f"{Kind.__name__} got an unexpected keyword argument {given!r}{meant}"
             with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
                 Kind(**{given: 1})
@@ -172,18 +205,34 @@ def test_class_weights_are_sample_weights(estimator, class_weight):
 # Losses
 
 RATES = np.random.default_rng(5).poisson(np.exp(1 + 0.5 * X[:, 0]))
-OF_REAL = ["huber", "quantile", "poisson", "tweedie", "gamma", srf.losses.Quantile(0.9), srf.losses.Huber(0.5)]
+OF_REAL = [
+    "huber",
+    "quantile",
+    "poisson",
+    "tweedie",
+    "gamma",
+    srf.losses.Quantile(0.9),
+    srf.losses.Huber(0.5),
+]
 
 
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_of_all_losses(estimator, loss):
     """An estimator predicts what the function does; for losses with a link that is the mean."""
-    y, given = RATES + (loss == "gamma"), {"random_state": 0, **estimator.get_params(), "loss": loss}
+    y, given = (
+        RATES + (loss == "gamma"),
+        {"random_state": 0, **estimator.get_params(), "loss": loss},
+    )
     fitted = clone(estimator).set_params(loss=loss).fit(X, y)
-    given = {{"random_state": "rng", "n_jobs": "workers"}.get(name, name): value for name, value in given.items()}
+    given = {
+        {"random_state": "rng", "n_jobs": "workers"}.get(name, name): value
+        for name, value in given.items()
+    }
     model = function_of(estimator)(X, y, **given | {"workers": 1})
-    assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(loss, "name", loss)
+    assert np.array_equal(fitted.predict(X), model.predict(X)) and fitted.model_.loss == getattr(
+        loss, "name", loss
+    )
     assert fitted.score(X, y) == r2_score(y, model.predict(X))
     if loss in ("poisson", "tweedie", "gamma"):
         assert fitted.predict(X).min() > 0 and abs(fitted.predict(X).mean() / y.mean() - 1) < 0.1
@@ -193,36 +242,57 @@ def test_a_search_over_losses_and_their_parameters():
     scorer = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=0.9)
     model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0, loss=srf.losses.Quantile(0.5))
     search = GridSearchCV(model, {"loss__level": [0.1, 0.5, 0.9]}, scoring=scorer, cv=3).fit(X, Y)
-    assert search.best_params_ == {"loss__level": 0.9} and search.best_estimator_.model_.loss_parameters["level"] == 0.9
-    search = GridSearchCV(model, {"loss": ["squared", srf.losses.Quantile(0.9)]}, scoring=scorer, cv=3).fit(X, Y)
+    assert (
+        search.best_params_ == {"loss__level": 0.9}
+        and search.best_estimator_.model_.loss_parameters["level"] == 0.9
+    )
+    search = GridSearchCV(
+        model, {"loss": ["squared", srf.losses.Quantile(0.9)]}, scoring=scorer, cv=3
+    ).fit(X, Y)
     assert search.best_params_ == {"loss": srf.losses.Quantile(0.9)}
     assert model.loss == srf.losses.Quantile(0.5) == clone(model).loss
 
 
 def test_parameters_of_losses():
     model = srfs.SparseRFRegressor(loss=srf.losses.Huber(2.0))
-    assert model.get_params()["loss__delta"] == 2.0 and "loss__delta" not in model.get_params(deep=False)
+    assert model.get_params()["loss__delta"] == 2.0 and "loss__delta" not in model.get_params(
+        deep=False
+    )
     assert "loss__delta" not in srfs.SparseRFRegressor(loss="huber").get_params()
-    with pytest.raises(ValueError, match=r"loss must have the parameter 'loss__level', got Huber\(delta=2.0\)"):
+    with pytest.raises(
+        ValueError, match=r"loss must have the parameter 'loss__level', got Huber\(delta=2.0\)"
+    ):
         model.set_params(loss__level=0.1)
     assert pickle.loads(pickle.dumps(model)).loss == srf.losses.Huber(2.0)
 
 
-@pytest.mark.parametrize("loss", ["logistic", srf.losses.SquaredHinge()], ids=["logistic", "squared_hinge"])
+@pytest.mark.parametrize(
+    "loss", ["logistic", srf.losses.SquaredHinge()], ids=["logistic", "squared_hinge"]
+)
 def test_a_loss_of_labels_is_none_for_a_regressor(loss):
-    with pytest.raises(ValueError, match=r"loss must be one for real targets in HARFERegressor, got .*: see HARFEClassifier"):
+    with pytest.raises(
+        ValueError,
+        match=r"loss must be one for real targets in HARFERegressor, got .*: see HARFEClassifier",
+    ):
         srfs.HARFERegressor(loss=loss).fit(X, Y)
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson", srf.losses.Quantile(0.9)], ids=str)
 def test_a_loss_of_real_targets_is_none_for_a_classifier(loss):
-    with pytest.raises(ValueError, match=r"loss must be one for labels in DRPClassifier, got .*: see DRPRegressor"):
+    with pytest.raises(
+        ValueError, match=r"loss must be one for labels in DRPClassifier, got .*: see DRPRegressor"
+    ):
         srfs.DRPClassifier(loss=loss).fit(X, LABELS)
 
 
 def test_a_loss_as_an_object_has_probabilities_too():
-    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), n_nonzero_coefs=5, random_state=0).fit(X, LABELS)
-    assert np.array_equal(model.predict_proba(X), clone(model).set_params(loss="logistic").fit(X, LABELS).predict_proba(X))
+    model = srfs.MFGAClassifier(loss=srf.losses.Logistic(), n_nonzero_coefs=5, random_state=0).fit(
+        X, LABELS
+    )
+    assert np.array_equal(
+        model.predict_proba(X),
+        clone(model).set_params(loss="logistic").fit(X, LABELS).predict_proba(X),
+    )
 
 
 def test_errors_are_those_of_the_function():
@@ -240,7 +310,11 @@ def test_a_classifier_of_another_loss_has_no_probabilities():
     assert hasattr(srfs.MFGAClassifier(), "predict_proba")
 
 
-@pytest.mark.parametrize("state", [0, np.random.RandomState(0), np.random.default_rng(0), None], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "state",
+    [0, np.random.RandomState(0), np.random.default_rng(0), None],
+    ids=lambda s: type(s).__name__,
+)
 def test_random_states(state):
     model = clone(REGRESSORS["HARFE"]).set_params(random_state=state).fit(X, Y)
     assert model.score(X, Y) > 0.8
@@ -253,7 +327,9 @@ def test_random_states(state):
 
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_jobs_change_nothing(estimator):
-    one, two = (clone(estimator).set_params(n_jobs=n).fit(X, target_of(estimator)) for n in (None, 2))
+    one, two = (
+        clone(estimator).set_params(n_jobs=n).fit(X, target_of(estimator)) for n in (None, 2)
+    )
     assert one.model_.coef.tobytes() == two.model_.coef.tobytes()
     assert np.array_equal(one.predict(X), two.predict(X))
 
@@ -265,8 +341,13 @@ def test_jobs_change_nothing(estimator):
 def test_pickle_and_clone(estimator):
     fitted = clone(estimator).fit(X, target_of(estimator))
     again = pickle.loads(pickle.dumps(fitted))
-    assert np.array_equal(again.predict(X), fitted.predict(X)) and again.get_params() == fitted.get_params()
-    assert not hasattr(clone(fitted), "model_") and clone(fitted).get_params() == fitted.get_params()
+    assert (
+        np.array_equal(again.predict(X), fitted.predict(X))
+        and again.get_params() == fitted.get_params()
+    )
+    assert (
+        not hasattr(clone(fitted), "model_") and clone(fitted).get_params() == fitted.get_params()
+    )
     assert repr(fitted)
 
 
@@ -282,20 +363,29 @@ def test_pipelines_and_cross_validation(estimator):
 @pytest.mark.slow
 def test_grid_search_in_processes():
     grid = {"harferegressor__n_nonzero_coefs": [5, 40], "harferegressor__order": [2, None]}
-    pipeline = make_pipeline(StandardScaler(), srfs.HARFERegressor(n_components=300, random_state=0))
+    pipeline = make_pipeline(
+        StandardScaler(), srfs.HARFERegressor(n_components=300, random_state=0)
+    )
     search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2).fit(X, Y)
     alone = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
-    assert search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_ > 0.8
+    assert (
+        search.best_params_ == alone.best_params_ and search.best_score_ == alone.best_score_ > 0.8
+    )
     assert search.best_params_["harferegressor__n_nonzero_coefs"] == 40
 
 
 def test_feature_importances():
-    """They are those of the summary over the rows of the fit, for all outputs. They are kept in pickles, and do not change when
-    the user changes X later; a model that was not fitted by the estimator has none."""
+    """They are those of the summary over the rows of the fit, for all outputs. They are kept in
+    pickles, and do not change when the user changes X later; a model that was not fitted by the
+    estimator has none."""
     Z = X.copy()
-    for estimator, y in (srfs.SparseRFRegressor(alpha=0.01, n_components=200, random_state=0), Y), (
-        srfs.DRPClassifier(alpha=0.01, random_state=0), np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
-    ):  # fmt: skip
+    for estimator, y in (
+        (srfs.SparseRFRegressor(alpha=0.01, n_components=200, random_state=0), Y),
+        (
+            srfs.DRPClassifier(alpha=0.01, random_state=0),
+            np.digitize(Y, np.quantile(Y, [0.3, 0.6])),
+        ),
+    ):
         assert not hasattr(estimator, "feature_importances_")
         estimator.fit(Z, y)
         expected = estimator.model_.importances(X).share
@@ -329,22 +419,34 @@ def test_calibration(loss):
 
 
 def test_transformed_targets():
-    model = TransformedTargetRegressor(clone(REGRESSORS["MFGA"]), func=np.log1p, inverse_func=np.expm1).fit(X, np.exp(Y))
+    model = TransformedTargetRegressor(
+        clone(REGRESSORS["MFGA"]), func=np.log1p, inverse_func=np.expm1
+    ).fit(X, np.exp(Y))
     assert model.predict(X).min() > -1 and model.score(X, np.exp(Y)) > 0.3
 
 
-@pytest.mark.skipif(IS_OLD, reason="a Pipeline of scikit-learn 1.5 does not say that its score takes weights")
+@pytest.mark.skipif(
+    IS_OLD, reason="a Pipeline of scikit-learn 1.5 does not say that its score takes weights"
+)
 def test_weights_are_routed():
     weight = 0.01 + RNG.random(N)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = clone(REGRESSORS["MFGA"]).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        model = (
+            clone(REGRESSORS["MFGA"])
+            .set_fit_request(sample_weight=True)
+            .set_score_request(sample_weight=True)
+        )
         pipeline = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model)
-        found = cross_validate(pipeline, X, Y, params={"sample_weight": weight}, cv=3, return_estimator=True)
+        found = cross_validate(
+            pipeline, X, Y, params={"sample_weight": weight}, cv=3, return_estimator=True
+        )
         plain = cross_validate(pipeline, X, Y, params={"sample_weight": np.ones(N)}, cv=3)
     assert not np.allclose(found["test_score"], plain["test_score"])
     step = found["estimator"][0]
     part = np.arange(N) >= N // 3
-    expected = clone(REGRESSORS["MFGA"]).fit(StandardScaler().fit_transform(X[part]), Y[part], sample_weight=weight[part])
+    expected = clone(REGRESSORS["MFGA"]).fit(
+        StandardScaler().fit_transform(X[part]), Y[part], sample_weight=weight[part]
+    )
     assert np.array_equal(step[-1].model_.coef, expected.model_.coef)
 
 
@@ -358,7 +460,14 @@ CHOOSING = srfs.SparseRFRegressor(features="gaussian", n_components=200, n_model
 def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
     groups = PATIENT if isinstance(splitter, GroupKFold) else None
     model = clone(CHOOSING).set_params(validation=splitter).fit(X, Y, groups=groups)
-    how = {"features": "gaussian", "n_components": 200, "n_models": 2, "validation": splitter, "groups": groups, "rng": 0}
+    how = {
+        "features": "gaussian",
+        "n_components": 200,
+        "n_models": 2,
+        "validation": splitter,
+        "groups": groups,
+        "rng": 0,
+    }
     assert np.array_equal(model.model_.coef, srf.sparse_rf(X, Y, **how).coef)
     assert not np.array_equal(model.model_.coef, clone(CHOOSING).fit(X, Y).model_.coef)
     assert "TimeSeriesSplit" not in repr(CHOOSING) and type(splitter).__name__ in repr(model)
@@ -366,7 +475,8 @@ def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
 
 @pytest.mark.skipif(IS_OLD, reason="as for weights")
 def test_groups_are_routed_through_pipelines_and_searches():
-    """Each fit of a search is given the groups of its rows, and holds out whole groups; so is the last, to all rows."""
+    """Each fit of a search is given the groups of its rows, and holds out whole groups; so is the
+    last, to all rows."""
     seen = []
 
     class Spy(srfs.SparseRFRegressor):
@@ -380,12 +490,16 @@ def test_groups_are_routed_through_pipelines_and_searches():
         pipeline = make_pipeline(StandardScaler(), model)
         grid = {"spy__max_terms": [5, 50]}
         search = GridSearchCV(pipeline, grid, cv=GroupKFold(3)).fit(X, Y, groups=PATIENT)
-        found = cross_validate(pipeline, X, Y, params={"groups": PATIENT}, cv=GroupKFold(3), return_estimator=True)
+        found = cross_validate(
+            pipeline, X, Y, params={"groups": PATIENT}, cv=GroupKFold(3), return_estimator=True
+        )
     assert [len(each) for each in seen] == [200] * 6 + [300] + [200] * 3
     for (fitted, _), each in zip(GroupKFold(3).split(X, Y, PATIENT), seen[-3:], strict=True):
         assert each.tolist() == PATIENT[fitted].tolist()
     fitted = next(iter(GroupKFold(3).split(X, Y, PATIENT)))[0]
-    alone = clone(CHOOSING).fit(StandardScaler().fit_transform(X[fitted]), Y[fitted], groups=PATIENT[fitted])
+    alone = clone(CHOOSING).fit(
+        StandardScaler().fit_transform(X[fitted]), Y[fitted], groups=PATIENT[fitted]
+    )
     assert np.array_equal(found["estimator"][0][-1].model_.coef, alone.model_.coef)
     assert search.best_estimator_[-1].model_.coef.shape[0] <= 50
 
@@ -393,7 +507,10 @@ def test_groups_are_routed_through_pipelines_and_searches():
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_every_estimator_takes_groups(estimator):
     y = target_of(estimator)
-    assert clone(estimator).fit(X, y, groups=PATIENT).model_.coef.shape == clone(estimator).fit(X, y).model_.coef.shape
+    assert (
+        clone(estimator).fit(X, y, groups=PATIENT).model_.coef.shape
+        == clone(estimator).fit(X, y).model_.coef.shape
+    )
     with pytest.raises(ValueError, match="groups must have an entry for each of the 300 rows"):
         clone(estimator).fit(X, y, groups=PATIENT[:5])
 
@@ -402,7 +519,11 @@ def test_every_estimator_takes_groups(estimator):
 def test_sparse_rows_and_float32(estimator):
     y = target_of(estimator)
     dense = np.where(np.abs(X) > 1, X, 0)
-    plain = clone(estimator).set_params(**({"scale": None} if "scale" in estimator.get_params() else {})).fit(dense, y)
+    plain = (
+        clone(estimator)
+        .set_params(**({"scale": None} if "scale" in estimator.get_params() else {}))
+        .fit(dense, y)
+    )
     for make in (sp.csr_matrix, sp.csr_array, sp.csc_matrix):
         model = clone(plain).fit(make(dense), y)
         assert np.mean(model.predict(make(dense)) == plain.predict(dense)) > 0.99 or np.allclose(
@@ -441,7 +562,14 @@ def frame():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     town = rng.choice(["Aachen", "Bonn", "Celle"], N)
-    frame = pd.DataFrame({"a": X[:, 0], "town": town, "kind": pd.Categorical(rng.choice(["x", "y"], N)), "b": X[:, 1]})
+    frame = pd.DataFrame(
+        {
+            "a": X[:, 0],
+            "town": town,
+            "kind": pd.Categorical(rng.choice(["x", "y"], N)),
+            "b": X[:, 1],
+        }
+    )
     frame.loc[::7, "a"] = np.nan
     frame.loc[::11, "town"] = None
     y = np.nan_to_num(frame["a"]) + 2 * (town == "Bonn") + (frame["kind"] == "x").to_numpy()
@@ -457,7 +585,10 @@ def test_categories_and_missing_cells_of_a_frame(name, frame):
             estimator.set_params(gamma=None)
         fitted = estimator.fit(table, target)
         assert fitted.score(table, target) > 0.7
-        assert fitted.feature_names_in_.tolist() == ["a", "town", "kind", "b"] and fitted.n_features_in_ == 4
+        assert (
+            fitted.feature_names_in_.tolist() == ["a", "town", "kind", "b"]
+            and fitted.n_features_in_ == 4
+        )
         assert np.array_equal(fitted.predict(table), fitted.model_.predict(table))
         assert (cross_val_score(estimator, table, target, cv=3) > 0.5).all()
         with pytest.raises(ValueError, match="feature names should match"):
@@ -469,7 +600,10 @@ def test_frames_of_other_libraries(library, frame):
     table, y = frame
     plain = clone(REGRESSORS["MFGA"]).fit(table, y)
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
-    columns = {name: [None if cell != cell else cell for cell in table[name].astype(object)] for name in table}
+    columns = {
+        name: [None if cell != cell else cell for cell in table[name].astype(object)]
+        for name in table
+    }
     other = pl.DataFrame(columns) if library == "polars" else pa.table(columns)
     model = clone(plain).fit(other, y)
     np.testing.assert_allclose(model.predict(other), plain.predict(table), rtol=1e-9, atol=1e-9)
@@ -481,15 +615,24 @@ def test_frames_of_other_libraries(library, frame):
 def test_permutation_importance_of_a_frame(frame):
     table, y = frame
     model = clone(REGRESSORS["MFGA"]).fit(table, y)
-    importance = permutation_importance(model, table, y, n_repeats=2, random_state=0).importances_mean
+    importance = permutation_importance(
+        model, table, y, n_repeats=2, random_state=0
+    ).importances_mean
     assert importance[3] < 0.05 < importance[:3].min()
 
 
 def test_set_output_of_what_comes_before(frame):
     table, y = frame
-    encode = ColumnTransformer([("codes", OrdinalEncoder(), ["kind"])], remainder="passthrough").set_output(transform="pandas")
+    encode = ColumnTransformer(
+        [("codes", OrdinalEncoder(), ["kind"])], remainder="passthrough"
+    ).set_output(transform="pandas")
     model = make_pipeline(encode, clone(REGRESSORS["MFGA"])).fit(table, y)
-    assert model[-1].feature_names_in_.tolist() == ["codes__kind", "remainder__a", "remainder__town", "remainder__b"]
+    assert model[-1].feature_names_in_.tolist() == [
+        "codes__kind",
+        "remainder__a",
+        "remainder__town",
+        "remainder__b",
+    ]
     assert model.score(table, y) > 0.9
 
 
@@ -529,9 +672,13 @@ def test_tags():
             raises.fit(nan, target_of(estimator))
         if not IS_OLD:
             tags = learns.__sklearn_tags__()
-            assert tags.input_tags.allow_nan and tags.input_tags.sparse and tags.input_tags.categorical
+            assert (
+                tags.input_tags.allow_nan and tags.input_tags.sparse and tags.input_tags.categorical
+            )
             assert not raises.__sklearn_tags__().input_tags.allow_nan
-            assert tags.target_tags.multi_output == is_regressor(estimator) != is_classifier(estimator)
+            assert (
+                tags.target_tags.multi_output == is_regressor(estimator) != is_classifier(estimator)
+            )
 
 
 def test_rows_that_are_elsewhere():
@@ -561,7 +708,9 @@ def test_a_model_as_a_regressor(regression):
     check_is_fitted(estimator)
     assert is_regressor(estimator) and estimator.model_ is regression
     assert np.array_equal(estimator.predict(X), regression.predict(X))
-    assert estimator.score(X, Y) == pytest.approx(1 - np.mean((regression.predict(X) - Y) ** 2) / Y.var())
+    assert estimator.score(X, Y) == pytest.approx(
+        1 - np.mean((regression.predict(X) - Y) ** 2) / Y.var()
+    )
     assert estimator.n_features_in_ == 4 and not hasattr(estimator, "feature_names_in_")
     assert not hasattr(estimator, "predict_proba") and estimator.n_iter_ == regression.info.n_iter
     with pytest.raises(ValueError, match="is expecting 4 features"):
@@ -606,7 +755,9 @@ def test_a_model_of_a_frame(frame):
 
 def test_a_model_that_is_loaded(regression, tmp_path):
     regression.save(tmp_path / "model")
-    assert np.array_equal(srf.load(tmp_path / "model").to_estimator().predict(X), regression.predict(X))
+    assert np.array_equal(
+        srf.load(tmp_path / "model").to_estimator().predict(X), regression.predict(X)
+    )
 
 
 # The extra
@@ -614,8 +765,13 @@ def test_a_model_that_is_loaded(regression, tmp_path):
 
 @pytest.mark.slow
 def test_scikit_learn_is_imported_when_asked_for_alone():
-    code = "import sys, sparserf; print('sklearn' in sys.modules); import sparserf.sklearn; print('sklearn' in sys.modules)"
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "import sys, sparserf; print('sklearn' in sys.modules); import sparserf.sklearn; "
+        "print('sklearn' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == ["False", "True"]
 
 
@@ -624,12 +780,16 @@ def test_without_scikit_learn():
         "import sys; sys.modules['sklearn'] = None\nimport sparserf\n"
         "try:\n    sparserf.sklearn\nexcept ImportError as error:\n    print(error)"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert "pip install sparserf[sklearn]" in done.stdout
 
 
 def test_the_names():
-    names = [f"{name}{kind}" for name in (*FUNCTIONS, "Fitted") for kind in ("Regressor", "Classifier")]
+    names = [
+        f"{name}{kind}" for name in (*FUNCTIONS, "Fitted") for kind in ("Regressor", "Classifier")
+    ]
     assert sorted(srfs.__all__) == sorted(names)
     for name in names:
         assert ">>>" in getattr(srfs, name).__doc__

@@ -1,4 +1,5 @@
-"""Newton steps of all classes together, and the coefficients of greedy selection, against plain NumPy."""
+"""Newton steps of all classes together, and the coefficients of greedy selection, against plain
+NumPy."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,12 @@ from sparserf.solvers.effort import Effort
 from sparserf.solvers.greedy import LOOKED_AHEAD, CoefficientsOnRows, CoefficientsOnTable
 from sparserf.solvers.greedy_multinomial import MultinomialCoefficients
 from sparserf.solvers.l1 import L1Problem, WorkingSet
-from sparserf.solvers.multinomial import CLASS_VERSUS_REST, MultinomialProblem, _joint_quadratic_model, joint_l1_step
+from sparserf.solvers.multinomial import (
+    CLASS_VERSUS_REST,
+    MultinomialProblem,
+    _joint_quadratic_model,
+    joint_l1_step,
+)
 from sparserf.solvers.ridge import RidgeProblem
 
 from ..conftest import phi_oracle
@@ -35,7 +41,8 @@ def loss(z, label, s):
 
 
 def at_coefficients(rng, w, b, fit_intercept=True):
-    """Return (X, label, s, rows, problem, a working set for each class, margins) at coefficients w and intercepts b."""
+    """Return (X, label, s, rows, problem, a working set for each class, margins) at coefficients w
+    and intercepts b."""
     X, label, s, targets = classes(rng)
     rows, effort = as_rows(X), Effort(np.inf)
     rivals = MultinomialProblem.from_targets(rows.vectors, targets, s, fit_intercept)
@@ -44,7 +51,11 @@ def at_coefficients(rng, w, b, fit_intercept=True):
     v, sets = rivals.dual_point(z), []
     for k, y_k in zip(range(3), rivals.class_targets(z), strict=False):
         used = np.flatnonzero(w[k]) if w[k].any() else np.arange(D)
-        A = WorkingSet(rows, L1Problem.from_arrays(rows.vectors, CLASS_VERSUS_REST, y_k, s, ALPHA, fit_intercept), effort)
+        A = WorkingSet(
+            rows,
+            L1Problem.from_arrays(rows.vectors, CLASS_VERSUS_REST, y_k, s, ALPHA, fit_intercept),
+            effort,
+        )
         A.add(Linear().draw(None, D).take(used), used, X.T[used] @ v[k])
         A.w, A.b, A.f = w[k, used], b[k], X @ w[k]
         sets.append(A)
@@ -54,7 +65,8 @@ def at_coefficients(rng, w, b, fit_intercept=True):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 6.0])
 def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
-    """From zero, near and far away every step lowers the objective, and the last is at the minimum of L-BFGS-B."""
+    """From zero, near and far away every step lowers the objective, and the last is at the minimum
+    of L-BFGS-B."""
     rng = np.random.default_rng(4)
     w, b = scale * rng.normal(size=(3, D)), scale * rng.normal(size=3) * fit_intercept
     X, label, s, rows, rivals, sets, z = at_coefficients(rng, w, b, fit_intercept)
@@ -86,7 +98,10 @@ def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
         value = loss(z, label, s) + ALPHA * x[: 6 * D].sum()
         return value, np.concatenate([g + ALPHA, -g + ALPHA, off.sum(axis=1) * fit_intercept])
 
-    bounds, options = [(0, None)] * (6 * D) + [(None, None)] * 3, {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000}
+    bounds, options = (
+        [(0, None)] * (6 * D) + [(None, None)] * 3,
+        {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000},
+    )
     other = minimize(both, np.zeros(6 * D + 3), jac=True, bounds=bounds, options=options)
     assert before <= other.fun + 1e-9
     assert before == pytest.approx(other.fun, rel=1e-8)
@@ -94,9 +109,12 @@ def test_joint_steps_come_to_the_minimum(scale, fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_hessian_of_all_classes(fit_intercept):
-    """The Hessian is Phi' (diag(p) - p p') Phi with intercepts eliminated, and its cost is counted."""
+    """The Hessian is Phi' (diag(p) - p p') Phi with intercepts eliminated, and its cost is
+    counted."""
     rng = np.random.default_rng(0)
-    X, _, s, rows, rivals, sets, z = at_coefficients(rng, rng.normal(size=(3, D)), np.zeros(3), fit_intercept)
+    X, _, s, rows, rivals, sets, z = at_coefficients(
+        rng, rng.normal(size=(3, D)), np.zeros(3), fit_intercept
+    )
     H, slope = _joint_quadratic_model(rows, rivals, sets, z)
     p = softmax(z, axis=0)
     h = s / N * (p[:, None] * (np.eye(3)[:, :, None] - p))
@@ -121,7 +139,9 @@ def test_greedy_coefficients_of_all_classes_are_optimal(fit_intercept):
     X, label, s, targets = classes(rng)
     X *= 3
     rows, alpha = as_rows(X), 1e-3
-    problem = RidgeProblem.from_arrays(rows.vectors, Multinomial(), np.stack(targets), s, alpha, fit_intercept)
+    problem = RidgeProblem.from_arrays(
+        rows.vectors, Multinomial(), np.stack(targets), s, alpha, fit_intercept
+    )
     fit = MultinomialCoefficients(rows, problem, linear_functions(np.eye(D)), 3)
     v = problem.dual_point(problem.margins(fit.iterate.f, fit.iterate.b))
     np.testing.assert_allclose(fit.gradients(), np.linalg.norm(v @ X, axis=0))
@@ -140,13 +160,16 @@ def test_greedy_coefficients_of_all_classes_are_optimal(fit_intercept):
     assert fit.iterate.objective == pytest.approx(loss(z, label, s) + alpha * (w**2).sum() / 2)
     for each, w_k in zip(fit._classes.fits, w, strict=True):
         here = each.iterate
-        np.testing.assert_allclose(here.f, U @ here.w if here.w.ndim == 1 else here.w @ U.T, atol=1e-9)
+        np.testing.assert_allclose(
+            here.f, U @ here.w if here.w.ndim == 1 else here.w @ U.T, atol=1e-9
+        )
         np.testing.assert_allclose(np.ravel(here.w), w_k)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
-    """Each cosine enters at the phase of its largest gradient; its gradient is computed from those of all features."""
+    """Each cosine enters at the phase of its largest gradient; its gradient is computed from those
+    of all features."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(N, D))
     y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
@@ -167,16 +190,25 @@ def test_the_gradients_of_turned_cosines_are_those_of_the_rows(n_outputs):
 @pytest.mark.parametrize("n_outputs", [1, 2])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_lines_of_the_table_are_foreseen(monkeypatch, n_outputs, fit_intercept):
-    """Among all features that there are, the rounds to come are known exactly: one pass gives the lines of them all."""
+    """Among all features that there are, the rounds to come are known exactly: one pass gives the
+    lines of them all."""
     rng = np.random.default_rng(3)
     X, asked = rng.normal(size=(N, D)), []
     y = np.stack([np.sin(X[:, 0] + k) + X[:, 1] ** 2 for k in range(n_outputs)])
-    rows, everything, s = as_rows(X), Fourier("gaussian", 0.3).draw(100, D, rng=0), rng.uniform(0.5, 1.5, N)
-    problem = RidgeProblem.from_arrays(rows.vectors, LOSSES["squared"], y, s / s.mean(), 1e-3, fit_intercept)
+    rows, everything, s = (
+        as_rows(X),
+        Fourier("gaussian", 0.3).draw(100, D, rng=0),
+        rng.uniform(0.5, 1.5, N),
+    )
+    problem = RidgeProblem.from_arrays(
+        rows.vectors, LOSSES["squared"], y, s / s.mean(), 1e-3, fit_intercept
+    )
     r = rng.uniform(0.5, 1, 100)
     fit = CoefficientsOnTable(rows, problem, everything, n_outputs, most_terms=30, r=r)
     products = fit._products
-    monkeypatch.setattr(fit, "_products", lambda features, J: asked.append(J) or products(features, J))
+    monkeypatch.setattr(
+        fit, "_products", lambda features, J: asked.append(J) or products(features, J)
+    )
     for k in range(2 * LOOKED_AHEAD - 2):
         order = np.argsort(-fit.gradients() / r, kind="stable")
         order = order[~np.isin(order, fit.A.index)]

@@ -1,4 +1,5 @@
-"""Problems on a working set of features, and the Gram matrices and values kept of these features, against plain NumPy."""
+"""Problems on a working set of features, and the Gram matrices and values kept of these features,
+against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -35,7 +36,9 @@ def target(name, rng, n=60):
 def problem_of(name, rng, n=60, alpha=0.1, fit_intercept=True, kind=Problem):
     """Draw a problem of that loss with weights of mean 1."""
     s = rng.uniform(0.1, 2, n)
-    return kind.from_arrays(HostVectors(n), OWN[name], target(name, rng, n), s / s.mean(), alpha, fit_intercept)
+    return kind.from_arrays(
+        HostVectors(n), OWN[name], target(name, rng, n), s / s.mean(), alpha, fit_intercept
+    )
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -45,15 +48,23 @@ def test_best_intercepts_minimize_the_mean_loss(name, start):
     rng = np.random.default_rng(3)
     problem, f = problem_of(name, rng), rng.normal(size=60)
     b = problem.best_intercept(f, start)
-    best = minimize_scalar(lambda b: problem.mean_loss(f + b), bounds=(-30, 30), method="bounded", options={"xatol": 1e-9})
+    best = minimize_scalar(
+        lambda b: problem.mean_loss(f + b),
+        bounds=(-30, 30),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
     assert problem.mean_loss(f + b) <= best.fun + 1e-13
     assert abs(problem.dual_point(f + b).sum()) <= 1e-9
     assert problem_of(name, rng, fit_intercept=False).best_intercept(f, start) == 0.0
 
 
 def test_the_intercept_of_a_single_label_is_finite(rng):
-    """Where all labels are equal the loss has no minimum: the search ends where the loss is zero but for rounding."""
-    problem = Problem.from_arrays(HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True)
+    """Where all labels are equal the loss has no minimum: the search ends where the loss is zero
+    but for rounding."""
+    problem = Problem.from_arrays(
+        HostVectors(5), LOSSES["logistic"], np.ones(5), np.ones(5), 0.1, True
+    )
     f = rng.normal(size=5)
     b = problem.best_intercept(f, 0.0)
     assert np.isfinite(b)
@@ -63,7 +74,9 @@ def test_the_intercept_of_a_single_label_is_finite(rng):
 
 def test_a_newton_step_of_the_intercept_is_exact_for_the_squared_loss(rng):
     problem, f = problem_of("squared", rng), rng.normal(size=60)
-    assert problem.newton_intercept(f, 123.0) == pytest.approx(np.average(problem.y - f, weights=problem.weight))
+    assert problem.newton_intercept(f, 123.0) == pytest.approx(
+        np.average(problem.y - f, weights=problem.weight)
+    )
     assert problem_of("squared", rng, fit_intercept=False).newton_intercept(f, 123.0) == 123.0
 
 
@@ -79,12 +92,16 @@ def test_sums_over_the_rows(name):
     u = loss.derivative(z, y)
     conjugate = (s * loss.conjugate(0.4 * u, y)).sum() / 60
     assert problem.mean_conjugate(u, 0.4) == pytest.approx(conjugate)
-    assert problem.mean_loss_and_conjugate(z, 0.4) == pytest.approx(problem.mean_loss(z) + conjugate)
+    assert problem.mean_loss_and_conjugate(z, 0.4) == pytest.approx(
+        problem.mean_loss(z) + conjugate
+    )
     h = problem.curvature(z)
     x = np.array([2.0, -1.0])
     np.testing.assert_allclose(problem.intercept_response(h.sum(), x), -x / h.sum())
     np.testing.assert_array_equal(problem.intercept_response(0.0, x), [0, 0])
-    np.testing.assert_array_equal(problem_of(name, rng, fit_intercept=False).intercept_response(h.sum(), x), [0, 0])
+    np.testing.assert_array_equal(
+        problem_of(name, rng, fit_intercept=False).intercept_response(h.sum(), x), [0, 0]
+    )
 
 
 def test_intercepts_of_several_outputs_each_minimize_their_loss(rng):
@@ -97,34 +114,56 @@ def test_intercepts_of_several_outputs_each_minimize_their_loss(rng):
 
 
 def test_the_duality_gap_of_an_l1_problem_is_primal_less_dual(rng):
-    """The dual value is -(1/n) sum s L*(c u) at slopes u and c = min(1, alpha / largest correlation)."""
-    problem, z, w = problem_of("squared", rng, kind=L1Problem), rng.normal(size=60), np.array([1.0, -0.5])
+    """The dual value is -(1/n) sum s L*(c u) at slopes u and c = min(1, alpha / largest
+    correlation)."""
+    problem, z, w = (
+        problem_of("squared", rng, kind=L1Problem),
+        rng.normal(size=60),
+        np.array([1.0, -0.5]),
+    )
     u, y, s = z - problem.y, problem.y, problem.weight
     for largest, c in ((0.05, 1.0), (0.4, 0.25)):
         dual = -(s * ((c * u) ** 2 / 2 + c * u * y)).sum() / 60
         assert problem.dual_gap(z, w, largest) == pytest.approx(problem.objective(z, w) - dual)
     assert problem.objective(z, w) == pytest.approx(problem.mean_loss(z) + 0.15)
-    exact = Problem.from_arrays(HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True)
-    assert L1Problem(*(getattr(exact, name) for name in exact.__dataclass_fields__)).dual_gap(np.zeros(2), 0 * w, 0.0) == 0
+    exact = Problem.from_arrays(
+        HostVectors(2), LOSSES["squared"], np.zeros(2), np.ones(2), 0.1, True
+    )
+    assert (
+        L1Problem(*(getattr(exact, name) for name in exact.__dataclass_fields__)).dual_gap(
+            np.zeros(2), 0 * w, 0.0
+        )
+        == 0
+    )
 
 
 # Multinomial problems
 
 
 def test_classes_without_intercepts_have_zeros(rng):
-    rivals = MultinomialProblem.from_targets(HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False)
-    np.testing.assert_array_equal(rivals.best_intercepts(rng.normal(size=(3, 6)), np.ones(3)), [0, 0, 0])
+    rivals = MultinomialProblem.from_targets(
+        HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False
+    )
+    np.testing.assert_array_equal(
+        rivals.best_intercepts(rng.normal(size=(3, 6)), np.ones(3)), [0, 0, 0]
+    )
 
 
 @pytest.mark.parametrize("scale", [0.1, 5.0, 60.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_intercepts_of_all_classes_meet_their_shares_from_any_start(scale, seed):
     rng = np.random.default_rng(seed)
-    label, f, s = rng.integers(0, 3, 40), scale * rng.normal(size=(3, 40)), rng.uniform(0.5, 1.5, 40)
+    label, f, s = (
+        rng.integers(0, 3, 40),
+        scale * rng.normal(size=(3, 40)),
+        rng.uniform(0.5, 1.5, 40),
+    )
     targets = [np.where(label == k, 1.0, -1.0) for k in range(3)]
     rivals = MultinomialProblem.from_targets(HostVectors(40), targets, s / s.mean(), True)
     b = rivals.best_intercepts(f, scale * rng.normal(size=3))
-    off = (rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))).sum(axis=1)
+    off = (
+        rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))
+    ).sum(axis=1)
     assert abs(off).max() <= 1e-6 * 40
     assert abs(b.mean()) <= 1e-9 * (1 + abs(b).max())
     loss, slope, shares, curvature = rivals._expand_in_intercepts(f, b)
@@ -132,18 +171,23 @@ def test_intercepts_of_all_classes_meet_their_shares_from_any_start(scale, seed)
     assert loss == pytest.approx(-(rivals.weight * np.log(p[label, np.arange(40)])).mean())
     np.testing.assert_allclose(slope, off / 40, atol=1e-12)
     np.testing.assert_allclose(shares, (rivals.weight * p).mean(axis=1))
-    np.testing.assert_allclose(curvature, np.diag(shares) - (rivals.weight * p) @ p.T / 40, atol=1e-12)
+    np.testing.assert_allclose(
+        curvature, np.diag(shares) - (rivals.weight * p) @ p.T / 40, atol=1e-12
+    )
 
 
 def test_features_shared_by_all_classes():
     indices = [np.array([7, 2, 9, 4]), np.array([4, 7, 1]), np.array([0, 4, 7, 9])]
     every, places = shared_features(indices)
     np.testing.assert_array_equal(every, [4, 7])
-    np.testing.assert_array_equal([index[place] for index, place in zip(indices, places, strict=True)], [[4, 7]] * 3)
+    np.testing.assert_array_equal(
+        [index[place] for index, place in zip(indices, places, strict=True)], [[4, 7]] * 3
+    )
 
 
 def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
-    """After six sweeps w <- T w + c of four numbers, a combination of the last five iterates is the fixed point."""
+    """After six sweeps w <- T w + c of four numbers, a combination of the last five iterates is the
+    fixed point."""
     T, c = np.diag([0.9, 0.7, -0.5, 0.2]), rng.normal(size=4)
     w, extrapolation = rng.normal(size=4), Extrapolation()
     for k in range(6):
@@ -159,11 +203,15 @@ def test_extrapolation_finds_the_limit_of_linear_sweeps(rng):
 
 def test_extrapolation_restarts_with_another_key_and_where_nothing_moves(rng):
     extrapolation = Extrapolation()
-    found = [extrapolation.after_sweep(k // 4, [Iterate(rng.normal(size=3), 0.0, k, 0.0)]) for k in range(8)]
+    found = [
+        extrapolation.after_sweep(k // 4, [Iterate(rng.normal(size=3), 0.0, k, 0.0)])
+        for k in range(8)
+    ]
     assert found == [None] * 8
     extrapolation, same = Extrapolation(), [Iterate(np.ones(3), 0.0, None, 0.0)]
     assert [extrapolation.after_sweep(0, same) for _ in range(6)] == [None] * 6
-    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5  # earlier iterates are forgotten
+    # earlier iterates are forgotten
+    assert [extrapolation.after_sweep(0, same) for _ in range(5)] == [None] * 5
 
 
 # Features in use and their Gram matrices
@@ -178,7 +226,8 @@ def columns_of(rng, n=50, d=6, k=4, effort=None):
 
 
 def test_a_gram_matrix_follows_weights_and_features(rng):
-    """The Gram matrix and its cost are right after few and many changes of weights, new features and fewer features."""
+    """The Gram matrix and its cost are right after few and many changes of weights, new features
+    and fewer features."""
     phi, A, X, effort = columns_of(rng)
     h = rng.uniform(0.5, 2, 50) * (rng.random(50) < 0.9)
     few, many = h.copy(), rng.uniform(0.5, 2, 50)
@@ -189,7 +238,13 @@ def test_a_gram_matrix_follows_weights_and_features(rng):
         np.testing.assert_allclose(gram, phi.T * h @ phi, atol=1e-11)
         np.testing.assert_allclose(sums, phi.T @ h, atol=1e-11)
 
-    for weights, cost in ((h, 16 * np.count_nonzero(h) / 2), (h, 0), (h.copy(), 0), (few, 7 * 16 / 2), (many, 50 * 16 / 2)):
+    for weights, cost in (
+        (h, 16 * np.count_nonzero(h) / 2),
+        (h, 0),
+        (h.copy(), 0),
+        (few, 7 * 16 / 2),
+        (many, 50 * 16 / 2),
+    ):
         effort.forget()
         agrees(weights)
         assert effort._spent == cost
@@ -228,7 +283,9 @@ def test_values_of_features_of_many_inputs_are_kept(rng):
     assert A._values.shape == (30, 2)
     W = rng.normal(size=(1, 64))
     A.append(linear_functions(W), np.array([5]))
-    np.testing.assert_allclose(A.apply(np.array([1.0, 2, 3])), phi[:, [0, 2]] @ [1, 2] + 3 * (X @ W[0]))
+    np.testing.assert_allclose(
+        A.apply(np.array([1.0, 2, 3])), phi[:, [0, 2]] @ [1, 2] + 3 * (X @ W[0])
+    )
     assert A._values.shape == (30, 3)
     g, answers = A.ask(np.ones(30), [lambda block, v: v.sum()])
     np.testing.assert_allclose(g, [*phi[:, [0, 2]].sum(axis=0), (X @ W[0]).sum()])
@@ -262,7 +319,9 @@ def test_the_kernel_matrix_follows_the_support(rng):
     for index in (np.arange(10), np.array([*range(1, 10), 29]), np.arange(15, 30), np.array([3])):
         support.replace(index)
         assert set(support.index) == set(index)
-        np.testing.assert_allclose(support.kernel(), X[:, index] / r[index] ** 2 @ X[:, index].T, atol=1e-12)
+        np.testing.assert_allclose(
+            support.kernel(), X[:, index] / r[index] ** 2 @ X[:, index].T, atol=1e-12
+        )
 
 
 def test_a_support_keeps_the_order_of_features_that_stay(rng):
@@ -301,7 +360,10 @@ def test_l1_solutions_on_a_working_set_are_the_minimum(name, fit_intercept):
     def value_and_slopes(z):
         return problem.mean_loss(z), problem.dual_point(z)
 
-    assert A.objective(problem) <= l1_oracle(value_and_slopes, X, problem.alpha, fit_intercept=fit_intercept).fun + 1e-9
+    assert (
+        A.objective(problem)
+        <= l1_oracle(value_and_slopes, X, problem.alpha, fit_intercept=fit_intercept).fun + 1e-9
+    )
     assert problem.dual_gap(A.z, A.w, A.largest_gradient) <= 1e-11
     np.testing.assert_allclose(A.f, X @ A.w, atol=1e-9)
     np.testing.assert_allclose(A.g, X.T @ problem.dual_point(A.z), atol=1e-9)
@@ -313,7 +375,10 @@ def test_the_units_of_features_do_not_matter_to_the_l1_problem(name):
     found = []
     for unit in (1.0, 2.0**-60):
         rng = np.random.default_rng(0)
-        X, problem = rng.normal(size=(80, 6)) * unit, problem_of(name, rng, 80, 0.03 * unit, True, L1Problem)
+        X, problem = (
+            rng.normal(size=(80, 6)) * unit,
+            problem_of(name, rng, 80, 0.03 * unit, True, L1Problem),
+        )
         A = WorkingSet(as_rows(X), problem, Effort(np.inf))
         A.add(Linear().draw(None, 6), np.arange(6), np.zeros(6))
         A.learn([])
@@ -325,7 +390,8 @@ def test_the_units_of_features_do_not_matter_to_the_l1_problem(name):
 
 @pytest.mark.parametrize("seed", [8, 16, 60, 79, 88, 109, 61])
 def test_the_l1_problem_is_solved_where_few_rows_are_curved(seed):
-    """With fewer curved rows than terms the quadratic model has a minimum by its damping alone, and steps of any size."""
+    """With fewer curved rows than terms the quadratic model has a minimum by its damping alone, and
+    steps of any size."""
     rng, (n, k) = np.random.default_rng(seed), [(80, 6), (30, 10), (200, 40)][seed // 3 % 3]
     name = "huber" if seed == 61 else "quantile"
     _, problem, A = working_set(name, rng, [0.03, 0.003, 0.1][seed % 3], n, k, seed % 2 == 1)
@@ -389,7 +455,9 @@ def test_row_weights_cover_both_ends_of_a_step(rng):
     weights, z, rejected = CurvatureWeights(problem), rng.normal(size=50), rng.normal(size=50)
     weights.at(z, 100)
     weights.improve(rejected, grow=True, settle=True)
-    np.testing.assert_array_equal(weights.at(z, 100), np.maximum(problem.curvature(z), problem.curvature(rejected)))
+    np.testing.assert_array_equal(
+        weights.at(z, 100), np.maximum(problem.curvature(z), problem.curvature(rejected))
+    )
     assert not weights.is_best
     counts = problem_of("poisson", rng, 50, kind=L1Problem)
     weights = CurvatureWeights(counts)
@@ -459,7 +527,8 @@ def test_ridge_solutions_from_far_away(name, n):
 
 @pytest.mark.parametrize("name", ["squared", "logistic", "squared_hinge", "huber"])
 def test_the_lower_bound_of_ridge_problems(name):
-    """At the optimum on all three features the bound is tight; the bound for two features is below every pair's optimum."""
+    """At the optimum on all three features the bound is tight; the bound for two features is below
+    every pair's optimum."""
     rng = np.random.default_rng(2)
     X, r2 = rng.normal(size=(60, 3)), np.array([1.0, 2.0, 0.5])
     problem = problem_of(name, rng, 60, 0.1, True, RidgeProblem)
@@ -470,14 +539,20 @@ def test_the_lower_bound_of_ridge_problems(name):
     squares = (X.T @ problem.dual_point(z)) ** 2 / r2
     assert problem.lower_bound(z, squares, 3) <= best.objective + 1e-12
     assert problem.lower_bound(z, squares, 3) == pytest.approx(best.objective, rel=1e-4)
-    assert problem.dual_value(problem.derivative(z), squares.sum()) == pytest.approx(best.objective, rel=1e-9)
+    assert problem.dual_value(problem.derivative(z), squares.sum()) == pytest.approx(
+        best.objective, rel=1e-9
+    )
     assert problem.lower_bound(z, squares, 2) >= problem.lower_bound(z, squares, 3)
     for pair in ([0, 1], [0, 2], [1, 2]):
         phi = Phi(as_rows(X[:, pair]))
         phi.append(Linear().draw(None, 2), np.arange(2))
         two = ridge.solve(problem, phi, 0.1 * r2[pair], np.zeros(2), 0.0, np.zeros(60))
         assert problem.lower_bound(z, squares, 2) <= two.objective + 1e-12
-    far = 5 * rng.normal(size=60)  # there a multiple of the dual point gives a better bound than the point itself
+    # there a multiple of the dual point gives a better bound than the point itself
+    far = 5 * rng.normal(size=60)
     squares = (X.T @ problem.dual_point(far)) ** 2 / r2
-    bounds = [problem.dual_value(problem.derivative(far), squares.sum(), c) for c in [0, *np.geomspace(1e-4, 1, 3001)]]
+    bounds = [
+        problem.dual_value(problem.derivative(far), squares.sum(), c)
+        for c in [0, *np.geomspace(1e-4, 1, 3001)]
+    ]
     assert problem.lower_bound(far, squares, 3) == pytest.approx(max(bounds), rel=1e-3, abs=1e-6)

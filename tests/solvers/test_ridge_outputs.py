@@ -18,14 +18,20 @@ EACH_LOSS = pytest.mark.parametrize(
 
 
 def made(loss, fit_intercept, dtype=np.float64):
-    """Return (X, weights, targets, the problem at coefficients and intercepts of zero); the inputs are far from zero."""
+    """Return (X, weights, targets, the problem at coefficients and intercepts of zero); the inputs
+    are far from zero."""
     rng = np.random.default_rng(3)
     X = (rng.normal(size=(N, D)) * 1.2 ** np.arange(D) + 5).astype(dtype)
     label = (X[:, :K] - 5 + rng.gumbel(size=(N, K))).argmax(axis=1)
     s, Y = rng.uniform(0.5, 1.5, N), np.where(label == np.arange(K)[:, None], 1.0, -1.0)
     s, rows = s / s.mean(), as_rows(X)
     problem = RidgeProblem.from_arrays(rows.vectors, loss, Y, s, 0.0, fit_intercept)
-    return X, s, Y, RidgeOfOutputs(rows, Linear().draw(None, D), problem, np.zeros((K, D)), np.zeros(K))
+    return (
+        X,
+        s,
+        Y,
+        RidgeOfOutputs(rows, Linear().draw(None, D), problem, np.zeros((K, D)), np.zeros(K)),
+    )
 
 
 def objective(x, X, s, Y, loss, alpha):
@@ -45,13 +51,19 @@ def test_the_minimum_is_found_and_the_gap_is_a_bound(loss, fit_intercept):
         assert fit.minimise(alpha, 1e-12) <= 60
         box = [(None, None)] * (K * D) + [(None, None) if fit_intercept else (0, 0)] * K
         best = minimize(
-            objective, np.zeros(K * D + K), (X, s, Y, loss, alpha), "L-BFGS-B", bounds=box,
+            objective,
+            np.zeros(K * D + K),
+            (X, s, Y, loss, alpha),
+            "L-BFGS-B",
+            bounds=box,
             options={"maxfun": 10**6, "maxiter": 10**4, "ftol": 1e-13},
-        )  # fmt: skip
+        )
         here = objective(np.append(fit.w, fit.b), X, s, Y, loss, alpha)
         assert fit.objective() == pytest.approx(here, rel=1e-12)
         assert here <= best.fun * (1 + 1e-6) and here - best.fun <= fit.gap() + 1e-7 * here
-        np.testing.assert_allclose(fit.margins(), fit.w @ X.T + fit.b[:, None], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            fit.margins(), fit.w @ X.T + fit.b[:, None], rtol=1e-9, atol=1e-9
+        )
     assert np.any(fit.b) == fit_intercept
 
 
@@ -62,4 +74,5 @@ def test_a_fit_ends_near_the_minimum_and_where_its_work_is_spent():
     rough = fit.minimise(0.1, 1e-2)
     at = fit.objective()
     assert rough < fit.minimise(0.1, 1e-6) and 0.9 * at < fit.objective() < at
-    assert fit.minimise(0.1, 1e-6) <= 2  # at the minimum there is nothing to do, in single precision, too
+    # at the minimum there is nothing to do, in single precision, too
+    assert fit.minimise(0.1, 1e-6) <= 2

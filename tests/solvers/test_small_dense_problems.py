@@ -1,4 +1,5 @@
-"""Small dense problems, each against plain NumPy: Cholesky factors, quadratics with an l1 penalty, conjugate gradients."""
+"""Small dense problems, each against plain NumPy: Cholesky factors, quadratics with an l1 penalty,
+conjugate gradients."""
 
 import itertools
 
@@ -30,7 +31,9 @@ from ..conftest import examples
 @pytest.mark.parametrize(("below", "t"), [(1.0, 1.0), (0.99, 0.5), (0.5, 0.5), (0.13, 0.125)])
 def test_backtrack_halves_until_it_is_lower(below, t):
     asked = []
-    found = backtrack(lambda t: asked.append(t) or f"at {t}", lambda point, t: point == f"at {t}" and t <= below)
+    found = backtrack(
+        lambda t: asked.append(t) or f"at {t}", lambda point, t: point == f"at {t}" and t <= below
+    )
     assert found == (t, f"at {t}")
     assert asked == [0.5**k for k in range(len(asked))]
 
@@ -59,13 +62,16 @@ def test_semidefinite_matrices_get_a_ridge_in_proportion_to_their_diagonal(rng):
     H, b = A.T @ A, rng.normal(size=20)
     d = solve_positive(H, A.T @ b)
     residual = b - A @ d
-    assert np.linalg.norm(residual) <= np.linalg.norm(b - A @ np.linalg.lstsq(A, b, rcond=1e-12)[0]) * (1 + 1e-6)
+    assert np.linalg.norm(residual) <= np.linalg.norm(
+        b - A @ np.linalg.lstsq(A, b, rcond=1e-12)[0]
+    ) * (1 + 1e-6)
     L, lower = factor_positive(H)
     assert lower
     off = np.tril(L) @ np.tril(L).T - H
     size = np.sqrt(np.outer(*[H.diagonal() + 1e-30] * 2))
     assert (abs(off)[:8, :8] <= 1e-13 * size[:8, :8]).all()
-    assert off[8, 8] == pytest.approx(RIDGES[0] * H.diagonal().max(), rel=1)  # a share of the largest entry
+    # a share of the largest entry
+    assert off[8, 8] == pytest.approx(RIDGES[0] * H.diagonal().max(), rel=1)
 
 
 def test_the_smallest_sufficient_ridge_is_taken():
@@ -106,14 +112,19 @@ def test_cholesky_appends_dependent_columns_where_it_must():
     loose = np.array([[4.0, 0, 2], [0, 4, 0], [2, 0, 9]])
     loose[0, 1] = loose[1, 0] = 4  # the row of the factor is (2, 2, .), so that H[1, 1] becomes 8
     loose[1, 1], loose[1, 2], loose[2, 1] = 8, 2, 2
-    np.testing.assert_allclose(factor.solve(np.array([1.0, 2, 3])), np.linalg.solve(loose, [1, 2, 3]), rtol=1e-12)
+    np.testing.assert_allclose(
+        factor.solve(np.array([1.0, 2, 3])), np.linalg.solve(loose, [1, 2, 3]), rtol=1e-12
+    )
     assert list(GrowingCholesky().append(H[:0], H)) == [True, False, True]
 
 
 def test_small_pivots_are_relative_to_the_diagonal():
     H, factor = np.full((2, 2), 0.01), GrowingCholesky()
     factor.append(H[:0], H, all_of_them=True)
-    np.testing.assert_allclose(factor.solve(np.array([0.0, 0.02])), np.linalg.solve([[0.01, 0.01], [0.01, 0.02]], [0.0, 0.02]))
+    np.testing.assert_allclose(
+        factor.solve(np.array([0.0, 0.02])),
+        np.linalg.solve([[0.01, 0.01], [0.01, 0.02]], [0.0, 0.02]),
+    )
 
 
 # The work that a fit may take
@@ -134,7 +145,8 @@ def test_effort_is_counted():
 
 @pytest.mark.parametrize(("n", "share"), [(1000, 1.0), (9000, 0.5)])
 def test_the_effort_of_an_l1_fit(n, share):
-    """1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes of the dictionary at 20 + 3 for each value."""
+    """1.2e11 multiplications, 4e7 for each row beyond 5,000, and five passes of the dictionary at
+    20 + 3 for each value."""
     rows = as_rows(np.zeros((n, 3)))
     assert work_of_pass(rows, 7) == n * 7 * 23
     most = share * (1.2e11 + 4e7 * max(0, n - 5000)) + 5 * n * 7 * 23
@@ -160,13 +172,19 @@ def least(H, g, w, alpha, nonnegative):
         A, x = np.flatnonzero(signs), np.zeros(len(w))
         s = np.array(signs, float)
         x[A] = np.linalg.solve(H[np.ix_(A, A)], (H @ w - g - alpha * s)[A]) if len(A) else []
-        if (x * s >= 0).all() and (x[nonnegative] >= 0).all() and value(H, g, w, alpha, x) < value(H, g, w, alpha, best):
+        if (
+            (x * s >= 0).all()
+            and (x[nonnegative] >= 0).all()
+            and value(H, g, w, alpha, x) < value(H, g, w, alpha, best)
+        ):
             best = x
     return best
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("solve", [minimize, lambda *problem, **mask: interior_point(*problem, Effort(np.inf), **mask)])
+@pytest.mark.parametrize(
+    "solve", [minimize, lambda *problem, **mask: interior_point(*problem, Effort(np.inf), **mask)]
+)
 @pytest.mark.parametrize("nonnegative", [[0, 0, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]])
 def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
     rng = np.random.default_rng(seed)
@@ -174,7 +192,10 @@ def test_the_l1_minimum_is_that_over_all_signs(seed, solve, nonnegative):
     H, g, w, alpha = A.T @ A, 3 * rng.normal(size=4), rng.normal(size=4) * (seed % 3), 0.7
     nonnegative = np.array(nonnegative, bool)
     w = np.where(nonnegative, abs(w), w)
-    x, best = solve(H, g, w, alpha, 1e-11, nonnegative=nonnegative), least(H, g, w, alpha, nonnegative)
+    x, best = (
+        solve(H, g, w, alpha, 1e-11, nonnegative=nonnegative),
+        least(H, g, w, alpha, nonnegative),
+    )
     np.testing.assert_allclose(x, best, atol=1e-8)
     assert (x[nonnegative] >= 0).all()
 
@@ -192,7 +213,8 @@ def test_the_interior_point_converges_for_nearly_equal_columns():
     g, w, alpha, effort = -A.T @ b, np.zeros(30), 1e-8, Effort(np.inf)
     x = interior_point(H, g, w, alpha, 1e-12, effort)
     v = g + H @ x
-    assert abs(v).max() <= alpha + 1e-3 * abs(g).max()  # the rest is rounding: the condition of H is 1e8
+    # the rest is rounding: the condition of H is 1e8
+    assert abs(v).max() <= alpha + 1e-3 * abs(g).max()
     assert x @ v + alpha * abs(x).sum() <= 1e-6 * alpha * abs(x).sum()  # the duality gap
     assert 30**3 / 3 <= effort._spent <= 40 * 30**3 / 3  # one factorization for each step
 
@@ -233,7 +255,12 @@ def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
 def test_a_newton_step_makes_no_coefficient_negative_that_must_not_be(seed, alpha):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(12, 6))
-    H, g, w, nonnegative = A.T @ A, 10 * rng.normal(size=6), abs(rng.normal(size=6)), np.arange(6) % 2 == 0
+    H, g, w, nonnegative = (
+        A.T @ A,
+        10 * rng.normal(size=6),
+        abs(rng.normal(size=6)),
+        np.arange(6) % 2 == 0,
+    )
     x = w.copy()
     newton_step(H, x, g.copy(), alpha, nonnegative)
     assert (x[nonnegative] >= 0).all()
@@ -243,7 +270,11 @@ def test_a_newton_step_makes_no_coefficient_negative_that_must_not_be(seed, alph
 @pytest.mark.parametrize("seed", range(10))
 def test_the_nonnegative_minimum_is_that_over_all_supports(seed):
     rng = np.random.default_rng(seed)
-    A, c, nonnegative = rng.normal(size=(8, 5)), rng.normal(size=5), rng.random(5) < [0.5, 1.0][seed % 2]
+    A, c, nonnegative = (
+        rng.normal(size=(8, 5)),
+        rng.normal(size=5),
+        rng.random(5) < [0.5, 1.0][seed % 2],
+    )
     G, best = A.T @ A, np.inf
     for used in itertools.product([False, True], repeat=5):
         S, w = np.flatnonzero(used), np.zeros(5)
@@ -256,7 +287,12 @@ def test_the_nonnegative_minimum_is_that_over_all_supports(seed):
 
 
 @examples(60)
-@given(st.integers(0, 10**6), st.integers(1, 60), st.sampled_from([0.3, 0.7, 1.0]), st.sampled_from([1.0, 1e-3]))
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 60),
+    st.sampled_from([0.3, 0.7, 1.0]),
+    st.sampled_from([1.0, 1e-3]),
+)
 def test_the_nonnegative_minimum_is_optimal(seed, k, share, spread):
     """At collinear columns, too, where many exchanges are needed, until the rounding of G."""
     rng = np.random.default_rng(seed)
@@ -285,13 +321,22 @@ def test_conjugate_gradients_solve_all_systems_in_as_many_steps_as_unknowns(rng,
         np.testing.assert_allclose(rho, (r * r / diagonal).sum(axis=1), rtol=1e-9, atol=1e-12)
         return norms(r) < 1e-9
 
-    x, n = conjugate_gradients(lambda p: (H @ p[..., None])[..., 0], lambda r: r / diagonal, b, 0 * b, enough, 50, ArrayVectors)
+    x, n = conjugate_gradients(
+        lambda p: (H @ p[..., None])[..., 0],
+        lambda r: r / diagonal,
+        b,
+        0 * b,
+        enough,
+        50,
+        ArrayVectors,
+    )
     np.testing.assert_allclose(x, np.linalg.solve(H, b[..., None])[..., 0], rtol=1e-7)
     assert 6 <= n <= 8
 
 
 def test_conjugate_gradients_of_several_systems_end_each_on_its_own():
-    """One system starts at its solution, one ends after a step, and one has no curvature; the number of steps is limited."""
+    """One system starts at its solution, one ends after a step, and one has no curvature; the
+    number of steps is limited."""
     scale = np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 0.0], [1.0, 9.0]])
     b = np.array([[0.0, 0.0], [4.0, 2.0], [1.0, 1.0], [1.0, 1.0]])
 
@@ -308,19 +353,24 @@ def test_conjugate_gradients_of_several_systems_end_each_on_its_own():
 
 def test_norms_of_any_size(rng):
     a = rng.normal(size=(4, 5)) * np.array([[1e-200], [1.0], [1e200], [0.0]])
-    np.testing.assert_allclose(norms(a), [*(abs(r).max() * np.linalg.norm(r / abs(r).max()) for r in a[:3]), 0], rtol=1e-14)
+    np.testing.assert_allclose(
+        norms(a), [*(abs(r).max() * np.linalg.norm(r / abs(r).max()) for r in a[:3]), 0], rtol=1e-14
+    )
 
 
 def test_the_inverse_with_a_ridge(rng):
     A = rng.normal(size=(4, 6))
     G = A.T @ A
-    np.testing.assert_allclose(inverse_positive(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        inverse_positive(G, 0.3), np.linalg.inv(G + 0.3 * np.eye(6)), rtol=1e-9, atol=1e-12
+    )
     assert inverse_positive(-np.eye(2), 0.5) is None
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 0.01, 1.0, 1e3])
 def test_a_sketch_is_damped_as_little_as_its_size_permits(rng, alpha):
-    """At damping nu the effective dimension is at most half the columns; at nu / 2 it is above, or nu is below alpha."""
+    """At damping nu the effective dimension is at most half the columns; at nu / 2 it is above, or
+    nu is below alpha."""
     B = rng.normal(size=(40, 8)) * np.geomspace(1, 0.01, 8)
     G, eigenvalues = B.T @ B, np.linalg.eigvalsh(B.T @ B)
     shrunk = DampedInverse(G, alpha)
@@ -332,7 +382,9 @@ def test_a_sketch_is_damped_as_little_as_its_size_permits(rng, alpha):
     assert shrunk.effective_dimension() == pytest.approx(dimension(shrunk.nu))
     assert 2 * dimension(shrunk.nu) <= 8
     assert shrunk.nu == alpha or (shrunk.nu >= 2 * alpha and 2 * dimension(shrunk.nu / 2) > 8)
-    np.testing.assert_allclose(shrunk.inverse, np.linalg.inv(G + shrunk.nu * np.eye(8)), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        shrunk.inverse, np.linalg.inv(G + shrunk.nu * np.eye(8)), rtol=1e-7, atol=1e-12
+    )
     assert DampedInverse(G, alpha, is_exact=True).nu == alpha
     assert DampedInverse(G, 0.0, is_exact=True).nu == pytest.approx(1e-14 * np.trace(G))
 

@@ -1,4 +1,5 @@
-"""Data of the tests of intervals and probabilities: a target whose noise depends on an input, labels, and a fit."""
+"""Data of the tests of intervals and probabilities: a target whose noise depends on an input,
+labels, and a fit."""
 
 from functools import partial
 

@@ -19,7 +19,11 @@ def log_loss(model, rows, labels):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge", "logistic"])
-@pytest.mark.parametrize("labels", [LABELS, KINDS, np.array(["no", "yes"])[LABELS.astype(int)]], ids=["two", "three", "words"])
+@pytest.mark.parametrize(
+    "labels",
+    [LABELS, KINDS, np.array(["no", "yes"])[LABELS.astype(int)]],
+    ids=["two", "three", "words"],
+)
 def test_probabilities_of_any_loss(loss, labels, tmp_path):
     if loss == "smoothed_hinge":
         fit = partial(srf.drp, alpha=1e-2, loss=loss)
@@ -31,10 +35,15 @@ def test_probabilities_of_any_loss(loss, labels, tmp_path):
     constant = -sum(np.mean(labels[REST] == k) * np.log(np.mean(labels[FEW] == k)) for k in known)
     assert log_loss(model, rows[REST], labels[REST]) < 0.85 * constant
     for k, label in enumerate(known):
-        assert abs(model.predict_proba(rows[REST])[:, k].mean() - np.mean(labels[REST] == label)) < 0.06
+        assert (
+            abs(model.predict_proba(rows[REST])[:, k].mean() - np.mean(labels[REST] == label))
+            < 0.06
+        )
     assert set(np.unique(model.predict(rows[REST]))) <= set(known)
     model.save(tmp_path / "m.npz")
-    assert np.array_equal(srf.load(tmp_path / "m.npz").predict_proba(rows), model.predict_proba(rows))
+    assert np.array_equal(
+        srf.load(tmp_path / "m.npz").predict_proba(rows), model.predict_proba(rows)
+    )
 
 
 def test_a_fitted_model_is_calibrated_by_rows_that_it_has_not_seen():
@@ -69,19 +78,25 @@ UNEVEN = {
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", UNEVEN)
 def test_uneven_weights_leave_sure_probabilities_sure(kind, n_classes, unit):
-    """Where decision values tell each class without a doubt, its probability is that of as many rows."""
+    """Where decision values tell each class without a doubt, its probability is that of as many
+    rows."""
     rng = np.random.default_rng(0)
     labels = np.arange(1000) % n_classes
     rows = np.eye(n_classes)[labels] + 0.01 * rng.normal(size=(1000, n_classes))
     weight = unit * UNEVEN[kind](1000, rng)
-    model = srf.calibrated(partial(srf.drp, alpha=1e-5, loss="logistic"), rows, labels, sample_weight=weight, rng=0)
+    model = srf.calibrated(
+        partial(srf.drp, alpha=1e-5, loss="logistic"), rows, labels, sample_weight=weight, rng=0
+    )
     assert np.diag(model.predict_proba(np.eye(n_classes))).min() > 0.98
 
 
 @pytest.mark.parametrize("labels", [LABELS, LABELS * 1, np.where(LABELS, "p", "n"), KINDS])
 @pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5)])
 def test_labels_without_a_loss_are_taken(given, labels):
-    said, unsaid = (srf.calibrated(f, X[FEW], labels[FEW], rng=0) for f in (partial(given, loss="logistic"), given))
+    said, unsaid = (
+        srf.calibrated(f, X[FEW], labels[FEW], rng=0)
+        for f in (partial(given, loss="logistic"), given)
+    )
     assert np.array_equal(said.coef, unsaid.coef)
     keyword = partial(srf.drp, alpha=0.1)
     assert srf.calibrated(keyword, X[FEW], labels[FEW], rng=0).classes is not None
@@ -97,7 +112,8 @@ def test_a_regression_says_which_call_to_make():
 
 
 def test_sigmoids_at_their_ends():
-    """Separable classes, constant values and values that say the opposite have finite, sensible sigmoids."""
+    """Separable classes, constant values and values that say the opposite have finite, sensible
+    sigmoids."""
     sure = np.repeat([-1.0, 1.0], 50)
     a, b = fit_sigmoid(sure, sure > 0, np.ones(100))
     assert np.isclose(1 / (1 + np.exp(-(a + b))), 51 / 52)
@@ -109,9 +125,15 @@ def test_sigmoids_at_their_ends():
 
 def test_weights_of_probabilities():
     twice = np.where(LABELS[FEW], 2.0, 1.0)
-    light, heavy = (srf.calibrated(partial(FIT, loss="squared_hinge"), X[FEW], LABELS[FEW], sample_weight=w, rng=0)
-                    for w in (None, twice))  # fmt: skip
-    assert heavy.predict_proba(X[REST])[:, 1].mean() > light.predict_proba(X[REST])[:, 1].mean() + 0.05
+    light, heavy = (
+        srf.calibrated(
+            partial(FIT, loss="squared_hinge"), X[FEW], LABELS[FEW], sample_weight=w, rng=0
+        )
+        for w in (None, twice)
+    )
+    assert (
+        heavy.predict_proba(X[REST])[:, 1].mean() > light.predict_proba(X[REST])[:, 1].mean() + 0.05
+    )
 
 
 def test_groups_are_in_one_fold():
@@ -128,11 +150,19 @@ def test_groups_are_in_one_fold():
 
 
 def test_copies_do_not_make_probabilities_sure_with_groups():
-    """Labels are noise, and each row comes five times: without groups, rows are predicted from their copies."""
+    """Labels are noise, and each row comes five times: without groups, rows are predicted from
+    their copies."""
     rng = np.random.default_rng(0)
-    rows, labels, groups = rng.uniform(-2, 2, (60, 3)), rng.random(60) < 0.5, np.repeat(np.arange(60), 5)
+    rows, labels, groups = (
+        rng.uniform(-2, 2, (60, 3)),
+        rng.random(60) < 0.5,
+        np.repeat(np.arange(60), 5),
+    )
     fit = partial(srf.harfe, n_components=400, n_nonzero_coefs=50, loss="squared_hinge")
-    sure, unsure = (srf.calibrated(fit, rows[groups], labels[groups], groups=each, rng=0) for each in (None, groups))
+    sure, unsure = (
+        srf.calibrated(fit, rows[groups], labels[groups], groups=each, rng=0)
+        for each in (None, groups)
+    )
     far = [np.abs(model.predict_proba(rows)[:, 1] - 0.5).mean() for model in (sure, unsure)]
     assert far[0] > 0.4 and far[1] < 0.3
 
@@ -141,17 +171,38 @@ def test_copies_do_not_make_probabilities_sure_with_groups():
     ("how", "error", "says"),
     [
         ({"cv": 1}, ValueError, "cv"),
-        ({"cv": 5, "groups": np.arange(500) % 3}, ValueError, "cv must be at most the number of groups, 3"),
+        (
+            {"cv": 5, "groups": np.arange(500) % 3},
+            ValueError,
+            "cv must be at most the number of groups, 3",
+        ),
         ({"groups": [1, 2]}, ValueError, "groups must have an entry for each of the 500 rows"),
         ({"y": Y[FEW]}, ValueError, "y has 500 classes"),
         ({"function_or_model": FIT, "y": Y[FEW]}, ValueError, "y has 500 classes"),
-        ({"function_or_model": partial(FIT, loss="squared"), "y": Y[FEW]}, ValueError, "of a classifier"),
+        (
+            {"function_or_model": partial(FIT, loss="squared"), "y": Y[FEW]},
+            ValueError,
+            "of a classifier",
+        ),
         ({"function_or_model": 3}, TypeError, "function_or_model"),
-        ({"y": np.append(LABELS[:499].astype(int), 7)}, ValueError, "y must have rows of each class"),
-        ({"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]}, ValueError, "that the model knows"),
+        (
+            {"y": np.append(LABELS[:499].astype(int), 7)},
+            ValueError,
+            "y must have rows of each class",
+        ),
+        (
+            {"function_or_model": FIT(X, LABELS, loss="logistic", rng=0), "y": KINDS[FEW]},
+            ValueError,
+            "that the model knows",
+        ),
     ],
 )
 def test_bad_arguments_are_named(how, error, says):
-    how = {"function_or_model": partial(FIT, loss="squared_hinge"), "X": X[FEW], "y": LABELS[FEW], **how}
+    how = {
+        "function_or_model": partial(FIT, loss="squared_hinge"),
+        "X": X[FEW],
+        "y": LABELS[FEW],
+        **how,
+    }
     with pytest.raises(error, match=says):
         srf.calibrated(how.pop("function_or_model"), how.pop("X"), how.pop("y"), rng=0, **how)

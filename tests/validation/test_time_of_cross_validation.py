@@ -1,4 +1,5 @@
-"""`cross_validate` and `calibrated` within a time limit: shares for the fits, and always a model; the clock is not real."""
+"""`cross_validate` and `calibrated` within a time limit: shares for the fits, and always a model;
+the clock is not real."""
 
 import warnings
 from functools import partial
@@ -16,7 +17,8 @@ GRID = {"max_terms": [3, 6]}
 
 
 class Searches:
-    """A function with a time limit, each call of which takes some seconds; it notes the limits that it is given."""
+    """A function with a time limit, each call of which takes some seconds; it notes the limits that
+    it is given."""
 
     def __init__(self, time, seconds):
         self.time, self.seconds, self.limits = time, seconds, []
@@ -49,7 +51,11 @@ def test_settings_without_time_are_left_out_and_the_last_fit_keeps_its_share(tim
     function = Searches(time, 1.7)
     found = srf.cross_validate(function, X, Y, GRID, cv=3, time_limit=8.0, rng=0)
     assert len(function.limits) == 5 and function.limits[-1] == pytest.approx(8 - 4 * 1.7)
-    assert np.isfinite(found.losses[0]).all() and np.isnan(found.losses[1, 1:]).all() and found.best == {"max_terms": 3}
+    assert (
+        np.isfinite(found.losses[0]).all()
+        and np.isnan(found.losses[1, 1:]).all()
+        and found.best == {"max_terms": 3}
+    )
     assert found.model.info.cut == {"settings": 1} and len(found.model.support) == 3
     assert srf.SparseModel.from_json(found.model.to_json()).info == found.model.info
 
@@ -75,7 +81,9 @@ def test_searches_of_sparse_rf_within_the_limit(n_readings, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", srf.TimeLimitWarning)
         found = srf.cross_validate(fit, X, Y, GRID, cv=2, time_limit=1.0, rng=0)
-    assert np.isfinite(found.model.predict(X)).all() and (found.model.info.cut or n_readings == 3000)
+    assert np.isfinite(found.model.predict(X)).all() and (
+        found.model.info.cut or n_readings == 3000
+    )
 
 
 def test_values_of_a_path_are_fitted_one_by_one(time):

@@ -1,4 +1,5 @@
-"""The rows of experiments, as a namespace of X, y and what else a fit or a measure asks for. In a quick run there are few."""
+"""The rows of experiments, as a namespace of X, y and what else a fit or a measure asks for. In a
+quick run there are few."""
 
 import json
 import os
@@ -23,45 +24,66 @@ def few(n, most=200):
 
 
 def value(expression, **names):
-    """What an experiment's file writes as an expression of Python, in which of("module:name") imports; else itself."""
-    return eval(expression, {"np": np, "srf": srf, "of": resolve_name} | names) if isinstance(expression, str) else expression
+    """What an experiment's file writes as an expression of Python, in which of("module:name")
+    imports; else itself."""
+    return (
+        eval(expression, {"np": np, "srf": srf, "of": resolve_name} | names)
+        if isinstance(expression, str)
+        else expression
+    )
 
 
 def file(name):
     """The path of a file of the folder of data sets."""
     path = Path(os.environ.get("SPARSERF_DATA", ""), name)
     if not os.environ.get("SPARSERF_DATA") or not path.exists():
-        raise FileNotFoundError(f"needs {name}: give the folder that has it by --data or SPARSERF_DATA")
+        raise FileNotFoundError(
+            f"needs {name}: give the folder that has it by --data or SPARSERF_DATA"
+        )
     return path
 
 
 def stored(source):
-    """(X as float64, dense or CSR; y; the first test row, or a number that is not positive) of NAME.npz, or an expression."""
+    """(X as float64, dense or CSR; y; the first test row, or a number that is not positive) of
+    NAME.npz, or an expression."""
     if "(" in source:
         return *value(source), 0
     z = np.load(file(f"{source}.npz"))
     if "X" in z.files:
         return z["X"].astype(np.float64), z["y"], int(z["test_start"])
-    parts = z["data"].astype(np.float64), z["indices"].astype(np.int32), z["indptr"].astype(np.int32)
+    parts = (
+        z["data"].astype(np.float64),
+        z["indices"].astype(np.int32),
+        z["indptr"].astype(np.int32),
+    )
     return csr_array(parts, shape=tuple(z["shape"])), z["y"], int(z["test_start"])
 
 
-def split(name, seed, source=None, rows=10**9, test=20_000, share=0.8, official=True, loss=None, **more):
+def split(
+    name, seed, source=None, rows=10**9, test=20_000, share=0.8, official=True, loss=None, **more
+):
     """The official split, each side shuffled; else a share of the shuffled rows, and the rest."""
     (X, y, start), rng = stored(source or name), np.random.default_rng(seed)
     if official and start > 0:
-        order, n = np.concatenate([rng.permutation(start), start + rng.permutation(len(y) - start)]), start
+        order, n = (
+            np.concatenate([rng.permutation(start), start + rng.permutation(len(y) - start)]),
+            start,
+        )
     else:
         order, n = rng.permutation(len(y)), min(rows, int(share * len(y)))
     train, held = order[: few(min(rows, n))], order[n:][: few(test)]
     loss = loss or ("logistic" if len(np.unique(y)) == 2 else "squared")
-    return with_more(Data(X=X[train], y=y[train], X_test=X[held], y_test=y[held], loss=loss), **more)
+    return with_more(
+        Data(X=X[train], y=y[train], X_test=X[held], y_test=y[held], loss=loss), **more
+    )
 
 
 def folded(name, seed, folder):
-    """A frame of a folder of tables, with its words and gaps; the test rows are those of a fold, the first for the first seed.
+    """A frame of a folder of tables, with its words and gaps; the test rows are those of a fold,
+    the first for the first seed.
 
-    Two classes are -1 and 1, more are numbers from 0. `published` are the errors and seconds of others on the first fold.
+    Two classes are -1 and 1, more are numbers from 0. `published` are the errors and seconds of
+    others on the first fold.
     """
     import pandas as pd
 
@@ -71,24 +93,36 @@ def folded(name, seed, folder):
         tested = folds[f"{name}/{fold}"]
     X = pd.read_csv(file(f"{folder}/{name}.csv.gz"))
     y = X.pop(said["target"]).to_numpy()
-    X = X.astype(dict.fromkeys([*said["categorical"], *X.select_dtypes(exclude=["number", "bool"])], "category"))
+    X = X.astype(
+        dict.fromkeys(
+            [*said["categorical"], *X.select_dtypes(exclude=["number", "bool"])], "category"
+        )
+    )
     if said["kind"] != "regression":
         y = np.unique(y, return_inverse=True)[1]
         y = y if said["kind"] == "multiclass" else 2.0 * y - 1
-    train, test = (rows[:: -(-len(rows) // few(len(rows)))] for rows in (np.delete(np.arange(len(y)), tested), np.sort(tested)))
+    train, test = (
+        rows[:: -(-len(rows) // few(len(rows)))]
+        for rows in (np.delete(np.arange(len(y)), tested), np.sort(tested))
+    )
     others = pd.read_csv(file(f"{folder}/published.csv")).query("dataset == @name")
     each = zip(others.method, others.metric_error, others.time_train_s, strict=True)
     published = {who: {"error": error, "seconds": s} for who, error, s in each if fold == 0}
-    published |= {"best of all": min(published.values(), key=lambda one: one["error"])} if published else {}
+    published |= (
+        {"best of all": min(published.values(), key=lambda one: one["error"])} if published else {}
+    )
     loss, measure = {
-        "regression": ("squared", "RMSE"), "binary": ("logistic", "1-AUC"), "multiclass": ("multinomial", "log-loss"),
-    }[said["kind"]]  # fmt: skip
+        "regression": ("squared", "RMSE"),
+        "binary": ("logistic", "1-AUC"),
+        "multiclass": ("multinomial", "log-loss"),
+    }[said["kind"]]
     rows = {"X": X.iloc[train], "y": y[train], "X_test": X.iloc[test], "y_test": y[test]}
     return Data(**rows, loss=loss, measure=measure, published=published)
 
 
 def scaling(X, to="deviation"):
-    """What brings inputs to mean 0 and standard deviation 1 in X; of CSR, and where asked for, to a largest size of 1."""
+    """What brings inputs to mean 0 and standard deviation 1 in X; of CSR, and where asked for, to a
+    largest size of 1."""
     if issparse(X) or to == "largest":
         top = abs(X).max(axis=0)
         shares = np.ravel(top.toarray() if issparse(X) else top)
@@ -110,8 +144,9 @@ def synthetic(f, n, d, seed=0, law=None, dtype="float64", test=0, loss="squared"
 def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma=None, **more):
     """Rows with what is asked for beside them.
 
-    Inputs `scaled` by the training rows, to deviations or to their largest size; targets to a span of theirs, or to `unit`
-    deviation; scikit-learn's sampler of features, and the same features of ours; and expressions of the data.
+    Inputs `scaled` by the training rows, to deviations or to their largest size; targets to a span
+    of theirs, or to `unit` deviation; scikit-learn's sampler of features, and the same features of
+    ours; and expressions of the data.
     """
     if scaled == "deviation" and issparse(data.X):
         data.X, data.X_test = data.X.toarray(), data.X_test.toarray()
@@ -119,13 +154,21 @@ def with_more(data, scaled=None, span=None, unit=False, n_components=None, gamma
         scale = scaling(data.X, scaled)
         data.X, data.X_test = scale(data.X), scale(data.X_test)
     if span or unit:
-        low, width = (data.y.mean(), data.y.std()) if unit else (data.y.min(), np.ptp(data.y) / (span[1] - span[0]))
-        data.y, data.y_test = ((y - low) / width + (0 if unit else span[0]) for y in (data.y, data.y_test))
+        low, width = (
+            (data.y.mean(), data.y.std())
+            if unit
+            else (data.y.min(), np.ptp(data.y) / (span[1] - span[0]))
+        )
+        data.y, data.y_test = (
+            (y - low) / width + (0 if unit else span[0]) for y in (data.y, data.y_test)
+        )
     if n_components:
         from sklearn.kernel_approximation import RBFSampler
 
         d = data.X.shape[1]
-        data.sampler = RBFSampler(gamma=gamma, n_components=few(n_components), random_state=0).fit(np.zeros((1, d)))
+        data.sampler = RBFSampler(gamma=gamma, n_components=few(n_components), random_state=0).fit(
+            np.zeros((1, d))
+        )
         of = data.sampler.random_weights_.T.copy(), data.sampler.random_offset_.copy()
         data.features = srf.FeatureSet([NeuronBlock("cos", float(np.sqrt(2)), *of)], d)
     for key, expression in more.items():

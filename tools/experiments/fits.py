@@ -1,4 +1,5 @@
-"""Contenders: functions of the rows that return a model of sparserf, or `Fitted`; and what is told of them."""
+"""Contenders: functions of the rows that return a model of sparserf, or `Fitted`; and what is told
+of them."""
 
 import inspect
 import time
@@ -27,16 +28,35 @@ class Fitted:
     fit: object = None
 
 
-def ours(data, call="sparse_rf", seed=0, said=None, n_alpha=None, loss=None, X=None, unscaled=False, **options):
-    """A function of sparserf or of its baselines; n_alpha is alpha times the rows. Numbers of terms are few in a quick run."""
+def ours(
+    data,
+    call="sparse_rf",
+    seed=0,
+    said=None,
+    n_alpha=None,
+    loss=None,
+    X=None,
+    unscaled=False,
+    **options,
+):
+    """A function of sparserf or of its baselines; n_alpha is alpha times the rows. Numbers of terms
+    are few in a quick run."""
     function = getattr(srf, call, None) or getattr(srf.baselines, call)
-    given = {"rng": seed, "workers": WORKERS, "loss": value(loss) if "." in (loss or "") else loss or data.loss}
-    options |= ({} if n_alpha is None else {"alpha": n_alpha / len(data.y)}) | ({"scale": None} if unscaled else {})
+    given = {
+        "rng": seed,
+        "workers": WORKERS,
+        "loss": value(loss) if "." in (loss or "") else loss or data.loss,
+    }
+    options |= ({} if n_alpha is None else {"alpha": n_alpha / len(data.y)}) | (
+        {"scale": None} if unscaled else {}
+    )
     for key in {"features", "alpha", "n_nonzero_coefs"} & set(options):
         options[key] = value(options[key], data=data, said=said)
     for key, most in {"n_components": 400, "n_nonzero_coefs": 20}.items():
         options |= {key: few(options[key], most)} if key in options else {}
-    given = {key: each for key, each in given.items() if key in inspect.signature(function).parameters}
+    given = {
+        key: each for key, each in given.items() if key in inspect.signature(function).parameters
+    }
     with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
         return function(value(X, data=data) if X else data.X, data.y, **given | options)
 
@@ -49,17 +69,28 @@ def limit(data, csr=True, most_inputs=np.inf, squared=np.inf, logistic=np.inf):
     """Stops where X is CSR and may not be, or larger than a contender can bear."""
     if issparse(data.X) and not csr:
         raise NotImplementedError("does not take CSR")
-    if data.X.shape[1] > most_inputs or data.X.shape[0] > {"squared": squared, "logistic": logistic}[data.loss]:
+    if (
+        data.X.shape[1] > most_inputs
+        or data.X.shape[0] > {"squared": squared, "logistic": logistic}[data.loss]
+    ):
         raise NotImplementedError("too slow")
 
 
 def estimator(data, make, seed=0, phi=False, limits=None, size=None, margin=None, then="0"):
     """What an expression makes, fitted: to X, or to its sampler's features in our scale."""
     limit(data, **limits or {})
-    names = {"n": len(data.y), "seed": seed, "WORKERS": WORKERS, "held_out": held_out, "gamma_of": gamma_of, "few": few}
+    names = {
+        "n": len(data.y),
+        "seed": seed,
+        "WORKERS": WORKERS,
+        "held_out": held_out,
+        "gamma_of": gamma_of,
+        "few": few,
+    }
     names |= {"data": data, "scaler": MaxAbsScaler() if issparse(data.X) else StandardScaler()}
     fit = value(make if isinstance(make, str) else make[data.loss], **names)
-    with warnings.catch_warnings(action="ignore"), joblib.parallel_config(backend="threading"):  # whose memory is seen
+    # whose memory is seen
+    with warnings.catch_warnings(action="ignore"), joblib.parallel_config(backend="threading"):
         X = data.X
         if phi:
             X = data.sampler.transform(X)
@@ -78,14 +109,19 @@ def gamma_of(X, seed, most=1000):
     return 1 / np.median(euclidean_distances(some, squared=True)[np.triu_indices(some.shape[0], 1)])
 
 
-def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, patience=30, held=None, **fixed):
-    """Defaults where there are no points; else the best of a random search, each stopped early on a tenth, or on `held`."""
+def lightgbm(
+    data, seed, points=0, objective=None, refit=False, trees=1000, patience=30, held=None, **fixed
+):
+    """Defaults where there are no points; else the best of a random search, each stopped early on a
+    tenth, or on `held`."""
     from lightgbm import Dataset, early_stopping, train
 
     y, rng = data.y > 0 if data.loss == "logistic" else data.y, np.random.default_rng(seed)
     X = csr_matrix(data.X) if issparse(data.X) else data.X  # not csr_array, as of its 4.7
     rows = getattr(X, "iloc", X)
-    fitted, held = held_out(len(y), seed) if held is None else (np.delete(np.arange(len(y)), held), held)
+    fitted, held = (
+        held_out(len(y), seed) if held is None else (np.delete(np.arange(len(y)), held), held)
+    )
     of_loss = {"squared": "regression", "logistic": "binary", "multinomial": "multiclass"}
     common = {"objective": objective or of_loss[data.loss], "verbose": -1}
     common |= {"num_threads": WORKERS, "seed": 0 if points else seed}
@@ -93,10 +129,14 @@ def lightgbm(data, seed, points=0, objective=None, refit=False, trees=1000, pati
     tried = []
     for _ in range(few(points, 1)):
         how = {
-            "learning_rate": np.exp(rng.uniform(np.log(0.01), np.log(0.2))), "num_leaves": rng.integers(8, 256),
-            "min_data_in_leaf": rng.integers(3, 50), "feature_fraction": rng.uniform(0.5, 1),
-            "bagging_fraction": rng.uniform(0.5, 1), "bagging_freq": 1, "lambda_l2": np.exp(rng.uniform(-7, 3)),
-        } | common  # fmt: skip
+            "learning_rate": np.exp(rng.uniform(np.log(0.01), np.log(0.2))),
+            "num_leaves": rng.integers(8, 256),
+            "min_data_in_leaf": rng.integers(3, 50),
+            "feature_fraction": rng.uniform(0.5, 1),
+            "bagging_fraction": rng.uniform(0.5, 1),
+            "bagging_freq": 1,
+            "lambda_l2": np.exp(rng.uniform(-7, 3)),
+        } | common
         given = Dataset(rows[fitted], y[fitted], free_raw_data=False)
         test = Dataset(rows[held], y[held], reference=given)
         fit = train(how, given, trees, [test], callbacks=[early_stopping(patience, verbose=False)])
@@ -113,21 +153,38 @@ def bagged(data, seed, models, **how):
     """The mean of some of LightGBM, each stopped early on a part of the rows that is no other's."""
     parts = np.array_split(np.random.default_rng(seed).permutation(len(data.y)), models)
     each = [lightgbm(data, seed, 1, held=part, **how) for part in parts]
-    return Fitted(lambda X: np.mean([one.decision_function(X) for one in each], axis=0), sum(one.size for one in each))
+    return Fitted(
+        lambda X: np.mean([one.decision_function(X) for one in each], axis=0),
+        sum(one.size for one in each),
+    )
 
 
 def xrfm(data, seed, limits):
-    """On standardised inputs, stopped early on a tenth of the rows; its margins are scaled there, as in Platt."""
+    """On standardised inputs, stopped early on a tenth of the rows; its margins are scaled there,
+    as in Platt."""
     import torch
     from xrfm import xRFM
 
     limit(data, **limits)
-    scale, (fitted, held), squared = scaling(data.X), held_out(len(data.y), seed), data.loss == "squared"
-    Z, y = scale(data.X).astype(np.float32), data.y[:, None].astype(np.float32) if squared else (data.y > 0).astype(np.int64)
+    scale, (fitted, held), squared = (
+        scaling(data.X),
+        held_out(len(data.y), seed),
+        data.loss == "squared",
+    )
+    Z, y = (
+        scale(data.X).astype(np.float32),
+        data.y[:, None].astype(np.float32) if squared else (data.y > 0).astype(np.int64),
+    )
     model = xRFM(device=torch.device("cpu"), n_threads=WORKERS, random_state=seed)
     model.fit(Z[fitted], y[fitted], Z[held], y[held])
-    decide = lambda Z: np.ravel(model.predict(Z) if squared else model.predict_proba(Z)[:, 1]).astype(np.float64)  # noqa: E731
-    line = None if squared else LogisticRegression(C=1e6).fit(decide(Z[held])[:, None], data.y[held])
+
+    def decide(Z):
+        answer = model.predict(Z) if squared else model.predict_proba(Z)[:, 1]
+        return np.ravel(answer).astype(np.float64)
+
+    line = (
+        None if squared else LogisticRegression(C=1e6).fit(decide(Z[held])[:, None], data.y[held])
+    )
 
     def predict(X):
         z = decide(scale(X).astype(np.float32))
@@ -142,22 +199,35 @@ def told(data, result, **measures):
 
 
 def learned(data, result, loss=None, timed=True, **more):
-    """The error on test rows (of the squared loss, over the variance of the target), size, microseconds of a prediction."""
+    """The error on test rows (of the squared loss, over the variance of the target), size,
+    microseconds of a prediction."""
     loss, model = loss or vars(data).get("measure", data.loss), hasattr(result, "support")
-    decide = partial(result.decision_function, workers=WORKERS) if model else result.decision_function
+    decide = (
+        partial(result.decision_function, workers=WORKERS) if model else result.decision_function
+    )
     if model and loss not in ("squared", "logistic", "RMSE", "1-AUC"):
         decide = result.predict_proba if loss == "log-loss" else result.predict
     n, rows = len(data.y_test), getattr(data.X_test, "iloc", data.X_test)
-    error = loss_of(loss, np.concatenate([decide(rows[i : i + BATCH]) for i in range(0, n, BATCH)]), data.y_test)
-    found = {"error": error / (data.y.var() if loss == "squared" else 1), "rows": len(data.y), "inputs": data.X.shape[1]}
+    error = loss_of(
+        loss, np.concatenate([decide(rows[i : i + BATCH]) for i in range(0, n, BATCH)]), data.y_test
+    )
+    found = {
+        "error": error / (data.y.var() if loss == "squared" else 1),
+        "rows": len(data.y),
+        "inputs": data.X.shape[1],
+    }
     size = len(result.support) if model else result.size
     if timed:
-        found |= {"batch_us": clock(decide, rows[np.resize(np.arange(n), BATCH)], 5), "single_us": clock(decide, rows[:1], 100)}
+        found |= {
+            "batch_us": clock(decide, rows[np.resize(np.arange(n), BATCH)], 5),
+            "single_us": clock(decide, rows[:1], 100),
+        }
     return found | ({} if size is None else {"size": size}) | told(data, result, **more)
 
 
 def loss_of(loss, z, y):
-    """The mean of a loss on predictions: of `quantile 0.9` the pinball loss, of `huber` the absolute error."""
+    """The mean of a loss on predictions: of `quantile 0.9` the pinball loss, of `huber` the
+    absolute error."""
     name, _, level = loss.partition(" ")
     if name == "quantile":
         return float(np.mean(np.maximum(float(level) * (y - z), (1 - float(level)) * (z - y))))
@@ -171,7 +241,13 @@ def loss_of(loss, z, y):
         return 1 - float(roc_auc_score(y, z))
     if name == "log-loss":
         return float(log_loss(y, z, labels=np.arange(z.shape[1])))
-    return float(np.mean({"squared": (z - y) ** 2, "huber": np.abs(z - y), "logistic": np.logaddexp(0, -y * z)}[name]))
+    return float(
+        np.mean(
+            {"squared": (z - y) ** 2, "huber": np.abs(z - y), "logistic": np.logaddexp(0, -y * z)}[
+                name
+            ]
+        )
+    )
 
 
 def clock(predict, X, times):

@@ -1,4 +1,5 @@
-"""What single experiments ask for: rivals, raw tables, uncertainty, exported models, explanations, progress."""
+"""What single experiments ask for: rivals, raw tables, uncertainty, exported models, explanations,
+progress."""
 
 import ctypes
 import subprocess
@@ -20,7 +21,8 @@ PICTURES = Path(tempfile.gettempdir()) if QUICK else Path(__file__).parents[2] /
 
 
 def raw(name, seed, rows, hot, missing):
-    """A data frame with the ones and zeros of its categories, {name: (first, how many)}, put together, some cells missing."""
+    """A data frame with the ones and zeros of its categories, {name: (first, how many)}, put
+    together, some cells missing."""
     import pandas as pd
 
     data = split(name, seed, rows=rows, loss="logistic")
@@ -28,7 +30,9 @@ def raw(name, seed, rows, hot, missing):
     inside = {j for first, n in hot.values() for j in range(first, first + n)}
     frame = pd.DataFrame({f"x{j}": X[:, j] for j in range(X.shape[1]) if j not in inside})
     for column, (first, n) in hot.items():
-        code = np.where(X[:, first : first + n].max(axis=1) > 0, X[:, first : first + n].argmax(axis=1), -1)
+        code = np.where(
+            X[:, first : first + n].max(axis=1) > 0, X[:, first : first + n].argmax(axis=1), -1
+        )
         frame[column] = pd.Categorical.from_codes(code, [f"{column} {k}" for k in range(n)])
     frame = frame.mask(np.random.default_rng(seed).random(frame.shape) < missing)
     n = len(data.y)
@@ -36,40 +40,77 @@ def raw(name, seed, rows, hot, missing):
 
 
 def intervals(data, seed, trees=False, **how):
-    """What conformal intervals of one search hold, or the 5 % and 95 % quantiles of trees; `one_width`: the score unscaled."""
+    """What conformal intervals of one search hold, or the 5 % and 95 % quantiles of trees;
+    `one_width`: the score unscaled."""
     if trees:
-        ends = [lightgbm(data, seed, 1, "quantile", alpha=q, learning_rate=0.05, trees=2000, patience=50) for q in (0.05, 0.95)]
-        return scored(data, *np.sort([each.decision_function(data.X_test) for each in ends], axis=0))
+        ends = [
+            lightgbm(
+                data, seed, 1, "quantile", alpha=q, learning_rate=0.05, trees=2000, patience=50
+            )
+            for q in (0.05, 0.95)
+        ]
+        return scored(
+            data, *np.sort([each.decision_function(data.X_test) for each in ends], axis=0)
+        )
     bands = srf.intervals(partial(srf.sparse_rf, n_models=1), data.X, data.y, rng=seed, **how)
     found = scored(data, *bands.predict(data.X_test))
     if how:
         return found
-    plain = srf.intervals(lambda *_, rng: bands.experts[0].model, data.X, data.y, rng=seed, adaptive=False)
+    plain = srf.intervals(
+        lambda *_, rng: bands.experts[0].model, data.X, data.y, rng=seed, adaptive=False
+    )
     return found | {"one_width": scored(data, *plain.predict(data.X_test))["score"]}
 
 
 def scored(data, low, high):
     """What they hold, and mean width and interval score at 90 % in deviations of the target."""
-    outside, sd = np.maximum(low - data.y_test, 0) + np.maximum(data.y_test - high, 0), data.y_test.std()
-    found = {"held": np.mean(outside == 0), "width": np.mean(high - low) / sd, "score": np.mean(high - low + 20 * outside) / sd}
-    return {key: float(each) for key, each in found.items()} | {"rows": len(data.y), "tested": len(data.y_test)}
+    outside, sd = (
+        np.maximum(low - data.y_test, 0) + np.maximum(data.y_test - high, 0),
+        data.y_test.std(),
+    )
+    found = {
+        "held": np.mean(outside == 0),
+        "width": np.mean(high - low) / sd,
+        "score": np.mean(high - low + 20 * outside) / sd,
+    }
+    return {key: float(each) for key, each in found.items()} | {
+        "rows": len(data.y),
+        "tested": len(data.y_test),
+    }
 
 
 def probabilities(data, seed, loss, calibrated):
     """Log loss, and of ten groups of rows |mean probability - share of the class|."""
     fit = partial(srf.sparse_rf, loss=loss, n_models=1)
-    model = srf.calibrated(fit, data.X, data.y, rng=seed) if calibrated else fit(data.X, data.y, rng=seed)
-    p, label = model.predict_proba(data.X_test)[:, 1].astype(np.float64), data.y_test == model.classes[1]
+    model = (
+        srf.calibrated(fit, data.X, data.y, rng=seed)
+        if calibrated
+        else fit(data.X, data.y, rng=seed)
+    )
+    p, label = (
+        model.predict_proba(data.X_test)[:, 1].astype(np.float64),
+        data.y_test == model.classes[1],
+    )
     groups = np.array_split(np.argsort(p), 10)
     off = sum(len(some) * abs(p[some].mean() - label[some].mean()) for some in groups) / len(p)
-    return {"error": float(-np.mean(np.log(np.clip(np.where(label, p, 1 - p), 1e-15, 1)))), "off": float(off)}
+    return {
+        "error": float(-np.mean(np.log(np.clip(np.where(label, p, 1 - p), 1e-15, 1)))),
+        "off": float(off),
+    }
 
 
 def exported(data, to):
-    """Nanoseconds a row of many, of one row, and the largest error relative to the largest prediction: in C, ONNX or Python."""
-    X, predict = data.X.astype(to.split()[1]) if to.startswith("onnx") else data.X, elsewhere(data.model, to)
+    """Nanoseconds a row of many, of one row, and the largest error relative to the largest
+    prediction: in C, ONNX or Python."""
+    X, predict = (
+        data.X.astype(to.split()[1]) if to.startswith("onnx") else data.X,
+        elsewhere(data.model, to),
+    )
     expected = data.model.predict(X.astype(np.float64))
-    found = {"off": float(np.abs(predict(X) - expected).max() / np.abs(expected).max()), "terms": len(data.model.support)}
+    found = {
+        "off": float(np.abs(predict(X) - expected).max() / np.abs(expected).max()),
+        "terms": len(data.model.support),
+    }
     return found | {"many_ns": 1e3 * clock(predict, X, 30), "one_us": clock(predict, X[:1], 1000)}
 
 
@@ -78,8 +119,15 @@ def elsewhere(model, to):
     if to.startswith("c "):
         folder = Path(tempfile.mkdtemp())
         model.to_c(folder / "model.c")
-        subprocess.run(["cc", *to.split()[1:], "-fPIC", "-shared", "model.c", "-o", "model.so", "-lm"], check=True, cwd=folder)
-        call, pointer = ctypes.CDLL(str(folder / "model.so")).predict_rows, lambda a: a.ctypes.data_as(ctypes.c_void_p)
+        subprocess.run(
+            ["cc", *to.split()[1:], "-fPIC", "-shared", "model.c", "-o", "model.so", "-lm"],
+            check=True,
+            cwd=folder,
+        )
+        call, pointer = (
+            ctypes.CDLL(str(folder / "model.so")).predict_rows,
+            lambda a: a.ctypes.data_as(ctypes.c_void_p),
+        )
 
         def predict(X):
             X, out = np.ascontiguousarray(X), np.empty(len(X))
@@ -99,15 +147,21 @@ def elsewhere(model, to):
 
 
 def progress(data, **options):
-    """The largest distance of the progress that a fit tells from the share of its time that had gone."""
+    """The largest distance of the progress that a fit tells from the share of its time that had
+    gone."""
     start, seen = time.perf_counter(), []
-    ours(data, callback=lambda info: seen.append((time.perf_counter() - start, info.progress)), **options)
+    ours(
+        data,
+        callback=lambda info: seen.append((time.perf_counter() - start, info.progress)),
+        **options,
+    )
     gone, told = np.array(seen).T
     return {"off": float(np.abs(told - gone / gone[-1]).max())}
 
 
 def within(data, limit, call="sparse_rf", **options):
-    """The seconds of a call with a time limit, in a process that has fitted before; its error on test rows, and what it cut."""
+    """The seconds of a call with a time limit, in a process that has fitted before; its error on
+    test rows, and what it cut."""
     warm = np.random.default_rng(0).standard_normal((60, 2))
     few_rows = Data(X=warm, y=warm[:, 0] > 0, loss="logistic")
     with warnings.catch_warnings(action="ignore", category=srf.TimeLimitWarning):
@@ -117,15 +171,24 @@ def within(data, limit, call="sparse_rf", **options):
         model = ours(data, call, time_limit=limit, **options)
         took = time.perf_counter() - start
     predicted = model.predict(data.X_test)
-    is_wrong = predicted != data.y_test if data.loss != "squared" else (predicted - data.y_test) ** 2 / np.var(data.y_test)
+    is_wrong = (
+        predicted != data.y_test
+        if data.loss != "squared"
+        else (predicted - data.y_test) ** 2 / np.var(data.y_test)
+    )
     told = float(np.mean(is_wrong))
     assert np.isfinite(told)
-    over = {"took": took, "of_limit": took / limit, "in_time": bool(took <= limit + max(0.1 * limit, 0.3))}
+    over = {
+        "took": took,
+        "of_limit": took / limit,
+        "in_time": bool(took <= limit + max(0.1 * limit, 0.3)),
+    }
     return over | {"error": told, "terms": len(model.support), "cut": model.info.cut}
 
 
 def distilled(data, seed, trees, terms, fewer=(), **options):
-    """What a sparse model gives of CatBoost's variance on test rows, also pruned to fewer terms; what both err and take."""
+    """What a sparse model gives of CatBoost's variance on test rows, also pruned to fewer terms;
+    what both err and take."""
     from catboost import CatBoostRegressor
 
     how = {"verbose": 0, "thread_count": WORKERS, "random_seed": seed, "allow_writing_files": False}
@@ -142,10 +205,15 @@ def distilled(data, seed, trees, terms, fewer=(), **options):
     found |= {"error": error(model.predict(data.X_test)), "teacher_error": error(t)}
     found |= {"rows": len(data.y), "inputs": data.X.shape[1]}
     for n in fewer:
-        found[f"unseen_{n}"] = share(srf.prune(model, data.X, max_terms=few(n, 10), workers=WORKERS))
+        found[f"unseen_{n}"] = share(
+            srf.prune(model, data.X, max_terms=few(n, 10), workers=WORKERS)
+        )
     many, folder = data.X_test[np.resize(np.arange(len(t)), BATCH)], Path(tempfile.mkdtemp())
     for name, predict in (("teacher", ask), ("model", partial(model.predict, workers=WORKERS))):
-        found |= {f"{name}_batch_us": clock(predict, many, 5), f"{name}_single_us": clock(predict, many[:1], 100)}
+        found |= {
+            f"{name}_batch_us": clock(predict, many, 5),
+            f"{name}_single_us": clock(predict, many[:1], 100),
+        }
     teacher.save_model(str(folder / "teacher.cbm"))
     model.save(folder / "model.npz")
     found |= {f"{path.stem}_kb": path.stat().st_size / 1e3 for path in folder.iterdir()}
@@ -153,8 +221,14 @@ def distilled(data, seed, trees, terms, fewer=(), **options):
 
 
 def sampler(data, n_orders):
-    """Shapley values of any function: along an order, rows of the background become the rows, input by input."""
-    rng, X, B, total = np.random.default_rng(0), data.rows, data.background, np.zeros(data.rows.shape)
+    """Shapley values of any function: along an order, rows of the background become the rows, input
+    by input."""
+    rng, X, B, total = (
+        np.random.default_rng(0),
+        data.rows,
+        data.background,
+        np.zeros(data.rows.shape),
+    )
     for _ in range(n_orders):
         mixed = B[rng.integers(0, len(B), len(X))].copy()
         last = data.model.predict(mixed)
@@ -169,21 +243,32 @@ def drawn(data, file=None, call="sparse_rf", panels=12, terms=None, **options):
     """A picture of a model's effects in docs/pictures, or what the model says in few terms."""
     model = ours(data, call, **options)
     if file:
-        srf.plot.effects(model, data.X, names=data.names, n_panels=panels).savefig(PICTURES / file, dpi=90)
+        srf.plot.effects(model, data.X, names=data.names, n_panels=panels).savefig(
+            PICTURES / file, dpi=90
+        )
         says = str(model.summary(data.X, n_terms=5, rng=0))
     else:
         says = srf.prune(model, data.X, max_terms=terms, workers=WORKERS).formula(n_terms=4)
-    return {"terms": len(model.support), "says": str(says), "validation_loss": getattr(model.info, "validation_loss", None)}
+    return {
+        "terms": len(model.support),
+        "says": str(says),
+        "validation_loss": getattr(model.info, "validation_loss", None),
+    }
 
 
 def script(_, command):
     """What a script of tools/ prints, in the folder of the pictures."""
     name, *words = (word.format(data=CSV) for word in command.split())
-    return {"says": subprocess.check_output([sys.executable, CSV.parent / name, *words], text=True, cwd=PICTURES)}
+    return {
+        "says": subprocess.check_output(
+            [sys.executable, CSV.parent / name, *words], text=True, cwd=PICTURES
+        )
+    }
 
 
 def reference(data):
-    """HARFE as its authors write it: N x N Gram matrix, pseudo-inverse, 50 iterations, unit columns, lambda = 1e-4."""
+    """HARFE as its authors write it: N x N Gram matrix, pseudo-inverse, 50 iterations, unit
+    columns, lambda = 1e-4."""
     block, s = data.features.blocks[0], min(500, len(data.y))
     W = np.zeros((len(data.features), data.X.shape[1]))
     np.put_along_axis(W, block.inputs, block.weights, axis=1)
@@ -199,14 +284,19 @@ def reference(data):
 
 
 def orthogonal_matching_pursuit(data, precompute, gamma, terms):
-    """Of all monomials of degree 0, 1 and 2 under the envelope, and the inputs, in columns that are built: unit, of mean 0."""
+    """Of all monomials of degree 0, 1 and 2 under the envelope, and the inputs, in columns that are
+    built: unit, of mean 0."""
     from sklearn.linear_model import OrthogonalMatchingPursuit
 
     X, (i, j) = data.X, np.triu_indices(data.X.shape[1])
     u, envelope = np.sqrt(2 * gamma) * X, np.exp(-gamma * (X**2).sum(axis=1))[:, None]
-    phi = np.hstack([envelope, envelope * u, envelope * u[:, i] * u[:, j] / np.sqrt(1 + (i == j)), X])
+    phi = np.hstack(
+        [envelope, envelope * u, envelope * u[:, i] * u[:, j] / np.sqrt(1 + (i == j)), X]
+    )
     phi -= phi.mean(axis=0)
     phi /= np.sqrt((phi**2).sum(axis=0))
     with warnings.catch_warnings(action="ignore"):
-        fit = OrthogonalMatchingPursuit(n_nonzero_coefs=few(terms, 20), precompute=precompute).fit(phi, data.y)
+        fit = OrthogonalMatchingPursuit(n_nonzero_coefs=few(terms, 20), precompute=precompute).fit(
+            phi, data.y
+        )
     return Fitted(lambda X: fit.predict(phi), np.count_nonzero(fit.coef_))

@@ -1,33 +1,42 @@
-"""Sparse Random Features (Yen et al. 2014): Algorithm 1 (`algorithm_1`), the exact descent, and the fit that both move.
+"""Sparse Random Features (Yen et al. 2014): Algorithm 1 (`algorithm_1`), the exact descent, and the
+fit that both move.
 
-Over the features phi_h of a dictionary, with coefficients w, and an intercept b without a penalty, both minimise
+Over the features phi_h of a dictionary, with coefficients w, and an intercept b without a penalty,
+both minimise
 
-    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,    z_i = b + sum_h w_h phi_h(x_i),                           (9)
+    F(w, b) = (1/n) sum_i s_i L(z_i, y_i) + alpha sum_h |w_h|,                      (9)
+        z_i = b + sum_h w_h phi_h(x_i),
 
-with sample weights s of mean 1; alpha is the paper's lambda. Its problem (8) is the same over all features that can be drawn.
-Let v_i = s_i L'(z_i, y_i) / n; this row vector is called the dual point. The gradient of the mean loss in w_h is
-g_h = phi_h' v, and (w, b) is optimal where
+with sample weights s of mean 1; alpha is the paper's lambda. Its problem (8) is the same over all
+features that can be drawn. Let v_i = s_i L'(z_i, y_i) / n; this row vector is called the dual
+point. The gradient of the mean loss in w_h is g_h = phi_h' v, and (w, b) is optimal where
 
-    |phi_h' v| <= alpha for every h,    phi_h' v = -alpha sign(w_h) where w_h is not zero,    sum_i v_i = 0.
+    |phi_h' v| <= alpha for every h,
+    phi_h' v = -alpha sign(w_h) where w_h is not zero,
+    sum_i v_i = 0.
 
-Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever compares |phi_h' v| with alpha
-takes a positive phi_h' v for 0 there (`solvers.problem.usable`).
+Where w_h must be at least 0 (`FeatureSet.nonnegative`) the first is phi_h' v >= -alpha: whatever
+compares |phi_h' v| with alpha takes a positive phi_h' v for 0 there (`solvers.problem.usable`).
 
-A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and a step on it alone lowers F by at least
-(|g_h| - alpha)^2 / (2 gamma_h), where gamma_h bounds the curvature of the loss along w_h (Theorem 1 of the paper, before the
-expectation). So of each batch only violators enter the working set A, and the matrix of all features is never stored: one pass
-over the rows gives phi_h' v for all draws of a batch.
+A draw with |phi_h' v| > alpha violates this. Only such a draw can lower F, and a step on it alone
+lowers F by at least (|g_h| - alpha)^2 / (2 gamma_h), where gamma_h bounds the curvature of the loss
+along w_h (Theorem 1 of the paper, before the expectation). So of each batch only violators enter
+the working set A, and the matrix of all features is never stored: one pass over the rows gives
+phi_h' v for all draws of a batch.
 
-Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A: nearly, since the next batch
-moves the solution anyway (`BatchRules.early_tol`), and to the tolerance after the last. The exact descent goes over all
-R T draws, made again when needed, until the duality gap over all of them is within the tolerance.
+Algorithm 1 draws R = `batch_size` features T times, and after each batch minimises (9) over A:
+nearly, since the next batch moves the solution anyway (`BatchRules.early_tol`), and to the
+tolerance after the last. The exact descent goes over all R T draws, made again when needed, until
+the duality gap over all of them is within the tolerance.
 
-The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies |phi_h' v| <= alpha. It is
-computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and tested in `L1Fit.improve_over`, in `L1Fit.descend_over`
-over the violators, and in `L1Fit.polish` over the terms alone.
+The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies
+|phi_h' v| <= alpha. It is computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and
+tested in `L1Fit.improve_over`, in `L1Fit.descend_over` over the violators, and in `L1Fit.polish`
+over the terms alone.
 
-Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), how thoroughly a batch is solved, and
-the fit of one target (`L1Fit`), whose methods are the moves. The fit of all classes together is in `multinomial.py`.
+Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), how
+thoroughly a batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The
+fit of all classes together is in `multinomial.py`.
 """
 
 from __future__ import annotations
@@ -62,19 +71,20 @@ State: TypeAlias = "tuple[FeatureSet, np.ndarray, np.ndarray, float]"
 
 # D, the number of features that are drawn where `n_components` is None.
 N_COMPONENTS = 10_000
-# Each of up to this number of targets may take the work of a whole fit; more targets share the work of so many.
+# Each of up to this number of targets may take the work of a whole fit; more targets share the work
+# of so many.
 TARGETS_OF_FULL_WORK = 10
-# The descent ends, as it has come down to rounding, after PATIENCE rounds in a row of which none lowers the objective by more
-# than CREEP times the gap, nor the gap itself by a tenth.
+# The descent ends, as it has come down to rounding, after PATIENCE rounds in a row of which none
+# lowers the objective by more than CREEP times the gap, nor the gap itself by a tenth.
 PATIENCE, CREEP = 5, 1e-3
-# `descend_over` looks at the violators alone until their gap is this share of the gap over all draws, and for at most
-# MOST_ROUNDS rounds.
+# `descend_over` looks at the violators alone until their gap is this share of the gap over all
+# draws, and for at most MOST_ROUNDS rounds.
 SHARE_OF_GAP, MOST_ROUNDS = 0.3, 20
-# Feature values in a pass over the dictionary from which on a fit begins in single precision, and the relative gap to which it
-# goes there at least.
+# Feature values in a pass over the dictionary from which on a fit begins in single precision, and
+# the relative gap to which it goes there at least.
 WORTH_SINGLE, SINGLE_ROUNDING = 2**22, 1e-5
-# After a round in which no more than FEW violators entered, the next batch is likely to be drawn: its gradients are computed in
-# advance.
+# After a round in which no more than FEW violators entered, the next batch is likely to be drawn:
+# its gradients are computed in advance.
 FEW = 5
 
 
@@ -84,7 +94,8 @@ FEW = 5
 def algorithm_1(fit: BaseL1Fit) -> None:
     """Run Algorithm 1 of Yen et al.: R = batch_size, T = n_batches, A = fit.A, w = fit.A.w.
 
-    `parts` goes through the batches, and says to the progress bar that each is an equal part of the work.
+    `parts` goes through the batches, and says to the progress bar that each is an equal part of the
+    work.
     """
     for t in parts(range(fit.dictionary.n_batches)):  # repeat
         h = fit.draw(t)  #                              1. sample h_1, ..., h_R from p(h)
@@ -95,9 +106,11 @@ def algorithm_1(fit: BaseL1Fit) -> None:
 
 
 def exact_descent(fit: BaseL1Fit) -> None:
-    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when needed, not stored.
+    """Minimise (9) over all draws of the dictionary to the tolerance; they are made again when
+    needed, not stored.
 
-    One round a batch comes near to the optimum for the price of one look at the dictionary; then each round looks at all of it.
+    One round a batch comes near to the optimum for the price of one look at the dictionary; then
+    each round looks at all of it.
     """
     n_batches = fit.dictionary.n_batches
     for t in parts(range(n_batches), rest=n_batches):
@@ -117,8 +130,8 @@ def exact_descent(fit: BaseL1Fit) -> None:
 class BaseL1Fit(ABC):
     """A fit of (9), with the moves that the algorithms, paths of penalties and searches make.
 
-    There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the multinomial loss together
-    (`MultinomialL1Fit`).
+    There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the
+    multinomial loss together (`MultinomialL1Fit`).
 
     dictionary : what is drawn from
     rules : how thoroughly a batch is solved
@@ -138,7 +151,8 @@ class BaseL1Fit(ABC):
     gap: float
 
     def __init__(self, dictionary: Dictionary, rules: BatchRules, tol: float, progress: Progress):
-        """Take the fields that both fits have; a subclass makes the others, and then calls `restart`."""
+        """Take the fields that both fits have; a subclass makes the others, and then calls
+        `restart`."""
         self.dictionary, self.rules, self.tol, self.progress = dictionary, rules, tol, progress
 
     @abstractmethod
@@ -151,7 +165,8 @@ class BaseL1Fit(ABC):
         self.progress.restart()
         # Which batches were drawn, and the number of the last.
         self._drawn, self._last_drawn = np.zeros(self.dictionary.n_batches, bool), -1
-        # For the present draws: how many rounds in a row have lowered nothing, and the lowest objective and gap.
+        # For the present draws: how many rounds in a row have lowered nothing, and the lowest
+        # objective and gap.
         self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
 
     @abstractmethod
@@ -160,7 +175,8 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def state(self) -> Any:
-        """Return the terms and coefficients, in units of y, from which a fit to other rows can start."""
+        """Return the terms and coefficients, in units of y, from which a fit to other rows can
+        start."""
 
     @abstractmethod
     def adopt(self, state: Any) -> None:
@@ -173,7 +189,8 @@ class BaseL1Fit(ABC):
         self._last_drawn = batches[-1]
 
     def minimise_over(self, draws: Any) -> None:
-        """Minimise (9) over A and the draws: to the tolerance where the rules say so of the last batch, else by one round."""
+        """Minimise (9) over A and the draws: to the tolerance where the rules say so of the last
+        batch, else by one round."""
         again, is_done = self.is_solved_to_tolerance, False
         while not is_done:
             is_done = self.improve_over(draws, again) or not again or self.stopped
@@ -189,7 +206,8 @@ class BaseL1Fit(ABC):
         return self._last_drawn == self.dictionary.n_batches - 1
 
     def begin_in_single(self) -> None:  # noqa: B027
-        """Go to single precision until the fit has come to the tolerance there, where the fit can and that is faster."""
+        """Go to single precision until the fit has come to the tolerance there, where the fit can
+        and that is faster."""
 
     def end_in_double(self) -> None:  # noqa: B027
         """Go to the precision of the rows, where the fit has not come there."""
@@ -203,14 +221,17 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def descend_over(self, draws: Any) -> bool:
-        """Take one round over A and the draws, then rounds over the violators among the draws; return as `improve_over`."""
+        """Take one round over A and the draws, then rounds over the violators among the draws;
+        return as `improve_over`."""
 
     @abstractmethod
     def polish(self, tol: float, max_rounds: int) -> None:
-        """Minimise (9) over A alone, to a relative gap of tol; where the draws are endless, go on over all of them."""
+        """Minimise (9) over A alone, to a relative gap of tol; where the draws are endless, go on
+        over all of them."""
 
     def record(self, calls_back: bool = True) -> bool:
-        """End an iteration: note the objective, and call the callback where `calls_back`; return whether the fit stops here."""
+        """End an iteration: note the objective, and call the callback where `calls_back`; return
+        whether the fit stops here."""
         objective = self.objective()
         self.progress.note(objective, self.gap, self.tol * objective)
         if calls_back and self.progress.ask(partial(self.info, False)):
@@ -237,7 +258,8 @@ class BaseL1Fit(ABC):
 
     @abstractmethod
     def largest_gradient(self) -> float:
-        """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
+        """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that
+        keeps w there."""
 
     @abstractmethod
     def margins(self) -> np.ndarray:
@@ -270,12 +292,15 @@ class BaseL1Fit(ABC):
 class BatchRules:
     """How thoroughly a fit minimises (9) over each batch before it draws the next.
 
-    solves : which batches are solved to the tolerance: "every", the "last", or "none"; the others take one round
-    enter_per_term, enter_at_least : the most violators that enter A in a round: `enter_per_term` times the number of terms in
-        the model, or `enter_at_least` where that is more
-    step_leaves : the share of the largest violation that may remain after the step of a round in which violators enter
+    solves : which batches are solved to the tolerance: "every", the "last", or "none"; the others
+        take one round
+    enter_per_term, enter_at_least : the most violators that enter A in a round: `enter_per_term`
+        times the number of terms in the model, or `enter_at_least` where that is more
+    step_leaves : the share of the largest violation that may remain after the step of a round in
+        which violators enter
     most_steps : the most steps of the solver in a round in which no violator enters
-    search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out rows
+    search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out
+        rows
     early_tol : the relative gap to which batches before the last are solved where every batch is
     work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
     """
@@ -290,19 +315,21 @@ class BatchRules:
     work: float = 1.0
 
 
-# For one penalty over random draws: each batch is solved as in the paper, the last to the tolerance.
+# For one penalty over random draws: each batch is solved as in the paper, the last to the
+# tolerance.
 TO_TOLERANCE = BatchRules()
-# For a path of penalties, of which the best is chosen: each batch takes a single round, since the terms at the chosen penalty
-# are fitted again.
+# For a path of penalties, of which the best is chosen: each batch takes a single round, since the
+# terms at the chosen penalty are fitted again.
 ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
-# For draws that follow the accepted features: better draws are worth more than the optimum over the present draws.
+# For draws that follow the accepted features: better draws are worth more than the optimum over the
+# present draws.
 LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
-# For such draws and one penalty: more violators enter in a round than in a search, and the last batch is solved to the
-# tolerance. With a penalty so small that the model keeps as many terms as there are rows, that optimum is not worth its time:
-# hence the smaller share of the work.
+# For such draws and one penalty: more violators enter in a round than in a search, and the last
+# batch is solved to the tolerance. With a penalty so small that the model keeps as many terms as
+# there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
-# For linear functions of all inputs, one of which enters in a round: in the model their sum is a single term, and a few rounds
-# are as good as many.
+# For linear functions of all inputs, one of which enters in a round: in the model their sum is a
+# single term, and a few rounds are as good as many.
 LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
 
 
@@ -322,9 +349,11 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 
 
 class L1Fit(BaseL1Fit):
-    """The fit of one target: the working set A, the problem (9) on it, and the moves of the algorithms.
+    """The fit of one target: the working set A, the problem (9) on it, and the moves of the
+    algorithms.
 
-    Inside, the target is divided by its unit, a power of two (`Task.unit`), and alpha by the unit of a slope.
+    Inside, the target is divided by its unit, a power of two (`Task.unit`), and alpha by the unit
+    of a slope.
 
     A : the working set, with its coefficients w and intercept b, margins z and dual point v
     problem : (9), in the units of the fit
@@ -339,16 +368,29 @@ class L1Fit(BaseL1Fit):
     stopped: bool = False
 
     def __init__(
-        self, task: Task, y: np.ndarray, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
+        self,
+        task: Task,
+        y: np.ndarray,
+        dictionary: Dictionary,
+        options: SparseRFOptions,
+        *,
+        to_tolerance: bool = True,
         target: int = 0,
-    ):  # fmt: skip
+    ):
         """Begin at w = 0, with an infinite penalty until `restart` gives one.
 
-        to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many in a search
-        target : the number of this fit among all over the dictionary, from which its random stream follows
+        to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many
+            in a search
+        target : the number of this fit among all over the dictionary, from which its random stream
+            follows
         """
         check_not_ended()
-        super().__init__(dictionary, rules_of(dictionary, to_tolerance), options.tol, task.progress(options.callback, y))
+        super().__init__(
+            dictionary,
+            rules_of(dictionary, to_tolerance),
+            options.tol,
+            task.progress(options.callback, y),
+        )
         self._rows, self._slope_unit = task.rows, task.slope_unit(y)
         self._source: DrawSource = source_of(task.rows, dictionary, target)
         self._max_iter = np.inf if options.max_iter is None else options.max_iter
@@ -359,9 +401,12 @@ class L1Fit(BaseL1Fit):
             share = self.rules.work * min(1.0, TARGETS_OF_FULL_WORK / len(task.targets))
             effort = Effort.for_l1_fit(task.rows, dictionary.starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
-        self._most_kept = int(np.diff(dictionary.starts).max())  # violators that are kept in memory: as many as a batch holds
-        self._batch_tol = 0.0  # the relative gap that is near enough over the present batch, where that is more than `tol`
-        self._double, self._single = task.rows, None  # the rows, and the same in single precision once that is used
+        # violators that are kept in memory: as many as a batch holds
+        self._most_kept = int(np.diff(dictionary.starts).max())
+        # the relative gap that is near enough over the present batch, where that is more than `tol`
+        self._batch_tol = 0.0
+        # the rows, and the same in single precision once that is used
+        self._double, self._single = task.rows, None
         self.restart(np.inf)
 
     # Between fits
@@ -373,7 +418,8 @@ class L1Fit(BaseL1Fit):
             self.A.effort.forget()
         self._source.forget()
         self.problem = replace(self.problem, alpha=min(self.alpha / self._slope_unit, 1e300))
-        self._n_rounds, self._reached = 0, True  # the rounds so far, and whether the gap is within the tolerance
+        # the rounds so far, and whether the gap is within the tolerance
+        self._n_rounds, self._reached = 0, True
         self.stopped, self.largest = False, np.inf
 
     def spend(self, effort: Effort) -> None:
@@ -397,10 +443,15 @@ class L1Fit(BaseL1Fit):
         self.A.learn([])
 
     def begin_in_single(self) -> None:
-        """Go to single precision, which takes half the time, if features and rows lose little by it and are many."""
-        is_worth_it = self.rules.solves == "every" and self._rows.n_rows * self.dictionary.starts[-1] >= WORTH_SINGLE
+        """Go to single precision, which takes half the time, if features and rows lose little by it
+        and are many."""
+        is_worth_it = (
+            self.rules.solves == "every"
+            and self._rows.n_rows * self.dictionary.starts[-1] >= WORTH_SINGLE
+        )
         loses_little = is_worth_it and all(
-            block.is_bounded for block in (*self.dictionary.batch(0).blocks, *self.A.features.blocks)
+            block.is_bounded
+            for block in (*self.dictionary.batch(0).blocks, *self.A.features.blocks)
         )
         if self._single is None and loses_little:
             self._single = self._double.in_single()
@@ -410,7 +461,10 @@ class L1Fit(BaseL1Fit):
     def end_in_double(self) -> None:
         """Go to the precision of the rows, where the fit has not come there."""
         if self._is_single:
-            self._double.n_passes, self._single.n_passes = self._double.n_passes + self._single.n_passes, 0
+            self._double.n_passes, self._single.n_passes = (
+                self._double.n_passes + self._single.n_passes,
+                0,
+            )
             self._turn_to(self._double)
 
     @property
@@ -427,7 +481,8 @@ class L1Fit(BaseL1Fit):
     # The moves
 
     def minimise_over(self, draws: Draws) -> None:
-        """Minimise (9) over A and the draws, as `BaseL1Fit`; over those of the last batch also in the precision of the rows."""
+        """Minimise (9) over A and the draws, as `BaseL1Fit`; over those of the last batch also in
+        the precision of the rows."""
         self._batch_tol = 0.0 if self._is_last_batch else self.rules.early_tol
         super().minimise_over(draws)
         self._batch_tol = 0.0
@@ -441,10 +496,12 @@ class L1Fit(BaseL1Fit):
         return self._source.draw(batches, self.A)
 
     def improve_over(self, draws: Draws, again: bool = False) -> bool:
-        """Take one round: where the gap over A and the draws is not within tolerance, violators enter, and (9) is solved on A.
+        """Take one round: where the gap over A and the draws is not within tolerance, violators
+        enter, and (9) is solved on A.
 
         again : whether the next round looks at these draws again
-        Returns whether there is no more to do: the gap was within tolerance, or floating point allows no further descent.
+        Returns whether there is no more to do: the gap was within tolerance, or floating point
+        allows no further descent.
         """
         with self.progress.asked_within(self.info):
             violation, self.gap, objective, tolerance = self.look_at(draws)
@@ -457,7 +514,8 @@ class L1Fit(BaseL1Fit):
         return True
 
     def descend_over(self, draws: Draws) -> bool:
-        """Take one round over the draws, then cheaper rounds over the violators among them; return as `improve_over`.
+        """Take one round over the draws, then cheaper rounds over the violators among them; return
+        as `improve_over`.
 
         The further rounds end where the gap over the violators is a share of the gap over all.
         """
@@ -473,28 +531,40 @@ class L1Fit(BaseL1Fit):
             for _ in range(MOST_ROUNDS):
                 violation, gap, _, tolerance = self.look_at(few)
                 tolerance = max(tolerance, SHARE_OF_GAP * self.gap)
-                if gap <= tolerance or self.stopped or not self._let_in(few, violation, tolerance, True):
+                if (
+                    gap <= tolerance
+                    or self.stopped
+                    or not self._let_in(few, violation, tolerance, True)
+                ):
                     break
             return False
         self.stopped = True  # the callback has ended the fit within the rounds
         return True
 
     def look_at(self, draws: Draws) -> tuple[np.ndarray, float, float, float]:
-        """Return |g| of the draws (`usable`), the gap over these and A, the objective, and the gap that is within tolerance."""
+        """Return |g| of the draws (`usable`), the gap over these and A, the objective, and the gap
+        that is within tolerance."""
         A, problem = self.A, self.problem
         A.effort.add(work_of_pass(self._rows, len(draws.index)))
         violation = np.abs(draws.gradient(A.v, problem.alpha, A))
         self.largest = max(violation.max(initial=0.0), A.largest_gradient)
         gap, objective = problem.dual_gap(A.z, A.w, self.largest), A.objective(problem)
-        return violation, gap, objective, self._allowed_gap(max(self.tol, self._batch_tol), objective)
+        return (
+            violation,
+            gap,
+            objective,
+            self._allowed_gap(max(self.tol, self._batch_tol), objective),
+        )
 
     def _allowed_gap(self, tol, objective):
-        """Return the largest gap within the tolerance, or the rounding error where a target is met exactly."""
+        """Return the largest gap within the tolerance, or the rounding error where a target is met
+        exactly."""
         least = SINGLE_ROUNDING if self._is_single else L1_ROUNDING
         return max(tol * objective, least * objective, least * self._size)
 
     def _let_in(self, draws, violation, tolerance, again):
-        """Let the largest violators enter A, solve (9) on A, and drop zeros; return how many violators entered.
+        """Let the largest violators enter A, solve (9) on A, and drop zeros; return how many
+        violators entered.
 
         The solve goes to a gap of 0.3 times the tolerance; while A still grows it is one step.
         """
@@ -507,7 +577,8 @@ class L1Fit(BaseL1Fit):
         draws.enter(A, entering)
         # The next violators will move the solution anyway.
         steps, share = (1, rules.step_leaves) if len(entering) else (rules.most_steps, 0.0)
-        # This round is likely the last over its batch where no draws are looked at again, or few violators entered.
+        # This round is likely the last over its batch where no draws are looked at again, or few
+        # violators entered.
         is_last = not again or len(entering) <= FEW
         ask_with = partial(self.questions_at, draws if again else None, is_last)
         solve(problem, A, 0.3 * tolerance, steps, share, ask_with)
@@ -517,22 +588,32 @@ class L1Fit(BaseL1Fit):
         return len(entering)
 
     def questions_at(self, draws: Draws | None, is_last: bool, w: np.ndarray) -> list[Question]:
-        """Return the questions that are put to the rows together with the last step of a round, which goes to w.
+        """Return the questions that are put to the rows together with the last step of a round,
+        which goes to w.
 
         draws : the draws that the next round looks at again, whose gradients to compute
-        is_last : whether to compute the gradients of the next batch, too, since this round is likely the last over its own
+        is_last : whether to compute the gradients of the next batch, too, since this round is
+            likely the last over its own
         """
         questions = [] if draws is None else [draws.question(self.problem.alpha, self.A)]
         t = self._last_drawn + 1
-        return questions + (self._source.ask_ahead(t, self.A, w) if is_last and t < self.dictionary.n_batches else [])
+        return questions + (
+            self._source.ask_ahead(t, self.A, w)
+            if is_last and t < self.dictionary.n_batches
+            else []
+        )
 
     def is_idle(self, draws: Draws, objective: float) -> bool:
-        """Return whether PATIENCE rounds in a row over these draws have lowered neither the objective nor the gap."""
+        """Return whether PATIENCE rounds in a row over these draws have lowered neither the
+        objective nor the gap."""
         if draws is not self._draws:
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         fell = objective < self._lowest - CREEP * self.gap or self.gap < 0.9 * self._least_gap
         if fell:
-            self._lowest, self._least_gap = min(objective, self._lowest), min(self.gap, self._least_gap)
+            self._lowest, self._least_gap = (
+                min(objective, self._lowest),
+                min(self.gap, self._least_gap),
+            )
         self._n_idle = 0 if fell else self._n_idle + 1
         return self._n_idle >= PATIENCE
 
@@ -578,17 +659,20 @@ class L1Fit(BaseL1Fit):
         return self.problem.vectors.fetch(self.problem.y)
 
     def largest_gradient(self) -> float:
-        """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that keeps w there."""
+        """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that
+        keeps w there."""
         draws = self._source.draw(self._source.batches_at_zero, self.A)
         return self._slope_unit * float(np.abs(draws.gradient(self.A.v)).max())
 
     def violates(self, feature: FeatureSet) -> bool:
-        """Return whether a feature violates the optimality condition by more than the features of A do."""
+        """Return whether a feature violates the optimality condition by more than the features of A
+        do."""
         g = usable(self._rows.correlate(feature, self.A.v), feature.nonnegative)
         return bool(np.abs(g).max() > max(self.problem.alpha, self.A.largest_gradient))
 
     def residual(self) -> float:
-        """Return the root of the mean loss in units of y: for the squared loss, of half the mean square of the residual."""
+        """Return the root of the mean loss in units of y: for the squared loss, of half the mean
+        square of the residual."""
         return self.progress.unit * np.sqrt(self.problem.mean_loss(self.A.z))
 
     def objective(self) -> float:
@@ -596,11 +680,16 @@ class L1Fit(BaseL1Fit):
         return self.A.objective(self.problem)
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the present coefficients; their gap is always known, so that `certified` changes nothing."""
+        """Return the `FitInfo` of the present coefficients; their gap is always known, so that
+        `certified` changes nothing."""
         return self.progress.info(
-            self.objective, self.gap, converged=bool(self._reached), n_drawn=self.count_drawn(),
-            n_nonzero=int(np.count_nonzero(self.A.w)), alpha=self.alpha,
-        )  # fmt: skip
+            self.objective,
+            self.gap,
+            converged=bool(self._reached),
+            n_drawn=self.count_drawn(),
+            n_nonzero=int(np.count_nonzero(self.A.w)),
+            alpha=self.alpha,
+        )
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms, by ascending index, in units of y."""
@@ -616,7 +705,12 @@ def warn_if_unconverged(info: FitInfo, tol: float) -> None:
         return
     share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
     warn_unconverged(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of {info.dual_gap:.3g}, "
+        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of "
+        f"{info.dual_gap:.3g}, "
         f"{share:.2g} of the objective, above tol={tol:.2g}; "
-        + ("raise time_limit (or tol, or alpha)" if info.cut else "raise max_iter (or tol, or alpha)")
+        + (
+            "raise time_limit (or tol, or alpha)"
+            if info.cut
+            else "raise max_iter (or tol, or alpha)"
+        )
     )

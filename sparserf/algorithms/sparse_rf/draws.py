@@ -1,16 +1,19 @@
-"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and the sources that make the draws of one target.
+"""Draws of a dictionary, which of them violate |phi_h' v| <= alpha, and the sources that make the
+draws of one target.
 
-A draw whose coefficient must be at least 0 violates only phi_h' v >= -alpha: a positive gradient of it counts as 0 (`usable`).
+A draw whose coefficient must be at least 0 violates only phi_h' v >= -alpha: a positive gradient of
+it counts as 0 (`usable`).
 
-`Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on them. Their features are made
-when needed: what is stored of draws from a random map is the seed. `DrawsInMemory` keep their features.
+`Draws` know their gradients phi_h' v at the dual point v (defined in `descent.py`), or a bound on
+them. Their features are made when needed: what is stored of draws from a random map is the seed.
+`DrawsInMemory` keep their features.
 
-A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution, `LearningSource` near the accepted
-features, `LinearSource` the steepest linear function.
+A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution,
+`LearningSource` near the accepted features, `LinearSource` the steepest linear function.
 
-A pass over the rows is the unit of cost. So the pass that computes the next dual point also computes what will be needed there:
-a `Question` is a pair, a function that every block of rows answers at a dual point, and a function that takes the dual point
-and the sum of the answers.
+A pass over the rows is the unit of cost. So the pass that computes the next dual point also
+computes what will be needed there: a `Question` is a pair, a function that every block of rows
+answers at a dual point, and a function that takes the dual point and the sum of the answers.
 """
 
 from __future__ import annotations
@@ -36,15 +39,23 @@ if TYPE_CHECKING:
     from ...rows.rows import Question
     from ...solvers.l1 import WorkingSet
 
-# The most numbers in the weights of the batches that are made again for one pass over the rows: 128 MB.
+# The most numbers in the weights of the batches that are made again for one pass over the rows: 128
+# MB.
 WEIGHTS_A_PASS = 2**24
 
 
 class LazyBatch:
-    """Some features of a batch, made when they are needed. What is pickled is the function that makes them, with its seed."""
+    """Some features of a batch, made when they are needed. What is pickled is the function that
+    makes them, with its seed."""
 
-    def __init__(self, make: Callable[[], FeatureSet], places: np.ndarray | None = None, features: FeatureSet | None = None):
-        """Take a function that draws the whole batch, the places in it (None: all), and the features if already drawn."""
+    def __init__(
+        self,
+        make: Callable[[], FeatureSet],
+        places: np.ndarray | None = None,
+        features: FeatureSet | None = None,
+    ):
+        """Take a function that draws the whole batch, the places in it (None: all), and the
+        features if already drawn."""
         self._make, self._places = make, places
         if features is not None:
             self.features = features
@@ -60,7 +71,8 @@ class LazyBatch:
 
 
 def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.ndarray:
-    """Return phi_h' v over a block of rows, for the features of all batches; of no batch an empty array."""
+    """Return phi_h' v over a block of rows, for the features of all batches; of no batch an empty
+    array."""
     every = [np.zeros(0)]
     for batch in batches:
         every.append(block.correlate(batch.features, v))
@@ -70,39 +82,49 @@ def correlations(batches: Iterable[LazyBatch], block: Block, v: Array) -> np.nda
 class Draws:
     """Draws in batches that are made when needed, with their gradients, or bounds on these.
 
-    The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most max_x |phi_h(x)| times
-    sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha need no second look.
+    The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most
+    max_x |phi_h(x)| times sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha
+    need no second look.
 
     index : the numbers of the draws in the dictionary
     """
 
-    def __init__(self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]):
-        """Take, for each batch, the numbers of its draws in the dictionary and a function that makes them."""
+    def __init__(
+        self, rows: Rows, batches: Sequence[tuple[np.ndarray, Callable[[], FeatureSet] | None]]
+    ):
+        """Take, for each batch, the numbers of its draws in the dictionary and a function that
+        makes them."""
         self._rows, self._batches = rows, batches
         self._ends = np.cumsum([0, *(len(index) for index, _ in batches)])
         self.index: np.ndarray = np.concatenate([index for index, _ in batches])
         n = len(self.index)
-        self._v, self._moved = None, np.inf  # the dual point at which gradients are known, and how far it moved the last time
+        # the dual point at which gradients are known, and how far it moved the last time
+        self._v, self._moved = None, np.inf
         self._g, self._is_exact = np.full(n, np.inf), np.zeros(n, bool)
-        # Filled in once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be at least 0.
+        # Filled in once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be
+        # at least 0.
         self._largest, self._nonnegative = np.zeros(n), np.zeros(n, bool)
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
-        """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both are from -alpha to alpha.
+        """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both
+        are from -alpha to alpha.
 
-        A : the working set at v, which knows the gradients of the draws that are in it; None: there is none
+        A : the working set at v, which knows the gradients of the draws that are in it; None: there
+            is none
         """
         self._move_to(v)
         self._learn_from(A)
-        for positions, batches in self._passes(np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)):
+        for positions, batches in self._passes(
+            np.flatnonzero((np.abs(self._g) > alpha) & ~self._is_exact)
+        ):
             self._learn(positions, self._rows.ask(v, [partial(correlations, batches)])[0])
         return self._g
 
     def question(self, alpha: float, A: WorkingSet | None = None) -> Question:
         """Return the question for the gradients at the next dual point, of A where that is given.
 
-        It is about the draws whose gradient may come to alpha if v moves no more than the last time, without those in A, which
-        computes its own.
+        It is about the draws whose gradient may come to alpha if v moves no more than the last
+        time, without those in A, which computes its own.
         """
         may_violate = ~(np.abs(self._g) + self._largest * self._moved <= alpha)
         may_violate[self._in(A)[0]] = False
@@ -126,7 +148,8 @@ class Draws:
         return at[there], there
 
     def _learn_from(self, A):
-        """Take the gradients of the draws that are in A from there: the slopes of A, at the dual point."""
+        """Take the gradients of the draws that are in A from there: the slopes of A, at the dual
+        point."""
         positions, there = self._in(A)
         if len(positions):
             self._describe(positions, A.features, there)
@@ -138,7 +161,8 @@ class Draws:
         self._g[:], self._is_exact[:] = np.inf, False
 
     def forget_last_move(self) -> Self:
-        """Forget how far v moved the last time, so that the next `question` is about all draws; return self."""
+        """Forget how far v moved the last time, so that the next `question` is about all draws;
+        return self."""
         self._moved = np.inf
         return self
 
@@ -155,11 +179,18 @@ class Draws:
 
     def _learn(self, positions, g):
         """Note the gradients of the draws at these positions, at the dual point."""
-        self._g[positions], self._is_exact[positions] = usable(g, self._nonnegative[positions]), True
+        self._g[positions], self._is_exact[positions] = (
+            usable(g, self._nonnegative[positions]),
+            True,
+        )
 
     def _describe(self, positions, features, places=slice(None)):
-        """Note the bounds on the gradients of the draws at these positions, which are the features at these places."""
-        self._largest[positions], self._nonnegative[positions] = features.largest_value[places], features.nonnegative[places]
+        """Note the bounds on the gradients of the draws at these positions, which are the features
+        at these places."""
+        self._largest[positions], self._nonnegative[positions] = (
+            features.largest_value[places],
+            features.nonnegative[places],
+        )
 
     def enter(self, A: WorkingSet, positions: np.ndarray) -> None:
         """Add the draws at these positions (ascending) to the working set."""
@@ -167,16 +198,22 @@ class Draws:
             A.add(batch.features, self.index[part], self._g[part])
 
     def violators(self, alpha: float, most: int) -> DrawsInMemory:
-        """Return the draws whose gradient, when last computed, was above alpha in size: the largest, at most `most`."""
+        """Return the draws whose gradient, when last computed, was above alpha in size: the
+        largest, at most `most`."""
         largest = np.empty(min(most, len(self.index)), np.intp)
         largest = np.sort(largest[: top_k(np.abs(self._g), alpha, largest)])
         nothing = FeatureSet((), self._rows.n_features_in)
-        features = reduce(FeatureSet.concat, (batch.features for _, batch in self._parts(largest)), nothing)
+        features = reduce(
+            FeatureSet.concat, (batch.features for _, batch in self._parts(largest)), nothing
+        )
         return DrawsInMemory(self._rows, features, self.index[largest], self._v, self._g[largest])
 
     def _parts(self, positions):
-        """Yield, for each batch, the part of the ascending positions that is in it, and the `LazyBatch` of that part."""
-        for (index, make), start, end in zip(self._batches, self._ends[:-1], self._ends[1:], strict=True):
+        """Yield, for each batch, the part of the ascending positions that is in it, and the
+        `LazyBatch` of that part."""
+        for (index, make), start, end in zip(
+            self._batches, self._ends[:-1], self._ends[1:], strict=True
+        ):
             part = positions[(positions >= start) & (positions < end)]
             if len(part):
                 batch = LazyBatch(make, None if len(part) == len(index) else part - start)
@@ -185,7 +222,8 @@ class Draws:
                 yield part, batch
 
     def _passes(self, positions):
-        """Split the positions into passes over the rows: yield (positions, batches) of each pass."""
+        """Split the positions into passes over the rows: yield (positions, batches) of each
+        pass."""
         positions_of_pass, batches, size = [], [], 0
         for part, batch in self._parts(positions):
             more = len(part) * self._rows.n_features_in
@@ -203,10 +241,16 @@ class DrawsInMemory(Draws):
     """Draws that are in memory, with their gradient at some v where it is known."""
 
     def __init__(
-        self, rows: Rows, features: FeatureSet, index: np.ndarray, v: RowVector = None, gradient: np.ndarray | None = None,
+        self,
+        rows: Rows,
+        features: FeatureSet,
+        index: np.ndarray,
+        v: RowVector = None,
+        gradient: np.ndarray | None = None,
         make: Callable[[], FeatureSet] | None = None,
-    ):  # fmt: skip
-        """Take the features, and in `make` the function that draws them again, where it is smaller to send than they are."""
+    ):
+        """Take the features, and in `make` the function that draws them again, where it is smaller
+        to send than they are."""
         super().__init__(rows, [(index, make)])
         self._features, self._make, self._v = features, make, v
         self._describe(slice(None), features)
@@ -218,7 +262,12 @@ class DrawsInMemory(Draws):
         if len(positions):
             places = None if len(positions) == len(self.index) else positions
             features = self._features if places is None else self._features.take(places)
-            yield positions, LazyBatch(self._make, places, features) if self._make else LazyBatch(lambda: features)
+            yield (
+                positions,
+                LazyBatch(self._make, places, features)
+                if self._make
+                else LazyBatch(lambda: features),
+            )
 
 
 # Sources: where the draws of one target come from
@@ -227,8 +276,10 @@ class DrawsInMemory(Draws):
 class DrawSource(ABC):
     """Where the draws of one target come from: draws of a dictionary for a working set.
 
-    is_endless : whether a batch holds the best of infinitely many draws, so that it may be drawn again and again
-    batches_at_zero : the batches whose largest gradient at w = 0 is the penalty at which a path begins
+    is_endless : whether a batch holds the best of infinitely many draws, so that it may be drawn
+        again and again
+    batches_at_zero : the batches whose largest gradient at w = 0 is the penalty at which a path
+        begins
     """
 
     is_endless: bool = False
@@ -242,11 +293,13 @@ class DrawSource(ABC):
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return the questions whose answers draw((t,), A) will need once A has the coefficients w.
 
-        They are put to the rows together with the step to w, so that the next batch takes no pass of its own.
+        They are put to the rows together with the step to w, so that the next batch takes no pass
+        of its own.
         """
 
     def forget(self) -> None:  # noqa: B027
-        """Drop the answers to questions that were asked ahead, unless any next batch can use them."""
+        """Drop the answers to questions that were asked ahead, unless any next batch can use
+        them."""
 
     def turn_to(self, rows: Rows) -> None:
         """Go on with the same rows in another precision."""
@@ -255,7 +308,8 @@ class DrawSource(ABC):
 
 
 class RandomSource(DrawSource):
-    """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn last is kept."""
+    """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn
+    last is kept."""
 
     batches_at_zero: Sequence[int]
 
@@ -265,13 +319,17 @@ class RandomSource(DrawSource):
         self.batches_at_zero = range(dictionary.n_batches)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
-        """Return the draws of these batches: a single one in memory, several made again when needed."""
+        """Return the draws of these batches: a single one in memory, several made again when
+        needed."""
         starts = self._dictionary.starts
-        each = [(np.arange(*starts[k : k + 2]), partial(self._dictionary.batch, k)) for k in batches]
+        each = [
+            (np.arange(*starts[k : k + 2]), partial(self._dictionary.batch, k)) for k in batches
+        ]
         if len(each) > 1:
             return Draws(self._rows, each)
         ((index, make),) = each
-        which = index[:1].tolist(), len(index)  # the draws of the batch: its number k does not identify them
+        # the draws of the batch: its number k does not identify them
+        which = index[:1].tolist(), len(index)
         if which != self._last[0]:
             make_again = make if self._dictionary.is_random else None
             self._last = which, DrawsInMemory(self._rows, make(), index, make=make_again)
@@ -289,15 +347,22 @@ class RandomSource(DrawSource):
 
 
 class LearningSource(DrawSource):
-    """Draws that follow the working set, each cosine turned to its best phase; neurons without a phase stay as they are.
+    """Draws that follow the working set, each cosine turned to its best phase; neurons without a
+    phase stay as they are.
 
-    The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the correlations of v with the cosine
-    and the sine, it is atan2(-S, C), and the correlation there (C^2 + S^2)^(1/2).
+    The best phase is where |sum_i v_i cos(w'x_i + b)| is largest over b. With C and S the
+    correlations of v with the cosine and the sine, it is atan2(-S, C), and the correlation there
+    (C^2 + S^2)^(1/2).
     """
 
     def __init__(self, rows: Rows, dictionary: LearningDictionary, target: int):
-        """Take a dictionary that learns; each target has a proposer of draws, with a random stream of its own."""
-        self._rows, self._sizes, self._proposer = rows, np.diff(dictionary.starts), dictionary.proposer(target)
+        """Take a dictionary that learns; each target has a proposer of draws, with a random stream
+        of its own."""
+        self._rows, self._sizes, self._proposer = (
+            rows,
+            np.diff(dictionary.starts),
+            dictionary.proposer(target),
+        )
         self._turns = dictionary.base.is_periodic
         self._question = correlation_pair if self._turns else correlation
         self.forget()
@@ -307,10 +372,14 @@ class LearningSource(DrawSource):
         self._t, self._v, self._proposed, self._answer = None, None, None, None
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
-        """Return the proposals of one batch, in memory, with their gradients at the dual point of A."""
+        """Return the proposals of one batch, in memory, with their gradients at the dual point of
+        A."""
         (t,) = batches
         if t != self._t:
-            self._t, self._proposed = t, self._proposer.batch(self._sizes[t], A.features, A.w, A.index)
+            self._t, self._proposed = (
+                t,
+                self._proposer.batch(self._sizes[t], A.features, A.w, A.index),
+            )
         if self._v is not A.v:
             (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
         (start, features), g = self._proposed, self._answer
@@ -321,10 +390,14 @@ class LearningSource(DrawSource):
         return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
-        """Propose batch t from the features of A that have a coefficient in w; return the question for its gradients."""
-        if t != self._t:  # a batch is proposed once, however often a round needs it: proposing counts as a try
+        """Propose batch t from the features of A that have a coefficient in w; return the question
+        for its gradients."""
+        # a batch is proposed once, however often a round needs it: proposing counts as a try
+        if t != self._t:
             used = np.flatnonzero(w)
-            proposed = self._proposer.batch(self._sizes[t], A.features.take(used), w[used], A.index[used])
+            proposed = self._proposer.batch(
+                self._sizes[t], A.features.take(used), w[used], A.index[used]
+            )
             self._t, self._proposed = t, proposed
 
         def take(v, answer):
@@ -339,7 +412,8 @@ class LinearSource(DrawSource):
     is_endless = True
 
     def __init__(self, rows: Rows, dictionary: LinearFunctions, target: int):
-        """Take all linear functions; those of a target are numbered from (inputs + target 2^20) on."""
+        """Take all linear functions; those of a target are numbered from (inputs + target 2^20)
+        on."""
         d = rows.n_features_in
         self._rows, self._dictionary = rows, dictionary
         self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
@@ -363,7 +437,8 @@ class LinearSource(DrawSource):
 
 
 def source_of(rows: Rows, dictionary: Dictionary, target: int) -> DrawSource:
-    """Return the source of the draws of one target, which is the number of this fit among all over the dictionary."""
+    """Return the source of the draws of one target, which is the number of this fit among all over
+    the dictionary."""
     if isinstance(dictionary, LearningDictionary):
         return LearningSource(rows, dictionary, target)
     if isinstance(dictionary, LinearFunctions):

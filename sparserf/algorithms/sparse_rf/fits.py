@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def fits_of(
-    task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True, search: int = 0
+    task: Task,
+    dictionary: Dictionary,
+    options: SparseRFOptions,
+    *,
+    to_tolerance: bool = True,
+    search: int = 0,
 ) -> list[BaseL1Fit]:
     """Make the fit of each target, or with the multinomial loss the one fit of all classes.
 
@@ -24,5 +29,10 @@ def fits_of(
     """
     first = search * len(task.targets)
     if task.is_joint:
-        return [MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)]
-    return [L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k) for k, y in enumerate(task.targets, first)]
+        return [
+            MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)
+        ]
+    return [
+        L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k)
+        for k, y in enumerate(task.targets, first)
+    ]

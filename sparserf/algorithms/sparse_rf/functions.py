@@ -1,8 +1,10 @@
-"""The public functions `sparse_rf`, whose penalty is given or chosen, and `sparse_rf_path` (Sparse Random Features).
+"""The public functions `sparse_rf`, whose penalty is given or chosen, and `sparse_rf_path` (Sparse
+Random Features).
 
-A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a penalty `_fit_path` runs
-Algorithm 1 or the exact descent (`descent.py`) for each target; without one `choose_by_held_out_rows` (`search.py`) chooses it.
-Both may begin with the terms of a model (`start.py`).
+A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a
+penalty `_fit_path` runs Algorithm 1 or the exact descent (`descent.py`) for each target; without
+one `choose_by_held_out_rows` (`search.py`) chooses it. Both may begin with the terms of a model
+(`start.py`).
 """
 
 from __future__ import annotations
@@ -45,24 +47,52 @@ if TYPE_CHECKING:
     from ...model import Callback, SparseModel
     from .descent import BaseL1Fit
 
-# Draws of "auto" beside the terms of a model from which the fit starts: as many as for another penalty of a path.
+# Draws of "auto" beside the terms of a model from which the fit starts: as many as for another
+# penalty of a path.
 DRAWS_OF_START = 1_000
 
 
 @shows_progress
 def sparse_rf(
-    X: MatrixLike, y: ArrayLike, *, alpha: float | None = None, features: Features = "auto", gamma: Gamma = None,
-    scale: Units = "auto", missing: Missing = "learn", categorical: Categorical = None, monotone: Signs = None,
-    convex: Signs = None, interactions: Interactions = None, loss: LossLike = "squared", n_components: int | None = None,
-    batch_size: int | None = None, max_order: int | None = None, exact: bool = False,
-    validation: float | Splits = 0.1, groups: ArrayLike | None = None, n_models: int | None = None,
-    max_terms: int | None = None, effort: float = 1.0, time_limit: float | None = None, fit_intercept: bool = True,
-    sample_weight: ArrayLike | None = None, class_weight: ClassWeight = None, offset: ArrayLike | None = None,
-    lower: float | None = None, upper: float | None = None, tol: float = 1e-4, max_iter: int | None = None,
-    start: SparseModel | None = None, rng: Seed = None, workers: int = 1, callback: Callback = None,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    alpha: float | None = None,
+    features: Features = "auto",
+    gamma: Gamma = None,
+    scale: Units = "auto",
+    missing: Missing = "learn",
+    categorical: Categorical = None,
+    monotone: Signs = None,
+    convex: Signs = None,
+    interactions: Interactions = None,
+    loss: LossLike = "squared",
+    n_components: int | None = None,
+    batch_size: int | None = None,
+    max_order: int | None = None,
+    exact: bool = False,
+    validation: float | Splits = 0.1,
+    groups: ArrayLike | None = None,
+    n_models: int | None = None,
+    max_terms: int | None = None,
+    effort: float = 1.0,
+    time_limit: float | None = None,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    start: SparseModel | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
     verbose: bool | None = None,
-) -> SparseModel:  # fmt: skip
-    r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1 penalty.
+) -> SparseModel:
+    r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1
+    penalty.
 
     With X and y alone everything is chosen, on rows that are held out:
 
@@ -74,59 +104,72 @@ def sparse_rf(
     >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200
     (True, True)
 
-    With `alpha` and a kernel in `features` this is the paper's Algorithm 1, which minimises over coefficients w and intercept b
+    With `alpha` and a kernel in `features` this is the paper's Algorithm 1, which minimises over
+    coefficients w and intercept b
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 
-    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s of mean 1.
+    with L the squared loss (z - y)^2 / 2, or another of `sparserf.losses`, and sample weights s of
+    mean 1.
 
     Parameters
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        float32 stays float32; all else becomes float64. A frame's strings and categoricals are categories.
+        float32 stays float32; all else becomes float64. A frame's strings and categoricals are
+        categories.
     y : array of shape (n_samples,) or (n_samples, n_outputs)
         Real targets, or labels for a classification loss.
     alpha : float, optional
-        Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None: chosen on held-out rows.
+        Penalty, > 0: the paper's lambda, scikit-learn's Lasso alpha, 1/(n C) in liblinear. None:
+        chosen on held-out rows.
     features : str, map, sequence of maps, or FeatureSet, default "auto"
-        "auto": a dictionary that learns. Else what to draw from: a kernel ("gaussian", "laplacian", "cauchy", "matern12",
-        "matern32", "matern52", "perceptron"), or maps such as `Fourier`; or a set to search as it is.
+        "auto": a dictionary that learns. Else what to draw from: a kernel ("gaussian", "laplacian",
+        "cauchy", "matern12", "matern32", "matern52", "perceptron"), or maps such as `Fourier`; or a
+        set to search as it is.
     gamma : float, "knn" or None, optional
         Inverse width of a kernel given by name, for columns in units of `scale`; see `Fourier`.
     scale : {"auto", "robust"} or None, default "auto"
-        Units of the columns, which the model keeps. "robust": mean 0 and deviation 1, with outliers counting less. None: as
-        they are. "auto": "robust" unless `features` is a map.
+        Units of the columns, which the model keeps. "robust": mean 0 and deviation 1, with outliers
+        counting less. None: as they are. "auto": "robust" unless `features` is a map.
     missing : {"learn", "raise"}, default "learn"
-        "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a ValueError.
+        "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a
+        ValueError.
     categorical : sequence of names, of indices, or a mask, optional
         Columns that are categories, besides those that a data frame marks.
-    monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional
-        Columns in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone` also takes the levels of a
-        category, ascending.
+    monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional Columns
+        in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone` also
+        takes the levels of a category, ascending.
     interactions : sequence of groups of columns, optional
-        Groups of columns that may meet in a term; a column in none has terms of its own. None: all may meet.
+        Groups of columns that may meet in a term; a column in none has terms of its own. None: all
+        may meet.
     loss : str or `sparserf.losses.Loss`, default "squared"
-        For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels "squared_hinge", "logistic" or
-        "multinomial"; or an object, such as `losses.Quantile(level=0.9)`.
+        For real targets also "huber", "quantile", "poisson", "tweedie" or "gamma"; for labels
+        "squared_hinge", "logistic" or "multinomial"; or an object, such as
+        `losses.Quantile(level=0.9)`.
     n_components : int, optional
-        D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with `start`.
+        D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with
+        `start`.
     batch_size : int, optional
-        R, the draws in a batch. None: 500 with "auto"; else 2,500, fewer for more than 3,300 columns.
+        R, the draws in a batch. None: 500 with "auto"; else 2,500, fewer for more than 3,300
+        columns.
     max_order : int, optional
         The most inputs that a feature of "auto" sees. None: all.
     exact : bool, default False
         Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto".
     validation : float, mask, indices, pairs or splitter, default 0.1
-        For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to hold out) for each round,
-        also from a splitter of scikit-learn.
+        For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to
+        hold out) for each round, also from a splitter of scikit-learn.
     groups : array of shape (n_samples,), optional
-        The group of each row. Whole groups are held out, and means of a category come from other groups.
+        The group of each row. Whole groups are held out, and means of a category come from other
+        groups.
     n_models : int, optional
         For alpha=None, the rounds of searches, whose models are averaged. None: two, three or more.
     max_terms : int, optional
-        For alpha=None, the most terms. None: 2,000, and a bump at each of up to 5,000 rows where that helps.
+        For alpha=None, the most terms. None: 2,000, and a bump at each of up to 5,000 rows where
+        that helps.
     effort : float, default 1.0
-        For alpha=None: 10 takes about ten times the time, for more rows, terms and models; 0.1 a tenth.
+        For alpha=None: 10 takes about ten times the time, for more rows, terms and models; 0.1 a
+        tenth.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
     fit_intercept : bool, default True
@@ -135,8 +178,8 @@ def sparse_rf(
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row.
     class_weight : "balanced", mapping of label to weight, optional
         Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
-    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
-        Added to f in the loss of each row, such as the log of exposures; not for more than two classes.
+    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional Added to f in the loss
+        of each row, such as the log of exposures; not for more than two classes.
     lower, upper : float, optional
         Limits to which predictions are clipped; not for classes.
     tol : float, default 1e-4
@@ -144,21 +187,24 @@ def sparse_rf(
     max_iter : int, optional
         The most rounds of search and solution. None: to the tolerance, within a bound on the work.
     start : SparseModel, optional
-        A model whose terms come first. With alpha=None there are no others, and the rows should be new to it.
+        A model whose terms come first. With alpha=None there are no others, and the rows should be
+        new to it.
     rng : None, int or numpy.random.Generator, default None
         Seed of the draws.
     workers : int, default 1
         Threads; -1 for all cores. The result has the same bits for any number.
     callback : callable, optional
-        Called with the `FitInfo` so far after each iteration, and within long ones; returning True ends the fit.
+        Called with the `FitInfo` so far after each iteration, and within long ones; returning True
+        ends the fit.
     verbose : bool, optional
         Whether to show progress. None: in a terminal or notebook, after two seconds.
 
     Returns
     -------
     SparseModel
-        `info.dual_gap` bounds the distance of the objective from its optimum: over all D draws if `exact`, else over the last
-        batch and what was kept; for alpha=None over its terms. `support` holds their indices in the dictionary.
+        `info.dual_gap` bounds the distance of the objective from its optimum: over all D draws if
+        `exact`, else over the last batch and what was kept; for alpha=None over its terms.
+        `support` holds their indices in the dictionary.
 
     Raises
     ------
@@ -168,7 +214,8 @@ def sparse_rf(
     Warns
     -----
     ConvergenceWarning
-        The fit ended above the tolerance, by `max_iter`, its work, rounding or, with alpha, `time_limit`.
+        The fit ended above the tolerance, by `max_iter`, its work, rounding or, with alpha,
+        `time_limit`.
     TimeLimitWarning
         For alpha=None, not one search was finished within `time_limit`.
 
@@ -179,20 +226,24 @@ def sparse_rf(
 
     Notes
     -----
-    Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working set. Memory, beyond X: O(n +
-    R d + a^2), and for alpha=None a copy of the rows of a search. The paper's lambda_N is n alpha. The page "How the default
-    works" has the rules of alpha=None, "The algorithms" more on the arguments.
+    Time O(n D d) a pass over the dictionary, several passes; O(n a^2) for a terms in the working
+    set. Memory, beyond X: O(n + R d + a^2), and for alpha=None a copy of the rows of a search. The
+    paper's lambda_N is n alpha. The page "How the default works" has the rules of alpha=None, "The
+    algorithms" more on the arguments.
 
     References
     ----------
-    I. E.-H. Yen, T.-W. Lin, S.-D. Lin, P. Ravikumar, I. S. Dhillon, Sparse Random Features Algorithm as Coordinate
-    Descent in Hilbert Space, NIPS 2014. Algorithm 1; `alpha` is lambda in (8).
+    I. E.-H. Yen, T.-W. Lin, S.-D. Lin, P. Ravikumar, I. S. Dhillon, Sparse Random Features
+    Algorithm as Coordinate Descent in Hilbert Space, NIPS 2014. Algorithm 1; `alpha` is lambda in
+    (8).
 
     Examples
     --------
     The paper's algorithm, with X and y as above:
 
-    >>> model = srf.sparse_rf(X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0)
+    >>> model = srf.sparse_rf(
+    ...     X, y, features="gaussian", gamma=1.0, alpha=0.003, n_components=2000, rng=0
+    ... )
     >>> model.info.converged, bool(np.mean((model.predict(X) - y) ** 2) < 0.1 * y.var())
     (True, True)
     """
@@ -210,29 +261,54 @@ def sparse_rf(
 
 @shows_progress
 def sparse_rf_path(
-    X: MatrixLike, y: ArrayLike, *, alphas: ArrayLike | None = None, n_alphas: int = 20, alpha_min_ratio: float = 1e-3,
-    features: Features = "auto", gamma: Gamma = None, scale: Units = "auto", missing: Missing = "learn",
-    categorical: Categorical = None, monotone: Signs = None, convex: Signs = None, interactions: Interactions = None,
-    loss: LossLike = "squared", n_components: int | None = None, batch_size: int | None = None, max_order: int | None = None,
-    exact: bool = False, fit_intercept: bool = True, sample_weight: ArrayLike | None = None,
-    class_weight: ClassWeight = None, offset: ArrayLike | None = None, groups: ArrayLike | None = None,
-    lower: float | None = None, upper: float | None = None, tol: float = 1e-4, max_iter: int | None = None, rng: Seed = None,
-    workers: int = 1, callback: Callback = None, verbose: bool | None = None,
-) -> list[SparseModel]:  # fmt: skip
-    """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one before, over one dictionary.
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
+    alpha_min_ratio: float = 1e-3,
+    features: Features = "auto",
+    gamma: Gamma = None,
+    scale: Units = "auto",
+    missing: Missing = "learn",
+    categorical: Categorical = None,
+    monotone: Signs = None,
+    convex: Signs = None,
+    interactions: Interactions = None,
+    loss: LossLike = "squared",
+    n_components: int | None = None,
+    batch_size: int | None = None,
+    max_order: int | None = None,
+    exact: bool = False,
+    fit_intercept: bool = True,
+    sample_weight: ArrayLike | None = None,
+    class_weight: ClassWeight = None,
+    offset: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    rng: Seed = None,
+    workers: int = 1,
+    callback: Callback = None,
+    verbose: bool | None = None,
+) -> list[SparseModel]:
+    """Fit the models of `sparse_rf` for many penalties, largest first, each started from the one
+    before, over one dictionary.
 
     Parameters
     ----------
     alphas : sequence of float, optional
-        Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from the smallest that makes all
-        coefficients zero down to alpha_min_ratio times that.
+        Penalties, > 0; used in descending order. None: n_alphas of them, in geometric steps from
+        the smallest that makes all coefficients zero down to alpha_min_ratio times that.
     n_alphas : int, default 20
         Number of penalties where alphas is None, at least 1.
     alpha_min_ratio : float, default 1e-3
         The smallest penalty over the largest where alphas is None, in (0, 1].
-    X, y, features, gamma, scale, missing, categorical, monotone, convex, interactions, loss, n_components, batch_size,
-    max_order, exact, fit_intercept, sample_weight, class_weight, offset, groups, lower, upper, tol, max_iter, rng, workers,
-    callback, verbose
+    X, y, features, gamma, scale, missing, categorical, monotone, convex, interactions, loss,
+    n_components, batch_size, max_order, exact, fit_intercept, sample_weight, class_weight, offset,
+    groups, lower, upper, tol, max_iter, rng, workers, callback, verbose
         As in `sparse_rf`; max_iter holds for each penalty.
 
     Returns
@@ -252,14 +328,16 @@ def sparse_rf_path(
 
     Notes
     -----
-    Time: a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and the models.
-    Section 3.2 of the paper of `sparse_rf` recommends the path.
+    Time: a fit for each penalty, less what a near starting point saves. Memory as `sparse_rf`, and
+    the models. Section 3.2 of the paper of `sparse_rf` recommends the path.
 
     Examples
     --------
     >>> import numpy as np, sparserf as srf
     >>> X = np.linspace(-3, 3, 300)[:, None]
-    >>> models = srf.sparse_rf_path(X, np.sin(2 * X.ravel()), features="gaussian", n_alphas=5, n_components=500, rng=0)
+    >>> models = srf.sparse_rf_path(
+    ...     X, np.sin(2 * X.ravel()), features="gaussian", n_alphas=5, n_components=500, rng=0
+    ... )
     >>> [len(model.features) for model in models][0], len(models)
     (0, 5)
     """
@@ -272,14 +350,23 @@ def sparse_rf_path(
     return _fit_path(read_task(X, y, options), options, alphas, n_alphas, alpha_min_ratio)
 
 
-def read_task(X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False) -> Task:
+def read_task(
+    X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False
+) -> Task:
     """Return what is to be fitted, with centered targets.
 
-    has_several_encodings : whether features are to see several encodings of the columns (as they are, clipped, in ranks)
+    has_several_encodings : whether features are to see several encodings of the columns (as they
+        are, clipped, in ranks)
     """
     start, given = options.start, None if options.start is None else options.start.features
     task = Task.from_options(
-        X, y, options, losses=JOINTLY, several_outputs="apart", has_several_encodings=has_several_encodings, start=given
+        X,
+        y,
+        options,
+        losses=JOINTLY,
+        several_outputs="apart",
+        has_several_encodings=has_several_encodings,
+        start=given,
     )
     if start is not None:
         check_start_of_task(start, task, options.max_order)
@@ -290,19 +377,27 @@ def read_task(X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several
 
 
 def _fit_path(
-    task: Task, options: SparseRFOptions, alphas: Sequence[float] | np.ndarray | None, n_alphas: int = 1,
+    task: Task,
+    options: SparseRFOptions,
+    alphas: Sequence[float] | np.ndarray | None,
+    n_alphas: int = 1,
     alpha_min_ratio: float = 1.0,
-) -> list[SparseModel]:  # fmt: skip
-    """Return the models for these penalties, each started from the one before; None: for the default penalties."""
+) -> list[SparseModel]:
+    """Return the models for these penalties, each started from the one before; None: for the
+    default penalties."""
     start, deadline = options.start, options.deadline
-    dictionary = options.dictionary(task, DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS)
+    dictionary = options.dictionary(
+        task, DRAWS_OF_START if start is not None and options.is_auto else N_COMPONENTS
+    )
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:
         fits = fits_of(task, dictionary, options, search=first_search(start, task))
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
-            alphas = np.maximum(largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny)
+            alphas = np.maximum(
+                largest * np.geomspace(1.0, alpha_min_ratio, n_alphas), np.finfo(np.float64).tiny
+            )
         with partial_fits_on_error(fits, task):
             if start is not None:
                 begin_at(start, fits, task, dictionary)
@@ -333,6 +428,11 @@ def _fit_path(
 def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
     """Return the model of these fits, with its fallbacks where there is time for them."""
     model = model_of(fits, task, certified=not effort.is_late)
-    model = with_ranges(effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task)
+    model = with_ranges(
+        effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
+    )
     cut = dict(effort.cuts_in_time)
-    return replace(model, info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut))
+    return replace(
+        model,
+        info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut),
+    )

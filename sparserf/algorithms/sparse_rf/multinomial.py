@@ -1,9 +1,11 @@
-"""Sparse-RF with the multinomial loss: the l1 fits of all classes as one fit, by block coordinate descent over the classes.
+"""Sparse-RF with the multinomial loss: the l1 fits of all classes as one fit, by block coordinate
+descent over the classes.
 
-Each move of an `L1Fit` becomes a sweep, in which every class makes that move against the others (`solvers/multinomial.py`).
-Where a sweep shrinks the gap to no less than half, a prox-Newton step of all classes together follows. The end is certified by
-the duality gap of the joint problem, which `MultinomialL1Fit.certify` computes. As long as the joint gap is above the tolerance
-when all classes are within their own tolerance, the tolerance of the classes is tightened.
+Each move of an `L1Fit` becomes a sweep, in which every class makes that move against the others
+(`solvers/multinomial.py`). Where a sweep shrinks the gap to no less than half, a prox-Newton step
+of all classes together follows. The end is certified by the duality gap of the joint problem, which
+`MultinomialL1Fit.certify` computes. As long as the joint gap is above the tolerance when all
+classes are within their own tolerance, the tolerance of the classes is tightened.
 """
 
 from __future__ import annotations
@@ -40,21 +42,23 @@ if TYPE_CHECKING:
     from .draws import Draws
     from .options import SparseRFOptions
 
-# After a sweep that shrinks the sum of the gaps of the classes to no less than this share, all classes make a step together.
+# After a sweep that shrinks the sum of the gaps of the classes to no less than this share, all
+# classes make a step together.
 SLOW_SWEEP = 0.5
 # Classes up to which there are such steps, which compute a Gram matrix for each pair of them.
 MOST_TOGETHER = 50
 # If the objective falls by less than this share of it, that may be rounding.
 SWEEP_ROUNDING = 1e-12
-# Where the classes are within their tolerance and the joint gap is not, their tolerance is multiplied by TIGHTER times the
-# square of tolerance / joint gap, of which no less than LEAST is taken; this is done at most MOST_TIGHTER times. The square is
-# taken since the gap of a class of few terms falls with the square of its violation, and the joint gap with the largest
-# violation.
+# Where the classes are within their tolerance and the joint gap is not, their tolerance is
+# multiplied by TIGHTER times the square of tolerance / joint gap, of which no less than LEAST is
+# taken; this is done at most MOST_TIGHTER times. The square is taken since the gap of a class of
+# few terms falls with the square of its violation, and the joint gap with the largest violation.
 TIGHTER, LEAST, MOST_TIGHTER = 0.3, 0.03, 8
 
 
 class OneClassL1Fit(L1Fit):
-    """The l1 fit of one class, with the margins of the others fixed: an `L1Fit` that never ends by itself."""
+    """The l1 fit of one class, with the margins of the others fixed: an `L1Fit` that never ends by
+    itself."""
 
     problem: L1Problem
 
@@ -64,7 +68,8 @@ class OneClassL1Fit(L1Fit):
         return self.A
 
     def hold_others(self, y: RowVector, b: float | None = None) -> None:
-        """Minimise from now on against the margins of the others, which the target y of CLASS_VERSUS_REST holds.
+        """Minimise from now on against the margins of the others, which the target y of
+        CLASS_VERSUS_REST holds.
 
         b : the intercept to go to; None: the best one
         """
@@ -113,15 +118,22 @@ class WorkingSetsOfClasses:
 
 
 class MultinomialL1Fit(BaseL1Fit):
-    """The fit of all classes together, with the moves of an `L1Fit`: each is a sweep over the classes."""
+    """The fit of all classes together, with the moves of an `L1Fit`: each is a sweep over the
+    classes."""
 
     gap: float
 
     def __init__(
-        self, task: Task, dictionary: Dictionary, options: SparseRFOptions, *, to_tolerance: bool = True,
+        self,
+        task: Task,
+        dictionary: Dictionary,
+        options: SparseRFOptions,
+        *,
+        to_tolerance: bool = True,
         target: int = 0,
-    ):  # fmt: skip
-        """Begin at w = 0; to_tolerance and target are as in `L1Fit`, and target is the number of the first class."""
+    ):
+        """Begin at w = 0; to_tolerance and target are as in `L1Fit`, and target is the number of
+        the first class."""
         rules, callback = rules_of(dictionary, to_tolerance), options.callback
         super().__init__(dictionary, rules, options.tol, task.progress(callback, task.targets[0]))
         self._rows, self._targets, self._effort = task.rows, task.targets, UNBOUNDED
@@ -132,7 +144,9 @@ class MultinomialL1Fit(BaseL1Fit):
             for k, y in enumerate(task.targets, target)
         ]
         self.A: WorkingSetsOfClasses = WorkingSetsOfClasses(self._fits)
-        self._problem = MultinomialProblem.from_targets(task.rows.vectors, task.targets, task.weight, options.fit_intercept)
+        self._problem = MultinomialProblem.from_targets(
+            task.rows.vectors, task.targets, task.weight, options.fit_intercept
+        )
         self._classes = BlockDescent(self._problem, self._fits)
         self._settle()
         self.restart(np.inf)
@@ -148,7 +162,8 @@ class MultinomialL1Fit(BaseL1Fit):
             fit.tol = self.tol / len(self._fits)
 
     def spend(self, effort: Effort) -> None:
-        """Bound the work of all classes together by this effort, in addition to the bound of each."""
+        """Bound the work of all classes together by this effort, in addition to the bound of
+        each."""
         self._effort = effort
         self.progress.deadline = effort.deadline
         for fit in self._fits:
@@ -176,15 +191,21 @@ class MultinomialL1Fit(BaseL1Fit):
         return self._improve(draws, lambda fit: fit.improve_over(draws.of(fit)))
 
     def descend_over(self, draws: DrawsOfClasses) -> bool:
-        """Let each class make a round over its draws and more over the violators; return whether there is no more to do."""
+        """Let each class make a round over its draws and more over the violators; return whether
+        there is no more to do."""
         return self._improve(draws, lambda fit: fit.descend_over(draws.of(fit)))
 
     def _improve(self, draws, move):
-        """Sweep once; return whether no class moved and the joint gap is within the tolerance, or rounding allows no more."""
+        """Sweep once; return whether no class moved and the joint gap is within the tolerance, or
+        rounding allows no more."""
         if draws is not self._draws:
             self._draws, self._n_idle, self._lowest, self._least_gap = draws, 0, np.inf, np.inf
         if self._sweep(move):
-            if self.is_solved_to_tolerance and self._sum_of_gaps() > SLOW_SWEEP * self._least_gap and not self.stopped:
+            if (
+                self.is_solved_to_tolerance
+                and self._sum_of_gaps() > SLOW_SWEEP * self._least_gap
+                and not self.stopped
+            ):
                 self._step_together()
             return self.stopped or self._is_idle()
         share = self.tol * self.objective() / max(self.certify(), 1e-300)
@@ -196,11 +217,13 @@ class MultinomialL1Fit(BaseL1Fit):
         return is_done
 
     def _sum_of_gaps(self):
-        """Return the sum of the duality gaps of the classes, each with the others as they were at its turn."""
+        """Return the sum of the duality gaps of the classes, each with the others as they were at
+        its turn."""
         return sum(fit.gap for fit in self._fits)
 
     def _is_idle(self):
-        """Return whether PATIENCE sweeps in a row lowered neither the gaps nor, by more than rounding, the objective."""
+        """Return whether PATIENCE sweeps in a row lowered neither the gaps nor, by more than
+        rounding, the objective."""
         objective, gap = self.objective(), self._sum_of_gaps()
         fell = objective < self._lowest * (1 - SWEEP_ROUNDING) or gap < 0.9 * self._least_gap
         self._lowest, self._least_gap = min(objective, self._lowest), min(gap, self._least_gap)
@@ -220,14 +243,17 @@ class MultinomialL1Fit(BaseL1Fit):
         sets = [fit.A for fit in self._fits]
         if not 0 < sum(map(len, sets)) <= MOST_JOINT_COEFFICIENTS or len(sets) > MOST_TOGETHER:
             return
-        moved = joint_l1_step(self._rows, self._problem, sets, self._classes.margins(), self._fits[0].problem.alpha)
+        moved = joint_l1_step(
+            self._rows, self._problem, sets, self._classes.margins(), self._fits[0].problem.alpha
+        )
         if moved is not None:
             for A, (w, b, f) in zip(sets, moved, strict=True):
                 A.put(w, b, f)
             self._settle()
 
     def _settle(self):
-        """Subtract the medians over the classes, go to the best intercepts, and give each class the margins of the others."""
+        """Subtract the medians over the classes, go to the best intercepts, and give each class the
+        margins of the others."""
         take_out_medians(self._rows, [fit.A for fit in self._fits])
         for fit in self._fits:
             fit.A.effort.add(self._rows.n_rows * (len(self._fits) + TURN))
@@ -256,7 +282,8 @@ class MultinomialL1Fit(BaseL1Fit):
     # The results of the fit
 
     def certify(self) -> float:
-        """Compute and return the joint duality gap over the terms and the draws of the last sweep."""
+        """Compute and return the joint duality gap over the terms and the draws of the last
+        sweep."""
         largest = []  # of each class, max |phi' v|
         for fit in self._fits:
             if self._draws is None:
@@ -270,9 +297,12 @@ class MultinomialL1Fit(BaseL1Fit):
         return self.gap
 
     def objective(self) -> float:
-        """Return the joint objective: that of the first class, with the loss of all, and the penalties of the others."""
+        """Return the joint objective: that of the first class, with the loss of all, and the
+        penalties of the others."""
         penalty = sum(np.abs(fit.A.w).sum() for fit in self._fits[1:])
-        return self._fits[0].objective() + (float(self.alpha * penalty) if np.isfinite(self.alpha) else 0.0)
+        return self._fits[0].objective() + (
+            float(self.alpha * penalty) if np.isfinite(self.alpha) else 0.0
+        )
 
     @property
     def ended_by_callback(self) -> bool:
@@ -298,15 +328,20 @@ class MultinomialL1Fit(BaseL1Fit):
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the present coefficients.
 
-        certified : whether to compute the joint duality gap where the classes have moved since; else it is the sum of their own
+        certified : whether to compute the joint duality gap where the classes have moved since;
+            else it is the sum of their own
         """
         if certified and not np.isfinite(self.gap):
             self.certify()
         gap = self.gap if np.isfinite(self.gap) else self._sum_of_gaps()
         return self.progress.info(
-            self.objective, gap, converged=bool(self._reached or self.gap <= self.tol * self.objective()),
-            n_drawn=self.count_drawn(), n_nonzero=len(self.A.index), alpha=self.alpha,
-        )  # fmt: skip
+            self.objective,
+            gap,
+            converged=bool(self._reached or self.gap <= self.tol * self.objective()),
+            n_drawn=self.count_drawn(),
+            n_nonzero=len(self.A.index),
+            alpha=self.alpha,
+        )
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms of any class, by ascending index."""

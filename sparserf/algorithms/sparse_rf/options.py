@@ -1,4 +1,5 @@
-"""The arguments of `sparse_rf` and `sparse_rf_path`: those of every fit, and those that only the choice of a penalty has."""
+"""The arguments of `sparse_rf` and `sparse_rf_path`: those of every fit, and those that only the
+choice of a penalty has."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real
+from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real, checked
 from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
 from ..._base.warnings import warn
@@ -36,26 +37,29 @@ class SparseRFOptions(FitOptions):
     tol : the duality gap of a solution at most, relative to its objective
     max_iter : the most rounds of a fit; None bounds its work instead (`Effort`)
     exact : whether the fit goes over all draws again until the gap over all of them is within `tol`
-    gamma, n_components, batch_size, max_order : arguments of the dictionary that is searched; None stands for its defaults
+    gamma, n_components, batch_size, max_order : arguments of the dictionary that is searched; None
+        stands for its defaults
     start : the model from which the fit begins, or None
     deadline : when the call is to end
 
-    An `L1Fit` over a given dictionary needs `fit_intercept`, `tol`, `max_iter` and `callback` alone.
+    An `L1Fit` over a given dictionary needs `fit_intercept`, `tol`, `max_iter` and `callback`
+    alone.
     """
 
-    tol: float
-    max_iter: int | None = None
-    exact: bool = False
+    tol: float = checked(check_real, 0, strict=True)
+    max_iter: int | None = checked(check_integer, 1, default=None)
+    exact: bool = checked(check_flag, default=False)
     gamma: Any = None
     n_components: int | None = None
     batch_size: int | None = None
-    max_order: int | None = None
+    max_order: int | None = checked(check_integer, 1, default=None)
     start: SparseModel | None = None
     deadline: float = NEVER
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
-        """Take the arguments out of all those of a call; without a penalty the features are those of the `start`."""
+        """Take the arguments out of all those of a call; without a penalty the features are those
+        of the `start`."""
         call = {**call, "deadline": check_time_limit(call.get("time_limit"))}
         if call.get("start") is not None:
             start = check_start(call["start"], call["features"], call["alpha"])
@@ -67,35 +71,46 @@ class SparseRFOptions(FitOptions):
         if isinstance(self.features, str):
             check_choice("features", self.features, ("auto", *NAMES))
         if self.max_order is not None and not self.is_auto:
-            raise ValueError(f"max_order needs features='auto', got {self.max_order!r} with other features")
-        self._set_checked(
-            tol=check_real("tol", self.tol, 0, strict=True),
-            max_iter=None if self.max_iter is None else check_integer("max_iter", self.max_iter, 1),
-            exact=check_flag("exact", self.exact),
-            max_order=None if self.max_order is None else check_integer("max_order", self.max_order, 1),
-        )
+            raise ValueError(
+                f"max_order needs features='auto', got {self.max_order!r} with other features"
+            )
 
-    def dictionary(self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines) -> Dictionary:
+    def dictionary(
+        self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines
+    ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws. One that learns starts from the distribution `base`.
+        Where `n_components` is None it has `default` draws. One that learns starts from the
+        distribution `base`.
         """
         rows, constraints = task.rows, task.input_constraints
         n_components = default if self.n_components is None else self.n_components
-        sizes = {"n_components": n_components, "batch_size": self.batch_size, "gamma": self.gamma, "rng": self.rng}
+        sizes = {
+            "n_components": n_components,
+            "batch_size": self.batch_size,
+            "gamma": self.gamma,
+            "rng": self.rng,
+        }
         if not self.is_auto:
-            return make_dictionary(task.features, rows, **sizes, weight=task.weight, constraints=constraints)
+            return make_dictionary(
+                task.features, rows, **sizes, weight=task.weight, constraints=constraints
+            )
         if self.exact:
-            raise ValueError("exact must be False where features is 'auto', whose draws cannot be made again; got True")
+            raise ValueError(
+                "exact must be False where features is 'auto', whose draws cannot be made again; "
+                "got True"
+            )
         start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChoiceOptions(Arguments):
-    """The arguments by which a penalty is chosen. Beside a given penalty they have no meaning but their defaults.
+    """The arguments by which a penalty is chosen. Beside a given penalty they have no meaning but
+    their defaults.
 
-    validation : the share of the rows that each round holds out; or which rows, after `with_splits` as splits of all rows of X
+    validation : the share of the rows that each round holds out; or which rows, after `with_splits`
+        as splits of all rows of X
     max_terms, n_models, effort : as in `sparse_rf`, which `Budget` checks
     """
 
@@ -106,13 +121,16 @@ class ChoiceOptions(Arguments):
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
-        """Take the arguments out of all those of a call. Raise ValueError where one is given together with a penalty."""
+        """Take the arguments out of all those of a call. Raise ValueError where one is given
+        together with a penalty."""
         own = super().of_call(call)
         if call["alpha"] is not None:
             for field in fields(cls):
                 value = getattr(own, field.name)
                 if not (value is None or isinstance(value, Real)) or value != field.default:
-                    raise ValueError(f"{field.name} needs alpha=None, got {value!r} with alpha={call['alpha']!r}")
+                    raise ValueError(
+                        f"{field.name} needs alpha=None, got {value!r} with alpha={call['alpha']!r}"
+                    )
         return own
 
     def __post_init__(self) -> None:
@@ -120,13 +138,16 @@ class ChoiceOptions(Arguments):
             share = check_real("validation", self.validation, 0, strict=True)
             if share >= 1:
                 raise ValueError(f"validation must be below 1, got {share}")
-            self._set_checked(validation=share)
+            object.__setattr__(self, "validation", share)
 
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
-        """Return the options with the rows to hold out as splits of the rows of X, unless they are to be drawn."""
+        """Return the options with the rows to hold out as splits of the rows of X, unless they are
+        to be drawn."""
         if isinstance(self.validation, float):
             return self
-        return replace(self, validation=read_splits("validation", self.validation, X, as_array("y", y), groups))
+        return replace(
+            self, validation=read_splits("validation", self.validation, X, as_array("y", y), groups)
+        )
 
 
 def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
@@ -135,17 +156,34 @@ def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:
         raise TypeError(f"start must be a SparseModel or None, got {type(start).__name__}")
     negative = np.atleast_2d(start.coef)[:, start.features.nonnegative] < 0
     if negative.any():
-        raise ValueError(f"start must have coefficients of at least 0 where features ask for it, got {negative.sum()} below")
+        raise ValueError(
+            "start must have coefficients of at least 0 where features ask for it, got "
+            f"{negative.sum()} below"
+        )
     if alpha is None:
         if not (isinstance(features, str) and features == "auto"):
-            raise ValueError("features must be left out where start is given and alpha is None: the terms are those of start")
+            raise ValueError(
+                "features must be left out where start is given and alpha is None: the terms are "
+                "those of start"
+            )
         if not len(start.features):
-            raise ValueError("start must have a term where alpha is None, got a model without terms")
+            raise ValueError(
+                "start must have a term where alpha is None, got a model without terms"
+            )
     elif isinstance(features, FeatureSet):
         stage, own = features.stage, start.features.stage
         if stage is not own and not (stage and stage.is_same(own)):
-            raise ValueError("start must see the columns of X in the units of features, got a model of other units")
+            raise ValueError(
+                "start must see the columns of X in the units of features, got a model of other "
+                "units"
+            )
     elif start.features.stage is not None and not start.features.stage.is_whole:
-        lacks = "start comes from a file or pickle, which knows how to encode those columns alone that its terms use"
-        warn(f"{lacks}: new terms see no others; fit without start to search all columns", UserWarning)
+        lacks = (
+            "start comes from a file or pickle, which knows how to encode those columns alone "
+            "that its terms use"
+        )
+        warn(
+            f"{lacks}: new terms see no others; fit without start to search all columns",
+            UserWarning,
+        )
     return start

@@ -1,9 +1,12 @@
-"""Several classes on shared terms: after a search, every class takes a coefficient of every term that any class has found.
+"""Several classes on shared terms: after a search, every class takes a coefficient of every term
+that any class has found.
 
-Under the l1 penalty each class chooses terms of its own. But a term that tells one class from another mostly helps with other
-classes, too, and once it is in the model a further coefficient costs nothing. So the l1 paths find the terms, and a penalty on
-the squares of all coefficients (`solvers/ridge_outputs.py`) shares them among the classes. That penalty is chosen on the rows
-held out, on a path of its own, and the shared terms are taken where they predict these rows decidedly better.
+Under the l1 penalty each class chooses terms of its own. But a term that tells one class from
+another mostly helps with other classes, too, and once it is in the model a further coefficient
+costs nothing. So the l1 paths find the terms, and a penalty on the squares of all coefficients
+(`solvers/ridge_outputs.py`) shares them among the classes. That penalty is chosen on the rows held
+out, on a path of its own, and the shared terms are taken where they predict these rows decidedly
+better.
 """
 
 from __future__ import annotations
@@ -29,16 +32,16 @@ if TYPE_CHECKING:
     from .held_out import Sample
     from .options import SparseRFOptions
 
-# The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the slope of the l1 penalty.
-# Each penalty is FALL times the last; there are at most MOST_ALPHAS.
+# The path begins at STRONGEST times the penalty under which a coefficient of the usual size has the
+# slope of the l1 penalty. Each penalty is FALL times the last; there are at most MOST_ALPHAS.
 STRONGEST, FALL, MOST_ALPHAS = 10.0, 0.3, 8
-# A fit ends where a step lowers the objective by less than the share TOL of it, and has converged where the gap is at most the
-# share NEAR_ENOUGH, as in searches.
+# A fit ends where a step lowers the objective by less than the share TOL of it, and has converged
+# where the gap is at most the share NEAR_ENOUGH, as in searches.
 TOL, NEAR_ENOUGH = 1e-3, 0.5
 # The fit to all rows goes on to these multiples of TOL, one after another, until it has converged.
 SMALLER = np.array([1.0, 0.1, 0.01, 0.001])
-# The next penalty must lower the held-out loss by this share of it; and all together by the share WORTH_SHARING, and by more
-# than a standard error.
+# The next penalty must lower the held-out loss by this share of it; and all together by the share
+# WORTH_SHARING, and by more than a standard error.
 NEGLIGIBLE, WORTH_SHARING = 1e-3, 0.01
 
 
@@ -50,16 +53,25 @@ class SharedFit:
 
     progress: Progress
 
-    def __init__(self, task: Task, state: tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray], options: SparseRFOptions):
-        """Begin at the state (features, index, w, b), by ascending index, with a row of w and a number in b for each class."""
+    def __init__(
+        self,
+        task: Task,
+        state: tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray],
+        options: SparseRFOptions,
+    ):
+        """Begin at the state (features, index, w, b), by ascending index, with a row of w and a
+        number in b for each class."""
         self._features, self._index, w, b = state
         self._targets, loss = np.stack(task.targets), task.loss_of(task.targets[0])
         self.progress = task.progress(options.callback, task.targets[0])
-        problem = RidgeProblem.from_arrays(task.rows.vectors, loss, self._targets, task.weight, 0.0, options.fit_intercept)
+        problem = RidgeProblem.from_arrays(
+            task.rows.vectors, loss, self._targets, task.weight, 0.0, options.fit_intercept
+        )
         self._ridge = RidgeOfOutputs(task.rows, self._features, problem, w, b)
 
     def minimise(self, alpha: float, effort: Effort) -> None:
-        """Minimise with this penalty from where the fit stands, until the work or the time is over or the callback ends it."""
+        """Minimise with this penalty from where the fit stands, until the work or the time is over
+        or the callback ends it."""
         self.progress.restart()
         with self.progress.asked_within(self.info), ends_at(effort.deadline):
             self._ridge.minimise(alpha, TOL, effort)
@@ -90,12 +102,17 @@ class SharedFit:
         return self._features, self._index, self._ridge.w, self._ridge.b
 
     def info(self, certified: bool = True) -> FitInfo:
-        """Return the `FitInfo` of the present coefficients; their gap is known, so that `certified` changes nothing."""
+        """Return the `FitInfo` of the present coefficients; their gap is known, so that `certified`
+        changes nothing."""
         objective, gap = self._ridge.objective(), self._ridge.gap()
         return self.progress.info(
-            lambda: objective, gap, converged=self._is_near, n_drawn=0, n_nonzero=len(self._index),
+            lambda: objective,
+            gap,
+            converged=self._is_near,
+            n_drawn=0,
+            n_nonzero=len(self._index),
             alpha=self._ridge.alpha,
-        )  # fmt: skip
+        )
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms, by ascending index."""
@@ -103,15 +120,20 @@ class SharedFit:
 
 
 def with_shared_terms(
-    best: PathPoint, task: Task, sample: Sample, options: SparseRFOptions, effort: Effort = UNBOUNDED
-) -> tuple[PathPoint, bool]:  # fmt: skip
-    """Return the point at which all classes share the terms of a point of a path; or that point, unless it is decidedly worse.
+    best: PathPoint,
+    task: Task,
+    sample: Sample,
+    options: SparseRFOptions,
+    effort: Effort = UNBOUNDED,
+) -> tuple[PathPoint, bool]:
+    """Return the point at which all classes share the terms of a point of a path; or that point,
+    unless it is decidedly worse.
 
     best : a point that the rows of `sample` were fitted for
     task : the task of the sample, with the encodings of the point
 
-    Also returns whether the callback has ended the search. Terms whose coefficients must be at least 0 are not shared: ridge
-    regression of all outputs may give them any sign.
+    Also returns whether the callback has ended the search. Terms whose coefficients must be at
+    least 0 are not shared: ridge regression of all outputs may give them any sign.
     """
     states = best.states[0] if task.is_joint else best.states
     index, features, w, b = merge_solutions([solution_of(state) for state in states])
@@ -131,7 +153,9 @@ def with_shared_terms(
             effort.note_cut("paths of penalties")
             break
     more, error = gain([found], [best])
-    return found if more > max(WORTH_SHARING * best.loss, error) else best, fit.progress.ended_by_callback
+    return found if more > max(
+        WORTH_SHARING * best.loss, error
+    ) else best, fit.progress.ended_by_callback
 
 
 def solution_of(state: State) -> Solution:

@@ -1,0 +1,410 @@
+"""The base class of blocks of features: all that is asked of features of one kind.
+
+Rows ask a block for its values, files for its arrays, exports for its `expression`, the others for
+its `term`s one by one, `derivatives`, constraints and parts. No one else knows a kind by its name.
+A new kind is a file of this folder with a subclass of `FeatureBlock`, and its place in `KINDS`
+(`__init__.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from .constrained import may_meet, within
+from .stored import without_zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._base.expressions import Expression
+    from ..._base.types import Array, DenseOrCSR
+    from ...columns.constraints import InputConstraints
+    from ...rows.protocols import PanelsLike
+    from .derivatives import Derivatives
+    from .stored import StoredBlock
+    from .terms import Term
+
+# A function of rows, (n_rows, n_inputs), that returns their features, (n_rows, n_features).
+Evaluator: TypeAlias = Callable[["Array"], "Array"]
+
+
+class FeatureBlock(ABC):
+    """Features of one kind: a frozen dataclass, whose arrays have an entry or a line for each
+    feature.
+
+    Here `inputs` are what the features are functions of: the columns of X, or what the column stage
+    makes of them.
+
+    Attributes
+    ----------
+    activation : str
+        What the features are, in summaries and files.
+    scale : float
+        The factor by which all values of the features are multiplied.
+    inputs : None, or int32 ndarray of shape (n_features, order)
+        The inputs of each feature; None: all of them.
+    """
+
+    activation: str
+    scale: float
+    inputs: np.ndarray | None
+
+    # The arrays that have a number of each feature for each of its inputs.
+    by_input: ClassVar[tuple[str, ...]] = ()
+    # The values that `activation` may have.
+    names: ClassVar[tuple[str, ...]]
+    # The arrays that files have of the features.
+    stored: ClassVar[tuple[str, ...]]
+
+    # Properties of a kind of features; a class overrides the defaults that do not hold for its
+    # kind.
+    # Whether |phi_j(x)| has a bound over all x.
+    is_bounded = False
+    # Whether the features are cosines or sines, which have a phase.
+    is_periodic = False
+    # Whether the features are linear functions, but for a constant.
+    is_linear = False
+    # Whether the features are near 0 but around a center: many of them fit any values at some rows,
+    # whatever they are elsewhere.
+    is_local = False
+    # Whether inputs can be left out of a feature (`with_inputs`).
+    has_parts = True
+    # Whether coefficients of the features must be at least 0.
+    nonnegative = False
+    # Whether Phi = X W' with W the `matrix`.
+    is_matrix = False
+    # The degree of the moments of the inputs that hold all correlations with v: 1 for the sums X'v,
+    # 2 for the second moments X' diag(v) X; 0 where neither does.
+    moment_degree = 0
+    # A key of `made_inputs`; None where features are functions of the rows themselves.
+    inputs_key: tuple[Any, ...] | None = None
+    # Whether the panels compute the features from dense rows alone; of CSR rows they then get the
+    # `used_inputs`.
+    needs_dense_rows = True
+
+    def __post_init__(self) -> None:
+        for array in self.arrays.values():
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return self._size
+
+    @cached_property
+    def _size(self):
+        return len(next(iter(self.arrays.values())))
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The fields that are arrays, by name: each has an entry or a line for each feature."""
+        arrays = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                arrays[field.name] = value
+        return arrays
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """A key of what the features of a block share: blocks of equal kind can be concatenated."""
+        shared = (getattr(self, field.name) for field in fields(self))
+        return (
+            self.activation,
+            type(self),
+            *(value for value in shared if not isinstance(value, np.ndarray)),
+            *((name, array.dtype, array.shape[1:]) for name, array in self.arrays.items()),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:  # without what can be made again
+        return {field.name: self.__dict__[field.name] for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # unpickled arrays are writable
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    # ---------------------------------------------------------------- other features of the kind
+
+    def take(self, indices: np.ndarray | list[int]) -> Self:
+        """Return the features at these indices."""
+        return replace(self, **{name: array[indices] for name, array in self.arrays.items()})
+
+    @staticmethod
+    def concatenate(blocks: Sequence[FeatureBlock]) -> FeatureBlock:
+        """Return one block with the features of several blocks of equal kind."""
+        first = blocks[0]
+        if len(blocks) == 1:
+            return first
+        names = first.arrays
+        return replace(
+            first,
+            **{name: np.concatenate([getattr(block, name) for block in blocks]) for name in names},
+        )
+
+    def seeing(self, indices: np.ndarray, n_inputs: int) -> Self:
+        """Return these features as functions of n_inputs inputs, where `indices` says which of them
+        their inputs are."""
+        if self.inputs is not None:
+            return replace(self, inputs=indices[self.inputs].astype(np.int32))
+        wide = {}
+        for name in self.by_input:
+            wide[name] = np.zeros((len(self), n_inputs))
+            wide[name][:, indices] = getattr(self, name)
+        return replace(self, **wide)
+
+    def scaled(self, factor: float) -> Self:
+        """Return these features times a number."""
+        return replace(self, scale=float(factor) * self.scale)
+
+    def turned(self, angle: float | np.ndarray) -> Self:
+        """Return these features with an angle, or one for each, added to their phase, where they
+        are cosines or sines."""
+        return self
+
+    # ---------------------------------------------------------------- what they see
+
+    @property
+    def order(self) -> int:
+        """The number of inputs of which a feature is a function."""
+        return (getattr(self, self.by_input[0]) if self.inputs is None else self.inputs).shape[1]
+
+    @property
+    @abstractmethod
+    def is_used(self) -> np.ndarray:
+        """A mask (n_features, order) of the inputs on which features depend, of those that they
+        have."""
+
+    @property
+    def own_inputs(self) -> np.ndarray:
+        """The inputs of each feature, (n_features, order), or (1, n_inputs) where it has all."""
+        return np.arange(self.order)[None] if self.inputs is None else self.inputs
+
+    def count_inputs(self, n_columns: int, column: np.ndarray | None = None) -> np.ndarray:
+        """Return how many features use each column.
+
+        column : the column of X that each input is made of; None: inputs are the columns.
+        """
+        if self.inputs is None and column is None:
+            return np.count_nonzero(self.is_used, axis=0)
+        inputs = self.own_inputs if column is None else column[self.own_inputs]
+        return count_entries(np.where(self.is_used, inputs, -1), n_columns)
+
+    def sees_input(self, n_inputs: int) -> np.ndarray:
+        """Return a mask of the inputs that some feature depends on."""
+        return self.count_inputs(n_inputs) > 0
+
+    def inputs_seen(self, k: int, n_inputs: int) -> np.ndarray:
+        """Return the inputs that feature k depends on, ascending."""
+        used = self.is_used[k]
+        return np.flatnonzero(used) if self.inputs is None else np.unique(self.inputs[k][used])
+
+    def name(self, k: int, inputs: Sequence[str]) -> str:
+        """Return feature k as text, with the names of its inputs, such as "sin(x0, x4)"."""
+        used = [inputs[i] for i in self.inputs_seen(k, len(inputs))]
+        return f"{self.activation}({', '.join(used) if len(used) <= 3 else f'{len(used)} inputs'})"
+
+    # ---------------------------------------------------------------- values
+
+    def largest_value(self) -> np.ndarray:
+        """Return sup over x of |phi_j(x)| of each feature; infinite where it has no bound."""
+        return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
+
+    @abstractmethod
+    def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> PanelsLike:
+        """Return the features as kernels compute them, made at the first call and kept.
+
+        n_inputs : the width of the rows.
+        among_used : whether the rows hold the `used_inputs` only.
+        """
+
+    @abstractmethod
+    def rows_for_panels(self, X: np.ndarray) -> Any:
+        """Return dense rows as the panels read them."""
+
+    @property
+    @abstractmethod
+    def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The sorted inputs that the features have, and `inputs` as positions among them."""
+
+    @abstractmethod
+    def evaluator(
+        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
+    ) -> Evaluator:
+        """Return a function that computes the features in an array namespace.
+
+        xp : the namespace
+        put : brings an array to the device, and floats to the dtype of the rows
+        dtype : the dtype of X, as NumPy has it; features without a bound get rows of float64
+        widen : converts to float64, or the widest that there is
+        """
+
+    def made_inputs(self, X: DenseOrCSR) -> DenseOrCSR:
+        """Return what the features are functions of in place of rows X, where there is an
+        `inputs_key`."""
+        raise NotImplementedError(f"{type(self).__name__} is a function of the rows themselves")
+
+    # -- of kinds with a `moment_degree`
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """W, of kinds with `is_matrix`: (n_features, n_inputs)."""
+        raise NotImplementedError(f"{type(self).__name__} is no matrix")
+
+    def is_identity(self, n_inputs: int) -> bool:
+        """Return whether feature j is input j, of all n_inputs: nothing to gather, scatter or
+        multiply by."""
+        return False
+
+    def correlations_from_moments(self, total: np.ndarray, squared: bool) -> np.ndarray:
+        """Return the correlations of kinds with a `moment_degree`: (n_outputs, n_features).
+
+        total : sums X'v, or second moments X' diag(v) X laid out as a line, of each output.
+        squared : whether the correlations of the squared features are wanted; the inputs in `total`
+            are then squared.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no moments")
+
+    def coef_on_inputs(self, coef: np.ndarray, n_inputs: int) -> np.ndarray:
+        """Return coefficients of the inputs, (n_outputs, n_inputs), with the same sum as coef,
+        where `moment_degree` is 1."""
+        raise NotImplementedError(f"{type(self).__name__} has no moments")
+
+    @cached_property
+    def _inputs_differ(self):
+        """Whether no two features, of one input each, have the same input."""
+        return len(np.unique(self.inputs[:, 0])) == len(self)
+
+    def sum_at_inputs(self, values: np.ndarray, n_inputs: int) -> np.ndarray:
+        """Sum values (n_outputs, n_features), whose features have one input each, by input:
+        (n_outputs, n_inputs)."""
+        total = np.zeros((len(values), n_inputs))
+        if self._inputs_differ:
+            total[:, self.inputs[:, 0]] = values
+        else:
+            np.add.at(total.T, self.inputs[:, 0], values.T)
+        return total
+
+    # ---------------------------------------------------------------- in models
+
+    @abstractmethod
+    def term(self, k: int, position: int, column: np.ndarray) -> Term:
+        """Return feature k as a term of a model.
+
+        position : its index in the model
+        column : the column of X from which each input is made
+        """
+
+    @abstractmethod
+    def derivatives(
+        self,
+        coef: np.ndarray,
+        seen: np.ndarray,
+        pairs: tuple[np.ndarray, np.ndarray] | None,
+        n_inputs: int,
+    ) -> Derivatives:
+        """Return the derivatives of the features, summed with coefficients; arguments as
+        `Derivatives` has them."""
+
+    @property
+    @abstractmethod
+    def expression(self) -> Expression:
+        """The features, without their scale, as an expression of their inputs, which languages
+        print."""
+
+    def written(self, inputs: np.ndarray, n_inputs: int) -> Self:
+        """Return the features as functions of some inputs alone, numbered from 0, in the form of
+        which `expression` is.
+
+        inputs : the inputs that remain, of all n_inputs; those that no feature uses may be left out
+        """
+        if self.inputs is None:
+            return replace(self, **{name: getattr(self, name)[:, inputs] for name in self.by_input})
+        place = np.zeros(n_inputs, np.intp)
+        place[inputs] = np.arange(len(inputs))
+        return replace(self, inputs=np.where(self.is_used, place[self.inputs], 0))
+
+    def gathered(self, inputs: np.ndarray) -> Self:
+        """Return these features, which have all inputs, with some of them: those that they use.
+
+        inputs : (n_features, order)
+        """
+        own = {
+            name: np.take_along_axis(getattr(self, name), inputs, axis=1) for name in self.by_input
+        }
+        used = np.take_along_axis(self.is_used, inputs, axis=1)
+        return replace(self, **own, inputs=np.where(used, inputs, 0))
+
+    # ---------------------------------------------------------------- parts
+
+    def effects(self, deviation: np.ndarray) -> np.ndarray:
+        """Return how much of each feature is due to each of its inputs, (n_features, order), where
+        `has_parts`.
+
+        deviation : the standard deviation of each input
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no parts")
+
+    def with_inputs(self, stays: np.ndarray, mean: np.ndarray) -> Self:
+        """Return the features with some of their inputs alone, where `has_parts`.
+
+        stays : a mask of these inputs, (n_features, order)
+        mean : the mean of each input, at which the others are
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no parts")
+
+    # ---------------------------------------------------------------- constraints
+
+    def keeps(self, constraints: InputConstraints) -> np.ndarray:
+        """Return a mask of the features that keep constraints, with any coefficient that they may
+        have: here, those that see no input that is bound."""
+        at = self.own_inputs
+        is_free = ~(constraints.is_bound | constraints.is_barred)[at]
+        meets = may_meet(self.is_used, constraints, at)
+        return meets & (is_free | ~self.is_used).all(axis=1)
+
+    def constrained(
+        self, constraints: InputConstraints, through: np.ndarray, rng: np.random.Generator
+    ) -> list[tuple[FeatureBlock, np.ndarray]]:
+        """Return features like these draws of a map, as many, that keep constraints: pairs of a
+        block and the places of its features. Here, inputs that are bound are left out.
+
+        through : rows of all inputs, (n, n_inputs)
+        """
+        kept = within(1.0 * self.is_used, constraints, rng, self.inputs) != 0
+        stays = kept & ~constraints.is_bound[self.own_inputs]
+        block = self.with_inputs(stays, np.zeros(len(constraints.is_bound)))
+        return [(block, np.arange(len(self)))]
+
+    # ---------------------------------------------------------------- files
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What a file holds of the block beside its arrays."""
+        meta = {"activation": self.activation, "scale": self.scale, "gamma": None}
+        return meta | {"nonnegative": True} if self.nonnegative else meta
+
+    def to_arrays(self, i: int) -> dict[str, np.ndarray]:
+        """Return the arrays that a file holds of this block, the i-th."""
+        written = self._stored_arrays()
+        if self.inputs is None:
+            written |= without_zeros({name: written[name] for name in self.by_input})
+        return {f"{name}_{i}": array for name, array in written.items()}
+
+    def _stored_arrays(self):
+        """Return the arrays that files have, as a new dict."""
+        return dict(self.arrays)
+
+    @classmethod
+    @abstractmethod
+    def from_stored(cls, stored: StoredBlock) -> FeatureBlock:
+        """Check what a file holds of a block of this kind, and return the block."""
+
+
+def count_entries(inputs: np.ndarray, n_inputs: int) -> np.ndarray:
+    """Return in how many rows of `inputs` each input occurs; negative ones are none."""
+    inputs = np.sort(inputs, axis=1)
+    return np.bincount(inputs[np.diff(inputs, axis=1, prepend=-1) > 0], minlength=n_inputs)
