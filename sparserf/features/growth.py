@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from .._base.threads import Workers
 
-# Rows that are binned at a time: half a millisecond for some ten columns.
-BINNED_ROWS = 2**14
+# Cells that are binned at a time: half a millisecond or more. So many of CSR rows are made dense.
+BINNED_CELLS = 2**18
 # Most parts into which the nodes of a pass, or of a search for splits, are cut for threads.
 PARTS = 16
 # Fewest numbers (cells of rows, or sums of histograms) that are worth a thread.
@@ -97,9 +97,9 @@ class Bins:
         if isinstance(X, np.ndarray):
             return cls([column_edges(x, n_bins) for x in X.T])
         columns = X.tocsc()
-        return cls(
-            [column_edges(columns[:, [j]].toarray()[:, 0], n_bins) for j in range(X.shape[1])]
-        )
+        parts = np.split(columns.data, columns.indptr[1:-1])
+        zeros = np.zeros(X.shape[0])
+        return cls([column_edges(np.append(x, zeros[len(x) :]), n_bins) for x in parts])
 
     @property
     def n_bins(self) -> np.ndarray:
@@ -112,13 +112,14 @@ class Bins:
             raise ValueError(f"X must have {len(self.edges)} columns, got {X.shape[1]}")
         out = np.empty((X.shape[1], X.shape[0]), np.uint8)
         edges, first = self._padded()
+        size = max(1, BINNED_CELLS // max(1, X.shape[1]))
 
         def part(start):
-            rows = X[start : start + BINNED_ROWS]
+            rows = X[start : start + size]
             rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-            bin_columns(rows, edges, first, out[:, start : start + BINNED_ROWS])
+            bin_columns(rows, edges, first, out[:, start : start + size])
 
-        for _ in workers.map(part, range(0, X.shape[0], BINNED_ROWS)):
+        for _ in workers.map(part, range(0, X.shape[0], size)):
             pass
         return out
 
@@ -379,8 +380,9 @@ def _some_columns(allowed, share, rng):
     if share == 1:
         return allowed.astype(np.uint8)
     draws = np.where(allowed, rng.random(allowed.shape, np.float32), np.float32(2))
-    rank = draws.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
-    return (rank < np.ceil(share * allowed.sum(axis=1, keepdims=True))).astype(np.uint8)
+    n = np.ceil(share * allowed.sum(axis=1, keepdims=True)).astype(np.intp)
+    largest = np.take_along_axis(np.sort(draws, axis=1), np.maximum(n - 1, 0), axis=1)
+    return (allowed & (draws <= largest)).astype(np.uint8)
 
 
 def _answered(ask, asked):
