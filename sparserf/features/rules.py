@@ -21,7 +21,7 @@ from .._base.random import draw_seed, sample_rows, stream
 from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
-from .growth import BINNED_ROWS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
+from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
 
 if TYPE_CHECKING:
     from .._base.types import Array, RowVector
@@ -302,8 +302,9 @@ def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) 
 def _binned(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
     """Return the bins of a block of rows, uint8 (n_inputs, n_rows)."""
     out = np.empty((len(inputs), block.n_rows), np.uint8)
-    for start in range(0, block.n_rows, BINNED_ROWS):
-        some = np.arange(start, min(start + BINNED_ROWS, block.n_rows))
+    size = max(1, BINNED_CELLS // len(inputs))
+    for start in range(0, block.n_rows, size):
+        some = np.arange(start, min(start + size, block.n_rows))
         X = block.take(some)
         X = (to_host(X) if is_foreign(X) else X)[:, inputs]
         X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
