@@ -22,10 +22,10 @@ from sparserf._base.threads import Workers
 from sparserf._core import boxes as core
 from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
 from sparserf._core.rows import LEVELS
-from sparserf.features import box_sums
 from sparserf.features.growth import Bins, Limits, Pass, Trees, column_edges, grow_boxes, to_grid
 
 from ..conftest import SIZES, each_dtype, read_only
+from . import box_sums
 
 each_level = pytest.mark.parametrize("level", range(len(LEVELS)), ids=LEVELS)
 each_size = pytest.mark.parametrize("n", [*SIZES, 1000])

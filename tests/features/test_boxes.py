@@ -86,8 +86,10 @@ def test_file(tmp_path):
 
 
 def test_words():
-    assert "box(" in MODEL.formula() or "sign(" in MODEL.formula()
-    assert "box" in str(MODEL.summary()) and "box" in str(MODEL.summary(X))
+    assert (
+        " if " in MODEL.formula() and " <= " in MODEL.formula() and "sign(" not in MODEL.formula()
+    )
+    assert " <= " in str(MODEL.summary()) and "box" in str(MODEL.summary(X))
     assert MODEL.features.names()[0].startswith("box(")
     assert MODEL.input_usage().sum() > 0
     MODEL.formula("latex"), MODEL._repr_html_()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.threads import single_threaded_blas
-from .._core import boxes as core
+from sparserf._base.threads import single_threaded_blas
+from sparserf._core import boxes as core
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from .._base.threads import Workers
+    from sparserf._base.threads import Workers
 
     Boxes = core.BinBoxes | core.NumberBoxes
 
