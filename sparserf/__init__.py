@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from .algorithms.mfga import mfga, mfga_path
     from .algorithms.prune import prune
     from .algorithms.sparse_rf import sparse_rf, sparse_rf_path
-    from .features import Bumps, FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
+    from .features import (
+        Bumps,
+        FeatureSet,
+        Fourier,
+        Linear,
+        Perceptron,
+        RandomNeurons,
+        Rules,
+        Taylor,
+    )
     from .model import ConvergenceWarning, FitInfo, SparseModel, load
     from .rows import BlockError, Chunks
     from .sums.sums import Sums
@@ -50,6 +59,7 @@ _NAMES = {
         "Linear",
         "Perceptron",
         "RandomNeurons",
+        "Rules",
         "Taylor",
     ),
     "model": ("ConvergenceWarning", "FitInfo", "SparseModel", "load"),
@@ -75,6 +85,7 @@ __all__ = [
     "Linear",
     "Perceptron",
     "RandomNeurons",
+    "Rules",
     "SparseModel",
     "Sums",
     "Taylor",

@@ -39,13 +39,18 @@ from .._base.checks import check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
-from ..columns.encodings import fit_sparse_stage, fit_stage, target_encode
+from ..columns.encodings import (
+    fit_interval_stage,
+    fit_sparse_stage,
+    fit_stage,
+    target_encode,
+)
 from ..columns.frames import names_of_frame
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
 from ..expansion.ranges import Ranges
-from ..features import FeatureSet, check_shapes
+from ..features import FeatureSet, Rules, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
@@ -302,8 +307,14 @@ class Task:
             has_missing = raw.in_memory and not raw.is_finite and bool(np.isnan(raw.array()).any())
             if not has_missing:
                 return self
+        asks_intervals = isinstance(self.features, Rules)
         if table is not None and any(levels is not None for levels in table.levels):
-            raw, table, means = self._coded(table, rng)
+            raw, table, means = self._coded(table, rng, has_means=not asks_intervals)
+        if asks_intervals:
+            stage = fit_interval_stage(
+                raw, self.weight, rng, table=table, constraints=self.constraints
+            )
+            return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss))
         stage, encoding_sets = fit_stage(
             raw,
             self.weight,
@@ -321,19 +332,21 @@ class Task:
             encoding_sets=tuple(encoding_sets),
         )
 
-    def _coded(self, table, rng):
+    def _coded(self, table, rng, has_means):
         """Return the rows with the codes of categories as training rows have them, their table, and
         the means of categories.
 
         Levels that do not occur have no code; categories of many levels are encoded by the mean of
-        the target.
+        the target where `has_means`.
         """
         which = np.array([j for j, levels in enumerate(table.levels) if levels is not None])
         orders = () if self.constraints is None else self.constraints.orders
         ordered = [place for place, j in enumerate(which.tolist()) if j in orders]
         codes = self.raw.columns(which)
         new, categories = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
-        new, means = target_encode(new, categories, *self.rates(), rng, self.groups, ordered)
+        means = {}
+        if has_means:
+            new, means = target_encode(new, categories, *self.rates(), rng, self.groups, ordered)
         levels = dict(zip(which.tolist(), categories.levels, strict=True))
         table = replace(table, levels=tuple(levels.get(j) for j in range(len(table.levels))))
         raw = self.raw if new is codes else self.raw.with_columns(which, new)

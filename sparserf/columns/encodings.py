@@ -61,6 +61,10 @@ FARTHEST = 1e280
 # its numbers.
 ROUNDINGS = 16.0
 
+# Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
+# holds it.
+BEYOND_NUMBERS = 1e38
+
 # A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1
 # less the length of the mean of their unit vectors.
 LEAST_SPREAD = 1e-3
@@ -220,6 +224,50 @@ def fit_sparse_stage(
     return replace(
         ColumnStage.from_encodings(encodings, d, may_miss=False), unit=unit
     ), encoding_sets
+
+
+def fit_interval_stage(
+    rows: NumericRows,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    table: Table | None = None,
+    constraints: Constraints | None = None,
+) -> ColumnStage:
+    """Encode the columns of dense rows for features that ask in which interval a column lies.
+
+    Numbers are as they are. The levels of a category are numbered by how frequent they are, the
+    most frequent first, or in their order where the model must rise or fall in it; a new level
+    counts as the rarest. A column with missing cells has two encodings, in which these cells lie
+    below and above all numbers: an interval takes them in on either side, or leaves them out.
+    Arguments as in `fit_stage`.
+    """
+    X, sample_weight = _sample(rows, weight, rng)
+    knots = {} if constraints is None else _ordered_levels(X, sample_weight, table, constraints)
+    encodings = []
+    for j in range(X.shape[1]):
+        there = ~np.isnan(X[:, j])
+        levels = None if table is None else table.levels[j]
+        if levels is not None and j not in knots:
+            codes = X[there, j].astype(np.intp)
+            share = np.bincount(codes[codes >= 0], sample_weight[there][codes >= 0], len(levels))
+            rank = np.argsort(np.argsort(-share, kind="stable")).astype(np.float64)
+            scores = np.append(rank.max(initial=0.0), rank)
+            knots[j] = np.append(UNKNOWN, np.arange(len(levels))), scores
+        if there.all():
+            middle = 0.0 if j in knots else weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
+            encodings.append(Encoding(j, NUMBER, 0, knots.get(j), fill=float(middle)))
+        else:
+            fills = -BEYOND_NUMBERS, BEYOND_NUMBERS
+            encodings += [Encoding(j, NUMBER, 0, knots.get(j), fill=fill) for fill in fills]
+        if table is not None and j in table.clocks:
+            encodings += [
+                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn)
+                for kind in _angles(X[:, j], sample_weight, table.clocks[j])
+                for part in (0, 1)
+            ]
+    stage = ColumnStage.from_encodings(encodings, X.shape[1], table)
+    return replace(stage, fill=np.array([each.fill for each in encodings]))
 
 
 def _sample(rows, weight, rng):

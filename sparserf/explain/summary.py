@@ -213,7 +213,7 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
     names = column_names(model)
     # in the order of blocks
     titles = {
-        term.position: term.title(names, MOST_NAMED)
+        term.position: term.title(names, MOST_NAMED, model.features.stage)
         for term in terms_of(model.features.take(largest))
     }
     coef = np.atleast_2d(model.coef)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .._base.expressions import cell, encoding
 from ..expansion.outputs import are_negligible, describe_limits, function_names, two_classes
 from ..losses import PROBABILISTIC
@@ -27,7 +29,13 @@ def source(written: WrittenModel, digits: int | None) -> str:
 
 def formula_of(written: WrittenModel, to: Text) -> str:
     """Return the formula of a model; to : what writes it."""
-    phis = [to.in_brackets(term.expression) for term in written.terms]
+    conditions = [
+        term.condition(written.names, written.features.stage, to.digits) for term in written.terms
+    ]
+    phis = [
+        to.in_brackets(term.expression) if condition is None else to.words(f"if {condition}")
+        for term, condition in zip(written.terms, conditions, strict=True)
+    ]
     is_small, sums = are_negligible(written.sizes, 10.0 ** -(to.digits + 2)), []
     for k, name in enumerate(function_names(written.model)):
         parts = [
@@ -41,7 +49,12 @@ def formula_of(written: WrittenModel, to: Text) -> str:
             to.first.format(to.output(name))
             + to.line.join([to.literal(written.intercept[k]), *parts])
         )
-    notes = _notes_on_encodings(written, to) + [
+    of_formulas = [
+        term.encodings
+        for term, condition in zip(written.terms, conditions, strict=True)
+        if condition is None
+    ]
+    notes = _notes_on_encodings(written, to, of_formulas) + [
         to.words(line) for line in _how_it_predicts(written.model)
     ]
     head = to.start + to.row.join(sums)
@@ -81,14 +94,18 @@ def _how_it_predicts(model):
     ]
 
 
-def _notes_on_encodings(written, to):
-    """Return lines that define the encodings, and the functions and norms in which they and the
-    terms are written."""
-    encodings = written.encodings or {}
+def _notes_on_encodings(written, to, of_terms):
+    """Return lines that define the encodings of some terms, and the functions and norms in which
+    they and the terms are written."""
+    used = set(np.concatenate([np.zeros(0, int), *of_terms]).tolist())
+    encodings = {v: each for v, each in (written.encodings or {}).items() if v in used}
     lines = [to.definition(v, each) for v, each in encodings.items()]
     lines = [line for line in dict.fromkeys(lines) if line]
+    columns = {int(written.features.stage.column[v]) for v in encodings}
     lines += [
-        to.cell(cell(j)) + to.words(f" in {clock.unit}") for j, clock in written.clocks.items()
+        to.cell(cell(j)) + to.words(f" in {clock.unit}")
+        for j, clock in written.clocks.items()
+        if j in columns
     ]
     lines += [to.soft] if any(each.find("reached") for each in encodings.values()) else []
     lines += [to.squeeze] if any(each.find("squeezed") for each in encodings.values()) else []

@@ -46,6 +46,7 @@ from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
+from .rules import RuleDictionary, RuleGrower, Rules, make_rule_dictionary
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
@@ -82,6 +83,9 @@ __all__ = [
     "RandomNeurons",
     "RandomSteps",
     "Relaxation",
+    "RuleDictionary",
+    "RuleGrower",
+    "Rules",
     "Solution",
     "Taylor",
     "Term",
@@ -101,5 +105,6 @@ __all__ = [
     "make_dictionary",
     "make_learning_dictionary",
     "make_projection",
+    "make_rule_dictionary",
     "nodes",
 ]

@@ -18,6 +18,7 @@ from .._base.random import draw_seed, stream
 from .feature_set import FeatureSet
 from .fourier import KERNELS, Fourier
 from .perceptron import Perceptron
+from .rules import Rules
 from .shapes import constrained, rows_through
 
 if TYPE_CHECKING:
@@ -284,6 +285,11 @@ def _maps(features, gamma):
             raise ValueError(f"gamma must be None where features is 'perceptron', got {gamma!r}")
         return (Perceptron(),)
     maps = tuple(features) if isinstance(features, (list, tuple)) else (features,)
+    if any(isinstance(each, Rules) for each in maps):
+        raise TypeError(
+            "features must not hold Rules here: only sparse_rf and sparse_rf_path grow them, and "
+            f"nothing beside them; got {features!r}"
+        )
     are_maps = (isinstance(each, FeatureMap) and not isinstance(each, type) for each in maps)
     if not maps or not all(are_maps):
         raise TypeError(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from .._base.types import Array
+    from .._base.types import Array, DenseOrCSR
     from ..columns.stage import ColumnStage
     from .protocols import FeatureSetLike, ProjectionLike
 
@@ -108,6 +108,10 @@ class Block(ABC):
             stage makes of them, which returns an array with a line for each row. None: the rows
             themselves.
         """
+
+    @abstractmethod
+    def take(self, index: np.ndarray) -> Array | DenseOrCSR:
+        """Return the rows at these indices."""
 
     # The columns of X themselves:
 

@@ -396,6 +396,9 @@ class CoreBlock(Block):
                 list(self.workers.map(part, slices(self.n_rows, size) or [slice(0, 0)]))
             )
 
+    def take(self, index: np.ndarray) -> DenseOrCSR:
+        return self.X[index]
+
     def dense(self) -> np.ndarray:
         return self.X.toarray() if is_sparse(self.X) else self.X
 

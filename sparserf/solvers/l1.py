@@ -122,6 +122,11 @@ class CurvatureWeights:
         self._is_new = self._is_whole = False
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
 
+    @property
+    def problem(self) -> L1Problem:
+        """The problem whose rows are weighted."""
+        return self._problem
+
     def turn_to(self, problem: L1Problem) -> None:
         """Go on with another target of the same rows."""
         self._problem = problem
@@ -251,6 +256,14 @@ class WorkingSet(ActiveFeatures):
         f = self.apply(self.w)
         self.move(problem, self.w, problem.best_intercept(f, self.b), f)
         self.learn([])
+
+    def row_curvature(self) -> RowVector:
+        """Return s L''(z) / n of each row; where that is 0 in some, s / n."""
+        problem = self.weights.problem
+        h = problem.curvature(self.z)
+        if problem.vectors.count(h) == problem.n_rows:
+            return h
+        return problem.vectors.scaled(problem.weight, 1 / problem.n_rows)
 
     def put(self, w: np.ndarray, b: float, f: RowVector) -> None:
         """Replace coefficients, intercept and f, to be followed by `move`: margins and dual point

@@ -220,6 +220,7 @@ def test_the_public_names():
         "Linear",
         "Perceptron",
         "RandomNeurons",
+        "Rules",
         "SparseModel",
         "Sums",
         "Taylor",

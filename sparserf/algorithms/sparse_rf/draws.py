@@ -25,7 +25,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..._core.search import top_k
-from ...features import FeatureSet, LearningDictionary, LinearFunctions, inputs_times
+from ...features import (
+    FeatureSet,
+    LearningDictionary,
+    LinearFunctions,
+    RuleDictionary,
+    inputs_times,
+)
 from ...rows import correlation, correlation_pair
 from ...solvers.problem import usable
 
@@ -398,6 +404,26 @@ class LearningSource(DrawSource):
         return [(partial(self._question, self._proposed[1]), take)]
 
 
+class RuleSource(DrawSource):
+    """Rules that are grown along the gradient at the dual point of the working set."""
+
+    def __init__(self, rows: Rows, dictionary: RuleDictionary, target: int):
+        """Take a dictionary of rules; each target has a grower, with a random stream of its own."""
+        self._rows, self._sizes = rows, np.diff(dictionary.starts)
+        self._grower = dictionary.grower(rows, target)
+
+    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
+        """Return the boxes of one batch, in memory, with their gradients."""
+        (t,) = batches
+        h = A.row_curvature()
+        start, features, g = self._grower.batch(self._sizes[t], self._rows, A.v, h)
+        return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
+
+    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
+        """Return no question: boxes are grown at the dual point."""
+        return []
+
+
 class LinearSource(DrawSource):
     """The steepest of all linear functions of the inputs, which is their gradient X'v."""
 
@@ -433,6 +459,8 @@ def source_of(rows: Rows, dictionary: Dictionary, target: int) -> DrawSource:
     the dictionary."""
     if isinstance(dictionary, LearningDictionary):
         return LearningSource(rows, dictionary, target)
+    if isinstance(dictionary, RuleDictionary):
+        return RuleSource(rows, dictionary, target)
     if isinstance(dictionary, LinearFunctions):
         return LinearSource(rows, dictionary, target)
     return RandomSource(rows, dictionary, target)

@@ -14,7 +14,15 @@ from ..._base.checks import as_array, check_choice, check_flag, check_integer, c
 from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
 from ..._base.warnings import warn
-from ...features import NAMES, FeatureSet, RandomCosines, make_dictionary, make_learning_dictionary
+from ...features import (
+    NAMES,
+    FeatureSet,
+    RandomCosines,
+    Rules,
+    make_dictionary,
+    make_learning_dictionary,
+    make_rule_dictionary,
+)
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
 
@@ -28,6 +36,12 @@ if TYPE_CHECKING:
     from ...features import BaseDistribution
     from ...features.dictionary import Dictionary
     from ..task import Task
+
+
+# Rules that are grown for each target at each of many penalties.
+RULES_A_PENALTY = 200
+# Rules that are grown at a single penalty, batch by batch.
+RULES_OF_ONE_PENALTY = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,14 +90,29 @@ class SparseRFOptions(FitOptions):
             )
 
     def dictionary(
-        self, task: Task, default: int, base: type[BaseDistribution] = RandomCosines
+        self,
+        task: Task,
+        default: int,
+        base: type[BaseDistribution] = RandomCosines,
+        *,
+        is_one_of_many: bool = True,
     ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws. One that learns starts from the
-        distribution `base`.
+        Where `n_components` is None it has `default` draws, or what suits rules. One that learns
+        starts from the distribution `base`.
+
+        is_one_of_many : whether the same draws are followed over many penalties
         """
         rows, constraints = task.rows, task.input_constraints
+        are_rules = isinstance(self.features, Rules)
+        if are_rules:
+            default = RULES_A_PENALTY if is_one_of_many else RULES_OF_ONE_PENALTY
+        if self.exact and (are_rules or self.is_auto):
+            raise ValueError(
+                f"exact must be False where features is {'Rules' if are_rules else repr('auto')}, "
+                "whose draws cannot be made again; got True"
+            )
         n_components = default if self.n_components is None else self.n_components
         sizes = {
             "n_components": n_components,
@@ -91,15 +120,11 @@ class SparseRFOptions(FitOptions):
             "gamma": self.gamma,
             "rng": self.rng,
         }
+        weights = {"weight": task.weight, "constraints": constraints}
+        if are_rules:
+            return make_rule_dictionary(task.features, rows, **sizes, **weights)
         if not self.is_auto:
-            return make_dictionary(
-                task.features, rows, **sizes, weight=task.weight, constraints=constraints
-            )
-        if self.exact:
-            raise ValueError(
-                "exact must be False where features is 'auto', whose draws cannot be made again; "
-                "got True"
-            )
+            return make_dictionary(task.features, rows, **sizes, **weights)
         start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...features import LearningDictionary
+from ...features import LearningDictionary, RuleDictionary
 from ...features.feature_set import keys_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _states(start, task, dictionary):
 def _places(start, dictionary):
     """Return the index of each term of the model in the dictionary, or one that no feature of the
     dictionary has."""
-    if isinstance(dictionary, LearningDictionary):
+    if isinstance(dictionary, (LearningDictionary, RuleDictionary)):
         return start.support
     keys, starts = keys_of(start.features), dictionary.starts
     wanted, found = set(keys), {}

@@ -13,6 +13,7 @@ import numpy as np
 from ..._base.npz import require
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
+from .boxes import BoxBlock
 from .bumps import BumpBlock
 from .constrained import within
 from .linear import LinearBlock
@@ -24,6 +25,7 @@ from .terms import Term
 
 __all__ = [
     "KINDS",
+    "BoxBlock",
     "BumpBlock",
     "FeatureBlock",
     "Group",
@@ -42,7 +44,13 @@ __all__ = [
 ]
 
 # All kinds of features; of two with one name in files, the last reads them.
-KINDS: tuple[type[FeatureBlock], ...] = (NeuronBlock, LinearBlock, MonomialBlock, BumpBlock)
+KINDS: tuple[type[FeatureBlock], ...] = (
+    NeuronBlock,
+    LinearBlock,
+    MonomialBlock,
+    BumpBlock,
+    BoxBlock,
+)
 OF_NAME = {name: kind for kind in KINDS for name in kind.names}
 
 

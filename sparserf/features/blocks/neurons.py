@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array
     from ...columns.constraints import InputConstraints
+    from ...columns.stage import ColumnStage
     from ..activations import ActivationFunction
     from .base import Evaluator, FeatureBlock, Put
     from .derivatives import EncodedRows
@@ -316,10 +317,10 @@ class Neuron(Term):
     def expression(self) -> Expression:
         return expanded(_expression(self.sigma, self.weights, self.encodings, self.offset))
 
-    def title(self, names: Sequence[str], most: int) -> str:
+    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
         if self.is_linear and len(self.columns) == 1:
             return names[self.columns[0]]
-        return super().title(names, most)
+        return super().title(names, most, stage)
 
     def summands(self, column: np.ndarray) -> list[Neuron]:
         """Return linear terms of one encoding each, without an offset, whose sum is this linear

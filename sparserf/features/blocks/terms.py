@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._base.expressions import Expression
+    from ...columns.stage import ColumnStage
     from .bounds import Group
     from .pieces import Pieces
 
@@ -87,10 +88,19 @@ class Term(ABC):
     def expression(self) -> Expression:
         """The term without its gain, as an expression of encodings."""
 
-    def title(self, names: Sequence[str], most: int) -> str:
-        """Return the term in words; of more than `most` columns those of the largest weights.
+    def condition(self, names: Sequence[str], stage: ColumnStage | None, digits: int) -> str | None:
+        """Return in words where the term is not 0, if it is one number there; else None.
 
         names : the names of the columns of X
+        stage : the stage that makes the encodings; None: these are the columns
+        digits : the digits of thresholds
+        """
+        return None
+
+    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
+        """Return the term in words; of more than `most` columns those of the largest weights.
+
+        names, stage : as in `condition`
         """
         weight = np.zeros(len(self.columns))
         np.add.at(weight, self.place, np.abs(self.weights))

@@ -1,0 +1,161 @@
+/* Instantiates box_impl.h for each instruction set, as tile.c does tile_impl.h; and the histograms,
+   which no vectors speed up. */
+#include "box.h"
+#include "tile.h"
+#include <string.h>
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b) JOIN_(a, b)
+#define TARGET static inline SET __attribute__((always_inline, unused))
+#define TARGET_EXTERN static SET __attribute__((unused))
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define HAS_X86_LEVELS 1
+#else
+#define HAS_X86_LEVELS 0
+#endif
+
+/* Lanes whose bit is set, as masks; a sum in such lanes. */
+#if HAS_X86_LEVELS
+#define BYTE_BITS(m) (uint16_t)_mm_movemask_epi8((__m128i)(m))
+#define LE_BITS(x, t) _mm_movemask_pd((__m128d)((x) <= (t)))
+#define GT_BITS(x, t) _mm_movemask_pd((__m128d)((x) > (t)))
+#else
+/* Return each byte that is not 0 as a bit, the first as the lowest. */
+static inline uint64_t bits_of_bytes(const void *m) {
+    uint8_t bytes[16];
+    uint64_t bits = 0;
+    memcpy(bytes, m, 16);
+    for (int i = 0; i < 16; i++) bits |= (uint64_t)(bytes[i] & 1) << i;
+    return bits;
+}
+#define BYTE_BITS(m) bits_of_bytes(&(m))
+#define LE_BITS(x, t) ((uint64_t)((x)[0] <= (t)[0]) | (uint64_t)((x)[1] <= (t)[1]) << 1)
+#define GT_BITS(x, t) ((uint64_t)((x)[0] > (t)[0]) | (uint64_t)((x)[1] > (t)[1]) << 1)
+#endif
+#define ADD_WHERE(s, bits, v) ((s) + (VEC)((IVEC)(v) & -(IVEC){(bits) & 1, (bits) >> 1}))
+#define NAME(f) JOIN(base, f)
+#define SET
+#define VB 16
+#include "box_impl.h"
+#undef NAME
+#undef SET
+#undef VB
+#undef BYTE_BITS
+#undef LE_BITS
+#undef GT_BITS
+#undef ADD_WHERE
+
+#if HAS_X86_LEVELS
+#define BYTE_BITS(m) (uint32_t)_mm256_movemask_epi8((__m256i)(m))
+#define LE_BITS(x, t) _mm256_movemask_pd((__m256d)((x) <= (t)))
+#define GT_BITS(x, t) _mm256_movemask_pd((__m256d)((x) > (t)))
+#define ADD_WHERE(s, bits, v) \
+    ((s) + (VEC)((IVEC)(v) & ((((IVEC){0} + (int64_t)(bits)) & (IVEC){1, 2, 4, 8}) != 0)))
+#define NAME(f) JOIN(v3, f)
+#define SET __attribute__((target("avx2,fma")))
+#define VB 32
+#include "box_impl.h"
+#undef NAME
+#undef SET
+#undef VB
+#undef BYTE_BITS
+#undef LE_BITS
+#undef GT_BITS
+#undef ADD_WHERE
+
+#if defined(__clang__)
+#define WIDE /* Clang takes vectors as wide as they are written */
+#else
+#define WIDE ",prefer-vector-width=512"
+#endif
+#define BYTE_BITS(m) _mm512_movepi8_mask((__m512i)(m))
+#define LE_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_LE_OQ)
+#define GT_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_GT_OQ)
+#define ADD_WHERE(s, bits, v) \
+    ((VEC)_mm512_mask_add_pd((__m512d)(s), (__mmask8)(bits), (__m512d)(s), (__m512d)(v)))
+#define NAME(f) JOIN(v4, f)
+#define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma" WIDE)))
+#define VB 64
+#include "box_impl.h"
+
+/* Processors of this level may count bits in an instruction, which takes a third of the time; the
+   counts are the same. */
+static __attribute__((target("avx512f,avx512vpopcntdq"))) int64_t
+v4_common_counted(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
+    __m512i count = _mm512_setzero_si512();
+    for (ptrdiff_t w = 0; w < n_words; w += 8) {
+        __mmask8 there = n_words - w < 8 ? (__mmask8)((1u << (n_words - w)) - 1) : (__mmask8)0xff;
+        __m512i x = _mm512_maskz_loadu_epi64(there, a + w);
+        x = _mm512_and_si512(x, _mm512_maskz_loadu_epi64(there, b + w));
+        count = _mm512_add_epi64(count, _mm512_popcnt_epi64(x));
+    }
+    return (int64_t)_mm512_reduce_add_epi64(count);
+}
+#endif
+
+int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t) {
+#if HAS_X86_LEVELS
+    if (level == LEVEL_V4 && __builtin_cpu_supports("avx512vpopcntdq")) return v4_common_counted;
+#endif
+    return box_select(level)->common;
+}
+
+const box_kernels *box_select(int level) {
+#if HAS_X86_LEVELS
+    if (level == LEVEL_V4) return &v4_kernels;
+    if (level == LEVEL_V3) return &v3_kernels;
+#endif
+    (void)level;
+    return &base_kernels;
+}
+
+ptrdiff_t box_list(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
+                   const double *curvature, uint32_t *rows,
+                   double *pairs) {
+    ptrdiff_t n = 0;
+    for (ptrdiff_t w = 0; w < n_words; w++)
+        for (uint64_t word = words[w]; word; word &= word - 1, n++) {
+            uint32_t i = (uint32_t)(64 * w + __builtin_ctzll(word));
+            rows[n] = i;
+            pairs[2 * n] = gradient[i];
+            pairs[2 * n + 1] = curvature[i];
+        }
+    return n;
+}
+
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* Of columns with so few bins, rows in turn go to TURNS copies of the sums: one after the other,
+   they would wait for the same sum. */
+#define FEW_SLOTS 32
+#define TURNS 4
+
+void box_histogram(const uint8_t *bins, const uint32_t *rows, const double *pairs, ptrdiff_t n,
+                   int n_slots, double *sums) {
+    const pair *from = (const pair *)pairs;
+    pair *to = (pair *)sums;
+    const uint32_t missing = (uint32_t)n_slots - 1;
+    ptrdiff_t i = 0;
+#define SLOT(i) (bins[rows[i]] < missing ? bins[rows[i]] : missing)
+    if (n_slots <= FEW_SLOTS && n >= 4 * n_slots) {
+        pair part[TURNS][FEW_SLOTS];
+        memset(part, 0, sizeof part);
+        for (; i + TURNS <= n; i += TURNS) {
+            part[0][SLOT(i)] += from[i];
+            part[1][SLOT(i + 1)] += from[i + 1];
+            part[2][SLOT(i + 2)] += from[i + 2];
+            part[3][SLOT(i + 3)] += from[i + 3];
+        }
+        for (int b = 0; b < n_slots; b++) to[b] += (part[0][b]
+                                                    + part[1][b]) + (part[2][b] + part[3][b]);
+    }
+    for (; i < n; i++) to[SLOT(i)] += from[i];
+#undef SLOT
+}

@@ -1,0 +1,83 @@
+/* Rows in boxes: which rows of a block lie in a box, as the bits of 64-bit words, and sums over
+ * these rows.
+ *
+ * Bit i % 64 of word i / 64 says whether row i is in the box; the bits past the last row are 0. A
+ * box is a conjunction of tests: on bins (bytes), an interval of the ring of 256 codes, in which
+ * the code of a missing cell comes after the last bin and before the first; on numbers, a bound.
+ */
+#ifndef SPARSERF_BOX_H
+#define SPARSERF_BOX_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define BOX_WORD 64        /* rows of a word */
+#define BOX_MISSING 255    /* the bin of a missing cell */
+#define BOX_SLOTS 256      /* most sums of a column: 255 bins, and the missing cells */
+#define BOX_BLOCK 4096     /* rows whose list, with their gradients, stays in the cache */
+
+/* Whether (bin - start) mod 256 <= length. */
+typedef struct {
+    int32_t column;
+    uint8_t start, length;
+} bin_test;
+
+/* Whether x <= bound, or x > bound where above; NaN passes where may_miss. */
+typedef struct {
+    int32_t column;
+    int8_t above, may_miss;
+    double bound;
+} number_test;
+
+/* The split of a node with the largest gain: rows up to `bin` to the left; missing_left: -1 where
+ * the node has no missing cell. */
+typedef struct {
+    double gain, left_gradient, left_curvature;
+    int32_t column, bin, missing_left;
+} box_split;
+
+/* The kernels of one instruction set. All give the same bits. */
+typedef struct {
+    /* words = whether rows are in a box; bins of column j begin at bins + j * step */
+    void (*inside_bins)(const uint8_t *bins, ptrdiff_t step, ptrdiff_t n_rows, const bin_test *,
+                        int n_tests, uint64_t *words);
+    /* word of at most 64 rows; numbers of column j begin at x + 64 * j */
+    uint64_t (*inside_numbers)(const double *x, const number_test *, int n_tests);
+    /* words = whether hash(seed, row) < limit, for rows from first_row on */
+    void (*draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows,
+                 uint64_t *words);
+    /* words = whether the gradient or the curvature of a row is not 0 */
+    void (*in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
+                   uint64_t *words);
+    /* the number of bits in both */
+    int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t n_words);
+    /* sum of v over the rows in the box */
+    double (*sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v);
+    /* out[i] += sum of coef[r] over the boxes r that row i is in, whose words begin at r * step */
+    void (*apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes, const double *coef,
+                  ptrdiff_t n_rows, double *out);
+    /* out[i] = v[i], or 1 where v is NULL, in the box; 0 elsewhere */
+    void (*spread_single)(const uint64_t *words, ptrdiff_t n_rows, const double *v, float *out);
+    void (*spread_double)(const uint64_t *words, ptrdiff_t n_rows, const double *v, double *out);
+    /* codes[i] = the number of edges below x[i], BOX_MISSING where x[i] is NaN, for 64 numbers;
+     * there are 2^k - 1 edges, ascending, padded with infinity */
+    void (*bin)(const double *x, const double *edges, int n_edges, uint8_t *codes);
+    /* Improve `best` by the splits of a column: sums are n_slots pairs, the last of missing cells,
+     * whose total is that of the node; each side must have a curvature of at least `least`, which
+     * is positive. */
+    void (*best_split)(const double *sums, int n_slots, const double *total, double ridge,
+                       double least, int32_t column, box_split *best);
+} box_kernels;
+
+/* The kernels of a level of tile.h that this processor has. */
+const box_kernels *box_select(int level);
+/* The fastest `common` of a level on this processor. */
+int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t);
+
+/* Write the positions of the bits of the words, and the pairs of gradient and curvature at these,
+ * to lists; return how many. */
+ptrdiff_t box_list(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
+                   const double *curvature, uint32_t *rows, double *pairs);
+/* sums[bin] += pairs for the n rows in a list, the missing cells in the last of the n_slots. */
+void box_histogram(const uint8_t *bins, const uint32_t *rows, const double *pairs, ptrdiff_t n,
+                   int n_slots, double *sums);
+#endif

@@ -1,0 +1,313 @@
+/* The kernels of box.h for one instruction set. It is included with
+ *   NAME(f)          the name of f for this instruction set
+ *   SET              the function attribute that turns the instruction set on
+ *   VB               bytes in a vector
+ *   BYTE_BITS(m)     the VB bits of a vector of bytes that are 0 or -1
+ *   LE_BITS(x, t)    the bits of x <= t, of a vector of doubles; GT_BITS of x > t
+ *   ADD_WHERE(s, bits, v)  s + v in the lanes whose bit is set, s elsewhere
+ */
+#define VL (VB / 8)
+typedef uint8_t NAME(bytes) __attribute__((vector_size(VB), aligned(1), may_alias));
+typedef double NAME(vec) __attribute__((vector_size(VB), aligned(8), may_alias));
+typedef int64_t NAME(ivec) __attribute__((vector_size(VB), aligned(8), may_alias));
+typedef uint64_t NAME(words) __attribute__((vector_size(VB), aligned(8), may_alias));
+#define BYTES NAME(bytes)
+#define VEC NAME(vec)
+#define IVEC NAME(ivec)
+#define WORDS NAME(words)
+/* The bits of vector j of the rows of a word. */
+#define BITS_AT(word, j) ((unsigned)((word) >> ((j) * VL)) & ((1u << VL) - 1))
+
+/* ---------------------------------------------------------------- which rows */
+
+TARGET uint64_t NAME(word_of_bins)(const uint8_t *bins, ptrdiff_t step, const bin_test *tests,
+                                   int n_tests) {
+    BYTES in[64 / VB];
+    UNROLL for (int j = 0; j < 64 / VB; j++) in[j] = ~(BYTES){0};
+    for (int k = 0; k < n_tests; k++) {
+        const uint8_t *b = bins + tests[k].column * step;
+        BYTES start = (BYTES){0} + tests[k].start, length = (BYTES){0} + tests[k].length;
+        UNROLL for (int j = 0; j < 64 / VB; j++)
+            in[j] &= (BYTES)(*(const BYTES *)(b + j * VB) - start <= length);
+    }
+    uint64_t word = 0;
+    UNROLL for (int j = 0; j < 64 / VB; j++) word |= (uint64_t)BYTE_BITS(in[j]) << (j * VB % 64);
+    return word;
+}
+
+TARGET_EXTERN void NAME(inside_bins)(const uint8_t *bins, ptrdiff_t step, ptrdiff_t n_rows,
+                                     const bin_test *tests, int n_tests,
+                                     uint64_t *words) {
+    ptrdiff_t n_words = n_rows / 64;
+    for (ptrdiff_t w = 0; w < n_words; w++)
+        words[w] = NAME(word_of_bins)(bins + 64 * w, step, tests, n_tests);
+    if (n_rows % 64 == 0) return;
+    /* The last rows one by one: a vector would read past their end. */
+    uint64_t word = ((uint64_t)1 << (n_rows % 64)) - 1;
+    for (int i = 0; i < n_rows % 64; i++)
+        for (int k = 0; k < n_tests; k++) {
+            uint8_t code = bins[tests[k].column * step + 64 * n_words + i];
+            if ((uint8_t)(code - tests[k].start) > tests[k].length) word &= ~((uint64_t)1 << i);
+        }
+    words[n_words] = word;
+}
+
+TARGET_EXTERN uint64_t NAME(inside_numbers)(const double *x, const number_test *tests,
+                                            int n_tests) {
+    uint64_t word = ~(uint64_t)0;
+    for (int k = 0; k < n_tests; k++) {
+        const double *column = x + 64 * (ptrdiff_t)tests[k].column;
+        VEC bound = (VEC){0} + tests[k].bound;
+        uint64_t passed = 0;
+        /* NaN passes no comparison, and so passes where what is asked is that the opposite
+         * comparison fails */
+        if (tests[k].above != tests[k].may_miss) {
+            UNROLL for (int j = 0; j < 64 / VL; j++)
+                passed |= (uint64_t)GT_BITS(*(const VEC *)(column + j * VL), bound) << (j * VL);
+        } else {
+            UNROLL for (int j = 0; j < 64 / VL; j++)
+                passed |= (uint64_t)LE_BITS(*(const VEC *)(column + j * VL), bound) << (j * VL);
+        }
+        word &= tests[k].may_miss ? ~passed : passed;
+    }
+    return word;
+}
+
+/* Two rounds of Wellons' low-bias mixer of 32 bits, one for each half of the seed. */
+TARGET uint32_t NAME(mixed)(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x21f0aaadu;
+    x = (x ^ (x >> 15)) * 0x735a2d97u;
+    return x ^ (x >> 15);
+}
+
+TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows,
+                              uint64_t *words) {
+    uint32_t low = (uint32_t)seed, high = (uint32_t)(seed >> 32), last = (uint32_t)(limit - 1);
+    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {
+        uint64_t row = first_row + 64 * (uint64_t)w;
+        uint8_t in[64];
+        uint32_t from = (uint32_t)row, carry = (uint32_t)((row + 63) >> 32) * 0x9e3779b9u;
+        if (limit == 0) {
+            memset(in, 0, sizeof in);
+        } else if ((row + 63) >> 32 != row >> 32) { /* rows on both sides of a multiple of 2^32 */
+            for (int i = 0; i < 64; i++) {
+                uint32_t above = (uint32_t)((row + i) >> 32) * 0x9e3779b9u;
+                in[i] = NAME(mixed)(NAME(mixed)((uint32_t)(row + i) ^ low) + high + above) <= last;
+            }
+        } else {
+            for (int i = 0; i < 64; i++)
+                in[i] = NAME(mixed)(NAME(mixed)((from + i) ^ low) + high + carry) <= last;
+        }
+        uint64_t word = 0;
+        UNROLL for (int j = 0; j < 64 / VB; j++)
+            word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
+        words[w] = word;
+    }
+    if (n_rows % 64) words[n_rows / 64] &= ((uint64_t)1 << (n_rows % 64)) - 1;
+}
+
+TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
+                                uint64_t *words) {
+    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {
+        uint8_t in[64] = {0};
+        int n = (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64);
+        for (int i = 0; i < n; i++)
+            in[i] = (gradient[64 * w + i] != 0) | (curvature[64 * w + i] != 0);
+        uint64_t word = 0;
+        UNROLL for (int j = 0; j < 64 / VB; j++)
+            word |= (uint64_t)BYTE_BITS(-*(const BYTES *)(in + j * VB)) << (j * VB % 64);
+        words[w] = word;
+    }
+}
+
+/* ---------------------------------------------------------------- sums over the rows of a box */
+
+/* Counts of 2, 4 and 8 bits side by side; those of 8 bits are added up for 31 vectors before they
+ * could overflow. */
+TARGET_EXTERN int64_t NAME(common)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
+    const uint64_t pairs = 0x5555555555555555u, fours = 0x3333333333333333u;
+    const uint64_t eights = 0x0f0f0f0f0f0f0f0fu, sixteens = 0x00ff00ff00ff00ffu;
+    int64_t count = 0;
+    ptrdiff_t w = 0;
+    while (n_words - w >= VL) {
+        ptrdiff_t end = w + 31 * VL <= n_words ? w + 31 * VL : w + (n_words - w) / VL * VL;
+        WORDS bytes = {0};
+        for (; w < end; w += VL) {
+            WORDS x = *(const WORDS *)(a + w) & *(const WORDS *)(b + w);
+            x -= (x >> 1) & pairs;
+            x = (x & fours) + ((x >> 2) & fours);
+            bytes += (x + (x >> 4)) & eights;
+        }
+        bytes = (bytes & sixteens) + ((bytes >> 8) & sixteens);
+        bytes += bytes >> 32;
+        bytes += bytes >> 16;
+        UNROLL for (int l = 0; l < VL; l++) count += (int64_t)(bytes[l] & 0xffff);
+    }
+    for (; w < n_words; w++) {
+        uint64_t x = a[w] & b[w];
+        x -= (x >> 1) & pairs;
+        x = (x & fours) + ((x >> 2) & fours);
+        count += (int64_t)((((x + (x >> 4)) & eights) * 0x0101010101010101u) >> 56);
+    }
+    return count;
+}
+
+/* Sums of 16 interleaved parts of the rows, in every instruction set. */
+#define PARTS (16 / VL)
+TARGET void NAME(add_word)(VEC *sum, uint64_t word, const double *v) {
+    UNROLL for (int j = 0; j < 64 / VL; j++)
+        sum[j % PARTS] = ADD_WHERE(sum[j % PARTS], BITS_AT(word, j), *(const VEC *)(v + j * VL));
+}
+
+TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v) {
+    VEC sum[PARTS];
+    double last[64] = {0}, parts[16];
+    UNROLL for (int j = 0; j < PARTS; j++) sum[j] = (VEC){0};
+    for (ptrdiff_t w = 0; w < n_rows / 64; w++)
+        if (words[w]) NAME(add_word)(sum, words[w], v + 64 * w);
+    if (n_rows % 64) {
+        memcpy(last, v + n_rows / 64 * 64, (n_rows % 64) * sizeof(double));
+        NAME(add_word)(sum, words[n_rows / 64], last);
+    }
+    UNROLL for (int j = 0; j < PARTS; j++) *(VEC *)(parts + j * VL) = sum[j];
+    for (int width = 8; width; width /= 2)
+        for (int l = 0; l < width; l++) parts[l] += parts[l + width];
+    return parts[0];
+}
+
+TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
+                             const double *coef, double *out) {
+    VEC f[64 / VL];
+    UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = *(const VEC *)(out + j * VL);
+    for (ptrdiff_t r = 0; r < n_boxes; r++) {
+        uint64_t word = words[r * step];
+        if (!word) continue;
+        VEC c = (VEC){0} + coef[r];
+        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = ADD_WHERE(f[j], BITS_AT(word, j), c);
+    }
+    UNROLL for (int j = 0; j < 64 / VL; j++) *(VEC *)(out + j * VL) = f[j];
+}
+
+TARGET_EXTERN void NAME(apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
+                               const double *coef, ptrdiff_t n_rows,
+                               double *out) {
+    double last[64] = {0};
+    for (ptrdiff_t w = 0; w < n_rows / 64; w++)
+        NAME(apply_word)(words + w, step, n_boxes, coef, out + 64 * w);
+    if (n_rows % 64 == 0) return;
+    memcpy(last, out + n_rows / 64 * 64, (n_rows % 64) * sizeof(double));
+    NAME(apply_word)(words + n_rows / 64, step, n_boxes, coef, last);
+    memcpy(out + n_rows / 64 * 64, last, (n_rows % 64) * sizeof(double));
+}
+
+/* v, or 1, in the box and 0 elsewhere, for the 64 rows of a word, of which n are there. */
+TARGET void NAME(spread_word)(uint64_t word, const double *v, int n, double *out) {
+    double last[64];
+    VEC one = (VEC){0} + 1.0;
+    if (v && n < 64) v = memcpy(last, v, n * sizeof(double));
+    UNROLL for (int j = 0; j < 64 / VL; j++)
+        *(VEC *)(out + j * VL) =
+            ADD_WHERE((VEC){0}, BITS_AT(word, j), v ? *(const VEC *)(v + j * VL) : one);
+}
+
+#define SPREAD(NUMBER)                                                              \
+    for (ptrdiff_t w = 0; w < (n_rows + 63) / 64; w++) {                            \
+        int n = (int)(n_rows - 64 * w < 64 ? n_rows - 64 * w : 64);                 \
+        double of_rows[64];                                                         \
+        NUMBER *to = out + 64 * w;                                                  \
+        NAME(spread_word)(words[w], v ? v + 64 * w : NULL, n, of_rows);             \
+        if (n == 64)                                                                \
+            for (int i = 0; i < 64; i++) to[i] = (NUMBER)of_rows[i];                \
+        else                                                                        \
+            for (int i = 0; i < n; i++) to[i] = (NUMBER)of_rows[i];                 \
+    }
+
+TARGET_EXTERN void NAME(spread_single)(const uint64_t *words, ptrdiff_t n_rows, const double *v,
+                                       float *out) {
+    SPREAD(float)
+}
+TARGET_EXTERN void NAME(spread_double)(const uint64_t *words, ptrdiff_t n_rows, const double *v,
+                                       double *out) {
+    SPREAD(double)
+}
+#undef SPREAD
+
+/* ---------------------------------------------------------------- bins and splits */
+
+TARGET_EXTERN void NAME(bin)(const double *x, const double *edges, int n_edges, uint8_t *codes) {
+    int64_t place[64] = {0};
+    /* No branch: which way a search goes cannot be foretold. */
+    for (int64_t half = (n_edges + 1) / 2; half; half /= 2)
+        for (int i = 0; i < 64; i++)
+            place[i] += half & -(int64_t)(edges[place[i] + half - 1] < x[i]);
+    for (int i = 0; i < 64; i++) codes[i] = (uint8_t)(place[i] | -(int64_t)(x[i] != x[i]));
+}
+
+/* Gains of the splits after each of n slots, where the left side has the prefix sums (g, c) and
+ * `more`, in arrays that are padded to whole vectors with sides that have nothing. Return the
+ * position of the largest above `best`, the first of equal ones; -1: none. */
+TARGET int NAME(best_place)(const double *g, const double *c, int n, const double *more,
+                            const double *total, double ridge,
+                            double least, double *best) {
+    double gains[BOX_SLOTS + 8];
+    VEC largest = (VEC){0} + *best;
+    double whole = total[0] * total[0] / (total[1] + ridge), top = *best;
+    for (int b = 0; b < n; b += VL) {
+        VEC left = *(const VEC *)(g + b) + more[0], right = total[0] - left;
+        VEC low = *(const VEC *)(c + b) + more[1], high = total[1] - low;
+        IVEC is_large = (low >= least) & (high >= least);
+        low += ridge;
+        high += ridge;
+        VEC gain = (left * left * high + right * right * low) / (low * high) - whole;
+        gain = (VEC)((IVEC)gain & is_large);
+        *(VEC *)(gains + b) = gain;
+        largest = (VEC)(((IVEC)gain & (gain > largest)) | ((IVEC)largest & ~(gain > largest)));
+    }
+    UNROLL for (int l = 0; l < VL; l++) top = largest[l] > top ? largest[l] : top;
+    if (!(top > *best)) return -1;
+    *best = top;
+    int b = 0;
+    while (gains[b] != top) b++;
+    return b;
+}
+
+TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const double *total,
+                                    double ridge, double least,
+                                    int32_t column, box_split *best) {
+    double g[BOX_SLOTS + 8], c[BOX_SLOTS + 8], none[2] = {0, 0};
+    const double *missing = sums + 2 * (n_slots - 1);
+    int n = n_slots - 1, is_missing = missing[0] != 0 || missing[1] != 0;
+    double gradient = 0, curvature = 0;
+    for (int b = 0; b < n; b++) {
+        g[b] = gradient += sums[2 * b];
+        c[b] = curvature += sums[2 * b + 1];
+    }
+    /* The last prefix is all that is not missing: a split only from what is missing. */
+    int last = is_missing ? n : n - 1;
+    for (int b = last; b < (last + VL - 1) / VL * VL; b++) g[b] = 0, c[b] = -1;
+    int at = NAME(best_place)(g, c, last, none, total, ridge, least, &best->gain);
+    if (at >= 0) {
+        best->column = column, best->bin = at, best->missing_left = is_missing ? 0 : -1;
+        best->left_gradient = g[at], best->left_curvature = c[at];
+    }
+    if (!is_missing) return;
+    for (int b = n - 1; b < (n - 1 + VL - 1) / VL * VL; b++) c[b] = -2 - missing[1];
+    at = NAME(best_place)(g, c, n - 1, missing, total, ridge, least, &best->gain);
+    if (at >= 0) {
+        best->column = column, best->bin = at, best->missing_left = 1;
+        best->left_gradient = g[at] + missing[0], best->left_curvature = c[at] + missing[1];
+    }
+}
+
+static const box_kernels NAME(kernels) = {
+    NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
+    NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
+    NAME(spread_double), NAME(bin),          NAME(best_split)};
+
+#undef VL
+#undef BYTES
+#undef VEC
+#undef IVEC
+#undef WORDS
+#undef BITS_AT
+#undef PARTS

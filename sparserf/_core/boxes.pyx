@@ -1,0 +1,681 @@
+"""Boxes: which rows lie in them, sums over these rows, and the histograms and splits by which trees
+of boxes are grown.
+
+bins    uint8 (n_columns, n_rows), each column contiguous: the bin of each cell, 0 to 254, or
+        MISSING. `bin_columns` makes them: the bin of x is the number of edges below x, so that x <=
+        edges[b] where its bin is at most b.
+boxes   int32 (n_boxes, n_conditions, 4), a condition is (column, low, high, missing): low <= bin <=
+        high or, where missing is 1, bin == MISSING. A column of -1 is no condition. low > high is
+        an interval of no bins.
+bits    uint64 (n_boxes, n_words), the last axis contiguous: bit i % 64 of word i // 64 says whether
+        row i is in the box. Bits past the last row are 0.
+
+Sums are float64. All instruction sets give the same bits; `level` is a position in rows.LEVELS, any
+other the default. What is added up of some rows is added to `out`: rows may come in slices.
+"""
+from cython cimport floating
+from libc.math cimport INFINITY
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from sparserf._core import rows as rows_module
+
+ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
+
+cdef extern from "box.h" nogil:
+    enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
+    enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
+    ctypedef struct bin_test:
+        int32_t column
+        uint8_t start, length
+    ctypedef struct number_test:
+        int32_t column
+        int8_t above, may_miss
+        double bound
+    ctypedef struct box_split:
+        double gain, left_gradient, left_curvature
+        int32_t column, bin, missing_left
+    ctypedef struct box_kernels:
+        void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
+                            uint64_t *) noexcept nogil
+        uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
+        void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
+        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
+        int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
+        double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
+        void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
+                      double *) noexcept nogil
+        void (*spread_single)(const uint64_t *, ptrdiff_t, const double *, float *) noexcept nogil
+        void (*spread_double)(const uint64_t *, ptrdiff_t, const double *, double *) noexcept nogil
+        void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
+        void (*best_split)(const double *, int, const double *, double, double, int32_t,
+                           box_split *) noexcept nogil
+    const box_kernels *box_select(int)
+    box_common_kernel box_common(int)
+    ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
+                       double *)
+    void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
+
+MISSING = BOX_MISSING
+HIGHEST = BOX_MISSING - 1  # the last bin that there can be: as `high` of a condition, no bound
+cdef int default_level = rows_module.LEVEL
+cdef int n_levels = len(rows_module.LEVELS)
+
+
+cdef inline const box_kernels *kernels_of(int level) noexcept nogil:
+    return box_select(level if 0 <= level < n_levels else default_level)
+
+
+cdef inline box_common_kernel common_of(int level) noexcept nogil:
+    return box_common(level if 0 <= level < n_levels else default_level)
+
+
+cdef inline ptrdiff_t words_of(ptrdiff_t n_rows) noexcept nogil:
+    return (n_rows + BOX_WORD - 1) // BOX_WORD
+
+
+cdef int check_words(const uint64_t[:, :] bits, ptrdiff_t n_rows) except -1:
+    if bits.shape[1] != words_of(n_rows):
+        raise ValueError(f"bits must have {words_of(n_rows)} words for {n_rows} rows, "
+                         f"got {bits.shape[1]}")
+    return check_contiguous("bits", bits.strides[1], sizeof(uint64_t), bits.shape[1])
+
+
+cdef int check_contiguous(str name, ptrdiff_t stride, ptrdiff_t size, ptrdiff_t n) except -1:
+    if n > 1 and stride != size:
+        raise ValueError(f"{name} must have a contiguous last axis, got a stride of {stride} bytes")
+    return 0
+
+
+cdef int check_equal(str name, str what, ptrdiff_t wanted, ptrdiff_t got) except -1:
+    if got != wanted:
+        raise ValueError(f"{name} must have {wanted} {what}, got {got}")
+    return 0
+
+
+# ---------------------------------------------------------------- bins
+
+
+def bin_columns(X not None, const double[::1] edges not None, const int64_t[::1] first not None,
+                uint8_t[:, :] out not None, int level=-1):
+    """Write the bin of each cell of X (n_rows, n_columns) to out (n_columns, n_rows).
+
+    X : float32 or float64, of any strides
+    edges : ascending, of column j from first[j] on to first[j + 1]; 2**k - 1 of them, at most 255,
+        the last of them infinity where the column has fewer
+    """
+    if X.itemsize == sizeof(float):
+        bin_numbers[float](X, edges, first, out, level)
+    else:
+        bin_numbers[double](X, edges, first, out, level)
+
+
+cdef int bin_numbers(const floating[:, :] X, const double[::1] edges, const int64_t[::1] first,
+                     uint8_t[:, :] out, int level) except -1:
+    cdef ptrdiff_t w, start, j, i, n, n_edges
+    cdef double[BOX_WORD] x
+    cdef uint8_t[BOX_WORD] codes
+    cdef double none = 0
+    cdef const double *of_column
+    cdef const box_kernels *kernels = kernels_of(level)
+    check_equal("first", "entries", X.shape[1] + 1, first.shape[0])
+    check_equal("out", "columns", X.shape[1], out.shape[0])
+    check_equal("out", "rows", X.shape[0], out.shape[1])
+    check_contiguous("out", out.strides[1], 1, out.shape[1])
+    for j in range(X.shape[1]):
+        n_edges = first[j + 1] - first[j]
+        if (first[j] < 0 or first[j + 1] > edges.shape[0] or not 0 <= n_edges <= 255
+                or n_edges & (n_edges + 1)):
+            raise ValueError(f"first must leave 2**k - 1 edges, at most 255, to column {j}, "
+                             f"got {n_edges}")
+    memset(&x[0], 0, sizeof(x))
+    with nogil:
+        for w in range(words_of(X.shape[0])):
+            start = BOX_WORD * w
+            n = min(<ptrdiff_t>BOX_WORD, X.shape[0] - start)
+            for j in range(X.shape[1]):
+                for i in range(n):
+                    x[i] = X[start + i, j]
+                of_column = &edges[first[j]] if first[j + 1] > first[j] else &none
+                kernels.bin(&x[0], of_column, <int>(first[j + 1] - first[j]), &codes[0])
+                memcpy(&out[j, start], &codes[0], n)
+    return 0
+
+
+# ---------------------------------------------------------------- which rows
+
+
+cdef class BinBoxes:
+    """Boxes of bins (see the head of this file), as tests that the kernels read.
+
+    boxes : int32 (n_boxes, n_conditions, 4)
+    n_columns : the number of columns that the bins have
+    """
+
+    cdef bin_test *tests
+    cdef ptrdiff_t *first
+    cdef ptrdiff_t n, n_columns
+
+    def __cinit__(self, const int32_t[:, :, :] boxes not None, ptrdiff_t n_columns):
+        cdef ptrdiff_t r, k, n = 0
+        cdef int32_t low, high, missing
+        check_equal("boxes", "numbers a condition", 4, boxes.shape[2])
+        self.n, self.n_columns = boxes.shape[0], n_columns
+        self.tests = <bin_test *>malloc((2
+                                         * boxes.shape[0] * boxes.shape[1] + 1) * sizeof(bin_test))
+        self.first = <ptrdiff_t *>malloc((boxes.shape[0] + 1) * sizeof(ptrdiff_t))
+        if self.tests == NULL or self.first == NULL:
+            raise MemoryError
+        for r in range(boxes.shape[0]):
+            self.first[r] = n
+            for k in range(boxes.shape[1]):
+                if boxes[r, k, 0] == -1:
+                    continue
+                low, high, missing = boxes[r, k, 1], boxes[r, k, 2], boxes[r, k, 3]
+                if not 0 <= boxes[r, k, 0] < n_columns:
+                    raise ValueError(f"boxes must have columns below {n_columns}, got "
+                                     f"{boxes[r, k, 0]} in box {r}")
+                if not (0 <= low <= BOX_MISSING and 0 <= high < BOX_MISSING and 0 <= missing <= 1):
+                    raise ValueError(f"boxes must have bins in 0 to {BOX_MISSING - 1}, "
+                                     f"and missing 0 or 1, got {(low, high, missing)} in box {r}")
+                # An interval of the ring; two of them, of which one leaves out what is below, the
+                # other what is above.
+                if low > high:
+                    low = high = BOX_MISSING
+                    if not missing:  # no bin at all: two intervals that have none in common
+                        n = self.add(n, boxes[r, k, 0], 0, 0)
+                    n = self.add(n, boxes[r, k, 0], BOX_MISSING, BOX_MISSING)
+                elif not missing:
+                    n = self.add(n, boxes[r, k, 0], low, high)
+                else:
+                    if low > 0:
+                        n = self.add(n, boxes[r, k, 0], low, BOX_MISSING)
+                    if high < BOX_MISSING - 1:
+                        n = self.add(n, boxes[r, k, 0], BOX_MISSING, high)
+        self.first[boxes.shape[0]] = n
+
+    cdef ptrdiff_t add(self, ptrdiff_t n, int32_t column, int32_t start, int32_t end) noexcept:
+        self.tests[n].column, self.tests[n].start = column, <uint8_t>start
+        self.tests[n].length = <uint8_t>(end - start)
+        return n + 1
+
+    def __dealloc__(self):
+        free(self.tests)
+        free(self.first)
+
+    def n_boxes(self):
+        """Return the number of boxes."""
+        return self.n
+
+    cdef inline void inside(self, const box_kernels *kernels, ptrdiff_t r, const uint8_t *bins,
+                            ptrdiff_t step, ptrdiff_t n_rows, uint64_t *words) noexcept nogil:
+        kernels.inside_bins(bins, step, n_rows, self.tests + self.first[r],
+                            <int>(self.first[r + 1] - self.first[r]), words)
+
+    cdef int check(self, const uint8_t[:, :] bins) except -1:
+        check_equal("bins", "columns", self.n_columns, bins.shape[0])
+        return check_contiguous("bins", bins.strides[1], 1, bins.shape[1])
+
+    def evaluate(self, const uint8_t[:, :] bins not None, uint64_t[:, :] bits not None,
+                 int level=-1):
+        """Write whether the rows are in each box to bits."""
+        cdef ptrdiff_t r
+        cdef const box_kernels *kernels = kernels_of(level)
+        self.check(bins)
+        check_words(bits, bins.shape[1])
+        check_equal("bits", "boxes", self.n, bits.shape[0])
+        if bins.shape[1] == 0:
+            return
+        with nogil:
+            for r in range(self.n):
+                self.inside(kernels, r, &bins[0, 0] if bins.shape[0] > 0 else NULL, bins.strides[0],
+                            bins.shape[1], &bits[r, 0])
+
+
+cdef class NumberBoxes:
+    """Boxes of numbers, for rows that were not binned, as tests that the kernels read.
+
+    columns : int32 (n_boxes, n_conditions), -1 where there is no condition
+    low, high : float64 of the same shape; a condition is low < x <= high, -inf and inf are no
+        bounds
+    missing : uint8 of the same shape, whether a row whose cell is NaN meets the condition
+    """
+
+    cdef number_test *tests
+    cdef ptrdiff_t *first
+    cdef int32_t *used
+    cdef ptrdiff_t n
+    cdef ptrdiff_t n_used
+    cdef int32_t last_column
+
+    def __cinit__(self, const int32_t[:, :] columns not None, const double[:, :] low not None,
+                  const double[:, :] high not None, const uint8_t[:, :] missing not None):
+        cdef ptrdiff_t r, k, n = 0, n_tests = columns.shape[0] * columns.shape[1]
+        for name, m, c in (("low", low.shape[0], low.shape[1]),
+                           ("high", high.shape[0], high.shape[1]),
+                           ("missing", missing.shape[0], missing.shape[1])):
+            if (m, c) != (columns.shape[0], columns.shape[1]):
+                raise ValueError(f"{name} must have the shape {columns.shape[0], columns.shape[1]} "
+                                 f"of columns, got {m, c}")
+        self.n, self.last_column = columns.shape[0], -1
+        self.tests = <number_test *>malloc((2 * n_tests + 1) * sizeof(number_test))
+        self.first = <ptrdiff_t *>malloc((columns.shape[0] + 1) * sizeof(ptrdiff_t))
+        self.used = <int32_t *>malloc((n_tests + 1) * sizeof(int32_t))
+        if self.tests == NULL or self.first == NULL or self.used == NULL:
+            raise MemoryError
+        places = {}
+        for r in range(columns.shape[0]):
+            self.first[r] = n
+            for k in range(columns.shape[1]):
+                if columns[r, k] == -1:
+                    continue
+                if columns[r, k] < -1:
+                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
+                if low[r, k] != low[r, k] or high[r, k] != high[r, k]:
+                    raise ValueError(f"low and high must be numbers, got NaN in box {r}")
+                place = places.setdefault(columns[r, k], len(places))
+                self.used[place] = columns[r, k]
+                self.last_column = max(self.last_column, columns[r, k])
+                # Without a bound on either side a test remains where a missing cell must not pass.
+                if high[r, k] < INFINITY or (low[r, k] == -INFINITY and not missing[r, k]):
+                    n = self.add(n, place, False, high[r, k], missing[r, k])
+                if low[r, k] > -INFINITY:
+                    n = self.add(n, place, True, low[r, k], missing[r, k])
+        self.first[columns.shape[0]] = n
+        self.n_used = len(places)
+
+    cdef ptrdiff_t add(self, ptrdiff_t n, int32_t column, bint above, double bound,
+                       uint8_t missing) noexcept:
+        self.tests[n].column, self.tests[n].above, self.tests[n].bound = column, above, bound
+        self.tests[n].may_miss = missing != 0
+        return n + 1
+
+    def __dealloc__(self):
+        free(self.tests)
+        free(self.first)
+        free(self.used)
+
+    def n_boxes(self):
+        """Return the number of boxes."""
+        return self.n
+
+    def evaluate(self, X not None, uint64_t[:, :] bits not None, int level=-1):
+        """Write whether rows of X, float32 or float64 of any strides, are in each box to bits."""
+        if X.itemsize == sizeof(float):
+            evaluate_numbers[float](self, X, bits, level)
+        else:
+            evaluate_numbers[double](self, X, bits, level)
+
+
+cdef int evaluate_numbers(NumberBoxes self, const floating[:, :] X, uint64_t[:, :] bits,
+                          int level) except -1:
+    cdef ptrdiff_t w, i, j, r, n
+    cdef uint64_t rows
+    cdef double *x
+    cdef const box_kernels *kernels = kernels_of(level)
+    check_words(bits, X.shape[0])
+    check_equal("bits", "boxes", self.n, bits.shape[0])
+    if self.last_column >= X.shape[1]:
+        raise ValueError(f"X must have more than {self.last_column} columns, got {X.shape[1]}")
+    x = <double *>malloc((BOX_WORD * self.n_used + 1) * sizeof(double))
+    if x == NULL:
+        raise MemoryError
+    memset(x, 0, BOX_WORD * self.n_used * sizeof(double))
+    with nogil:
+        for w in range(words_of(X.shape[0])):
+            n = min(<ptrdiff_t>BOX_WORD, X.shape[0] - BOX_WORD * w)
+            for j in range(self.n_used):
+                for i in range(n):
+                    x[BOX_WORD * j + i] = X[BOX_WORD * w + i, self.used[j]]
+            rows = ~<uint64_t>0 if n == BOX_WORD else (<uint64_t>1 << n) - 1
+            for r in range(self.n):
+                bits[r, w] = rows & kernels.inside_numbers(x, self.tests + self.first[r],
+                                                           <int>(self.first[r + 1] - self.first[r]))
+        free(x)
+    return 0
+
+
+# ---------------------------------------------------------------- sums over the rows in boxes
+
+
+def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not None,
+           int64_t[:, :] out not None, bint symmetric=False, int level=-1):
+    """Add the number of rows that are in both box a of left and box b of right to out[a, b].
+
+    symmetric : whether left and right are the same boxes; only the entries on and below the
+        diagonal are computed
+    """
+    cdef ptrdiff_t a, b, start, n, end
+    cdef box_common_kernel number = common_of(level)
+    check_words(left, BOX_WORD * right.shape[1])
+    check_words(right, BOX_WORD * left.shape[1])
+    check_equal("out", "boxes of left", left.shape[0], out.shape[0])
+    check_equal("out", "boxes of right", right.shape[0], out.shape[1])
+    with nogil:
+        # 128 words of each of many boxes stay in the second-level cache together.
+        for start in range(0, left.shape[1], 128):
+            n = min(<ptrdiff_t>128, left.shape[1] - start)
+            for a in range(left.shape[0]):
+                end = min(a + 1, right.shape[0]) if symmetric else right.shape[0]
+                for b in range(end):
+                    out[a, b] += number(&left[a, start], &right[b, start], n)
+
+
+def count(const uint64_t[:, :] bits not None, int64_t[:] out not None, int level=-1):
+    """Add the number of rows in each box to out."""
+    cdef ptrdiff_t r
+    cdef box_common_kernel number = common_of(level)
+    check_words(bits, BOX_WORD * bits.shape[1])
+    check_equal("out", "entries", bits.shape[0], out.shape[0])
+    if bits.shape[1] == 0:
+        return
+    with nogil:
+        for r in range(bits.shape[0]):
+            out[r] += number(&bits[r, 0], &bits[r, 0], bits.shape[1])
+
+
+def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
+              double[:, :] out not None, int level=-1):
+    """Add the sum of v[k, i] over the rows i in box r to out[k, r]; v's last axis is contiguous."""
+    cdef ptrdiff_t r, k
+    cdef const box_kernels *kernels = kernels_of(level)
+    check_words(bits, v.shape[1])
+    check_contiguous("v", v.strides[1], sizeof(double), v.shape[1])
+    check_equal("out", "outputs", v.shape[0], out.shape[0])
+    check_equal("out", "boxes", bits.shape[0], out.shape[1])
+    if v.shape[1] == 0:
+        return
+    with nogil:
+        for r in range(bits.shape[0]):
+            for k in range(v.shape[0]):
+                out[k, r] += kernels.sum(&bits[r, 0], v.shape[1], &v[k, 0])
+
+
+def apply(const uint64_t[:, :] bits not None, const double[:, :] coef not None,
+          double[:, :] out not None, int level=-1):
+    """Add the sum of coef[k, r] over the boxes r of row i to out[k, i].
+
+    The last axes are contiguous.
+    """
+    cdef ptrdiff_t k
+    cdef const box_kernels *kernels = kernels_of(level)
+    check_words(bits, out.shape[1])
+    check_contiguous("coef", coef.strides[1], sizeof(double), coef.shape[1])
+    check_contiguous("out", out.strides[1], sizeof(double), out.shape[1])
+    check_equal("coef", "boxes", bits.shape[0], coef.shape[1])
+    check_equal("out", "outputs", coef.shape[0], out.shape[0])
+    if bits.shape[0] == 0 or bits.shape[1] == 0:
+        return
+    with nogil:
+        for k in range(coef.shape[0]):
+            kernels.apply(&bits[0, 0], bits.strides[0] // <ptrdiff_t>sizeof(uint64_t),
+                          bits.shape[0], &coef[k, 0], out.shape[1],
+                          &out[k, 0])
+
+
+def spread(const uint64_t[:, :] bits not None, out not None, const double[::1] v=None,
+           int level=-1):
+    """Write 1, or v[i], where row i is in box r, and 0 elsewhere, to out[r, i].
+
+    out is float32 or float64, its last axis contiguous.
+    """
+    if out.itemsize == sizeof(float):
+        spread_numbers[float](bits, out, v, level)
+    else:
+        spread_numbers[double](bits, out, v, level)
+
+
+cdef int spread_numbers(const uint64_t[:, :] bits, floating[:, :] out, const double[::1] v,
+                        int level) except -1:
+    cdef ptrdiff_t r
+    cdef const double *of_rows = NULL
+    cdef const box_kernels *kernels = kernels_of(level)
+    check_words(bits, out.shape[1])
+    check_contiguous("out", out.strides[1], sizeof(floating), out.shape[1])
+    check_equal("out", "boxes", bits.shape[0], out.shape[0])
+    if v is not None:
+        check_equal("v", "rows", out.shape[1], v.shape[0])
+    if out.shape[1] == 0:
+        return 0
+    if v is not None:
+        of_rows = &v[0]
+    with nogil:
+        for r in range(bits.shape[0]):
+            if floating is float:
+                kernels.spread_single(&bits[r, 0], out.shape[1], of_rows, &out[r, 0])
+            else:
+                kernels.spread_double(&bits[r, 0], out.shape[1], of_rows, &out[r, 0])
+    return 0
+
+
+# ---------------------------------------------------------------- histograms and splits of nodes
+
+
+cdef uint64_t limit_of(double share) except? 1:
+    """Return the number of the 2**32 values of a hash at which a row is drawn."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be between 0 and 1, got {share}")
+    return <uint64_t>(share * 4294967296.0 + 0.5)
+
+
+def draw_rows(uint64_t seed, double share, uint64_t first_row, ptrdiff_t n_rows,
+              uint64_t[::1] words not None, int level=-1):
+    """Write to words which rows a tree sees: each with probability `share`, by a hash.
+
+    first_row : the number of the first row
+    """
+    cdef uint64_t limit = limit_of(share)
+    check_equal("words", "entries", words_of(n_rows), words.shape[0])
+    if n_rows > 0:
+        with nogil:
+            kernels_of(level).draw(seed, limit, first_row, n_rows, &words[0])
+
+
+def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
+               const double[::1] gradient not None, const double[::1] curvature not None,
+               const int32_t[::1] tree not None, const uint64_t[::1] seeds not None, double share,
+               uint64_t first_row, const int32_t[:, ::1] columns not None,
+               const int64_t[:, ::1] first not None, const int64_t[::1] at not None,
+               double[:, ::1] sums not None, int64_t[::1] counts not None, ptrdiff_t start,
+               ptrdiff_t stop, int level=-1):
+    """Add the histograms of some boxes to sums, and the numbers of their rows to counts.
+
+    A row counts if its tree draws it, and its gradient or its curvature is not 0.
+
+    tree : the tree of each box, ascending
+    seeds : of each tree, by which it draws a share of the rows
+    first_row : the number of the first of these rows among all rows
+    start, stop : the boxes
+    columns, first : (n_trees, n), (n_trees, n + 1): the columns that a tree sees, and the place of
+        each among the sums of a node: one for each bin, and last the missing cells; bins beyond
+        these count as missing
+    at : where the sums of each box begin
+    sums : (n_sums, 2), of gradient and curvature
+    """
+    cdef ptrdiff_t r, end, t, i, block, n, n_listed, j, column, size, n_rows = bins.shape[1]
+    cdef uint64_t limit = limit_of(share)
+    cdef const box_kernels *kernels = kernels_of(level)
+    cdef uint64_t[BLOCK_WORDS] seen
+    cdef uint64_t *used
+    cdef uint64_t[BLOCK_WORDS] words
+    cdef uint32_t *rows
+    cdef double *pairs
+    boxes.check(bins)
+    check_equal("gradient", "rows", n_rows, gradient.shape[0])
+    check_equal("curvature", "rows", n_rows, curvature.shape[0])
+    check_equal("at", "boxes", boxes.n, at.shape[0])
+    check_equal("counts", "boxes", boxes.n, counts.shape[0])
+    check_equal("sums", "columns", 2, sums.shape[1])
+    check_trees(boxes.n_columns, tree, boxes.n, columns, first)
+    check_equal("seeds", "entries", columns.shape[0], seeds.shape[0])
+    if not 0 <= start <= stop <= boxes.n:
+        raise ValueError(f"start and stop must be between 0 and {boxes.n}, "
+                         f"got {(start, stop)}")
+    for r in range(start, stop):
+        check_place("sums", at[r], first[tree[r], columns.shape[1]], sums.shape[0])
+    if n_rows == 0 or start == stop or columns.shape[1] == 0:
+        return
+    rows = <uint32_t *>malloc(BOX_BLOCK * sizeof(uint32_t))
+    pairs = <double *>malloc(2 * BOX_BLOCK * sizeof(double))
+    used = <uint64_t *>malloc(words_of(n_rows) * sizeof(uint64_t))
+    if rows == NULL or pairs == NULL or used == NULL:
+        free(rows)
+        free(pairs)
+        free(used)
+        raise MemoryError
+    with nogil:
+        kernels.in_use(&gradient[0], &curvature[0], n_rows, used)
+        end = start
+        while end < stop:  # tree by tree, whose sums stay in the cache
+            start, t = end, tree[end]
+            while end < stop and tree[end] == t:
+                end += 1
+            for i in range((n_rows + BOX_BLOCK - 1) // BOX_BLOCK):
+                block = BOX_BLOCK * i
+                n = min(<ptrdiff_t>BOX_BLOCK, n_rows - block)
+                kernels.draw(seeds[t], limit, first_row + <uint64_t>block, n, &seen[0])
+                for j in range(words_of(n)):
+                    seen[j] &= used[BLOCK_WORDS * i + j]
+                for r in range(start, end):
+                    boxes.inside(kernels, r, &bins[0, block], bins.strides[0], n, &words[0])
+                    for j in range(words_of(n)):
+                        words[j] &= seen[j]
+                    n_listed = box_list(&words[0], words_of(n), &gradient[block], &curvature[block],
+                                        rows, pairs)
+                    counts[r] += n_listed
+                    for j in range(columns.shape[1]):
+                        column, size = columns[t, j], first[t, j + 1] - first[t, j]
+                        box_histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
+                                      &sums[at[r] + first[t, j], 0])
+        free(rows)
+        free(pairs)
+        free(used)
+
+
+cdef int check_trees(ptrdiff_t n_columns, const int32_t[::1] tree, ptrdiff_t n_boxes,
+                     const int32_t[:, ::1] columns, const int64_t[:, ::1] first) except -1:
+    cdef ptrdiff_t t, j
+    check_equal("tree", "boxes", n_boxes, tree.shape[0])
+    check_equal("first", "trees", columns.shape[0], first.shape[0])
+    check_equal("first", "places", columns.shape[1] + 1, first.shape[1])
+    for t in range(tree.shape[0]):
+        if not 0 <= tree[t] < columns.shape[0]:
+            raise ValueError(f"tree must be of {columns.shape[0]} trees, got {tree[t]}")
+    for t in range(columns.shape[0]):
+        for j in range(columns.shape[1]):
+            if not 0 <= columns[t, j] < n_columns:
+                raise ValueError(f"columns must be below {n_columns}, got {columns[t, j]}")
+            if first[t, j] < 0 or not 2 <= first[t, j + 1] - first[t, j] <= BOX_SLOTS:
+                raise ValueError(f"first must leave 2 to {BOX_SLOTS} sums to a column, "
+                                 f"got {first[t, j + 1] - first[t, j]}")
+    return 0
+
+
+cdef int check_place(str name, int64_t place, int64_t size, ptrdiff_t n) except -1:
+    if place < 0 or size > n - place:
+        raise ValueError(f"{name} must have room for {size} sums from {place} on, got {n}")
+    return 0
+
+
+def keep_histograms(const double[:, ::1] sums not None, const int64_t[::1] at not None,
+                    const int64_t[::1] size not None, const int64_t[::1] to not None,
+                    const int64_t[::1] parent not None, double[:, ::1] kept not None):
+    """Copy histograms, and subtract them from those of their parents, which become the siblings'.
+
+    at, size : where each histogram is in sums
+    to, parent : where it comes to in kept, and where that of its parent is there; -1: it has none
+    """
+    cdef ptrdiff_t r
+    cdef int64_t i
+    cdef const double *of_node
+    cdef double *of_parent
+    for name, n in (("size", size.shape[0]), ("to", to.shape[0]), ("parent", parent.shape[0])):
+        check_equal(name, "entries", at.shape[0], n)
+    check_equal("sums", "columns", 2, sums.shape[1])
+    check_equal("kept", "columns", 2, kept.shape[1])
+    for r in range(at.shape[0]):
+        if size[r] < 0:
+            raise ValueError(f"size must be at least 0, got {size[r]}")
+        check_place("sums", at[r], size[r], sums.shape[0])
+        check_place("kept", to[r], size[r], kept.shape[0])
+        if parent[r] != -1:
+            check_place("kept", parent[r], size[r], kept.shape[0])
+    with nogil:
+        for r in range(at.shape[0]):
+            if size[r] == 0:
+                continue
+            of_node = &sums[at[r], 0]
+            memcpy(&kept[to[r], 0], of_node, 2 * size[r] * sizeof(double))
+            if parent[r] >= 0:
+                of_parent = &kept[parent[r], 0]
+                for i in range(2 * size[r]):
+                    of_parent[i] -= of_node[i]
+
+
+def best_splits(const double[:, ::1] sums not None, const int64_t[::1] at not None,
+                const int64_t[::1] counts not None, const int32_t[::1] tree not None,
+                const int32_t[:, ::1] columns not None, const int64_t[:, ::1] first not None,
+                const uint8_t[:, ::1] allowed, double ridge, double min_samples,
+                double[:, ::1] found not None, int32_t[:, ::1] place not None, ptrdiff_t start,
+                ptrdiff_t stop, int level=-1):
+    """Find the split of each of some nodes with the largest gain.
+
+    The gain is G_l^2 / C_l + G_r^2 / C_r - G^2 / C of the sides and the node, where G are sums of
+    the gradient, and C of the curvature plus ridge. A side must have min_samples of the counts[r]
+    rows, in proportion to curvature. Among equal gains, the first column and the lowest bin win,
+    with missing cells to the right.
+
+    sums, at, tree, columns, first : as in `histograms`
+    allowed : (n_nodes, n), of which columns of its tree a node may be split; None: of all
+    found : (n_nodes, 5): the gain, 0 where there is no split; gradient and curvature to the left;
+        and those of the node
+    start, stop : the nodes
+    place : (n_nodes, 3): column, the last bin to the left, and whether missing cells go to the
+        left, -1 if there are none
+    """
+    cdef ptrdiff_t r, j, t, n_nodes = at.shape[0]
+    cdef int64_t i
+    cdef double[2] total
+    cdef double least
+    cdef box_split best
+    cdef const box_kernels *kernels = kernels_of(level)
+    check_trees(<ptrdiff_t>2**31, tree, n_nodes, columns, first)
+    check_equal("counts", "nodes", n_nodes, counts.shape[0])
+    check_equal("found", "nodes", n_nodes, found.shape[0])
+    check_equal("found", "numbers a node", 5, found.shape[1])
+    check_equal("place", "nodes", n_nodes, place.shape[0])
+    check_equal("place", "numbers a node", 3, place.shape[1])
+    check_equal("sums", "columns", 2, sums.shape[1])
+    if not (ridge >= 0 and min_samples > 0):
+        raise ValueError(f"ridge must be at least 0 and min_samples positive, "
+                         f"got {ridge} and {min_samples}")
+    if allowed is not None:
+        check_equal("allowed", "nodes", n_nodes, allowed.shape[0])
+        check_equal("allowed", "columns", columns.shape[1], allowed.shape[1])
+    if not 0 <= start <= stop <= n_nodes:
+        raise ValueError(f"start and stop must be between 0 and {n_nodes}, got {(start, stop)}")
+    for r in range(start, stop):
+        check_place("sums", at[r], first[tree[r], columns.shape[1]], sums.shape[0])
+    with nogil:
+        for r in range(start, stop):
+            t = tree[r]
+            total[0] = total[1] = 0
+            if columns.shape[1] > 0:
+                for i in range(first[t, 0], first[t, 1]):
+                    total[0] += sums[at[r] + i, 0]
+                    total[1] += sums[at[r] + i, 1]
+            best.gain = best.left_gradient = best.left_curvature = 0
+            best.column = best.bin = best.missing_left = -1
+            if counts[r] >= 2 * min_samples and total[1] > 0:
+                least = min_samples * total[1] / counts[r]
+                for j in range(columns.shape[1]):
+                    if allowed is None or allowed[r, j]:
+                        kernels.best_split(&sums[at[r] + first[t, j], 0],
+                                           <int>(first[t, j + 1] - first[t, j]), &total[0], ridge,
+                                           least, columns[t, j], &best)
+            found[r, 0], found[r, 1] = best.gain, best.left_gradient
+            found[r, 2] = best.left_curvature
+            found[r, 3], found[r, 4] = total[0], total[1]
+            place[r, 0], place[r, 1], place[r, 2] = best.column, best.bin, best.missing_left

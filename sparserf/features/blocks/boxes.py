@@ -1,0 +1,403 @@
+"""Boxes: a number where each of some inputs lies in an interval, and 0 elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import mul
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from ..._base.expressions import encoding, number, over, parameter, seen, sign
+from ..._base.npz import require
+from ..._core.boxes import NumberBoxes, apply, correlate, spread
+from ...columns.encodings import BEYOND_NUMBERS
+from ...columns.table import UNKNOWN
+from .base import FeatureBlock
+from .bounds import Group, Relaxation
+from .constrained import may_meet
+from .derivatives import Derivatives
+from .terms import Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._base.expressions import Expression
+    from ..._base.types import Array
+    from ...columns.constraints import InputConstraints
+    from ...columns.stage import ColumnStage
+    from .base import Evaluator
+    from .derivatives import EncodedRows
+    from .pieces import Pieces
+    from .stored import StoredBlock
+
+# Files hold no infinite numbers: these stand for the ends of intervals that have none.
+LARGEST = float(np.finfo(np.float64).max)
+# Ends of intervals that are farther out lie between numbers and missing cells.
+BEYOND = BEYOND_NUMBERS / 10
+# The most levels of a category that are listed, and the digits of thresholds in titles.
+MOST_LEVELS = 8
+DIGITS = 4
+# Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
+ROWS = 2**13
+
+
+@dataclass(frozen=True, eq=False)
+class BoxBlock(FeatureBlock):
+    """phi_j(x) = scale height_j where low_jl < x[inputs_jl] <= high_jl for all l, 0 elsewhere.
+
+    low, high : (n_features, order)
+        Infinite where an interval has no end; an input of which both are is none of the feature's.
+    height : (n_features,)
+    nonnegative : whether coefficients must be at least 0
+    """
+
+    scale: float
+    inputs: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    height: np.ndarray
+    nonnegative: bool = False
+
+    activation = "box"
+    names: ClassVar[tuple[str, ...]] = (activation,)
+    by_input = "low", "high"
+    stored = "inputs", "low", "high", "height"
+    is_bounded = True
+
+    @property
+    def is_used(self) -> np.ndarray:
+        return (self.low > -np.inf) | (self.high < np.inf)
+
+    # ---------------------------------------------------------------- values
+
+    def largest_value(self) -> np.ndarray:
+        return np.abs(self.scale * self.height)
+
+    @cached_property
+    def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
+        used, position = np.unique(self.inputs, return_inverse=True)
+        return used, position.reshape(self.inputs.shape).astype(np.int32)
+
+    def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> BoxPanels:
+        if among_used not in self._panels:
+            block = replace(self, inputs=self.used_inputs[1]) if among_used else self
+            self._panels[among_used] = BoxPanels(block)
+        return self._panels[among_used]
+
+    @cached_property
+    def _panels(self):
+        """The panels that have been made: of all inputs, and of the `used_inputs`."""
+        return {}
+
+    def rows_for_panels(self, X: np.ndarray) -> np.ndarray:
+        return X
+
+    def evaluator(
+        self, xp: Any, put: Callable[[np.ndarray], Array], dtype: np.dtype, widen: Evaluator
+    ) -> Evaluator:
+        low, high, height = put(self.low), put(self.high), put(self.scale * self.height)
+        inputs = [put(column.astype(np.int64)) for column in self.inputs.T]
+
+        def values(X):
+            inside = True
+            for k, column in enumerate(inputs):
+                x = xp.take(X, column, axis=1)
+                inside = inside & (x > low[:, k][None, :]) & (x <= high[:, k][None, :])
+            return xp.astype(inside, X.dtype) * height
+
+        return values
+
+    # ---------------------------------------------------------------- in models
+
+    def term(self, k: int, position: int, column: np.ndarray) -> Box:
+        used = self.is_used[k]
+        encodings, place = np.unique(self.inputs[k, used], return_inverse=True)
+        low, high = np.full(len(encodings), -np.inf), np.full(len(encodings), np.inf)
+        np.maximum.at(low, place, self.low[k, used])
+        np.minimum.at(high, place, self.high[k, used])
+        own = np.ones(len(encodings)), low, high
+        gain = float(self.scale * self.height[k])
+        return Box.of_columns(column, position, gain, encodings, *own)
+
+    def derivatives(
+        self,
+        coef: np.ndarray,
+        seen: np.ndarray,
+        pairs: tuple[np.ndarray, np.ndarray] | None,
+        n_inputs: int,
+    ) -> BoxDerivatives:
+        return BoxDerivatives(self, coef, seen, pairs, n_inputs)
+
+    @property
+    def expression(self) -> Expression:
+        u = seen(self.inputs)
+        inside = _above(parameter("low", self.low), u) * _at_most(u, parameter("high", self.high))
+        return parameter("height", self.height) * over("multiply", inside)
+
+    def effects(self, deviation: np.ndarray) -> np.ndarray:
+        return np.where(self.is_used, 1.0, 0.0)
+
+    def with_inputs(self, stays: np.ndarray, mean: np.ndarray) -> Self:
+        low, high = np.where(stays, self.low, -np.inf), np.where(stays, self.high, np.inf)
+        return replace(self, low=low, high=high)
+
+    def keeps(self, constraints: InputConstraints) -> np.ndarray:
+        at, used = self.own_inputs, self.is_used
+        keeps = ~(used & (constraints.is_barred | (constraints.curvature != 0))[at]).any(axis=1)
+        keeps &= may_meet(used, constraints, at)
+        direction = np.sign(self.scale * self.height)[:, None] * constraints.sign[at]
+        rises = self.nonnegative & np.where(direction > 0, self.high == np.inf, self.low == -np.inf)
+        return keeps & (rises | ~used | (direction == 0)).all(axis=1)
+
+    # ---------------------------------------------------------------- files
+
+    def _stored_arrays(self):
+        ends = {name: np.clip(getattr(self, name), -LARGEST, LARGEST) for name in self.by_input}
+        return self.arrays | ends
+
+    @classmethod
+    def from_stored(cls, stored: StoredBlock) -> BoxBlock:
+        low, high, height = (stored.floats(name) for name in ("low", "high", "height"))
+        inputs = stored.inputs(len(low))
+        require(height.shape == low.shape[:1], "height")
+        require(inputs is not None and low.shape == high.shape == inputs.shape, "low and high")
+        low = np.where(low == -LARGEST, -np.inf, low)
+        high = np.where(high == LARGEST, np.inf, high)
+        return cls(stored.meta["scale"], inputs, low, high, height, stored.is_nonnegative)
+
+
+def _above(low, u):
+    """Return 1 where u is above `low`, else 0."""
+    return 0.5 - 0.5 * sign(low - u)
+
+
+def _at_most(u, high):
+    """Return 1 where u is at most `high`, else 0."""
+    return 0.5 + 0.5 * sign(high - u)
+
+
+class BoxPanels:
+    """Boxes as the kernels compute them: of some rows, which of these are in each box, as bits."""
+
+    def __init__(self, block: BoxBlock):
+        used = block.is_used
+        no_missing = np.zeros(used.shape, np.uint8)
+        inputs = np.where(used, block.inputs, -1).astype(np.int32)
+        self._boxes = NumberBoxes(inputs, block.low, block.high, no_missing)
+        self._height = block.scale * block.height
+
+    def _bits(self, X):
+        """Yield some rows at a time: (slice of the rows, the bits of these rows)."""
+        for start in range(0, len(X), ROWS):
+            rows = slice(start, min(start + ROWS, len(X)))
+            bits = np.empty((len(self._height), -(-(rows.stop - start) // 64)), np.uint64)
+            self._boxes.evaluate(X[rows], bits)
+            yield rows, bits
+
+    def correlate(
+        self, X: Any, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: Any = None
+    ) -> None:
+        total = np.zeros((len(v), len(self._height)))
+        for rows, bits in self._bits(X):
+            correlate(bits, v[:, rows], total)
+        out[:, : total.shape[1]] += total * (self._height**2 if squared else self._height)
+
+    def apply(self, X: Any, coef: np.ndarray, out: np.ndarray) -> None:
+        heights = np.ascontiguousarray(coef * self._height)
+        for rows, bits in self._bits(X):
+            apply(bits, heights, out[:, rows])
+
+    def transform(self, X: Any, out: np.ndarray) -> None:
+        for rows, bits in self._bits(X):
+            inside = np.empty((len(bits), rows.stop - rows.start), out.dtype)
+            spread(bits, inside)
+            out[rows] = inside.T * self._height.astype(out.dtype)
+
+
+# ---------------------------------------------------------------- one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Term):
+    """gain where low_v < u_v <= high_v for each encoding v, and 0 elsewhere."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    activation = "box"
+
+    @cached_property
+    def expression(self) -> Expression:
+        factors = []
+        for v, low, high in zip(self.encodings.tolist(), self.low, self.high, strict=True):
+            if low > -np.inf:
+                factors.append(_above(number(low), encoding(v)))
+            if high < np.inf:
+                factors.append(_at_most(encoding(v), number(high)))
+        return reduce(mul, factors, number(1.0)) if factors else number(1.0)
+
+    def condition(self, names: Sequence[str], stage: ColumnStage | None, digits: int) -> str | None:
+        words = []
+        for k, j in enumerate(self.columns.tolist()):
+            own = np.flatnonzero(self.place == k)
+            asked = [(int(self.encodings[i]), self.low[i], self.high[i]) for i in own]
+            words += conditions(names[j], asked, stage, digits)
+        return " and ".join(words)
+
+    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
+        return self.condition(names, stage, DIGITS) or "always"
+
+    def parts(self, U: np.ndarray) -> np.ndarray:
+        u = U[:, self.encodings].T
+        inside = (u > self.low[:, None]) & (u <= self.high[:, None])
+        return self.by_column(np.multiply, inside.astype(np.float64))
+
+    def mean_factor(self, pieces: Pieces, finer: int) -> tuple[complex, float]:
+        """Return (the share of the pieces on which all encodings are in their intervals, 0)."""
+        pieces, is_here = pieces.seen_by(self.encodings)
+        low, high = self.low[is_here], self.high[is_here]
+        middle, half = pieces.middle, pieces.half
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.sort(np.stack([(low - middle) / half, (high - middle) / half]), axis=0)
+        inside = (middle > low) & (middle <= high)
+        point = np.where(inside, [[[-1.0]], [[1.0]]], [[[1.0]], [[-1.0]]])
+        first, last = np.where(half != 0, np.clip(ends, -1, 1), point)
+        share = np.maximum(last.min(axis=1) - first.max(axis=1), 0) / 2
+        return pieces.weight @ share, 0.0
+
+    def group_entry(
+        self, c: float, w: np.ndarray, inputs: np.ndarray
+    ) -> tuple[type[Group], tuple[Any, ...], tuple[Any, ...]]:
+        low, high = np.full(len(w), -np.inf), np.full(len(w), np.inf)
+        low[inputs], high[inputs] = self.low, self.high
+        return BoxGroup, (), (c, low, high)
+
+
+def conditions(
+    name: str,
+    asked: Sequence[tuple[int, float, float]],
+    stage: ColumnStage | None,
+    digits: int,
+) -> list[str]:
+    """Return in words what the intervals (encoding, low, high) ask of one column.
+
+    Missing cells lie beyond all numbers where training rows had some; elsewhere they are not
+    mentioned.
+    """
+    words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
+
+    def number_words(value):
+        return f"{value:.{digits}g}"
+
+    show = number_words
+    for v, above, at_most in asked:
+        encoding = None if stage is None else stage.encoding(v)
+        if encoding is not None and stage.levels_of(v) is not None:
+            words.append(_levels_words(name, encoding, stage.levels_of(v), above, at_most))
+        elif encoding is not None and not encoding.of_kind.is_number:
+            label = stage.take(np.array([v])).names({encoding.column: name})[0]
+            words += _interval_words(label, above, at_most, number_words)
+        else:
+            if encoding is not None and abs(encoding.fill) > BEYOND:
+                has_missing = True
+                takes_missing &= above < encoding.fill <= at_most
+            if encoding is not None and stage.table is not None:
+                clock = stage.table.clocks.get(encoding.column)
+                show = number_words if clock is None else _clock_words(clock)
+            low, high = max(low, above), min(high, at_most)
+    low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
+    if high < -BEYOND or low > BEYOND:
+        return [*words, f"{name} is missing"]
+    of_numbers = _interval_words(name, low, high, show)
+    if has_missing and not of_numbers and not takes_missing:
+        of_numbers = [f"{name} is not missing"]
+    elif has_missing and of_numbers and takes_missing:
+        of_numbers = [f"({of_numbers[0]} or {name} is missing)"]
+    return [*words, *of_numbers]
+
+
+def _clock_words(clock):
+    """Return the function that writes a number of days as the time that it is."""
+    return lambda days: str(clock.cell(float(days)))
+
+
+def _interval_words(name, low, high, show):
+    """Return in words that a number is in an interval: no words where it has no end."""
+    if low > -np.inf and high < np.inf:
+        return [f"{show(low)} < {name} <= {show(high)}"]
+    if low > -np.inf:
+        return [f"{name} > {show(low)}"]
+    return [f"{name} <= {show(high)}"] if high < np.inf else []
+
+
+def _levels_words(name, encoding, levels, low, high):
+    """Return in words which levels of a category have their scores in an interval."""
+    scores = dict(zip(encoding.knots[0].tolist(), encoding.knots[1].tolist(), strict=True))
+    inside = [level for k, level in enumerate(levels) if low < scores[k] <= high]
+    outside = [level for level in levels if level not in inside]
+    takes_new, takes_missing = low < scores[UNKNOWN] <= high, low < encoding.fill <= high
+    listed, joint = (outside, "not in") if takes_new else (inside, "in")
+    listed = [*map(str, listed), *(["missing"] if takes_missing != takes_new else [])]
+    if len(listed) > MOST_LEVELS:
+        listed = [*listed[:MOST_LEVELS], f"... {len(listed) - MOST_LEVELS} more"]
+    return f"{name} {joint} {{{', '.join(listed)}}}"
+
+
+class BoxDerivatives(Derivatives):
+    """The derivatives of boxes: 0, also at steps."""
+
+    def first(self, rows: EncodedRows) -> Array:
+        return rows.put(np.zeros((1, len(self._coef), len(self._seen))))
+
+    def second(self, rows: EncodedRows) -> Array:
+        return rows.put(np.zeros((1, len(self._coef), len(self._pairs[0]))))
+
+
+class BoxGroup(Group):
+    """Terms c_k where low_kv < u_v <= high_kv for all inputs v, and 0 elsewhere: constants where a
+    box lies inside or outside, and else both of their values."""
+
+    has_steps = True
+
+    def __init__(self, coef: np.ndarray, low: np.ndarray, high: np.ndarray, largest: np.ndarray):
+        self._coef, self._low, self._high = coef, low, high
+        self.work = low.size
+
+    def relax(self, mid: np.ndarray, rad: np.ndarray) -> Relaxation:
+        least, most, c = (mid - rad)[:, None], (mid + rad)[:, None], self._coef
+        meets_low = (least <= self._low) & (most > self._low)
+        meets_high = (least <= self._high) & (most > self._high)
+        may = ((most > self._low) & (least <= self._high)).all(axis=2)
+        must = ((least > self._low) & (most <= self._high)).all(axis=2)
+        top = np.maximum(may * c, must * c).sum(axis=1)
+        jumps = (may & ~must)[:, :, None]
+        rises = np.where((c > 0)[:, None], meets_low, meets_high) & jumps
+        falls = np.where((c > 0)[:, None], meets_high, meets_low) & jumps
+        high = np.where(rises.any(axis=1), np.inf, 0.0)
+        low = np.where(falls.any(axis=1), -np.inf, 0.0)
+        blame = rad * (np.abs(c)[:, None] * (jumps & (meets_low | meets_high))).sum(axis=1)
+        return Relaxation(top, np.zeros(mid.shape), low, high, blame)
+
+    def values(self, U: np.ndarray) -> np.ndarray:
+        u = U[:, None]
+        return ((u > self._low) & (u <= self._high)).all(axis=2) @ self._coef
+
+    def gradients(self, U: np.ndarray) -> np.ndarray:
+        return np.zeros_like(U)
+
+    def size(self, largest: np.ndarray) -> float:
+        return float(np.abs(self._coef).sum())
+
+    def steepness(self) -> np.ndarray:
+        return np.zeros(self._low.shape[1])
+
+    def rises(self, inputs: np.ndarray) -> bool:
+        first = np.where((self._coef > 0)[:, None], np.inf, -self._low[:, inputs])
+        last = np.where((self._coef > 0)[:, None], self._high[:, inputs], np.inf)
+        return bool((np.minimum(first, last) == np.inf).all())
+
+    def coupling(self, inputs: np.ndarray) -> np.ndarray:
+        has = ((self._low > -np.inf) | (self._high < np.inf)).astype(np.float64)
+        return (np.abs(self._coef) * has[:, inputs].sum(axis=1)) @ has

@@ -1,0 +1,691 @@
+"""The kernels of boxes, and the growth of trees on them, against plain NumPy.
+
+bins      bin_columns against searchsorted, for any strides and missing cells; edges between
+          neighbouring values
+boxes     BinBoxes and NumberBoxes against their definitions, at every instruction set; thresholds
+          of bins
+sums      count, common, correlate, apply, spread and the sums in slices on threads
+trees     draws of rows, histograms and best splits against loops; siblings by subtraction; whole
+          trees against a plain growth; the same boxes for any threads and chunks of rows; limits on
+          columns that meet and on directions
+"""
+
+import re
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sparserf._base.threads import Workers
+from sparserf._core import boxes as core
+from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
+from sparserf._core.rows import LEVELS
+from sparserf.features.growth import Bins, Limits, Pass, Trees, column_edges, grow_boxes, to_grid
+
+from ..conftest import SIZES, each_dtype, read_only
+from . import box_sums
+
+each_level = pytest.mark.parametrize("level", range(len(LEVELS)), ids=LEVELS)
+each_size = pytest.mark.parametrize("n", [*SIZES, 1000])
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": read_only,
+}
+
+
+def random_bins(rng, n, d=5):
+    """Return random bins, some of them missing, of which columns have 1 to 255."""
+    bins = rng.integers(0, np.array([1, 2, 9, 40, 255])[:d, None], (d, n))
+    return np.where(rng.random((d, n)) < 0.1, MISSING, bins).astype(np.uint8)
+
+
+def random_boxes(rng, n_boxes, d=5, n_conditions=4):
+    """Return random boxes: bounded on no, one or both sides, empty, with missing cells or not."""
+    boxes = np.zeros((n_boxes, n_conditions, 4), np.int32)
+    for box in boxes:
+        columns = rng.permutation(d)[:n_conditions]
+        for condition, column in zip(box, columns, strict=False):
+            low, high = (
+                rng.choice([0, 1, 2, 20, 100, 254]),
+                rng.choice([0, 1, 5, 30, 200, 253, HIGHEST, HIGHEST]),
+            )
+            condition[:] = (
+                (column, low, high, rng.integers(2)) if rng.random() < 0.7 else (-1, 0, 0, 0)
+            )
+    return boxes
+
+
+def is_inside(boxes, bins):
+    """Return whether rows are in boxes, by the definition: bool (n_boxes, n_rows)."""
+    inside = np.ones((len(boxes), bins.shape[1]), bool)
+    for row, box in zip(inside, boxes, strict=True):
+        for column, low, high, missing in box:
+            if column >= 0:
+                code = bins[column]
+                row &= ((code >= low) & (code <= high)) | ((code == MISSING) & bool(missing))
+    return inside
+
+
+def as_bits(inside):
+    """Return bools (n_boxes, n_rows) as bits."""
+    padded = np.zeros((len(inside), 64 * box_sums.n_words(inside.shape[1])), np.uint8)
+    padded[:, : inside.shape[1]] = inside
+    packed = np.packbits(padded.reshape(-1, 8)[:, ::-1], axis=1).reshape(len(inside), -1)
+    return np.ascontiguousarray(packed).view("<u8").astype(np.uint64)
+
+
+# ---------------------------------------------------------------- bins
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("layout", LAYOUTS)
+@each_size
+def test_bins_are_numbers_of_edges_below(rng, n, layout, dtype, level):
+    X = np.round(rng.standard_normal((n, 4)) * [1, 3, 50, 1000]).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    edges = [
+        np.empty(0),
+        *(np.unique(rng.integers(-k, k, k) + 0.5) for k in (3, 60)),
+        np.sort(rng.standard_normal(254)),
+    ]
+    padded, first = Bins(edges)._padded()
+    out = np.zeros((4, n + 2), np.uint8)
+    core.bin_columns(LAYOUTS[layout](X), padded, first, out[:, 1 : n + 1], level)
+    for codes, x, e in zip(out[:, 1 : n + 1], X.T, edges, strict=True):
+        np.testing.assert_array_equal(codes, np.where(np.isnan(x), MISSING, np.searchsorted(e, x)))
+    assert (out[:, [0, -1]] == 0).all()
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 7, 200, 255])
+def test_edges_are_between_neighbouring_values(rng, n_bins):
+    for x in (
+        rng.standard_normal(1000),
+        rng.integers(0, 5, 1000).astype(float),
+        np.full(9, 2.0),
+        np.array([np.nan, 1, np.nan]),
+    ):
+        edges, values = column_edges(x, n_bins), np.unique(x[~np.isnan(x)])
+        assert len(edges) <= n_bins - 1 and (np.diff(edges) > 0).all()
+        np.testing.assert_array_equal(
+            np.unique(np.searchsorted(edges, values)), np.arange(len(edges) + 1)
+        )
+        place = np.searchsorted(values, edges)
+        np.testing.assert_allclose(edges, (values[place - 1] + values[place]) / 2)
+        if len(values) <= n_bins:
+            assert len(edges) == len(values) - 1
+
+
+def test_edges_of_values_next_to_each_other_and_huge():
+    x = np.array([1.0, np.nextafter(1, 2), -1e308, 1e308, -1.7e308, 5e-324, 0.0])
+    edges = column_edges(x, 255)
+    np.testing.assert_array_equal(np.searchsorted(edges, np.sort(x)), np.arange(7))
+    assert len(column_edges(np.array([np.nan]), 255)) == len(column_edges(np.empty(0), 255)) == 0
+
+
+def test_bins_of_sparse_rows_are_those_of_dense_ones(rng):
+    X = rng.integers(-300, 400, (3000, 6)) * (rng.random((3000, 6)) < 0.3) * 1.0
+    X[:, 2] = 0
+    dense, sparse = Bins.of_sample(X), Bins.of_sample(csr_array(X))
+    for a, b in zip(dense.edges, sparse.edges, strict=True):
+        np.testing.assert_array_equal(a, b)
+    bins = dense.transform(X, Workers(1))
+    np.testing.assert_array_equal(bins, sparse.transform(csr_array(X), Workers(2)))
+
+
+# ---------------------------------------------------------------- boxes
+
+
+@each_level
+@each_size
+def test_boxes_of_bins(rng, n, level):
+    bins, boxes = random_bins(rng, n), random_boxes(rng, 40)
+    wide = np.zeros((5, n + 7), np.uint8)
+    wide[:, 3 : n + 3] = bins
+    bits = np.full((40, box_sums.n_words(n) + 1), 7, np.uint64)
+    BinBoxes(boxes, 5).evaluate(read_only(wide)[:, 3 : n + 3], bits[:, :-1], level)
+    np.testing.assert_array_equal(bits[:, :-1], as_bits(is_inside(boxes, bins)))
+    assert (bits[:, -1] == 7).all()
+
+
+@each_level
+@each_dtype
+@pytest.mark.parametrize("layout", LAYOUTS)
+@each_size
+def test_boxes_of_numbers(rng, n, layout, dtype, level):
+    X = rng.integers(-3, 4, (n, 5)).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    column = rng.integers(-1, 5, (30, 3)).astype(np.int32)
+    low, high = rng.choice([-np.inf, -np.inf, -2, -0.5, 1, np.inf], (2, 30, 3))
+    missing = rng.integers(0, 2, (30, 3)).astype(np.uint8)
+    bits = np.zeros((30, box_sums.n_words(n)), np.uint64)
+    NumberBoxes(column, low, -high, missing).evaluate(LAYOUTS[layout](X), bits, level)
+    x = X.T[column].astype(np.float64)  # (n_boxes, n_conditions, n_rows)
+    met = (x > low[:, :, None]) & (x <= -high[:, :, None]) | (
+        np.isnan(x) & (missing == 1)[:, :, None]
+    )
+    np.testing.assert_array_equal(bits, as_bits((met | (column < 0)[:, :, None]).all(axis=1)))
+
+
+@each_dtype
+def test_thresholds_of_bins_hold_the_same_rows(rng, dtype):
+    X = np.round(rng.standard_normal((500, 5)) * [0, 1, 2, 30, 1000]).astype(dtype)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    bins = Bins.of_sample(X)
+    assert len(bins.edges[0]) == 0
+    boxes, workers = random_boxes(rng, 60), Workers(2)
+    expected = is_inside(boxes, bins.transform(X, workers))
+    numbers = NumberBoxes(*bins.thresholds(boxes))
+    np.testing.assert_array_equal(box_sums.evaluate(numbers, X, workers), as_bits(expected))
+
+
+# ---------------------------------------------------------------- sums
+
+
+@each_level
+@each_size
+def test_sums_over_rows_in_boxes(rng, n, level):
+    inside = rng.random((13, n)) < rng.random((13, 1))
+    bits, v, coef = as_bits(inside), rng.standard_normal((2, n)), rng.standard_normal((2, 13))
+    counts, products = np.ones(13, np.int64), np.ones((13, 5), np.int64)
+    sums, f = np.ones((2, 13)), np.ones((2, n))
+    core.count(read_only(bits), counts, level)
+    core.common(bits, bits[4:9], products, level=level)
+    core.correlate(bits, read_only(v), sums, level)
+    core.apply(bits, read_only(coef), f, level)
+    np.testing.assert_array_equal(counts, 1 + inside.sum(axis=1))
+    np.testing.assert_array_equal(products, 1 + inside.astype(int) @ inside[4:9].T)
+    np.testing.assert_allclose(sums, 1 + v @ inside.T, atol=1e-12)
+    np.testing.assert_allclose(f, 1 + coef @ inside, atol=1e-13)
+    for dtype in (np.float32, np.float64):
+        out = np.full((13, n + 1), 5, dtype)
+        core.spread(bits, out[:, :n], level=level)
+        np.testing.assert_array_equal(out[:, :n], inside)
+        core.spread(bits, out[:, :n], v[0].copy(), level)
+        np.testing.assert_array_equal(out[:, :n], (inside * v[0]).astype(dtype))
+        assert (out[:, n] == 5).all()
+
+
+@pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
+def test_all_levels_give_the_same_bits(rng):
+    bits, v = as_bits(rng.random((9, 777)) < 0.5), rng.standard_normal((3, 777))
+    answers = []
+    for level in range(len(LEVELS)):
+        sums, f = np.zeros((3, 9)), np.zeros((3, 777))
+        core.correlate(bits, v, sums, level)
+        core.apply(bits, v[:, :9].copy(), f, level)
+        answers.append(sums.tobytes() + f.tobytes())
+    assert len(set(answers)) == 1
+
+
+def test_sums_of_many_rows_are_the_same_bits_for_any_workers(rng):
+    n = 40_000
+    bins, boxes, v = random_bins(rng, n), random_boxes(rng, 30), rng.standard_normal((2, n))
+    tests, inside = BinBoxes(boxes, 5), is_inside(boxes, bins)
+    answers = []
+    for workers in (Workers(1), Workers(2), Workers(3)):
+        bits = box_sums.evaluate(tests, bins, workers)
+        answers.append(
+            (
+                bits,
+                box_sums.correlate(tests, bins, v, workers),
+                box_sums.apply(tests, bins, v[:, :30], workers),
+                box_sums.gram(bits, bits, n, workers),
+                box_sums.gram(bits, bits, n, workers, v[0] ** 2),
+                box_sums.gram(bits, bits[:7], n, workers, v[0] ** 2, np.float64),
+            )
+        )
+    assert len({b"".join(a.tobytes() for a in answer) for answer in answers}) == 1
+    bits, sums, f, gram, weighted, part = answers[0]
+    np.testing.assert_array_equal(bits, as_bits(inside))
+    np.testing.assert_allclose(sums, v @ inside.T, atol=1e-9)
+    np.testing.assert_allclose(f, v[:, :30] @ inside, atol=1e-12)
+    np.testing.assert_array_equal(gram, inside.astype(float) @ inside.T)
+    np.testing.assert_allclose(weighted, (inside * v[0] ** 2) @ inside.T, rtol=1e-5)
+    np.testing.assert_allclose(part, (inside * v[0] ** 2) @ inside[:7].T, rtol=1e-12)
+    np.testing.assert_array_equal(sums, box_sums.correlate_bits(bits, v, Workers(2)))
+    np.testing.assert_array_equal(f, box_sums.apply_bits(bits, v[:, :30], n, Workers(2)))
+    np.testing.assert_array_equal(box_sums.count(bits), inside.sum(axis=1))
+
+
+# ---------------------------------------------------------------- trees
+
+
+def mixed(x):
+    """Return the mixer of 32 bits that the hash of a row takes twice."""
+    x = (x ^ (x >> 16)) * 0x21F0AAAD & 0xFFFFFFFF
+    x = (x ^ (x >> 15)) * 0x735A2D97 & 0xFFFFFFFF
+    return x ^ (x >> 15)
+
+
+def is_drawn(seed, share, row):
+    """Return whether a tree draws a row, in integers of Python."""
+    carry = (seed >> 32) + (row >> 32) * 0x9E3779B9
+    return mixed((mixed((row ^ seed) & 0xFFFFFFFF) + carry) & 0xFFFFFFFF) < round(share * 2**32)
+
+
+@each_level
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.7, 1.0])
+@pytest.mark.parametrize("first_row", [0, 5, 2**32 - 40, 2**40])
+@each_size
+def test_rows_are_drawn_by_their_numbers(n, first_row, share, level):
+    seed = 0x123456789ABCDEF0
+    words = np.zeros(box_sums.n_words(n), np.uint64)
+    core.draw_rows(seed, share, first_row, n, words, level)
+    expected = np.array([[is_drawn(seed, share, first_row + i) for i in range(n)]], bool).reshape(
+        1, n
+    )
+    np.testing.assert_array_equal(words, as_bits(expected)[0])
+
+
+def test_shares_of_drawn_rows_and_of_pairs_of_trees(rng):
+    n, drawn = 200_000, []
+    for seed in (0, 1, 2**32, *rng.integers(0, 2**63, 5).tolist()):
+        words = np.zeros((1, box_sums.n_words(n)), np.uint64)
+        core.draw_rows(seed, 0.3, 0, n, words[0])
+        drawn.append(words)
+    common = box_sums.gram(np.concatenate(drawn), np.concatenate(drawn), n, Workers(1)) / n
+    off = ~np.eye(len(drawn), dtype=bool)
+    assert abs(common[~off] - 0.3).max() < 5 * np.sqrt(0.21 / n) and abs(
+        common[off] - 0.09
+    ).max() < 5 * np.sqrt(0.09 / n)
+
+
+def random_pass(rng, n_bins, n_boxes=12, share=0.6):
+    """Return a pass over random boxes of three trees, which see two or all columns."""
+    d, tree = len(n_bins), np.sort(rng.integers(0, 3, n_boxes)).astype(np.int32)
+    columns = np.array([np.sort(rng.permutation(d)[:3]) for _ in range(3)], np.int32)
+    first = np.concatenate(
+        [np.zeros((3, 1), np.int64), np.cumsum(n_bins[columns] + 1, axis=1)], axis=1
+    )
+    size = first[tree, -1]
+    seeds = rng.integers(0, 2**64, 3, np.uint64)
+    return Pass(
+        random_boxes(rng, n_boxes),
+        tree,
+        seeds,
+        share,
+        columns,
+        first,
+        np.cumsum(size) - size,
+        int(size.sum()),
+    )
+
+
+def plain_histogram(asked, r, bins, gradient, curvature, n_bins, first_row=0):
+    """Return the histogram of a node of a pass, column after column, and the number of its rows."""
+    tree = asked.tree[r]
+    seed = int(asked.seeds[tree])
+    drawn = np.array(
+        [is_drawn(seed, asked.share, first_row + i) for i in range(bins.shape[1])], bool
+    )
+    rows = is_inside(asked.boxes[r : r + 1], bins)[0] & drawn & ((gradient != 0) | (curvature != 0))
+    sums = []
+    for column in asked.columns[tree]:
+        slot = np.minimum(bins[column, rows], n_bins[column])
+        sums += [np.bincount(slot, v[rows], n_bins[column] + 1) for v in (gradient, curvature)]
+    return np.stack([np.concatenate(sums[::2]), np.concatenate(sums[1::2])], axis=1), rows.sum()
+
+
+@each_size
+def test_histograms(rng, n):
+    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
+    gradient, curvature = rng.standard_normal(n), rng.random(n)
+    gradient[::5] = curvature[::5] = 0
+    asked = random_pass(rng, n_bins)
+    sums, counts = asked.answer(bins, gradient, curvature, 0, Workers(2))
+    for r, at in enumerate(asked.at):
+        expected, count = plain_histogram(asked, r, bins, gradient, curvature, n_bins)
+        np.testing.assert_allclose(sums[at : at + len(expected)], expected, atol=1e-12)
+        assert counts[r] == count
+
+
+def test_histograms_of_chunks_add_up_to_the_same_bits(rng):
+    n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
+    bins, gradient, curvature = (
+        random_bins(rng, n),
+        to_grid(rng.standard_normal(n), 6.0, n),
+        np.ones(n),
+    )
+    asked, answers = random_pass(rng, n_bins), []
+    for cuts, workers in (
+        ([0, n], 1),
+        ([0, n], 3),
+        ([0, 1, 4097, 9000, n], 1),
+        ([0, 64, 12_345, n], 2),
+    ):
+        total = [0, 0]
+        for a, b in pairwise(cuts):
+            part = asked.answer(bins[:, a:b], gradient[a:b], curvature[a:b], a, Workers(workers))
+            total = [x + y for x, y in zip(total, part, strict=True)]
+        answers.append(total[0].tobytes() + total[1].tobytes())
+    assert len(set(answers)) == 1
+
+
+@pytest.mark.parametrize("n", [1, 7, 1000, 10**6])
+def test_sums_on_the_grid_are_exact(rng, n):
+    x = rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4, n)
+    y = to_grid(x, abs(x).max(), n)
+    np.testing.assert_allclose(y, x, atol=abs(x).max() * n * 2.0**-50)
+    assert y.sum() == y[::-1].cumsum()[-1] == np.sort(y).cumsum()[-1]
+    assert (to_grid(np.zeros(3), 0.0, 3) == 0).all()
+    for largest in (5e-324, 1e-310, 1e300):
+        assert abs(to_grid(np.array([largest]), largest, n)[0] / largest - 1) < 1e-9
+
+
+def plain_split(histogram, columns, first, count, ridge, min_samples, allowed):
+    """Return (gain, column, bin, missing_left) of the best of all splits of a node."""
+    total = histogram[first[0] : first[1]].sum(axis=0)
+    best, least = (0.0, -1, -1, -1), min_samples * total[1] / max(count, 1)
+    if count < 2 * min_samples or total[1] <= 0:
+        return best
+
+    def score(g, c):
+        return g * g / (c + ridge)
+
+    for j, column in enumerate(columns):
+        sums = histogram[first[j] : first[j + 1]]
+        has_missing = (sums[-1] != 0).any()
+        for side in (0, 1) if has_missing else (-1,):
+            for b in range(len(sums) - 1 - (side != 0)):
+                g, c = sums[: b + 1].sum(axis=0) + (side == 1) * sums[-1]
+                if not allowed[j] or c < least or total[1] - c < least:
+                    continue
+                gain = score(g, c) + score(total[0] - g, total[1] - c) - score(*total)
+                if gain > best[0] * (1 + 1e-9) + 1e-9:
+                    best = gain, column, b, side
+    return best
+
+
+@each_level
+@pytest.mark.parametrize("n", [0, 1, 9, 40, 2000])
+def test_best_splits(rng, n, level):
+    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
+    gradient, curvature = rng.integers(-8, 9, n) / 4, rng.integers(1, 5, n) / 4
+    asked = random_pass(rng, n_bins)
+    sums, counts = asked.answer(bins, gradient, curvature, 0, Workers(1))
+    allowed = (rng.random((12, 3)) < 0.8).astype(np.uint8)
+    found, place = np.empty((12, 5)), np.empty((12, 3), np.int32)
+    core.best_splits(
+        sums,
+        asked.at,
+        counts,
+        asked.tree,
+        asked.columns,
+        asked.first,
+        allowed,
+        1.0,
+        3,
+        found,
+        place,
+        0,
+        12,
+        level,
+    )
+    for r, at in enumerate(asked.at):
+        columns, first = asked.columns[asked.tree[r]], asked.first[asked.tree[r]]
+        histogram = sums[at : at + first[-1]]
+        gain, *where = plain_split(histogram, columns, first, counts[r], 1.0, 3, allowed[r])
+        assert found[r, 0] == pytest.approx(gain, rel=1e-8, abs=1e-8)
+        if gain > 0:
+            assert place[r].tolist() == where
+            np.testing.assert_array_equal(found[r, 3:], histogram[: first[1]].sum(axis=0))
+            column, last, missing_left = where
+            j = columns.tolist().index(column)
+            of_column = histogram[first[j] : first[j + 1]]
+            left = of_column[: last + 1].sum(axis=0) + (missing_left == 1) * of_column[-1]
+            np.testing.assert_allclose(found[r, 1:3], left, atol=1e-12)
+
+
+def plain_growth(bins, gradient, curvature, n_bins, trees, rng):
+    """Return what `grow_boxes` grows on all columns, with each histogram made directly."""
+    budget = rng.integers(2, trees.most_leaves + 1, trees.n_trees)
+    seeds = rng.integers(0, 2**64, trees.n_trees, np.uint64)
+    d, grown = len(n_bins), set()
+    columns = np.arange(d, dtype=np.int32)
+    first = np.concatenate([[0], np.cumsum(n_bins + 1)])
+    for t in range(trees.n_trees):
+        fresh, waiting, leaves = [()], [], 1
+        while leaves < budget[t]:
+            for conditions in fresh:
+                none = [(-1, 0, 0, 0)] * (trees.max_conditions - len(conditions))
+                box = np.array([[*conditions, *none]], np.int32).reshape(1, -1, 4)
+                one = np.zeros(1, np.int32), seeds[[t]], trees.row_share, columns[None], first[None]
+                asked = Pass(box, *one, np.zeros(1, np.int64), int(first[-1]))
+                histogram, count = plain_histogram(asked, 0, bins, gradient, curvature, n_bins)
+                used = {condition[0] for condition in conditions}
+                allowed = [len(used) < trees.max_conditions or j in used for j in range(d)]
+                split = plain_split(
+                    histogram, columns, first, count, trees.ridge, trees.min_samples, allowed
+                )
+                if split[0] > 0:
+                    waiting.append((split, conditions))
+            if not waiting:
+                break
+            waiting.sort(key=lambda pair: -pair[0][0])
+            n, fresh = int(np.ceil(trees.pace * (budget[t] - leaves))), []
+            for (_, column, b, side), conditions in waiting[:n]:
+                others = [c for c in conditions if c[0] != column]
+                low, high = next((c[1:3] for c in conditions if c[0] == column), (0, HIGHEST))
+                if b == n_bins[column] - 1:
+                    sides = (column, low, high, side == 1), (column, 1, 0, side == 0)
+                else:
+                    sides = (column, low, b, side == 1), (column, b + 1, high, side == 0)
+                fresh += [tuple(sorted([*others, tuple(map(int, one))])) for one in sides]
+                leaves += 1
+            waiting = waiting[n:]
+            grown |= set(fresh)
+    return grown
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("max_conditions", [1, 2, 4])
+def test_trees_are_those_of_a_plain_growth(seed, max_conditions):
+    rng = np.random.default_rng(seed)
+    n, n_bins = 300, np.array([1, 2, 9, 40, 255])
+    bins = random_bins(rng, n)
+    gradient = to_grid(rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1), 9.0, n)
+    curvature, workers = np.ones(n), Workers(2)
+    trees = Trees(n_trees=4, most_leaves=9, node_share=1.0, max_conditions=max_conditions)
+    ask = partial(
+        Pass.answer, bins=bins, gradient=gradient, curvature=curvature, first_row=0, workers=workers
+    )
+    boxes = grow_boxes(ask, n_bins, trees, np.random.default_rng(seed), workers)
+    grown = {tuple(tuple(c) for c in box if c[0] >= 0) for box in boxes.tolist()}
+    # The plain growth draws columns nowhere: with all of them the seeds are drawn first in both.
+    assert grown == plain_growth(
+        bins, gradient, curvature, n_bins, trees, np.random.default_rng(seed)
+    )
+
+
+def test_a_sibling_by_subtraction_is_the_direct_histogram(rng):
+    n, n_bins = 3000, np.array([1, 2, 9, 40, 255])
+    bins, gradient, curvature = random_bins(rng, n), rng.standard_normal(n), rng.random(n)
+    asked = random_pass(rng, n_bins, 3)
+    none = np.tile(np.array([-1, 0, 0, 0], np.int32), (3, 4, 1))
+    left, right = none.copy(), none.copy()
+    left[:, 0], right[:, 0] = (3, 0, 15, 1), (3, 16, HIGHEST, 0)
+    sums = [
+        asked._replace(boxes=boxes).answer(bins, gradient, curvature, 0, Workers(1))[0]
+        for boxes in (none, left, right)
+    ]
+    size = asked.first[asked.tree, -1]
+    kept, nowhere = np.empty((2 * asked.n_sums, 2)), np.full(3, -1)
+    core.keep_histograms(sums[0], asked.at, size, asked.at, nowhere, kept)
+    core.keep_histograms(sums[1], asked.at, size, asked.at + asked.n_sums, asked.at, kept)
+    np.testing.assert_allclose(kept[: asked.n_sums], sums[2], atol=1e-11)
+    np.testing.assert_array_equal(kept[asked.n_sums :], sums[1])
+
+
+def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **trees):
+    """Return the boxes of trees on some chunks of rows."""
+    n, workers = bins.shape[1], Workers(workers)
+    cuts = [0, n] if cuts is None else cuts
+
+    def ask(asked):
+        parts = [
+            asked.answer(bins[:, a:b], gradient[a:b], np.ones(b - a), a, workers)
+            for a, b in pairwise(cuts)
+        ]
+        return sum(sums for sums, _ in parts), sum(counts for _, counts in parts)
+
+    return grow_boxes(ask, n_bins, Trees(**trees), np.random.default_rng(rng_seed), workers, limits)
+
+
+def test_boxes_are_the_same_for_any_workers_and_chunks(rng):
+    n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
+    bins = random_bins(rng, n)
+    gradient = to_grid(rng.standard_normal(n) + (bins[3] > 20) * (bins[1] == 1), 9.0, n)
+    boxes = [grow(3, bins, gradient, n_bins, *how) for how in ((1,), (3,), (2, [0, 77, 13_000, n]))]
+    assert len(boxes[0]) > 50
+    for other in boxes[1:]:
+        np.testing.assert_array_equal(boxes[0], other)
+
+
+def test_boxes_keep_limits(rng):
+    n, n_bins = 3000, np.array([40, 40, 40, 255, 255])
+    bins = (rng.random((5, n)) * n_bins[:, None]).astype(np.uint8)
+    bins[3, ::7] = MISSING
+    gradient = to_grid(
+        rng.standard_normal(n) + bins[0] / 20 + bins[1] / 20 - bins[3] / 99 * (bins[4] > 50),
+        20.0,
+        n,
+    )
+    groups = np.array([[1, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], bool)
+    limits = Limits(groups, np.array([1, 1, 0, -1, 0]))
+    boxes = grow(0, bins, gradient, n_bins, limits=limits, max_conditions=3)
+    assert len(boxes) > 100
+    sense, keeps = limits.sense(boxes)
+    assert keeps.all() and (sense > 0).any() and (sense < 0).any()
+    for box, sign in zip(boxes, sense, strict=True):
+        conditions = [c for c in box if c[0] >= 0]
+        columns = {c[0] for c in conditions}
+        assert len(columns) == len(conditions) <= 3
+        assert any(columns <= set(np.flatnonzero(group)) for group in groups)
+        inside = is_inside(box[None], np.tile(np.arange(256, dtype=np.uint8), (5, 1)))
+        assert inside.shape == (1, 256)
+        for column, low, high, _ in conditions:
+            if limits.monotone[column] and low <= high:
+                assert (low == 0) or (high == HIGHEST)
+                if low > 0 or high < HIGHEST:
+                    assert sign == limits.monotone[column] * (1 if low > 0 else -1)
+
+
+def test_single_rows_columns_and_values_grow_nothing():
+    for bins in (
+        np.zeros((1, 1), np.uint8),
+        np.zeros((3, 50), np.uint8),
+        np.full((2, 50), MISSING, np.uint8),
+        np.zeros((2, 0), np.uint8),
+    ):
+        n_bins, gradient = np.ones(len(bins), np.int64), np.ones(bins.shape[1])
+        assert grow(0, bins, gradient, n_bins).shape == (0, 6, 4)
+    assert len(grow(0, np.arange(50, dtype=np.uint8)[None], np.zeros(50), np.array([50]))) == 0
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("n_bins", [0, 256, 2.5, True])
+def test_bins_that_are_too_many(n_bins):
+    with pytest.raises(
+        ValueError, match=re.escape(f"n_bins must be between 1 and 255, got {n_bins!r}")
+    ):
+        Bins.of_sample(np.zeros((3, 1)), n_bins)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("n_trees", 0),
+        ("most_leaves", 1),
+        ("max_conditions", 0),
+        ("row_share", 0.0),
+        ("column_share", 1.5),
+        ("node_share", -1),
+        ("pace", 0),
+        ("min_samples", 0),
+        ("ridge", -1.0),
+        ("ridge", np.nan),
+    ],
+)
+def test_trees_that_cannot_be(argument, value):
+    with pytest.raises(ValueError, match=f"{argument} must be .*got {value}"):
+        Trees(**{argument: value})
+
+
+def test_arrays_that_kernels_refuse(rng):
+    boxes, bins = random_boxes(rng, 3), random_bins(rng, 100)
+    bits, v = np.zeros((3, 2), np.uint64), np.zeros((1, 100))
+    bad = boxes.copy()
+    bad[1, 0] = 5, 0, 1, 0
+    wide = boxes.copy()
+    wide[2, 0] = 1, 0, 255, 0
+    asked = random_pass(rng, np.array([1, 2, 9, 40, 255]))
+    number = (
+        np.zeros((1, 1), np.int32),
+        np.zeros((1, 1)),
+        np.ones((1, 1)),
+        np.zeros((1, 1), np.uint8),
+    )
+    for message, call in (
+        ("boxes must have columns below 5, got 5 in box 1", lambda: BinBoxes(bad, 5)),
+        ("boxes must have bins in 0 to 254.*got .0, 255, 0. in box 2", lambda: BinBoxes(wide, 5)),
+        ("boxes must have 4 numbers a condition, got 3", lambda: BinBoxes(boxes[:, :, :3], 5)),
+        ("bins must have 5 columns, got 4", lambda: BinBoxes(boxes, 5).evaluate(bins[:4], bits)),
+        (
+            "bins must have a contiguous last axis",
+            lambda: BinBoxes(boxes, 5).evaluate(bins[:, ::2], bits[:, :1]),
+        ),
+        (
+            "bits must have 2 words for 100 rows, got 1",
+            lambda: BinBoxes(boxes, 5).evaluate(bins, bits[:, :1]),
+        ),
+        ("bits must have 3 boxes, got 2", lambda: BinBoxes(boxes, 5).evaluate(bins, bits[:2])),
+        ("out must have 3 boxes, got 2", lambda: core.correlate(bits, v, np.zeros((1, 2)))),
+        (
+            "v must have a contiguous last axis",
+            lambda: core.correlate(bits, np.zeros((1, 200))[:, ::2], np.zeros((1, 3))),
+        ),
+        ("share must be between 0 and 1, got 2", lambda: core.draw_rows(0, 2.0, 0, 100, bits[0])),
+        (
+            "sums must have room for",
+            lambda: asked._replace(n_sums=9).answer(bins, v[0], v[0], 0, Workers(1)),
+        ),
+        (
+            "tree must be of 3 trees, got 7",
+            lambda: asked._replace(tree=asked.tree + np.int32(7)).answer(
+                bins, v[0], v[0], 0, Workers(1)
+            ),
+        ),
+        (
+            "gradient must have 100 rows, got 9",
+            lambda: asked.answer(bins, v[0, :9], v[0], 0, Workers(1)),
+        ),
+        (
+            "X must have more than 0 columns, got 0",
+            lambda: NumberBoxes(*number).evaluate(np.zeros((100, 0)), bits[:1]),
+        ),
+        (
+            "low and high must be numbers, got NaN",
+            lambda: NumberBoxes(number[0], number[1] * np.nan, *number[2:]),
+        ),
+        ("high must have the shape", lambda: NumberBoxes(*number[:2], np.ones((2, 1)), number[3])),
+        (
+            "X must have 2 columns, got 3",
+            lambda: Bins([np.zeros(1)] * 2).transform(np.zeros((1, 3)), Workers(1)),
+        ),
+        (
+            "first must leave",
+            lambda: core.bin_columns(
+                np.zeros((1, 1)), np.zeros(2), np.array([0, 2]), np.zeros((1, 1), np.uint8)
+            ),
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,187 @@
+"""Boxes, in all that is asked of a model."""
+
+import ctypes
+import pickle
+import subprocess
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf.features.blocks.boxes import BoxBlock
+
+RNG = np.random.default_rng(0)
+N, D = 500, 4
+X = RNG.standard_normal((N, D))
+Y = 2.0 * (X[:, 0] > 0.3) * (X[:, 1] <= 1) - (X[:, 2] > 0) + 0.1 * RNG.standard_normal(N)
+
+
+def boxes(n=80, order=3):
+    """Return random boxes; some ends are infinite, and some inputs occur twice."""
+    rng = np.random.default_rng(1)
+    inputs = rng.integers(0, D, (n, order)).astype(np.int32)
+    low, high = np.sort(rng.normal(0, 1.5, (2, n, order)), axis=0)
+    low[rng.random(low.shape) < 0.6] = -np.inf
+    high[rng.random(high.shape) < 0.6] = np.inf
+    height = rng.uniform(0.5, 2, n)
+    return srf.FeatureSet([BoxBlock(1.5, inputs, low, high, height)], D)
+
+
+def oracle(features, X):
+    (block,) = features.blocks
+    phi = np.empty((len(X), len(block)))
+    for j in range(len(block)):
+        x = X[:, block.inputs[j]]
+        phi[:, j] = (
+            block.scale * block.height[j] * ((x > block.low[j]) & (x <= block.high[j])).all(axis=1)
+        )
+    return phi
+
+
+MODEL = srf.sparse_rf(X, Y, features=boxes(), alpha=0.01)
+THREE = srf.sparse_rf(X, np.digitize(Y, [-1, 1]), loss="logistic", features=boxes(), alpha=0.003)
+
+
+def test_values_anywhere():
+    features = boxes()
+    phi = oracle(features, X)
+    assert np.array_equal(features.transform(X), phi)
+    assert np.array_equal(features.transform(X, workers=2), phi)
+    Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
+    assert np.array_equal(features.transform(sp.csr_array(Z)), oracle(features, Z))
+    Z = X.astype(np.float32)
+    np.testing.assert_allclose(features.transform(Z), oracle(features, Z), rtol=1e-6)
+    there = features.transform(strict.asarray(X, device=strict.Device("device1")))
+    assert np.array_equal(np.from_dlpack(there.to_device(strict.Device("CPU_DEVICE"))), phi)
+
+
+def test_fits():
+    assert len(MODEL.coef) > 3
+    f = MODEL.intercept + oracle(MODEL.features, X) @ MODEL.coef
+    np.testing.assert_allclose(MODEL.predict(X), f, rtol=1e-12, atol=1e-12)
+    small = srf.prune(MODEL, X, max_terms=5)
+    assert len(small.coef) == 5
+    assert srf.prune(MODEL, X, max_order=1).features.blocks[0].is_used.sum(axis=1).max() <= 2
+    srf.prune(MODEL, X, readable=True)
+    again = srf.sparse_rf(X, Y, features=boxes(), alpha=0.005, start=MODEL)
+    assert len(again.coef) >= len(MODEL.coef)
+    for fit in (srf.mfga, srf.harfe):
+        fit(X, Y, features=boxes(), n_nonzero_coefs=5, rng=0)
+    with pytest.raises(ValueError, match="must have features that keep monotone"):
+        srf.sparse_rf(X, Y, features=boxes(), alpha=0.01, monotone={0: 1})
+
+
+def test_file(tmp_path):
+    for model in (MODEL, THREE):
+        model.save(tmp_path / "m.npz")
+        for again in (
+            srf.load(tmp_path / "m.npz"),
+            srf.SparseModel.from_json(model.to_json()),
+            pickle.loads(pickle.dumps(model)),
+        ):
+            assert again.decision_function(X).tobytes() == model.decision_function(X).tobytes()
+            assert srf.features.are_same(again.features, model.features)
+
+
+def test_words():
+    assert (
+        " if " in MODEL.formula() and " <= " in MODEL.formula() and "sign(" not in MODEL.formula()
+    )
+    assert " <= " in str(MODEL.summary()) and "box" in str(MODEL.summary(X))
+    assert MODEL.features.names()[0].startswith("box(")
+    assert MODEL.input_usage().sum() > 0
+    MODEL.formula("latex"), MODEL._repr_html_()
+
+
+def test_languages(tmp_path):
+    f = MODEL.predict(X)
+    space = {}
+    exec(MODEL.formula("python"), space)
+    np.testing.assert_allclose(space["predict"](X), f, rtol=1e-12, atol=1e-12)
+    MODEL.to_c(tmp_path / "m.c")
+    command = ["cc", "-O1", "-fPIC", "-shared", "-o", f"{tmp_path}/m.so", f"{tmp_path}/m.c", "-lm"]
+    subprocess.run(command, check=True)
+    predict = ctypes.CDLL(str(tmp_path / "m.so")).predict
+    predict.restype = ctypes.c_double
+    g = [predict(ctypes.c_void_p(row.ctypes.data)) for row in X]
+    np.testing.assert_allclose(g, f, rtol=1e-12, atol=1e-12)
+    runtime = pytest.importorskip("onnxruntime")
+    graph = MODEL.to_onnx(dtype="float64").SerializeToString()
+    g = runtime.InferenceSession(graph).run(None, {"X": X})[0][:, 0]
+    np.testing.assert_allclose(g, f, rtol=1e-12, atol=1e-12)
+    sympy = pytest.importorskip("sympy")
+    exec(MODEL.formula("sympy"), space)
+    at = {sympy.Symbol(f"x{j}", real=True): X[0, j] for j in range(D)}
+    assert float(space["f"].subs(at)) == pytest.approx(f[0])
+
+
+def test_sql():
+    duckdb = pytest.importorskip("duckdb")
+    import pandas as pd
+
+    data = pd.DataFrame(X, columns=[f"x{j}" for j in range(D)])  # noqa: F841
+    got = duckdb.sql(MODEL.formula("sql")).df().iloc[:, -1].to_numpy()
+    np.testing.assert_allclose(np.sort(got), np.sort(MODEL.predict(X)), rtol=1e-9, atol=1e-9)
+
+
+def test_jax():
+    pytest.importorskip("jax")
+    space = {}
+    exec(MODEL.formula("jax"), space)
+    g = np.asarray(space["decision_function"](X.astype(np.float32)))
+    np.testing.assert_allclose(g, MODEL.predict(X.astype(np.float32)), rtol=1e-4, atol=1e-4)
+
+
+def test_explanations():
+    phi = MODEL.shapley(X[:20], X)
+    whole = MODEL.predict(X[:20]) - MODEL.predict(X).mean()
+    np.testing.assert_allclose(phi.sum(axis=1), whole, atol=1e-12)
+    few = MODEL.shapley(X[:20], X[:1])  # a background of one row: by hand
+    one, two = X[:20].copy(), np.repeat(X[:1], 20, axis=0)
+    from itertools import permutations
+
+    expected = np.zeros((20, D))
+    for order in permutations(range(D)):
+        at = two.copy()
+        before = MODEL.predict(at)
+        for j in order:
+            at[:, j] = one[:, j]
+            after = MODEL.predict(at)
+            expected[:, j] += after - before
+            before = after
+    np.testing.assert_allclose(few, expected / 24, atol=1e-12)
+    MODEL.importances(X)
+
+
+def test_calculus():
+    assert not MODEL.gradient(X).any() and not MODEL.hessian_diag(X).any()
+    assert not THREE.gradient(X).any()
+    box = {j: (-1.5, 1.0) for j in range(D)}
+    mean, error = MODEL.mean(box)
+    U = np.random.default_rng(3).uniform(-1.5, 1.0, (400_000, D))
+    assert abs(MODEL.predict(U).mean() - mean) < 0.01 and error < 1e-12
+
+
+def test_proofs():
+    box = {j: (-1.0, 1.0) for j in range(D)}
+    bounds = MODEL.bounds(box, time_limit=20)
+    f = MODEL.predict(np.random.default_rng(4).uniform(-1, 1, (100_000, D)))
+    assert bounds.converged
+    assert bounds.least.lower <= f.min() + 1e-12 and f.max() <= bounds.largest.upper + 1e-12
+    assert abs(bounds.largest.upper - f.max()) < 0.3
+    assert abs(bounds.least.lower - f.min()) < 0.3
+    inputs = np.zeros((1, 1), np.int32)
+    rising = srf.FeatureSet(
+        [BoxBlock(1.0, inputs, np.zeros((1, 1)), np.full((1, 1), np.inf), np.ones(1))], D
+    )
+    for sign in (1, -1):
+        model = srf.sparse_rf(X, sign * X[:, 0], features=rising, alpha=0.01)
+        assert model.is_monotone(0, sign=sign).status == "proved"
+        assert model.is_monotone(0, sign=-sign).status == "refuted"
+
+
+def test_staged():
+    model = srf.sparse_rf(X, Y, features=boxes(), alpha=0.01)
+    assert len(model.bounds({0: (-1, 1)}, time_limit=5).at_least) == D

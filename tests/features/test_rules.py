@@ -1,0 +1,225 @@
+"""Rules: boxes grown along the gradient of a fit, in all homes of rows and all that fits take."""
+
+import array_api_strict as strict
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import sparserf as srf
+from sparserf.sklearn import SparseRFRegressor
+
+RNG = np.random.default_rng(0)
+N = 600
+X = RNG.normal(size=(N, 4))
+Y = 2.0 * ((X[:, 0] > 0.3) & (X[:, 1] <= 1)) - (X[:, 2] > 0) + 0.1 * RNG.normal(size=N)
+RULES = srf.Rules()
+
+
+def fit(X=X, y=Y, **others):
+    return srf.sparse_rf(X, y, **{"features": RULES, "alpha": 0.01, "rng": 0} | others)
+
+
+MODEL = fit()
+
+
+def test_a_step_is_found_in_few_rules():
+    assert MODEL.info.converged
+    assert len(MODEL.coef) < 40
+    assert np.mean((MODEL.predict(X) - Y) ** 2) < 0.02 * Y.var()
+    thresholds = np.concatenate([block.low[block.low > -np.inf] for block in MODEL.features.blocks])
+    assert abs(thresholds - 0.3).min() < 0.02
+
+
+def test_the_optimality_conditions_hold():
+    residual = MODEL.predict(X) - Y
+    g = MODEL.features.transform(X).T @ residual / N
+    assert (np.abs(g + 0.01 * np.sign(MODEL.coef)) <= 1e-3 * 0.01 + 1e-9).all()
+    phi = MODEL.features.transform(X)
+    for column in phi.T:
+        share = (column != 0).mean()
+        height = np.abs(column).max()
+        np.testing.assert_allclose(height, (share * (1 - share)) ** -0.25, rtol=1e-9)
+
+
+def test_all_homes_of_rows_grow_the_same_rules():
+    f = MODEL.predict(X)
+    assert np.array_equal(fit(workers=2).coef, MODEL.coef)
+    chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=150)
+    np.testing.assert_allclose(fit(chunks).predict(X), f, atol=1e-5)
+    there = strict.Device("device1")
+    on_device = fit(strict.asarray(X, device=there), strict.asarray(Y, device=there))
+    np.testing.assert_allclose(on_device.coef, MODEL.coef, atol=1e-9)
+    Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
+    np.testing.assert_allclose(fit(sp.csr_array(Z)).predict(Z), fit(Z).predict(Z), atol=1e-9)
+
+
+@pytest.mark.slow
+def test_dask_rows_grow_the_same_rules():
+    model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200))
+    np.testing.assert_allclose(model.predict(X), MODEL.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "y"),
+    [
+        ("huber", Y),
+        ("quantile", Y),
+        ("poisson", np.exp(Y)),
+        ("tweedie", np.exp(Y)),
+        ("gamma", np.exp(Y)),
+        ("squared_hinge", Y > 0),
+        ("logistic", np.digitize(Y, [-0.5, 0.5])),
+        ("multinomial", np.digitize(Y, [-0.5, 0.5])),
+        ("squared", np.stack([Y, -Y, X[:, 3]], axis=1)),
+    ],
+)
+def test_every_loss_and_several_outputs(loss, y):
+    model = fit(y=y, loss=loss)
+    assert model.info.converged
+    assert np.isfinite(model.decision_function(X)).all()
+    constant = fit(y=y, loss=loss, alpha=1e6)
+    if model.classes is not None:
+        assert (model.predict(X) == y).mean() > (constant.predict(X) == y).mean() + 0.1
+    else:
+        assert np.abs(model.predict(X) - y).mean() < 0.7 * np.abs(constant.predict(X) - y).mean()
+
+
+def test_rows_of_weight_zero_do_not_matter():
+    model = fit(sample_weight=(np.arange(N) < 300) * 1.0)
+    assert np.array_equal(model.coef, fit(X[:300], Y[:300]).coef)
+
+
+def test_monotone_columns_are_proved_monotone_and_interactions_are_kept():
+    model = fit(monotone=[1, 0, -1, 0], interactions=[[0, 1], [2, 3]])
+    assert model.is_monotone(0, sign=1)
+    assert model.is_monotone(2, sign=-1)
+    for block in model.features.blocks:
+        for k in range(len(block)):
+            seen = set(block.inputs_seen(k, 4).tolist())
+            assert seen <= {0, 1} or seen <= {2, 3}
+    phi = model.features.transform(X)
+    assert (np.sign(phi.sum(axis=0)) * model.coef != 0).all()
+    # columns in which the model must be convex take no part
+    assert (fit(convex=[1, 0, 0, 0]).input_usage()[0]) == 0
+
+
+def table(n=800):
+    rng = np.random.default_rng(1)
+    state = rng.choice(list("ABCDEFGH"), n)
+    age = rng.integers(18, 80, n).astype(float)
+    bmi = rng.normal(25, 4, n)
+    y = 3.0 * (age > 40) + 2.0 * np.isin(state, ["A", "B"]) + 0.1 * rng.normal(size=n)
+    is_missing = rng.random(n) < 0.2
+    y[is_missing] -= 4.0
+    frame = pd.DataFrame({"age": age, "bmi": np.where(is_missing, np.nan, bmi), "state": state})
+    return frame, y, is_missing
+
+
+def test_missing_cells_and_levels_are_told_apart_and_printed():
+    frame, y, is_missing = table()
+    model = fit(frame, y, alpha=0.02)
+    residual = model.predict(frame) - y
+    assert np.mean(residual[is_missing] ** 2) < 0.1 * y.var()
+    assert np.mean(residual**2) < 0.1 * y.var()
+    text = model.formula()
+    assert "if" in text and "age > 40.5" in text and "bmi is missing" in text
+    assert "where" not in text  # nothing is left to be defined
+    new = frame.head(3).copy()
+    new.loc[0, "state"] = "nowhere"
+    new.loc[1, "age"] = np.nan
+    assert np.isfinite(model.predict(new)).all()
+    assert "age > 40.5" in str(model.summary())
+
+
+def test_levels_that_say_nothing_are_not_learned():
+    falls = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        ids = rng.permutation(np.array([f"u{i // 4}" for i in range(400)]))
+        t = rng.normal(size=400)
+        frame = pd.DataFrame({"id": ids})
+        model = srf.sparse_rf(frame, t, features=RULES, rng=0, verbose=False)
+        f = model.predict(frame)
+        level = pd.Series(t).groupby(ids).transform("mean")
+        falls.append(np.cov(f, level)[0, 1] < -1e-9)
+        assert np.mean((t - f) ** 2) <= 1.02 * t.var()
+    assert not any(falls)
+
+
+def test_a_path_a_search_a_start_and_pruning():
+    models = srf.sparse_rf_path(X, Y, features=RULES, n_alphas=5, rng=0)
+    sizes = [len(model.coef) for model in models]
+    assert sizes[0] == 0 and sizes[-1] > 20
+    assert [model.info.alpha for model in models] == sorted(
+        (model.info.alpha for model in models), reverse=True
+    )
+    found = srf.sparse_rf(X, Y, features=RULES, rng=0, verbose=False)
+    assert np.mean((found.predict(X) - Y) ** 2) < 0.03 * Y.var()
+    again = fit(alpha=0.005, start=MODEL)
+    assert again.info.objective[-1] <= MODEL.info.objective[-1]
+    small = srf.prune(found, X, max_terms=5)
+    assert 0 < len(small.coef) <= 5
+    estimator = clone(SparseRFRegressor(features=RULES, alpha=0.01, random_state=0)).fit(X, Y)
+    assert np.array_equal(estimator.predict(X), MODEL.predict(X))
+
+
+@pytest.mark.parametrize(
+    "y", [np.ones(N), np.r_[np.zeros(N - 1), 1.5]], ids=["one value", "one row"]
+)
+def test_strange_targets(y):
+    assert np.isfinite(fit(y=y).predict(X)).all()
+
+
+def test_a_huge_unit_changes_nothing():
+    model = fit(y=2.0**900 * Y, alpha=2.0**900 * 0.01)
+    np.testing.assert_allclose(model.coef / 2.0**900, MODEL.coef, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "Z",
+    [X[:1], X[:3], np.ones((5, 2)), np.c_[X, np.full(N, np.nan)], 1e300 * X, X[:, :1]],
+    ids=["one row", "few rows", "one value", "a column of NaN", "huge", "one column"],
+)
+def test_strange_rows(Z):
+    assert np.isfinite(fit(Z, Y[: len(Z)]).predict(Z)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("max_conditions", 0, ValueError),
+        ("max_conditions", 1.5, TypeError),
+        ("n_bins", 1, ValueError),
+        ("n_bins", 256, ValueError),
+        ("min_samples", 0, ValueError),
+        ("max_leaves", 1, ValueError),
+        ("n_trees", "many", TypeError),
+        ("max_samples", 0.0, ValueError),
+        ("max_features", 1.5, ValueError),
+    ],
+)
+def test_bad_numbers(name, value, error):
+    with pytest.raises(error, match=name):
+        srf.Rules(**{name: value})
+
+
+def test_where_rules_cannot_be_grown():
+    for method in (srf.harfe, srf.mfga):
+        with pytest.raises(TypeError, match="features must not hold Rules"):
+            method(X, Y, features=RULES)
+    with pytest.raises(TypeError, match="features must not hold Rules"):
+        fit(features=[RULES, srf.Linear()])
+    with pytest.raises(ValueError, match="exact"):
+        fit(exact=True)
+    with pytest.raises(ValueError, match="gamma"):
+        fit(gamma=1.0)
+
+
+def test_conditions_and_samples_are_as_asked():
+    model = fit(features=srf.Rules(max_conditions=1, min_samples=50), alpha=0.001)
+    for block in model.features.blocks:
+        assert (block.is_used.sum(axis=1) == 1).all()
+    assert len(fit(n_components=10, batch_size=5).coef) <= 10
