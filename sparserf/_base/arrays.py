@@ -1,5 +1,4 @@
-"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): copy them to the host's memory,
-and results back."""
+"""Arrays of PyTorch, JAX, CuPy and others: copied to the host, and results back to them."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_foreign(X: object) -> bool:
-    """Return whether X is an array of PyTorch, JAX, CuPy or another namespace than NumPy's that
-    exchanges arrays by DLPack."""
+    """Return whether X is an array of PyTorch, JAX, CuPy or the like, exchanged by DLPack."""
     return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
 
 
@@ -45,8 +43,7 @@ def _device_of(X):
 
 
 def to_host(X: Array) -> np.ndarray:
-    """Return the numbers of X as an ndarray, without a copy where they are in the memory of this
-    process."""
+    """Return the numbers of X as an ndarray, not copied if they are in this process's memory."""
     if isinstance(X, np.ndarray):
         return X
     try:

@@ -36,8 +36,7 @@ _here = _Thread()
 
 
 def check_time_limit(time_limit: float | None) -> float:
-    """Return the deadline of a call that begins now and may take `time_limit` seconds; None: any
-    time."""
+    """Return the deadline of a call that may take `time_limit` seconds from now; None: any."""
     return (
         NEVER
         if time_limit is None

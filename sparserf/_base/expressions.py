@@ -1,5 +1,4 @@
-"""Expressions: trees of a few operations in which encodings, activations and terms are written, and
-which languages print.
+"""Expressions: encodings, activations and terms as trees of operations, which languages print.
 
 An operation is a name; the printer of a language has a method or a template of that name for it.
 The operations are
@@ -221,8 +220,7 @@ def seen(inputs: np.ndarray | None, enveloped: tuple[float, int] | None = None) 
 
 
 def over(how: str, summand: Expression) -> Expression:
-    """Return the sum, "add", or product, "multiply", of an expression over the inputs of each
-    term."""
+    """Return the sum ("add") or product ("multiply") of an expression over a term's inputs."""
     return made("over", summand, how=how)
 
 

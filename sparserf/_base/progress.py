@@ -1,5 +1,4 @@
-"""Progress of long work: the share that is done, shown on a screen and passed to the user's
-callback, which may end the work.
+"""Progress of long work: shown on a screen, and passed to a callback, which may end the work.
 
 The parts of this file and of `display.py`:
 
@@ -69,13 +68,11 @@ _here = _Thread()
 
 
 class Ended(Exception):
-    """The exception by which the callback, or a deadline, ends a fit within an iteration;
-    `asked_within` catches it."""
+    """Raised if the callback or a deadline ends a fit in an iteration; see `asked_within`."""
 
 
 class FitCallback:
-    """The user's callback of one fit: called after each iteration and within long ones, until it
-    ends the fit.
+    """The user's callback of one fit, called after each iteration and within long ones.
 
     callback : callable(info) or None
         The user's callback, which ends the fit by returning something true.
@@ -94,14 +91,12 @@ class FitCallback:
         self.restart()
 
     def restart(self) -> None:
-        """Reset whether the callback has ended a fit, and when it was last called, at the start of
-        another fit."""
+        """Reset the state at the start of another fit: not ended, and called just now."""
         self.ended_by_callback, self._n_read = False, 0
         self._last_call = time.monotonic()
 
     def ask(self, info: Callable[[], Any]) -> bool:
-        """Call the callback with info(), and show the share that is done; return whether the
-        callback has ended the fit."""
+        """Call the callback with info(), show the share done; return whether the fit has ended."""
         if _here.report is not None:
             _here.report.show()
         if self.callback is not None and not self.ended_by_callback:
@@ -116,8 +111,7 @@ class FitCallback:
         return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
     def is_due(self) -> bool:
-        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call and the end of the
-        last iteration."""
+        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call or iteration."""
         return time.monotonic() - self._last_call >= SECONDS_BETWEEN_CALLS
 
     def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
@@ -144,8 +138,7 @@ class FitCallback:
 
 
 def check_not_ended() -> None:
-    """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the
-    callback ends the fit.
+    """Call the current fit's callback, if it is due, and raise `Ended` if that ends the fit.
 
     It is also raised where the deadline of the fit has passed. Long computations call this function
     every now and then. Outside of `FitCallback.asked_within` and `ends_at` nothing is called or
@@ -178,8 +171,7 @@ def ends_at(deadline: float) -> Iterator[None]:
 
 
 class ProgressReport:
-    """The share of a call's work that is done, which is shown, and added to the `FitInfo` that the
-    callback is given.
+    """The share of a call's work that is done: it is shown, and added to a callback's `FitInfo`.
 
     It is passed to the fit in place of the user's callback, and called with each `FitInfo`.
 
@@ -266,8 +258,7 @@ class ProgressReport:
 
 
 class _PartOf:
-    """The display of a call within another: what it has done is shown as a share of the current
-    part of the outer call."""
+    """The display of a call within another: its share counts within the current outer part."""
 
     def __init__(self, outer):
         self._outer, (self._start, self._end, _) = outer, outer.span
@@ -284,8 +275,7 @@ class _PartOf:
 
 
 def nearness(first: float, distance: float, target: float) -> float:
-    """Return the share of the way from the first distance to the target that is done, on a
-    logarithmic scale."""
+    """Return how much of the way from the first distance to the target is done, on a log scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
     return (
@@ -336,8 +326,7 @@ def reporting(
 
 
 def find_screen() -> Literal["notebook", "terminal"] | None:
-    """Return where a line can be drawn again and again; None in a pipe, a file, or a process that
-    another one started."""
+    """Return where a line can be redrawn, or None, as in a pipe, a file or a child process."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         return None
@@ -405,8 +394,7 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
 def parts(
     items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False
 ) -> Iterator[T]:
-    """Yield the items, where the work on each is a part of the current work, in proportion to its
-    weight.
+    """Yield items; each is a part of the current work, in proportion to its weight.
 
     weights : the weights of the items; None: all are equal
     rest : the weight of the work that comes after all items, of an unknown number of iterations
@@ -426,8 +414,7 @@ def parts(
 
 
 def note_held_out_loss(loss: float) -> None:
-    """Report the mean loss of held-out rows of the best model so far, to be shown and passed to the
-    callback."""
+    """Note the best model's mean loss of held-out rows, to be shown and told the callback."""
     if _here.report is not None:
         _here.report.held_out = loss
 

@@ -11,8 +11,7 @@ def draw_seed(rng: np.random.Generator) -> np.random.SeedSequence:
 
 
 def stream(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
-    """Return the Generator of stream k of a seed: the same numbers at each call, whichever other
-    streams have been used."""
+    """Return the Generator of stream k of a seed: the same numbers at each call."""
     return np.random.default_rng(
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k))
     )

@@ -1,5 +1,4 @@
-"""Data frames: their columns are read as numbers, strings or times, or raise an error that names
-the column.
+"""Data frames: columns are read as numbers, strings or times; errors name the column.
 
 Columns of arrays are read in the same way. Data frames are read through narwhals, which is imported
 when X is a data frame.
@@ -43,11 +42,11 @@ def is_table(X: object) -> bool:
     )
 
 
-def rows_of_frame(X: Any, some: np.ndarray) -> Any:
-    """Return some rows of a frame, by an array of their indices, as a frame of the same library."""
+def rows_of_frame(X: Any, rows: np.ndarray) -> Any:
+    """Return the rows of a frame at an array of indices, as a frame of the same library."""
     import narwhals as nw
 
-    return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
+    return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
 
 
 def columns_of_rows(X: Any, sources: np.ndarray) -> Any:

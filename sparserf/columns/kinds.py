@@ -1,5 +1,4 @@
-"""The kinds of encodings: a class for each, which answers all that is asked of encodings of that
-kind.
+"""The kinds of encodings: a class for each, with everything that depends on the kind.
 
 An encoding makes of a cell x its raw value r, and of that u = (r - center) / unit, 0 where the unit
 is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u; the kind may draw it in

@@ -238,8 +238,7 @@ class ColumnStage:
 
     @cached_property
     def rises(self) -> np.ndarray:
-        """A mask of the encodings that, but for their knots, never fall where their column
-        rises."""
+        """A mask of the encodings that, knots aside, never fall where their column rises."""
         return self._of_kinds("rises")
 
     @cached_property
@@ -248,14 +247,13 @@ class ColumnStage:
         return self._of_kinds("jumps_at_zero")
 
     def take(self, places: np.ndarray) -> ColumnStage:
-        """Return the stage of some of the encodings, by their indices."""
+        """Return the stage of the encodings at these places."""
         sizes = np.diff(self.first_knot)[places]
         first = np.concatenate([[0], np.cumsum(sizes)])
-        kept = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
-        some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
-        return replace(
-            self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept]
-        )
+        knots = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
+        arrays = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
+        arrays |= {"first_knot": first, "knots": self.knots[knots], "scores": self.scores[knots]}
+        return replace(self, **arrays)
 
     def only(self, is_used: np.ndarray) -> ColumnStage:
         """Return the stage with 0 for encodings that are not used, which says nothing of the
@@ -299,16 +297,18 @@ class ColumnStage:
 
     @cached_property
     def in_knots(self) -> ColumnStage:
-        """The stage with levels that have a knot written as numbers with a knot at each level; it
-        encodes new rows equally."""
-        some = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
-        if not len(some):
+        """The stage with levels that have a knot as numbers with a knot at each level.
+
+        It encodes new rows equally.
+        """
+        levels = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
+        if not len(levels):
             return self
         kind, given = self.kind.copy(), {}
-        for v in some.tolist():
+        for v in levels.tolist():
             knots = np.arange(UNKNOWN, len(self.table.levels[self.column[v]]))
             given[v] = knots, np.append(self.scores[self.first_knot[v]], knots[1:] == self.level[v])
-        kind[some] = NUMBER
+        kind[levels] = NUMBER
         return replace(self._with_knots(given), kind=kind)
 
     def _with_knots(self, given):
@@ -370,8 +370,8 @@ class ColumnStage:
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind, is_it in self.kinds:
             place = np.full(self.n_columns, -1)
-            some = is_it & (self.unit > 0)
-            place[self.column[some]] = np.flatnonzero(some)
+            varies = is_it & (self.unit > 0)
+            place[self.column[varies]] = np.flatnonzero(varies)
             column = place[X.indices]
             there = column >= 0
             x, unit = X.data[there], self.unit[column[there]]
@@ -411,14 +411,13 @@ class ColumnStage:
         return xp.astype(xp.where(is_continuous & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
-        """Return x, (n_rows, n_encodings), interpolated between the scores at the knots where an
-        encoding has knots."""
+        """Return x, (n_rows, n_encodings), interpolated where an encoding has knots."""
         columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
         for v in np.flatnonzero(np.diff(self.first_knot)):
-            some = slice(self.first_knot[v], self.first_knot[v + 1])
-            last = int(some.stop - some.start) - 1
+            of_v = slice(self.first_knot[v], self.first_knot[v + 1])
+            last = int(of_v.stop - of_v.start) - 1
             knots, scores = (
-                from_host(a[some].copy(), xp, device) for a in (self.knots, self.scores)
+                from_host(a[of_v].copy(), xp, device) for a in (self.knots, self.scores)
             )
             at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
             left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))

@@ -1,5 +1,4 @@
-"""The table: the names of columns and the levels of categories, by which the cells of a data frame
-become numbers.
+"""The table: names of columns and levels of categories, which turn cells into numbers.
 
 Arrays with categories are treated in the same way. Cells of a column of numbers stay numbers, cells
 of a category become the numbers of their levels, and missing cells become NaN.
@@ -301,8 +300,7 @@ class Table:
         return [None if levels is None else LevelNumbers(levels) for levels in self.levels]
 
     def places(self, names: tuple[str, ...] | None, n: int) -> np.ndarray:
-        """Return the place in X of each column of this table, from the names of the n columns of
-        X."""
+        """Return the place in X of each column of this table, by the names of X's n columns."""
         if names is not None and self.names is not None and names != self.names:
             place = {name: k for k, name in enumerate(names)}
             lacking = [name for name in self.names if name not in place]

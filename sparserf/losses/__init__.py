@@ -1,5 +1,4 @@
-"""Loss functions L(z, y) of the predictor z and the target y: what `loss=` takes, by name or as an
-object.
+"""Loss functions L(z, y) of the predictor z and the target y, for `loss=`.
 
 Your own loss is a class derived from `Loss`; `check` says whether it is right.
 

@@ -125,8 +125,7 @@ class LogLink(Link):
         return math.log(prediction)
 
     def limit(self, argument: str, value: float | None, inwards: float) -> float | None:
-        """Return the logarithm of a limit, moved inwards, so that no library's e^f is beyond the
-        limit; None for 0."""
+        """Return the log of a limit, moved inwards, as libraries round e^f; None for 0."""
         if value is not None:
             value = check_real(argument, value, 0, strict=argument == "upper")
         if not value:

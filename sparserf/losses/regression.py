@@ -20,21 +20,21 @@ from .base import Loss, robust_spread, where, xlogx
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The defaults of Huber's delta and of the smoothing of a quantile, in units of the robust spread of
-# y. With normal errors of that spread, this delta loses 5 % of efficiency.
-DELTA, SMOOTHING = 1.35, 0.1
+# The default of Huber's delta, in units of the robust spread of y. With normal errors of that
+# spread, it loses 5 % of efficiency.
+DELTA = 1.35
+# The default smoothing of a quantile, in the same unit.
+SMOOTHING = 0.1
 # The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
 # The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are
 # flat, and nothing overflows.
 FARTHEST = 600.0
-# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow. Where no count
-# or amount is larger than SMALLEST_MEAN, curvatures and penalties, which are in proportion to y,
-# may underflow.
-LARGEST_MEAN, SMALLEST_MEAN = 1e30, 1e-290
-# Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no
-# root moves by this share. The conjugate errs by the square of the share.
-TWEEDIE_STEPS, TWEEDIE_MOVE = 60, 1e-8
+# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
+LARGEST_MEAN = 1e30
+# Where no count or amount is larger than this, curvatures and penalties, which are in proportion to
+# y, may underflow.
+SMALLEST_MEAN = 1e-290
 
 
 class Squared(Loss):
@@ -502,8 +502,7 @@ class Gamma(Loss):
 
 
 def _check_range(y, is_in_range, what, name):
-    """Check that the targets of a loss of the mean are in its range, as the caller found, and not
-    too large."""
+    """Check that the targets of a loss of the mean are in its range, and not too large."""
     if not is_in_range:
         raise ValueError(f"y must be {what} for loss={name!r}, got {y.min()}")
     if y.max() > LARGEST_MEAN:
@@ -536,15 +535,15 @@ def _ratio_of_slope(v, a, c):
 
     With s = e^(a r) where v >= 0, and s = e^(-c r) elsewhere, it is the root s >= 1 of s - s^-k =
     |v| for k = c / a, or a / c. Newton's method rises to the root of this concave function from the
-    left.
+    left, until no root moves by 1e-8 of itself: the conjugate errs by the square of that.
     """
     xp, size = namespace(v), namespace(v).abs(v)
     k = xp.where(v < 0, xp.full_like(v, a / c), xp.full_like(v, c / a))
     s = xp.clip(size, 1.0, None)
-    for _ in range(TWEEDIE_STEPS):
+    for _ in range(60):
         falling = s**-k
         step = (size - s + falling) / (1.0 + k * falling / s)
         s = s + step
-        if not xp.any(step > TWEEDIE_MOVE * s):
+        if not xp.any(step > 1e-8 * s):
             break
     return xp.log(s) * xp.where(v < 0, xp.full_like(v, -1.0 / c), xp.full_like(v, 1.0 / a))

@@ -1,5 +1,4 @@
-"""Sums of one pass over the rows, which are all that the squared loss needs: they add up, and any
-method can be fitted to them.
+"""Sums of one pass over the rows: they add up, and any method can be fitted to them.
 
 A fit to sums calls the method with a few rows that have the same means and second moments as all
 the rows.
@@ -50,8 +49,7 @@ ARGUMENTS_OF_FEATURES = (
 
 @methods_as_ieee
 class Sums:
-    """Sums over rows of given features and targets, made in one pass, from which many models can be
-    fitted.
+    """Sums over rows of features and targets, from which many models can be fitted.
 
     They are all that the squared loss needs: fits with any penalty, by any of the functions, and
     the error of a model on these rows read the rows no more. Sums of different rows add up,
@@ -328,8 +326,7 @@ class Sums:
 
     @cached_property
     def _mean_and_rows(self):
-        """The mean of features and targets, and the few rows around it that have their
-        covariance."""
+        """The mean of features and targets, and a few rows around it with their covariance."""
         return self._moments.equivalent_rows()
 
     def _restore(self, model, shift):
