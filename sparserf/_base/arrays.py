@@ -34,8 +34,10 @@ def is_on_host(X: Array) -> bool:
 
 
 def _device_of(X):
-    """Return DLPack's (kind, number) of the device of X; (1, 0), the host's memory, for dtypes that
-    DLPack lacks."""
+    """Return DLPack's (kind, number) of the device of X.
+
+    It is (1, 0), the host's memory, for dtypes that DLPack lacks.
+    """
     try:
         return X.__dlpack_device__()
     except TypeError:
@@ -98,8 +100,10 @@ def as_like(values: np.ndarray, x: Array) -> Array:
 
 
 def outputs_like(t: float | np.ndarray, x: Array) -> Array:
-    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x; a single
-    number as a float."""
+    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x.
+
+    A single number is returned as a float.
+    """
     # tested first, since predicting a single row takes little longer than a few such tests
     if type(t) is float:
         return t

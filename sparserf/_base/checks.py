@@ -150,8 +150,10 @@ def _is_native(array):
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
-    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64;
-    raise TypeError for others."""
+    """Return values as a real ndarray: float32 as it is, others as float64.
+
+    Booleans are numbers; raise a TypeError for anything else.
+    """
     if type(values) is np.ndarray and _is_native(values):
         return values
     array = as_array(name, values)
@@ -221,8 +223,10 @@ def _hint_of_categories(name):
 
 
 def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> bool:
-    """Check that all numbers are finite; where may_miss, they may also be NaN. Return whether all
-    are known to be finite."""
+    """Check that all numbers are finite, or NaN where may_miss.
+
+    Return whether all are known to be finite.
+    """
     if _is_native(array) and are_finite(array):
         return True
     if _is_native(array) and may_miss and are_finite(array, may_miss):
@@ -405,8 +409,10 @@ def check_flag(name: str, value: Any) -> bool:
 def checked(
     check: Callable[..., Any], *limits: Any, default: Any = dataclasses.MISSING, **how: Any
 ) -> Any:
-    """Declare a field of a dataclass that `check_fields` replaces by check(name, value, *limits,
-    **how); None stays where it is the default."""
+    """Declare a field of a dataclass that `check_fields` checks.
+
+    It is replaced by check(name, value, *limits, **how); None stays if it is the default.
+    """
     return dataclasses.field(default=default, metadata={"check": (check, limits, how)})
 
 

@@ -48,8 +48,10 @@ def _copy_structure(X):
 
 
 def _is_canonical(X):
-    """Return whether X is canonical CSR already; for a single row this takes a tenth of the time of
-    `_make_canonical`."""
+    """Return whether X is canonical CSR already.
+
+    For a single row this takes a tenth of the time of `_make_canonical`.
+    """
     if type(X) is not sys.modules["scipy.sparse"].csr_array or X.ndim != 2:
         return False
     try:

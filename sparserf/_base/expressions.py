@@ -167,8 +167,10 @@ def filled(u: Expression, x: Expression, fill: float) -> Expression:
 
 
 def asked(x: Expression, question: str, high: float, low: float) -> Expression:
-    """Return high or low, by whether x is missing, or whether it is not 0; question : "missing" or
-    "present"."""
+    """Return high or low, by a question about x.
+
+    question : "missing", or "present", which asks whether x is not 0
+    """
     return made("asked", x, question=question, high=high, low=low)
 
 
@@ -204,8 +206,10 @@ def table(
 
 
 def parameter(name: str, values: np.ndarray) -> Expression:
-    """Return a number of each term, (n_terms,), or of each of its inputs, (n_terms, n_inputs); of
-    one term without n_terms."""
+    """Return a number of each term, (n_terms,), or of its inputs, (n_terms, n_inputs).
+
+    Of a single term the shapes are without n_terms.
+    """
     return made("parameter", name=name, values=values)
 
 
@@ -233,8 +237,10 @@ def is_matrix(sums: Expression) -> bool:
 
 
 def expanded(expression: Expression) -> Expression:
-    """Return the expression of one term with sums and products over its inputs written out, and
-    without negatives of sums."""
+    """Return the expression of one term, with sums and products over inputs written out.
+
+    No sum is negated as a whole.
+    """
     if expression.operation == "over":
         n = max(
             len(each.values if each.operation == "parameter" else each.inputs)

@@ -51,8 +51,7 @@ NUMBERS_BETWEEN_CALLS = 2**27
 
 
 class _Thread(threading.local):
-    """The state of progress in a thread; each thread has values of its own, which begin with the
-    defaults.
+    """The state of progress in a thread, which has values of its own.
 
     report : the ProgressReport of the call that runs, or None
     is_busy : whether a call runs
@@ -105,8 +104,7 @@ class FitCallback:
         return self.ended_by_callback
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], Any]) -> bool:
-        """Count n_numbers as read, and call the callback once NUMBERS_BETWEEN_CALLS have been read
-        since its last call."""
+        """Count n_numbers as read; call the callback once NUMBERS_BETWEEN_CALLS have been."""
         self._n_read += n_numbers
         return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
@@ -115,8 +113,10 @@ class FitCallback:
         return time.monotonic() - self._last_call >= SECONDS_BETWEEN_CALLS
 
     def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
-        """Report that an iteration has ended, at this distance from the optimum; the fit ends at
-        the distance `target`."""
+        """Report that an iteration has ended at this distance from the optimum.
+
+        The fit ends at the distance `target`.
+        """
         if _here.report is not None:
             _here.report.iteration_ended(distance, target)
         self._last_call = time.monotonic()
@@ -227,8 +227,7 @@ class ProgressReport:
             self._show(self.share, self.held_out, n_terms)
 
     def __call__(self, info: Any) -> bool:
-        """Call the user's callback with a `FitInfo` that has the share; return whether it ends the
-        fit."""
+        """Call the user's callback with a `FitInfo` that has the share; return whether it ends."""
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
@@ -246,8 +245,10 @@ class ProgressReport:
         return self._ended
 
     def finish(self, info: Any) -> None:
-        """Report a share of 1 to the callback and the display, unless they have it or the callback
-        has ended the fit."""
+        """Report a share of 1 to the callback and the display, unless they have it.
+
+        If the callback has ended the fit, report nothing.
+        """
         if self._ended:
             return
         if self._told != 1.0:
@@ -292,8 +293,9 @@ def reporting(
     verbose: bool | None,
     time_limit: float | None = None,
 ) -> Iterator[ProgressReport | None]:
-    """Make the `ProgressReport` of the work within this block; None where there is no callback and
-    nothing is shown.
+    """Make the `ProgressReport` of the work within this block.
+
+    It is None where there is no callback and nothing is shown.
 
     time_limit : the seconds that the call may take, which are checked here
 
@@ -341,8 +343,9 @@ def find_screen() -> Literal["notebook", "terminal"] | None:
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function that has verbose and callback: its calls are checked, run
-    `as_ieee`, and report progress.
+    """Decorate a public function that has verbose and callback.
+
+    Its calls are checked, run `as_ieee`, and report progress.
 
     The function gets the `ProgressReport` of the call as its callback. Where the user gives no
     callback it gets none, so that nothing is computed for a callback alone: what the display shows
@@ -420,8 +423,10 @@ def note_held_out_loss(loss: float) -> None:
 
 
 def tell_model(info: Any) -> None:
-    """Report that one of many fits is done, and with it the current part; info : the `FitInfo` of
-    its model."""
+    """Report that one of many fits is done, and with it the current part.
+
+    info : the `FitInfo` of its model
+    """
     if _here.report is not None:
         _here.report.iteration_ended(np.inf, 0.0)
         _here.report(info)

@@ -25,8 +25,9 @@ def draw_rows(n_rows: int, n: int, rng: np.random.Generator) -> np.ndarray:
 def sample_rows(
     weight: np.ndarray, n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a sample of at most n rows by their weights, and return (their indices in ascending
-    order, their weights in it).
+    """Draw a sample of at most n rows by their weights.
+
+    Return (their indices in ascending order, their weights in it).
 
     Where all weights are equal, or there are at most n rows, rows are drawn without replacement and
     keep their weights. Otherwise n draws with replacement, with probabilities in proportion to the

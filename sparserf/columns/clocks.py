@@ -83,8 +83,10 @@ class Clock(NamedTuple):
         return f"{cell:%H:%M}" if self.kind == TIMES or span < 2 else cell.date().isoformat()
 
     def days(self, where: str, cell: Any) -> float:
-        """Return the number of a date, duration or time of day; raise ValueError where the column
-        holds others."""
+        """Return the number of a date, duration or time of day.
+
+        Raise a ValueError if the column holds others.
+        """
         moments = of_cells(where, [cell], self.zone)
         if moments.clock != self:
             raise ValueError(f"{where} must hold {self}, got {moments.clock}: {cell!r}")

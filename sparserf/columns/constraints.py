@@ -72,8 +72,10 @@ class InputConstraints:
         )
 
     def without_curved(self) -> InputConstraints:
-        """Return the constraints of features that are neither convex nor concave: they see no input
-        that must be."""
+        """Return the constraints of features that are neither convex nor concave.
+
+        They see no input that must be.
+        """
         is_curved = self.curvature != 0
         return replace(
             self,

@@ -148,8 +148,9 @@ def fit_sparse_stage(
     rng: np.random.Generator,
     constraints: Constraints | None = None,
 ) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
-    """Choose the encodings of CSR rows, as `fit_stage` does; return (None, no sets) if all entries
-    that are not 0 are equal.
+    """Choose the encodings of CSR rows, as `fit_stage` does for dense ones.
+
+    Return (None, no sets) if all entries that are not 0 are equal.
 
     All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some
     three times the median entry of their column; and, in columns that have zeros, 1 for each entry
@@ -451,8 +452,7 @@ def target_encode(
 
 
 def _target_encode_column(codes, n_levels, y, weight, rng, groups):
-    """Return (the codes of the training rows, (knots, scores)) of one column: see
-    `target_encode`."""
+    """Return (codes of the training rows, (knots, scores)) of a column, as `target_encode` does."""
     there = np.flatnonzero(~np.isnan(codes))
     level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
     fold = _deal_out(there, rng, groups)

@@ -29,8 +29,7 @@ SINGLE = {"float32", "float", "float[pyarrow]"}  # the dtypes of float32, in sma
 
 
 def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places, numbers) of the columns of plain numbers of a frame of pandas, polars or
-    Arrow with few rows.
+    """Return (places, numbers) of the columns of plain numbers of a frame with few rows.
 
     places : ndarray of int, the places of the columns; none of other frames
     numbers : ndarray of shape (n_rows, n_places), NaN where cells are missing; float32 if all

@@ -1,5 +1,4 @@
-"""The column stage, which encodes columns of any kind and unit as numbers between which distances
-make sense.
+"""The column stage, which encodes columns of any kind and unit as comparable numbers.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units,
 clipped, or as a rank; the levels of a category; whether a cell is missing; the day of the year of a
@@ -56,8 +55,9 @@ UNKNOWN_ENCODING = {
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
-    """How the columns of X are encoded as the inputs of features. Frozen: part of a model and of
-    its file.
+    """The encoding of the columns of X as the inputs of features.
+
+    It is frozen: part of a model and of its file.
 
     Each encoding is made of one column, and a column may have several. Its raw value r is what its
     kind says of the cell, and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u|
@@ -221,14 +221,15 @@ class ColumnStage:
 
     @cached_property
     def turn(self) -> np.ndarray:
-        """By how much the angle of each encoding turns in a day; 0 for encodings that are no
-        cosines."""
+        """The angle by which each encoding turns in a day; 0 for encodings that are no cosines."""
         return self._of_kinds("turn")
 
     @cached_property
     def is_continuous(self) -> np.ndarray:
-        """A mask of the encodings that are continuous functions of a number: the number itself, in
-        any form, and angles."""
+        """A mask of the encodings that are continuous functions of a number.
+
+        They are the number itself, in any form, and angles.
+        """
         return self._of_kinds("is_continuous")
 
     @cached_property
@@ -256,8 +257,9 @@ class ColumnStage:
         return replace(self, **arrays)
 
     def only(self, is_used: np.ndarray) -> ColumnStage:
-        """Return the stage with 0 for encodings that are not used, which says nothing of the
-        training rows about them.
+        """Return the stage with 0 for encodings that are not used.
+
+        It says nothing of the training rows about them.
 
         is_used : a mask of the encodings. Of a column without any the table keeps its name, and
             whether it holds numbers.
@@ -312,8 +314,7 @@ class ColumnStage:
         return replace(self._with_knots(given), kind=kind)
 
     def _with_knots(self, given):
-        """Return the stage with the knots and scores {encoding: (knots, scores)} in place of its
-        own."""
+        """Return the stage with {encoding: (knots, scores)} in place of its own knots."""
         pairs = []
         for v in range(len(self)):
             own = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -323,8 +324,10 @@ class ColumnStage:
 
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers
-        of two nothing overflows."""
+        """The arrays (power, center, factor, reach) of u = (power r - center) factor.
+
+        With powers of two nothing overflows.
+        """
         power, center, factor = arithmetic(self.center, self.unit)
         return power, center, factor, np.where(factor > 0, self.reach, 1.0)
 
@@ -347,8 +350,9 @@ class ColumnStage:
         )
 
     def transform(self, X: Array) -> Array:
-        """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its
-        dtype, namespace and device.
+        """Return the encodings of rows of X, a new array (n_rows, n_encodings).
+
+        It has the dtype, namespace and device of X.
 
         The encodings of CSR rows are CSR if zeros are encoded as 0, and dense otherwise.
         """
@@ -365,8 +369,10 @@ class ColumnStage:
         return out
 
     def _transform_sparse(self, X):
-        """Encode CSR rows whose zeros stay zeros: the entries of columns that have an encoding of a
-        kind, kind by kind."""
+        """Encode CSR rows whose zeros stay zeros.
+
+        Entries are encoded kind by kind, in columns that have an encoding of the kind.
+        """
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind, is_it in self.kinds:
             place = np.full(self.n_columns, -1)
@@ -450,8 +456,10 @@ class ColumnStage:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
-        """Return the stage that `to_arrays` wrote, from a file that is not trusted; None where it
-        holds no stage."""
+        """Return the stage that `to_arrays` wrote, or None if there is none.
+
+        The file is not trusted.
+        """
         if not any(name in arrays for name in ARRAYS):
             return None
         whole = {
@@ -510,8 +518,7 @@ class ColumnStage:
 
 
 def _pack_knots(pairs):
-    """Return (first_knot, knots, scores), as a `ColumnStage` has them, from the (knots, scores) of
-    each encoding."""
+    """Return a `ColumnStage`'s (first_knot, knots, scores) from each encoding's (knots, scores)."""
     first, all_knots, all_scores = [0], [np.zeros(0)], [np.zeros(0)]
     for knots, scores in pairs:
         first.append(first[-1] + len(knots))
@@ -521,8 +528,7 @@ def _pack_knots(pairs):
 
 
 class EncodedMatrix:
-    """The encodings of all rows of X as a matrix whose rows are computed at each access,
-    `encoded[rows]`."""
+    """The encodings of all rows of X, a matrix whose rows are computed at `encoded[rows]`."""
 
     shape: tuple[int, int]
     dtype: np.dtype

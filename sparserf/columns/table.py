@@ -67,8 +67,9 @@ ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The names of the columns of the training rows, and the levels of categories. Frozen: part of
-    a model and of its file.
+    """The names of the columns of the training rows, and the levels of categories.
+
+    It is frozen: part of a model and of its file.
 
     names : tuple of str, or None
         The names of the columns; None for an array, whose columns have no names.
@@ -165,6 +166,7 @@ class Table:
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows.
+
         Unknown levels become -1.
 
         The columns of a frame are found by their names, in any order, and others are not read; by
@@ -189,8 +191,10 @@ class Table:
         return _matrix(columns, places, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """Return (X, the table) for some of the rows that `learn` returned, without the levels that
-        do not occur in them."""
+        """Return (X, the table) for some of the rows that `learn` returned.
+
+        The table has no levels that do not occur in them.
+        """
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -204,8 +208,9 @@ class Table:
         return X, replace(self, levels=tuple(levels))
 
     def only(self, is_used: np.ndarray) -> Table:
-        """Return the table without the levels of columns that are not used; categories of numbers
-        become columns of numbers.
+        """Return the table without the levels of columns that are not used.
+
+        Categories of numbers become columns of numbers.
 
         is_used : a mask of the columns
         """
@@ -257,8 +262,10 @@ class Table:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Table | None:
-        """Return the table that `to_arrays` wrote, from a file that is not trusted; None where it
-        holds no table."""
+        """Return the table that `to_arrays` wrote, or None if there is none.
+
+        The file is not trusted.
+        """
         if not any(name in arrays for name in ARRAYS):
             return None
         (kind, size, end), text = (
@@ -324,8 +331,10 @@ def _split_text(text, end):
 
 
 def _levels_from_text(cells, kind):
-    """Return the levels of a column from the strings that a file holds; kind : an index in PLAIN,
-    or -1 for numbers."""
+    """Return the levels of a column from the strings in a file.
+
+    kind : an index in PLAIN, or -1 for numbers
+    """
     if kind < 0:
         return None
     plain = list(PLAIN)[kind]
@@ -374,8 +383,9 @@ def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int
 
 
 def _learn_column(where, column, is_chosen, strings_are_categories):
-    """Return (a training column as numbers, its levels, its clock); levels are None for numbers, a
-    clock for all but times.
+    """Return (a training column as numbers, its levels, its clock).
+
+    Levels are None for numbers, the clock for all but times.
 
     where : how errors name the column
     is_chosen : whether the user lists it in `categorical`
@@ -407,8 +417,7 @@ def check_not_chosen(where: str, clock: Clock, is_chosen: bool) -> None:
 
 
 def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
-    """Return the keys of all categories of a column in the order that they have; None where they
-    have none.
+    """Return the keys of all categories of a column in their order, or None if they have none.
 
     kind : whether its cells are read as "numbers" or "strings"
     """
@@ -422,8 +431,10 @@ def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the levels that are present, which are of these types, as plain ones: sorted, or in an
-    order of all levels."""
+    """Return the levels that are present, which are of these types, as plain ones.
+
+    They are sorted, or in an order of all levels.
+    """
     plain = next(
         plain
         for plain, stands_for in PLAIN.items()
@@ -438,8 +449,9 @@ def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) 
 
 
 def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
-    """Warn of a column whose words are nearly all numbers, or differ in each row, unless the user
-    says that it is a category.
+    """Warn of a column whose words are nearly all numbers, or differ in each row.
+
+    Users list a column as a category to say that it is one.
 
     count : how many cells each of its words has
     """
@@ -542,8 +554,7 @@ def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
 
 
 def numbers_rounded_to(single: float) -> tuple[float, float]:
-    """Return the least and the largest number of float64 that float32 rounds to a number of
-    float32."""
+    """Return the least and the largest float64 number that rounds to a number of float32."""
     ends = []
     for to in (-np.inf, np.inf):
         middle = (single + float(np.nextafter(np.float32(single), np.float32(to)))) / 2

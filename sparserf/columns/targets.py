@@ -1,5 +1,4 @@
-"""Checks of the target y, which holds numbers, of one output or of several, or labels; and labels
-encoded as -1 and +1."""
+"""Checks of the target y, numbers of one or several outputs or labels; labels as -1 and 1."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ def encode_target(
 
 
 def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
-    """Return y as a finite float64 array of shape (n_samples,), or (n_outputs, n_samples) of
-    several outputs."""
+    """Return y as finite float64, (n_samples,), or (n_outputs, n_samples) of several outputs."""
     if isinstance(y, str):
         raise TypeError(
             f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})"
@@ -221,8 +219,9 @@ def _weights_of_classes(class_weight, classes):
 
 
 def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings, none missing; objects must all be
-    strings or all be numbers.
+    """Return y as an array of numbers, booleans or strings, none missing.
+
+    Objects must all be strings or all be numbers.
 
     name : how errors name y
     """

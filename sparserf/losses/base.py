@@ -156,16 +156,16 @@ class Loss:
         return u * z - self.value(z, y)
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """Return the loss with parameters that are None chosen for the target y, (n_rows,) or
-        (n_outputs, n_rows).
+        """Return the loss with parameters that are None chosen for the target.
+
+        y : (n_rows,) or (n_outputs, n_rows)
 
         Raises ValueError if y is outside the range of targets of this loss.
         """
         return self
 
     def scaled(self, unit: float) -> Loss:
-        """Return the loss for z / unit and y / unit: its parameters are divided by the unit,
-        too."""
+        """Return the loss for z / unit and y / unit, with its parameters divided by the unit."""
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
@@ -212,8 +212,7 @@ class Loss:
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return Newton's step to the best intercept, from the slope and curvature of the mean loss
-        in the intercept."""
+        """Return Newton's step in the intercept, from the slope and curvature of the mean loss."""
         return -slope / max(curvature, 1e-300)
 
     @property
@@ -234,8 +233,10 @@ def positive_part(a: Array) -> Array:
 
 
 def clip_to_unit(a: Array) -> Array:
-    """Return a clipped to [0, 1]: by rounding an argument of a conjugate may lie just outside of
-    its domain."""
+    """Return a clipped to [0, 1].
+
+    Rounding may take an argument of a conjugate out of its domain.
+    """
     return namespace(a).clip(a, 0.0, 1.0)
 
 

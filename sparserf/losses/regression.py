@@ -1,5 +1,4 @@
-"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z
-(Poisson, Tweedie, gamma).
+"""Losses of numbers: of residuals z - y, and of the mean e^z of counts and amounts.
 
 The losses of the mean are half the unit deviances of the Poisson, the Tweedie and the gamma
 distribution, with the log link. All are functions of r = z - log y, the log of the ratio of the
@@ -264,8 +263,7 @@ class Quantile(Loss):
 
 
 class LossOfAmounts(Loss):
-    """A loss of the mean m = e^z of counts or amounts y >= 0, of which some are 0 and some are
-    not."""
+    """A loss of the mean m = e^z of counts or amounts y, which may be 0, but not all."""
 
     link: Literal["identity", "log"] = "log"
     is_self_concordant: bool = True
@@ -282,8 +280,7 @@ class LossOfAmounts(Loss):
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the size of a row at the mean of y, which is the mean curvature at the best
-        constant."""
+        """Return the size of a row at the mean of y: the mean curvature at the best constant."""
         return min(self.size(float(mean)) for mean in np.atleast_2d(y) @ weight / weight.sum())
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:

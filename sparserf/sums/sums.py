@@ -256,8 +256,7 @@ class Sums:
 
     @as_ieee
     def _combine(self, other, combine):
-        """Return the sums of the combined moments, after checking that both have the same features
-        and as many targets."""
+        """Return combined sums, which must have the same features and as many targets."""
         if not are_same(self.features, other.features):
             raise ValueError(
                 f"both sums must be of the same features, got {self.features!r} and "
@@ -346,8 +345,7 @@ class Sums:
         )
 
     def mean_loss(self, model: SparseModel) -> float:
-        """Return the mean squared loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) -
-        y_i)^2 / 2.
+        """Return the mean squared loss of a model, (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2.
 
         For several outputs it is added up over them; f is before limits of the model. On a fold
         that the model was not fitted to it is a validation loss. It is exact up to rounding of the
@@ -391,8 +389,10 @@ class Sums:
 
 
 def _arguments_for(method, options, features):
-    """Check the options of a fit to sums, and return the keyword arguments of the call, whose
-    inputs are values of features."""
+    """Check the options of a fit to sums, and return the arguments of the call.
+
+    Its inputs are values of features.
+    """
     if method not in tuple(METHODS):  # also of what has no hash
         raise ValueError(
             f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}"

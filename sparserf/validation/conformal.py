@@ -40,8 +40,9 @@ FEWEST_GROUPS_FOR_SCALE = 3
 @methods_as_ieee
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Prediction intervals, made by `intervals`: `predict(X)` returns their lower and upper ends.
-    Immutable, picklable.
+    """Prediction intervals, made by `intervals`; `predict(X)` returns their ends.
+
+    They are immutable, and can be pickled.
 
     Attributes
     ----------
@@ -142,8 +143,7 @@ class Intervals:
         return np.clip(ends[0], *self.limits), np.clip(ends[1], *self.limits)
 
     def _end(self, weight, sign, predictions):
-        """Return one end of the interval of each row, times the sign: -1 for the lower end, 1 for
-        the upper end.
+        """Return each row's lower end, times -1, for the sign -1, or its upper end for the sign 1.
 
         The result is the least v such that calibration rows of this weight have sign * center +
         scale * score <= v.

@@ -113,8 +113,9 @@ class Dataset:
     def splits(
         self, cv: int | Splits, rng: np.random.Generator, groups: ArrayLike | None = None
     ) -> list[Split]:
-        """Return the rows to fit and to hold out of each fold, or of each pair that the user gives;
-        all have a weight.
+        """Return the splits of all folds, or of all pairs that the user gives.
+
+        All rows in them have a positive weight.
 
         groups : the labels of the groups as the user gave them, for a splitter
         """
