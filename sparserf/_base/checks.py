@@ -194,7 +194,7 @@ def _is_lost(value):
 def warn_of_lost_integers(name: str, values: Any) -> None:
     """Warn if integers, or whole decimals, are so large that different ones become one float64.
 
-    values : an array, or a sequence of any numbers, of which those that are neither are passed over
+    values : an array, or a sequence of any numbers; only integers and decimals in it are checked
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         may_be = values.dtype.kind in "iu" and values.dtype.itemsize == 8
@@ -210,8 +210,7 @@ def warn_of_lost_integers(name: str, values: Any) -> None:
             )
             warn(
                 f"{name} holds integers beyond 2**53, such as {value}, which numbers of 64 bits do "
-                "not tell apart: are these "
-                f"identifiers? If so, {hint}",
+                f"not tell apart: are these identifiers? If so, {hint}",
                 UserWarning,
             )
             return

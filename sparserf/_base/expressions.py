@@ -137,7 +137,7 @@ cos, sin, tanh, exp, absolute, sign, positive = map(
 
 
 def between(x: Expression, knots: np.ndarray, scores: np.ndarray) -> Expression:
-    """Return what is linear between the scores at knots, and constant beyond them."""
+    """Return the function that is linear between scores at knots, and constant beyond them."""
     return made("between", x, knots=knots, scores=scores)
 
 

@@ -1,11 +1,9 @@
-"""What floating point does within a call: what overflows is inf, what is undefined is NaN, and the
-code looks at these.
+"""Floating point within a call: overflow gives inf, undefined results NaN, and the code checks.
 
-NumPy's error state (`np.errstate`) is the caller's, who may have warnings, or errors, of all that
-the code is written to meet. So each public call computes in a state of its own, which says nothing
-(`as_ieee`, `methods_as_ieee`); so do the threads and tasks that a call starts, which do not have
-the state of the thread that started them. Functions of the user's are called in the user's state
-(`state_of_caller`).
+NumPy's error state (`np.errstate`) belongs to the caller, for whom such results may be warnings or
+errors. So each public call computes in a silent state of its own (`as_ieee`, `methods_as_ieee`).
+So do the threads and tasks that it starts, which do not inherit a state. Users' own functions are
+called in the user's state (`state_of_caller`).
 """
 
 from __future__ import annotations

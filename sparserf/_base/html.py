@@ -70,7 +70,7 @@ def line(words: str) -> str:
 
 
 def note(words: str) -> str:
-    """Return a fainter line, which explains, or says what is left out."""
+    """Return a fainter line, for an explanation or a remark on omissions."""
     return f'<div style="opacity:.7;font-size:.9em;">{escape(words)}</div>'
 
 

@@ -124,7 +124,7 @@ class _SingleThreadedBlas:
     def _set_threads(self, numbers):
         """Set the number of threads of each library."""
         for library, number in zip(self._libraries, numbers, strict=True):
-            # of threadpoolctl >= 3.8
+            # before threadpoolctl 3.8 there is nothing to free
             free = getattr(library, "clear_controlling_thread", lambda force: None)
             free(force=True)
             library.set_num_threads(number)

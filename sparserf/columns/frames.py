@@ -330,7 +330,7 @@ def _listed(series):
     """Return the cells of a Series as a list."""
     dictionary = _arrow_dictionary(series)
     if series.implementation.is_pandas() and hasattr(series.to_native().dtype, "categories"):
-        # whose `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
+        # its `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
         native = series.to_native()
         categories = [*native.cat.categories.tolist(), None]
         return [categories[code] for code in native.cat.codes.tolist()]

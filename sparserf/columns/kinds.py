@@ -44,7 +44,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Kind:
-    """What the encodings of one kind have in common.
+    """Properties that all encodings of one kind share.
 
     name : as in the kernel
     is_number : whether r is the number itself or, where the encoding has knots, linear between the
@@ -74,12 +74,12 @@ class Kind:
     question: ClassVar[str] = ""
 
     def __init_subclass__(cls, **about: Any) -> None:
-        """Take what a class says of itself, its attributes by their names."""
+        """Set the class attributes that a subclass gives as keywords."""
         for name, value in about.items():
             setattr(cls, name, value)
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
-        """Return r of cells x; of numbers with knots, of what is between these."""
+        """Return r of cells x; for numbers with knots, x are their scores."""
         return x
 
     def derivatives(self, x: Array, level: Array, xp: Any = np) -> tuple[Array, Array]:
@@ -435,8 +435,7 @@ class Encoding:
         return least - 1e-9 * np.abs(least), most + 1e-9 * np.abs(most)
 
     def _steepness(self, size):
-        """Return the derivative of the encoding by (r - center) / unit, where that is of some
-        size."""
+        """Return the derivative of the encoding by (r - center) / unit, at a size of that."""
         ratio = np.minimum(self.reach / np.maximum(size, 1e-300), 1.0)
         return ratio**2 * self.of_kind.steepest_drawn_in(
             np.where(ratio < 1, self.reach * (2 - ratio), size)

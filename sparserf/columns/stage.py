@@ -40,8 +40,7 @@ OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
-# The encoding of a column of which a stage knows nothing: 0. (That of a constant has the half range
-# 0.)
+# The encoding of a column that a stage does not know: 0. (A constant has the half range 0.)
 UNKNOWN_ENCODING = {
     "kind": NUMBER,
     "level": 0.0,
@@ -270,10 +269,8 @@ class ColumnStage:
             name: np.where(is_used, getattr(self, name), value)
             for name, value in UNKNOWN_ENCODING.items()
         }
-        no_knots, own = (
-            (np.zeros(0), np.zeros(0)),
-            np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1),
-        )
+        no_knots = np.zeros(0), np.zeros(0)
+        own = np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1)
         first, knots, scores = _pack_knots(
             [pair if used else no_knots for pair, used in zip(own, is_used, strict=True)]
         )

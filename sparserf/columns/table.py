@@ -239,18 +239,14 @@ class Table:
         ]
         texts = list(self.levels)
         for j, clock in self.clocks.items():
-            kind[j], texts[j] = (
-                -2 - KINDS_OF_CLOCKS.index(clock.kind),
-                (clock.zone,) if clock.zone else (),
-            )
+            kind[j] = -2 - KINDS_OF_CLOCKS.index(clock.kind)
+            texts[j] = (clock.zone,) if clock.zone else ()
         levels = [level for of_column in texts for level in of_column or ()]
         cells = [
             str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)
         ]
-        size, end = (
-            [len(of_column or ()) for of_column in texts],
-            np.cumsum([len(cell) for cell in cells]),
-        )
+        size = [len(of_column or ()) for of_column in texts]
+        end = np.cumsum([len(cell) for cell in cells])
         text = np.frombuffer(b"".join(cells), np.uint8)
         return dict(
             zip(
@@ -268,10 +264,8 @@ class Table:
         """
         if not any(name in arrays for name in ARRAYS):
             return None
-        (kind, size, end), text = (
-            (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")),
-            arrays["table_text"],
-        )
+        kind, size, end = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end"))
+        text = arrays["table_text"]
         n = len(kind)
         require(
             n > 0 and bool(((kind >= -1 - len(KINDS_OF_CLOCKS)) & (kind < len(PLAIN))).all()),
@@ -504,9 +498,8 @@ def _read_column(where, column, levels, number, clock):
 class LevelNumbers(dict[Any, float]):
     """{level: its number}, NaN for a missing cell, None, and UNKNOWN for a cell that is no level.
 
-    Rows come in float32 or float64, whatever the training rows came in: a cell that is not exactly
-    a level is one if both are equal in float32, as .1 is of either kind, where `in_float32` has the
-    level.
+    Rows may be float32 or float64, whatever the training rows were. So a cell that is not exactly a
+    level also counts as one if `in_float32` has it, and both are equal in float32, as for .1.
 
     cells : the dtype of the cells, if it is known that they come in a narrower one than float64:
         then all levels are rounded to it, so that large whole numbers are found, too
@@ -517,10 +510,8 @@ class LevelNumbers(dict[Any, float]):
         self._near = {rounded: self[level] for level, rounded in in_float32(levels).items()}
         if cells is not None and levels and not isinstance(levels[0], str):
             with np.errstate(over="ignore"):
-                rounded, count = (
-                    np.array([float(level) for level in levels]).astype(cells).tolist(),
-                    Counter(),
-                )
+                rounded = np.array([float(level) for level in levels]).astype(cells).tolist()
+                count = Counter()
             count.update(rounded)
             for level, each in zip(levels, rounded, strict=True):
                 if count[each] == 1:

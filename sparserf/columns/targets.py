@@ -201,10 +201,8 @@ def _weights_of_classes(class_weight, classes):
     A label that is not among the classes is an error, unless the mapping names all of these: some
     rows may lack a class.
     """
-    unknown, unnamed = (
-        [label for label in class_weight if label not in classes],
-        [c for c in classes if c not in class_weight],
-    )
+    unknown = [label for label in class_weight if label not in classes]
+    unnamed = [label for label in classes if label not in class_weight]
     if unknown and unnamed:
         raise ValueError(
             f"class_weight must name labels of y, got {unknown[0]!r}: y has "

@@ -145,10 +145,8 @@ class Loss:
             if not (xp.any(short_low) or xp.any(short_high)):
                 break
             step = 2 * step
-            low, high = (
-                xp.where(short_low, low - step, low),
-                xp.where(short_high, high + step, high),
-            )
+            low = xp.where(short_low, low - step, low)
+            high = xp.where(short_high, high + step, high)
         for _ in range(64):
             z = (low + high) / 2
             is_below = self.derivative(z, y) < u
@@ -195,20 +193,18 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
-        """Return the size of the terms that cancel where the loss of a row is 0, from the mean of
-        y; 0: no terms cancel.
+        """Return the size of the terms that cancel if a row's loss is 0, from the mean of y.
 
-        The rounding error of a small mean loss is in proportion to this size.
+        The rounding error of a small mean loss is in proportion to it. If no terms cancel, it is 0.
         """
         return 0.0
 
     def bounded_slope(self, u: Array, y: Array) -> Array:
-        """Return what `slopes` bounds where L*(u) is finite: u, or for a classifier u y."""
+        """Return the number that `slopes` bounds if L*(u) is finite: u, or u y for labels."""
         return y * u if self.is_classifier else u
 
     def shift_size(self, y: Array) -> Array | float:
-        """Return the size of what is added to z before all else, an offset where there is one: z is
-        rounded with it."""
+        """Return the size of the offset, if any, that is added to z first: z is rounded with it."""
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:

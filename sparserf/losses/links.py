@@ -75,8 +75,7 @@ class Link(ABC):
 
     @abstractmethod
     def shift(self, f: np.ndarray, g: np.ndarray, weight: np.ndarray) -> float:
-        """Return what is added to the decision values g of some rows where their mean prediction is
-        to be that of f."""
+        """Return the shift of decision values g that gives them the mean prediction of f."""
 
 
 class IdentityLink(Link):
@@ -130,7 +129,7 @@ class LogLink(Link):
             value = check_real(argument, value, 0, strict=argument == "upper")
         if not value:
             return None
-        # No library's logarithm and exponential err by this share of a number, or by this number.
+        # No library's logarithm and exponential err by more than this share, or this number.
         rounding, log = 2.0**-50, math.log(value)
         return log + inwards * rounding * max(1.0, abs(log))
 

@@ -349,8 +349,9 @@ class Poisson(LossOfAmounts):
 
 @dataclass(frozen=True)
 class Tweedie(LossOfAmounts):
-    """Tweedie loss, half the unit deviance of a power p in (1, 2) at the mean m = e^z, for y >= 0
-    of which some are exactly 0.
+    """Tweedie loss for amounts of which some are 0: half the unit deviance at the mean m = e^z.
+
+    The power p of the deviance is in (1, 2).
 
     A sum of a Poisson number of gamma amounts, such as the claims of a policy in a year or the rain
     of a day, has this distribution. Its variance is in proportion to m^p: near p = 1 as of counts,

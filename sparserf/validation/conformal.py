@@ -158,10 +158,8 @@ class Intervals:
             (sign * center + scale * expert.scores[0], sign * center + scale * expert.scores[-1])
             for expert, (center, scale) in zip(self.experts, predictions, strict=True)
         ]
-        low, high = (
-            np.min([least for least, _ in ends], axis=0),
-            np.max([most for _, most in ends], axis=0),
-        )
+        low = np.min([least for least, _ in ends], axis=0)
+        high = np.max([most for _, most in ends], axis=0)
         for _ in range(64):  # then the two ends are neighbouring floats
             middle = low + (high - low) / 2
             below = sum(
@@ -170,10 +168,8 @@ class Intervals:
                 ]
                 for expert, (center, scale) in zip(self.experts, predictions, strict=True)
             )
-            low, high = (
-                np.where(below >= weight, low, middle),
-                np.where(below >= weight, middle, high),
-            )
+            low = np.where(below >= weight, low, middle)
+            high = np.where(below >= weight, middle, high)
         return high
 
 
@@ -229,10 +225,8 @@ class Expert:
         X, y, weight = data.take(rows)
         center, spread = _center_and_scale(model, scale, X, 1, **data.offset_of(rows))
         scores = np.abs(y - center) / spread
-        order, weight = (
-            np.argsort(scores, kind="stable"),
-            np.ones(len(y)) if weight is None else weight,
-        )
+        order = np.argsort(scores, kind="stable")
+        weight = np.ones(len(y)) if weight is None else weight
         of_groups = None if data.groups is None else data.weights_of_groups(rows)
         return cls(
             model,
@@ -428,11 +422,8 @@ def intervals(
             weight_within(coverage, [data.weights_of_groups(rows)])  # checks the coverage
             splits, seeds, experts = data.splits(cv, rng), draw_seeds(rng, 2 * cv), []
             for k, (fitted, held) in parts(list(enumerate(splits))):
-                fitted, held, two_seeds = (
-                    np.flatnonzero(fitted),
-                    np.flatnonzero(held),
-                    seeds[2 * k : 2 * k + 2],
-                )
+                fitted, held = np.flatnonzero(fitted), np.flatnonzero(held)
+                two_seeds = seeds[2 * k : 2 * k + 2]
                 experts.append(
                     _fit_expert(
                         function_or_model, data, fitted, held, coverage, adaptive, two_seeds
