@@ -27,39 +27,35 @@ if TYPE_CHECKING:
 
 __all__ = ["effects", "input_usage"]
 
-# The most rows over which effects are computed, and the most rows that are drawn as points.
-ROWS_OF_EFFECTS, MOST_POINTS = 5_000, 300
+# The most rows that are drawn as points.
+MOST_POINTS = 300
 # The least share of the importances of a function that is drawn.
 LEAST_SHARE = 0.005
-# The lines above a picture that explain curves, bands if there are any, and surfaces; their
-# characters by panel in a line.
+# The lines above a picture, which explain curves, bands if there are any, and surfaces.
 OF_CURVES = (
     "%: the input's share of mean |Shapley value|, by all that it does, alone and with others; "
     "grey steps: how many rows; dotted or pale: few rows"
 )
 OF_BANDS = "bands: from the least to the largest of {} models"
 OF_SURFACES = "two inputs: what they do together beyond their curves; points: rows; grey: few rows"
-PER_PANEL = 42
-# The most characters of a level or a name that are shown, and the most side by side on an axis or
-# in a title.
-LONGEST, SIDE_BY_SIDE = 24, 20
-# The most names of inputs on the axis of their usage.
-MOST_NAMES = 140
-# The most characters of a label that stands upright beside a panel, in a line.
-MOST_UPRIGHT = 30
-# The size of a panel in inches, and what each character of a level that stands upright adds to its
-# height.
-WIDTH, HEIGHT, UPRIGHT = 2.8, 2.35, 0.065
-# There are few rows where their density is less than SPARSE of that of rows that are spread evenly;
-# a surface is whole from DENSE on and vanishes where there are none, and a bar of a level without
-# rows is PALE.
-SPARSE, DENSE, PALE = 0.1, 0.3, 0.25
-# Parts of the height of a panel: that of the largest step of the rows, and what is left free for
-# steps below the curves. The number of steps, and where missing cells stand, in lengths of the
-# axis.
-STEPS_HIGH, BELOW, N_STEPS, MISSING_AT = 0.1, 0.14, 24, 1.08
-# Colours: effects, rows, and the ground of surfaces.
-EFFECT, ROWS, GROUND = "C0", "0.8", "0.85"
+# The most characters of a level or a name; a longer one is cut.
+LONGEST = 24
+# The most characters side by side on an axis or in a title.
+SIDE_BY_SIDE = 20
+# Rows are few where they are less dense than this share of rows that are spread evenly.
+SPARSE = 0.1
+# Surfaces and bars are drawn in full from this density on.
+DENSE = 0.3
+# The height of the largest step of the rows, in heights of a panel.
+STEPS_HIGH = 0.1
+# The room for these steps below the curves, in heights of a panel.
+BELOW = 0.14
+# The number of steps of a curve's rows.
+N_STEPS = 24
+# The place of missing cells, in lengths of the axis.
+MISSING_AT = 1.08
+# The colour of effects.
+EFFECT = "C0"
 
 
 def __dir__() -> list[str]:
@@ -71,8 +67,7 @@ def __dir__() -> list[str]:
 def input_usage(
     model: SparseModel, *, names: Iterable[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the share of a model's terms that use each input, as in Figures 4 and 5 of the HARFE
-    paper.
+    """Draw the share of terms that use each input, as in Figures 4 and 5 of the HARFE paper.
 
     Parameters
     ----------
@@ -121,7 +116,7 @@ def input_usage(
         ylim=(0, None),
     )
     if names is not None:
-        every = -(-len(usage) // MOST_NAMES)
+        every = -(-len(usage) // 140)  # more names would not fit
         ax.set_xticks(
             np.arange(0, len(usage), every), [_short(name) for name in names][::every], rotation=90
         )
@@ -139,8 +134,7 @@ def effects(
     n_points: int = 40,
     models: Iterable[SparseModel] | None = None,
 ) -> Figure:
-    """Draw what a model does with its inputs: a curve or bars for each input, and a surface for
-    each pair.
+    """Draw the effects of inputs: a curve or bars for each, and a surface for each pair.
 
     Where every term is linear or of at most two inputs, these functions add up to f, and each
     surface has mean zero along both its sides. Of any other model they are an approximation: the
@@ -228,19 +222,15 @@ def effects(
     """
     _check_model(model)
     plt, d = _pyplot(), model.n_features_in
-    of_one, shown_names = (
-        of_output(model, output),
-        column_names(model) if names is None else check_names("names", names, d),
-    )
-    n_panels, n_points = (
-        check_integer("n_panels", n_panels, 1),
-        check_integer("n_points", n_points, 2),
-    )
+    of_one = of_output(model, output)
+    shown_names = column_names(model) if names is None else check_names("names", names, d)
+    n_panels = check_integer("n_panels", n_panels, 1)
+    n_points = check_integer("n_points", n_points, 2)
     others = None if models is None else _check_models(models, model)
     importances, ordered = of_one.importances(X), _ordered_columns(model, X)
 
     def parts_of(one):
-        rows = read_numbers(one, X, ROWS_OF_EFFECTS, np.random.default_rng(0))
+        rows = read_numbers(one, X, 5_000, np.random.default_rng(0))
         return Effects.from_model(
             of_output(one, output), rows, importances.share, n_points, n_panels, ordered
         )
@@ -251,13 +241,14 @@ def effects(
     panels = _Panels(parts, bands_of, shown_names, column_clocks(model))
     n_columns = min(4, max(len(drawn), 1))
     n_lines = -(-max(len(drawn), 1) // n_columns)
-    heading = _heading(parts, drawn, 0 if others is None else len(others), PER_PANEL * n_columns)
-    height = sum(
-        HEIGHT
-        + UPRIGHT * max((panels.longest(part) for part in drawn[k : k + n_columns]), default=0)
+    heading = _heading(parts, drawn, 0 if others is None else len(others), 42 * n_columns)
+    # In inches: panels, and the characters of labels that stand upright below those of a line.
+    upright = [
+        max((panels.longest(part) for part in drawn[k : k + n_columns]), default=0)
         for k in range(0, n_lines * n_columns, n_columns)
-    )
-    size = WIDTH * n_columns, height + 0.15 * (heading.count("\n") + 1)
+    ]
+    height = sum(2.35 + 0.065 * n_characters for n_characters in upright)
+    size = 2.8 * n_columns, height + 0.15 * (heading.count("\n") + 1)
     fig, axes = plt.subplots(n_lines, n_columns, figsize=size, squeeze=False, layout="constrained")
     fig.suptitle(heading, fontsize="medium")
     for ax in axes.flat[len(drawn) :]:
@@ -298,11 +289,9 @@ def _short(text):
 
 
 def _heading(parts, drawn, n_models, width):
-    """Return the text above all panels, in lines of at most some characters."""
-    kind, most = (
-        "Parts of" if parts.is_whole else "A projection of",
-        max(map(len, drawn), default=0),
-    )
+    """Return the text above all panels, in lines of at most `width` characters."""
+    kind = "Parts of" if parts.is_whole else "A projection of"
+    most = max(map(len, drawn), default=0)
     lines = [f"{kind} the model; all panels together: R²\u00a0=\u00a0{parts.r2(drawn):.3f}"]
     lines += (
         [OF_CURVES] * (most > 0)
@@ -313,8 +302,7 @@ def _heading(parts, drawn, n_models, width):
 
 
 def _check_models(models, model):
-    """Check that models are models of the columns and outputs of model, and return them as a
-    list."""
+    """Return models as a list, after a check that they have the columns and outputs of model."""
     if isinstance(models, SparseModel) or not hasattr(models, "__iter__"):
         raise TypeError(f"models must be a sequence of SparseModel, got {type(models).__name__}")
     models = list(models)
@@ -340,29 +328,30 @@ def _check_models(models, model):
 
 
 def _ordered_columns(model, X):
-    """Return the columns whose levels have their own order: numbers, ordered in the frame X, or not
-    sorted."""
+    """Return the categories whose levels have an order of their own.
+
+    Their levels are numbers, are ordered in the frame X, or are not sorted.
+    """
     levels, names, frame = column_levels(model), model.feature_names_in_, {}
     if is_frame(X):
         columns = Columns(X)
         frame = {columns.names[k] if names else k: columns[k] for k in range(len(columns))}
     return {
         j
-        for j, some in enumerate(levels)
-        if some
+        for j, of_column in enumerate(levels)
+        if of_column
         and (
-            not isinstance(some[0], str)
-            or list(some) != sorted(some)
+            not isinstance(of_column[0], str)
+            or list(of_column) != sorted(of_column)
             or (frame and is_ordered(frame[names[j] if names else j]))
         )
     }
 
 
 class _Panels:
-    """The panels of a picture of effects: where the points of each input stand, and what is drawn
-    there.
+    """The panels of a picture of effects, and all that is drawn in them.
 
-    others : the effects of other models in the same rows, of which bands are made
+    others : the effects of other models in the same rows, which bands are made of
     clocks : {input: its `Clock`} for columns of times
     """
 
@@ -375,22 +364,22 @@ class _Panels:
             j: [self._heights(j, parts.curve_of(other, j)) for other in others] for j in inputs
         }
         self.bands = {
-            j: (np.min(some, axis=0), np.max(some, axis=0)) for j, some in every.items() if some
+            j: (np.min(of_models, axis=0), np.max(of_models, axis=0))
+            for j, of_models in every.items()
+            if of_models
         }
 
     def _heights(self, j, curve):
-        """Return what is drawn of a function of one input: the heights of bars, or the curve."""
+        """Return the heights of the bars of a function of one input, or of its curve."""
         return curve if self.levels[j] is None else self.parts.at_bars(j, self.bars[j], curve)
 
     def longest(self, part):
-        """Return the number of characters of the longest label that stands upright below a panel; 0
-        if none does."""
+        """Return the length of the longest label that stands upright below a panel, or 0."""
         ticks = self._ticks(part[0], len(part) == 1)
         return max(map(len, ticks)) if _is_long(ticks) else 0
 
     def _ticks(self, j, all_bars):
-        """Return the names on the axis of an input: of all bars of a category, or of its levels
-        alone; of numbers none."""
+        """Return the names on the axis of a category: of all its bars, or of its levels alone."""
         bars = self.bars.get(j, [])
         return [_short(bar.label) for bar in bars][: None if all_bars else len(self.parts.shown[j])]
 
@@ -398,25 +387,23 @@ class _Panels:
         """Draw parts into axes, curves on one scale and surfaces on one scale of colours."""
         curves = [part[0] for part in drawn if len(part) == 1]
         lines = [values for j in curves for values in (self.curves[j], *self.bands.get(j, ()))]
-        low, high = (
-            min((v.min() for v in lines), default=0.0),
-            max((v.max() for v in lines), default=0.0),
-        )
-        low, high = min(low, 0.0), max(high, 0.0)
+        low = min(min((v.min() for v in lines), default=0.0), 0.0)
+        high = max(max((v.max() for v in lines), default=0.0), 0.0)
         span = (high - low) or 1.0
         limits = low - (0.05 + BELOW) * span, high + 0.05 * span
         largest = max((self._largest(part) for part in drawn if len(part) == 2), default=1.0) or 1.0
-        some = np.sort(np.random.default_rng(0).permutation(self.parts.rows.shape[0])[:MOST_POINTS])
+        order = np.random.default_rng(0).permutation(self.parts.rows.shape[0])
+        points = np.sort(order[:MOST_POINTS])
         mesh = None
         for ax, part in zip(axes, drawn, strict=True):
             if len(part) == 2:
-                mesh = self._surface(ax, part, largest, some)
+                mesh = self._surface(ax, part, largest, points)
                 continue
             ax.set_ylim(limits)
             (self._curve if self.levels[part[0]] is None else self._bars)(ax, part[0])
             ax.axhline(0, color="0.5", linewidth=0.8, zorder=1)
             if ax.get_subplotspec().is_first_col():
-                ax.set_ylabel(effect if len(effect) < MOST_UPRIGHT else fill(effect, MOST_UPRIGHT))
+                ax.set_ylabel(effect if len(effect) < 30 else fill(effect, 30))
             else:
                 ax.tick_params(labelleft=False)
         if mesh is not None:
@@ -436,7 +423,7 @@ class _Panels:
         for bar, few in zip(
             ax.bar(at, height, 0.7, color=EFFECT, zorder=2), share * len(at), strict=True
         ):
-            bar.set_alpha(PALE + (1 - PALE) * min(few / DENSE, 1.0))
+            bar.set_alpha(0.25 + 0.75 * min(few / DENSE, 1.0))
         if j in self.bands:
             ax.vlines(at, *self.bands[j], color="0.15", linewidth=1.5, zorder=3)
         self._steps(ax, at, share, 0.9)
@@ -444,8 +431,7 @@ class _Panels:
         _name_levels(ax.xaxis, _short(self.names[j]), self._ticks(j, True))
 
     def _curve(self, ax, j):
-        """Draw the curve of numbers, dotted where there are few rows, and a point for missing
-        cells."""
+        """Draw the curve of numbers, dotted where rows are few, and a point for missing cells."""
         parts, shown = self.parts, self.parts.shown[j]
         x, y = parts.grids[j][shown], self.curves[j]
         length = np.ptp(x) or 1.0
@@ -463,10 +449,8 @@ class _Panels:
         values, edges = column_of(parts.rows, j), np.linspace(x[0], x[0] + length, N_STEPS + 1)
         at, count = (edges[:-1] + edges[1:]) / 2, np.histogram(values[~np.isnan(values)], edges)[0]
         if len(y) > len(shown):
-            at, count = (
-                np.append(at, x[0] + MISSING_AT * length),
-                np.append(count, np.isnan(values).sum()),
-            )
+            at = np.append(at, x[0] + MISSING_AT * length)
+            count = np.append(count, np.isnan(values).sum())
         self._steps(ax, at, count, edges[1] - edges[0])
         ax.set_xlim(x[0], x[0] + length)
         _name_numbers(ax.xaxis, self.names[j], self.clocks.get(j))
@@ -494,32 +478,29 @@ class _Panels:
         ax.set_xlim(right=at + (MISSING_AT - 1) * length)
 
     def _steps(self, ax, at, count, width):
-        """Draw along the lower edge how many rows there are."""
+        """Draw the numbers of rows as steps along the lower edge."""
         ax.bar(
             at,
             STEPS_HIGH * count / (max(count, default=0) or 1),
             width,
-            color=ROWS,
+            color="0.8",
             zorder=0,
             transform=ax.get_xaxis_transform(),
         )
 
-    def _surface(self, ax, part, largest, some):
-        """Draw a surface, which vanishes where there are few rows, and some rows as points."""
+    def _surface(self, ax, part, largest, points):
+        """Draw a surface, which vanishes where there are few rows, and the rows `points`."""
         parts, at, places = self.parts, [], []
         for j in part:
-            x, grid, is_category = (
-                column_of(parts.rows, j)[some],
-                parts.grids[j][parts.shown[j]],
-                self.levels[j] is not None,
-            )
+            x, grid = column_of(parts.rows, j)[points], parts.grids[j][parts.shown[j]]
+            is_category = self.levels[j] is not None
             at.append(np.arange(len(grid)) if is_category else grid)
             places.append(
                 _places(x, grid)
                 if is_category
                 else np.where((x >= grid[0]) & (x <= grid[-1]), x, np.nan)
             )
-        ax.set_facecolor(GROUND)
+        ax.set_facecolor("0.85")
         mesh = ax.pcolormesh(
             *at,
             parts.values[part].T,
@@ -554,8 +535,7 @@ class _Panels:
 
 
 def _places(codes, grid):
-    """Return the position of codes in a grid; NaN, which is not drawn, for those that are not in
-    it."""
+    """Return the positions of codes in a grid, NaN, which is not drawn, for one beyond it."""
     place = {code: at for at, code in enumerate(grid.tolist())}
     return np.array([place.get(code, np.nan) for code in codes.tolist()])
 
@@ -571,8 +551,7 @@ def _name_levels(axis, name, ticks):
 
 
 def _name_numbers(axis, name, clock):
-    """Label the axis of a column of numbers, or of times, whose numbers of days are written as
-    times."""
+    """Label the axis of a column of numbers, or of times, which are written as times."""
     axis.set_label_text(_short(name))
     if clock is not None:
         span = abs(float(np.subtract(*axis.get_view_interval())))
@@ -582,8 +561,7 @@ def _name_numbers(axis, name, clock):
 
 
 def _thin(axis):
-    """Put fewer numbers on an axis until they fit side by side; turn them upright where even two do
-    not."""
+    """Thin out the numbers on an axis until they fit side by side, or turn them upright."""
     for n in (5, 4, 3, 2):
         axis.get_major_locator().set_params(nbins=n)
         low, high = axis.get_view_interval()
@@ -596,14 +574,12 @@ def _thin(axis):
 
 
 def _is_long(ticks, steps=None):
-    """Return whether labels are too wide for an axis, where each takes as much as the longest and a
-    gap.
+    """Return whether labels are too wide for an axis, each as wide as the longest and a gap.
 
     steps : the length of the axis, in distances between labels; None: the number of labels
     """
-    return (len(ticks) if steps is None else steps) * (
-        max(map(len, ticks), default=0) + 1
-    ) > SIDE_BY_SIDE
+    steps = len(ticks) if steps is None else steps
+    return steps * (max(map(len, ticks), default=0) + 1) > SIDE_BY_SIDE
 
 
 def _check_model(model):

@@ -1,2 +1,1 @@
-"""Tools that are independent of methods: checks of arguments and calls, arrays, randomness,
-threads, progress, files."""
+"""Tools that no method is in: checks, arrays, randomness, threads, progress, files."""

@@ -1,5 +1,4 @@
-"""Arrays of any namespace and device (NumPy, PyTorch, JAX, CuPy): copy them to the host's memory,
-and results back."""
+"""Arrays of PyTorch, JAX, CuPy and others: copied to the host, and results back to them."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_foreign(X: object) -> bool:
-    """Return whether X is an array of PyTorch, JAX, CuPy or another namespace than NumPy's that
-    exchanges arrays by DLPack."""
+    """Return whether X is an array of PyTorch, JAX, CuPy or the like, exchanged by DLPack."""
     return not isinstance(X, np.ndarray) and hasattr(X, "__dlpack_device__")
 
 
@@ -36,8 +34,10 @@ def is_on_host(X: Array) -> bool:
 
 
 def _device_of(X):
-    """Return DLPack's (kind, number) of the device of X; (1, 0), the host's memory, for dtypes that
-    DLPack lacks."""
+    """Return DLPack's (kind, number) of the device of X.
+
+    It is (1, 0), the host's memory, for dtypes that DLPack lacks.
+    """
     try:
         return X.__dlpack_device__()
     except TypeError:
@@ -45,8 +45,7 @@ def _device_of(X):
 
 
 def to_host(X: Array) -> np.ndarray:
-    """Return the numbers of X as an ndarray, without a copy where they are in the memory of this
-    process."""
+    """Return the numbers of X as an ndarray, not copied if they are in this process's memory."""
     if isinstance(X, np.ndarray):
         return X
     try:
@@ -101,9 +100,11 @@ def as_like(values: np.ndarray, x: Array) -> Array:
 
 
 def outputs_like(t: float | np.ndarray, x: Array) -> Array:
-    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x; a single
-    number as a float."""
-    # tested first, since predicting a single row takes little longer than a few such tests
+    """Return a number for each output as a column, (n_outputs, 1), in the namespace of x.
+
+    A single number is returned as a float.
+    """
+    # tested first: predicting a single row takes little longer than a few such tests
     if type(t) is float:
         return t
     return float(t) if np.ndim(t) == 0 else as_like(t, x)[:, None]

@@ -1,5 +1,4 @@
-"""Checks of calls: of a public function by the user, and of the user's own functions by the
-library.
+"""Checks of calls: of public functions by users, and of users' own functions by the library.
 
 Of a public function: the names of its keywords, and whether the rows of its arguments pair up
 (`check_call`). Of a function or object that the user gives, such as a callback, a splitter, a
@@ -50,8 +49,6 @@ OTHER_WORDS = {
 }
 # The arguments with an entry for each row.
 ROW_ARGUMENTS = "X", "y", "sample_weight", "offset", "groups", "folds", "validation"
-# A splitter may give so many pairs, and one for each row besides: one that never ends is an error.
-MOST_PAIRS = 10_000
 
 
 class IndexWarning(UserWarning):
@@ -75,8 +72,7 @@ class IndexWarning(UserWarning):
 
 
 def checks_call(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function to check each of its calls by `check_call`, and to compute
-    `as_ieee`."""
+    """Decorate a public function to check its calls by `check_call`, and compute `as_ieee`."""
     parameters = tuple(signature(function).parameters)
 
     @wraps(function)
@@ -93,8 +89,7 @@ def check_call(
     args: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> None:
-    """Check a call of a public function for unknown keywords, and for pandas rows that do not
-    belong together.
+    """Check a call of a public function for unknown keywords and for pandas rows out of order.
 
     Arguments with an entry for each row must have their rows in one order, by the indexes of
     pandas: a ValueError where two indexes hold the same labels in another order, an `IndexWarning`
@@ -118,8 +113,7 @@ def check_call(
 
 
 def unknown_keyword(what: str, name: str, parameters: Iterable[str]) -> TypeError:
-    """Return the TypeError for a keyword that a function or class lacks; its message suggests the
-    keyword that may be meant."""
+    """Return the TypeError for an unknown keyword, which suggests the one that may be meant."""
     meant = OTHER_WORDS.get(name)
     if name == "C" and "alpha" in parameters:
         return TypeError(
@@ -146,7 +140,7 @@ def _check_same_index(first, first_index, name, index):
         (pair for pair in pairs if pair[1][0] != pair[1][1]),
         (0, (repr(first_index[0]), repr(index[0]))),
     )
-    beside = f"row {row} is {one} in {first} and {other} in {name}"
+    difference = f"row {row} is {one} in {first} and {other} in {name}"
     if Counter(first_index) == Counter(index):
         ways = (
             f"{name}.loc[{first}.index] puts it in that of {first}, {name}.to_numpy() takes it "
@@ -154,12 +148,11 @@ def _check_same_index(first, first_index, name, index):
         )
         raise ValueError(
             f"{name} must have its rows in the order of {first}: their indexes hold the same "
-            "labels in another "
-            f"order ({beside}); {ways}"
+            f"labels in another order ({difference}); {ways}"
         )
     if not (_is_default_index(first_index) or _is_default_index(index)):
         message = (
-            f"{first} and {name} have different indexes ({beside}), and their rows are "
+            f"{first} and {name} have different indexes ({difference}), and their rows are "
             "paired by their places"
         )
         warn(f"{message}: {name}.to_numpy() says that this is meant", IndexWarning)
@@ -170,15 +163,14 @@ def _is_default_index(index):
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
-# ---------------------------------------------------------------- what the user's own functions
-# return
+# ---------------------------------------------------------------- results of users' functions
 
 
 def is_true(name: str, answer: object) -> bool:
-    """Return whether what a user's function returned is true, as in an `if`.
+    """Return whether the answer of a user's function is true, as in an `if`.
 
-    Raise TypeError for what is no answer to yes or no: an array, a missing value, a function that
-    was not called, a generator.
+    Raise a TypeError for one that says neither yes nor no: an array, a missing value, a function
+    that was not called, a generator.
     """
     is_never_false = (
         callable(answer)
@@ -197,8 +189,9 @@ def is_true(name: str, answer: object) -> bool:
 
 
 def numbers_from(name: str, answer: Any, n_rows: int, ndims: tuple[int, ...] = (1,)) -> np.ndarray:
-    """Return what a user's function returned for some rows: a new float64 array, with a number or a
-    line for each row.
+    """Return the answer of a user's function for rows as a new float64 array.
+
+    It has a number, or a line of numbers, for each row.
 
     ndims : the numbers of dimensions that it may have. The numbers may be NaN or infinite.
     """
@@ -217,8 +210,7 @@ def numbers_from(name: str, answer: Any, n_rows: int, ndims: tuple[int, ...] = (
 
 
 def losses_from(name: str, answer: Any, n_rows: int) -> np.ndarray:
-    """Return what a user's function returned as the loss of each row: finite, of shape
-    (n_rows,)."""
+    """Return the loss of each row, (n_rows,), as a user's function gave it; it must be finite."""
     losses = numbers_from(name, answer, n_rows)
     wrong = np.flatnonzero(~np.isfinite(losses))
     if len(wrong):
@@ -230,14 +222,16 @@ def losses_from(name: str, answer: Any, n_rows: int) -> np.ndarray:
 
 
 def pairs_from(name: str, given: Any, n_rows: int) -> Iterator[Any]:
-    """Yield what a user's iterable yields, or what the `split` of a splitter returned; raise
-    ValueError if it never ends."""
+    """Yield the pairs of a user's iterable, or of the `split` of a splitter.
+
+    Raise a ValueError if they do not end: after 10,000, and one for each row besides.
+    """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise TypeError(
             f"{name} must give pairs (rows to fit, rows to hold out), got {shortened(given)}"
         )
     for k, pair in enumerate(given):
-        if k == MOST_PAIRS + n_rows:
+        if k == 10_000 + n_rows:
             raise ValueError(
                 f"{name} must end: it gave more than {k} pairs of rows to fit and rows to hold out"
             )
@@ -245,7 +239,7 @@ def pairs_from(name: str, given: Any, n_rows: int) -> Iterator[Any]:
 
 
 def model_from(name: str, model: Any, Kind: type[T]) -> T:
-    """Return what a user's function that fits returned, which must be of this kind."""
+    """Return the model of a user's function that fits, which must be of this kind."""
     if not isinstance(model, Kind):
         raise TypeError(f"{name} must return a {Kind.__name__}, got {shortened(model)}")
     return model

@@ -1,5 +1,4 @@
-"""Checks of arguments: each returns the argument in the form that the library computes with, or
-raises an error that names it.
+"""Checks of arguments, which return them as the library computes with them, or raise an error.
 
 Types of arrays and matrices are checked here and in `csr.py`, types of data frames in
 `columns/frames.py`; `as_rows` (`rows/`) chooses by the type of X how its rows are stored.
@@ -27,14 +26,16 @@ if TYPE_CHECKING:
 
 # The names of the types of missing cells, in any library; a missing number may be NaN instead.
 MISSING = {"NoneType", "NAType", "NaTType"}
-# Up to this size all integers are numbers of float64; no number is larger than FARTHEST.
-LARGEST_EXACT, FARTHEST = 2**53, 10**308
+# Up to this size all integers are numbers of float64.
+LARGEST_EXACT = 2**53
 
 
 def is_sparse(X: object) -> bool:
-    """Return whether X is a SciPy sparse matrix or array, without importing scipy.sparse: whoever
-    made such an X has."""
-    # tested first, since predicting a single row takes little longer than a few such tests
+    """Return whether X is a sparse matrix or array of SciPy.
+
+    This does not import scipy.sparse: whoever made such an X has.
+    """
+    # tested first: predicting a single row takes little longer than a few such tests
     if type(X) is np.ndarray:
         return False
     sparse = sys.modules.get("scipy.sparse")
@@ -44,8 +45,7 @@ def is_sparse(X: object) -> bool:
 def check_X(
     X: Any, n_features: int | None = None, known_finite: bool = False, may_miss: bool = False
 ) -> DenseOrCSR:
-    """Return X as a finite float32 or float64 ndarray (n_samples, n_features) of any strides, or as
-    a canonical CSR matrix.
+    """Return X as a finite float32 or float64 ndarray of any strides, or as a canonical CSR matrix.
 
     n_features : the number of columns that X must have; None: any
     known_finite : whether X is known to be finite, and is not checked for it
@@ -80,8 +80,7 @@ def check_training_X(X: Any, known_finite: bool = False, may_miss: bool = False)
 
 
 def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
-    """Check X as `check_X` does, where X is an array of the namespace xp, which stays on its
-    device."""
+    """Check X as `check_X` does, for an array of the namespace xp, which stays on its device."""
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, ("bool", "integral", "real floating")):
@@ -146,14 +145,15 @@ def check_labels_there(name: str, labels: np.ndarray) -> None:
 
 
 def _is_native(array):
-    """Return whether compiled code can read the array: float32 or float64 in the processor's byte
-    order, aligned."""
+    """Return whether compiled code can read the array: aligned native float32 or float64."""
     return array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
 
 
 def as_real(name: str, values: Any) -> np.ndarray:
-    """Return values as a real ndarray: float32 as it is, other numbers and booleans as float64;
-    raise TypeError for others."""
+    """Return values as a real ndarray: float32 as it is, others as float64.
+
+    Booleans are numbers; raise a TypeError for anything else.
+    """
     if type(values) is np.ndarray and _is_native(values):
         return values
     array = as_array(name, values)
@@ -186,16 +186,15 @@ def as_real(name: str, values: Any) -> np.ndarray:
 
 def _is_lost(value):
     """Return whether an integer or decimal is a whole number that float64 does not hold."""
-    # NaN of Decimal has no order
-    is_large = value == value and LARGEST_EXACT < abs(value) < FARTHEST
+    is_nan = value != value  # a Decimal that is NaN has no order
+    is_large = not is_nan and LARGEST_EXACT < abs(value) < 10**308  # about the largest number
     return is_large and value == int(value) != int(float(value))
 
 
 def warn_of_lost_integers(name: str, values: Any) -> None:
-    """Warn if integers, or whole decimals, are so large that float64 does not hold them, so that
-    different ones become equal.
+    """Warn if integers, or whole decimals, are so large that different ones become one float64.
 
-    values : an array, or a sequence of any numbers, of which those that are neither are passed over
+    values : an array, or a sequence of any numbers; only integers and decimals in it are checked
     """
     if isinstance(values, np.ndarray) and values.dtype.kind != "O":
         may_be = values.dtype.kind in "iu" and values.dtype.itemsize == 8
@@ -211,8 +210,7 @@ def warn_of_lost_integers(name: str, values: Any) -> None:
             )
             warn(
                 f"{name} holds integers beyond 2**53, such as {value}, which numbers of 64 bits do "
-                "not tell apart: are these "
-                f"identifiers? If so, {hint}",
+                f"not tell apart: are these identifiers? If so, {hint}",
                 UserWarning,
             )
             return
@@ -224,8 +222,10 @@ def _hint_of_categories(name):
 
 
 def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> bool:
-    """Check that all numbers are finite; where may_miss, they may also be NaN. Return whether all
-    are known to be finite."""
+    """Check that all numbers are finite, or NaN where may_miss.
+
+    Return whether all are known to be finite.
+    """
     if _is_native(array) and are_finite(array):
         return True
     if _is_native(array) and may_miss and are_finite(array, may_miss):
@@ -250,8 +250,7 @@ def real_rows(name: str, values: Any, n_samples: int) -> np.ndarray:
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Return float64 weights of shape (n_samples,), scaled so that the largest is 1; for None all
-    ones."""
+    """Return float64 weights (n_samples,), scaled to a largest of 1; for None all ones."""
     if sample_weight is None:
         return np.ones(n_samples)
     weight = real_rows("sample_weight", sample_weight, n_samples)
@@ -409,8 +408,10 @@ def check_flag(name: str, value: Any) -> bool:
 def checked(
     check: Callable[..., Any], *limits: Any, default: Any = dataclasses.MISSING, **how: Any
 ) -> Any:
-    """Declare a field of a dataclass that `check_fields` replaces by check(name, value, *limits,
-    **how); None stays where it is the default."""
+    """Declare a field of a dataclass that `check_fields` checks.
+
+    It is replaced by check(name, value, *limits, **how); None stays if it is the default.
+    """
     return dataclasses.field(default=default, metadata={"check": (check, limits, how)})
 
 

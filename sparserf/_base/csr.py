@@ -1,5 +1,4 @@
-"""Checks of sparse X: a SciPy sparse matrix of any format becomes CSR that compiled code can trust,
-or raises an error."""
+"""Checks of sparse X: any format of SciPy becomes CSR that compiled code can trust."""
 
 from __future__ import annotations
 
@@ -26,11 +25,10 @@ def canonical_csr(X: DenseOrCSR) -> DenseOrCSR:
 
 
 def csr_arrays(
-    X: DenseOrCSR, some: slice | None = None
+    X: DenseOrCSR, rows: slice | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the arrays (data, indices, indptr) of CSR rows, or of a slice of them, in the dtypes
-    of compiled code."""
-    indptr = X.indptr if some is None else X.indptr[some.start : some.stop + 1]
+    """Return (data, indices, indptr) of CSR rows, or of a slice of them, for compiled code."""
+    indptr = X.indptr if rows is None else X.indptr[rows.start : rows.stop + 1]
     return (
         np.ascontiguousarray(X.data),
         np.ascontiguousarray(X.indices, np.int32),
@@ -39,8 +37,7 @@ def csr_arrays(
 
 
 def _copy_structure(X):
-    """Return X with copies of its index arrays, which other code cannot change after the check; the
-    values are shared."""
+    """Return X with its own index arrays, which no other code can change; values are shared."""
     mine = copy(X)
     if X.format in ("csr", "csc", "bsr"):
         mine.indices, mine.indptr = np.array(X.indices), np.array(X.indptr)
@@ -51,8 +48,10 @@ def _copy_structure(X):
 
 
 def _is_canonical(X):
-    """Return whether X is canonical CSR already; for a single row this takes a tenth of the time of
-    `_make_canonical`."""
+    """Return whether X is canonical CSR already.
+
+    For a single row this takes a tenth of the time of `_make_canonical`.
+    """
     if type(X) is not sys.modules["scipy.sparse"].csr_array or X.ndim != 2:
         return False
     try:

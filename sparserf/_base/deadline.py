@@ -36,8 +36,7 @@ _here = _Thread()
 
 
 def check_time_limit(time_limit: float | None) -> float:
-    """Return the deadline of a call that begins now and may take `time_limit` seconds; None: any
-    time."""
+    """Return the deadline of a call that may take `time_limit` seconds from now; None: any."""
     return (
         NEVER
         if time_limit is None
@@ -66,8 +65,9 @@ def share_of_time(deadline: float, share: float) -> float:
 
 
 def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1, share: float = 0.05) -> int:
-    """Return how many of n to look at in this share of the time that the current call has left: n,
-    but at least `fewest`.
+    """Return how many of n to look at in this share of the current call's time left.
+
+    They are all n if that is enough time, and at least `fewest`.
 
     seconds : about the time that all n take
     power : the power of n that the time grows with

@@ -1,5 +1,4 @@
-"""Displays of progress: one line that is drawn again and again in a terminal or a notebook, and
-lines of a log elsewhere."""
+"""Displays of progress: a line that is redrawn in a terminal or a notebook, or lines of a log."""
 
 from __future__ import annotations
 
@@ -10,14 +9,12 @@ import time
 from contextlib import suppress
 from typing import Literal
 
-# The seconds until a line is shown that the user did not ask for, and the seconds between two
-# drawings of a line.
-UNASKED, REDRAWN = 2.0, 0.2
-# A log gets a line at least NEAR seconds after the one before, once another share STEP of the work
-# is done or FAR seconds have passed.
-NEAR, STEP, FAR = 1.0, 0.05, 30.0
+# The seconds until a line is shown that the user did not ask for.
+UNASKED = 2.0
+# The seconds between two drawings of a line.
+REDRAWN = 0.2
 
-# held by the line on the screen: of fits on several threads one is shown
+# Held by the line that is on the screen: of fits on several threads, one is shown.
 _screen = threading.Lock()
 
 
@@ -71,8 +68,7 @@ class Clock:
         return time.monotonic() - self._start
 
     def text(self, share: float, held_out: float | None, n_terms: int | None) -> str:
-        """Return the line: the share done, held-out loss, number of terms, the time, and an
-        estimate of the time left."""
+        """Return the line: the share done, held-out loss, terms, time, and time left."""
         gone = self.elapsed()
         words = [f"{self._name}: {100 * share:.0f} % done"]
         words += [] if held_out is None else [f"held-out loss {held_out:.4g}"]
@@ -80,8 +76,7 @@ class Clock:
         return ", ".join([*words, f"{gone:.1f} s", *self._left(share, gone)])
 
     def _left(self, share, gone):
-        """Return the words on the time left: an estimate, or the time that the limit leaves where
-        that is less."""
+        """Return words on the time left: an estimate, or all that the limit allows, if less."""
         left = gone / share - gone if 0 < share < 1 else None
         if share < 1 and self._limit is not None and (left is None or gone + left > self._limit):
             return [f"at most {max(0.0, self._limit - gone):.0f} s left"]
@@ -169,16 +164,16 @@ class NotebookOutput:
 
 
 class LogLines:
-    """Lines to the logger "sparserf", or to standard error where no handler of that logger accepts
-    the level INFO."""
+    """Lines to the logger "sparserf", or to standard error if no handler of it accepts INFO."""
 
     def __init__(self, clock: Clock):
         self._clock, self._at, self._share = clock, 0.0, 0.0
 
     def __call__(self, share: float, held_out: float | None, n_terms: int | None) -> None:
         """Log a line, unless the last one was a moment ago or little has been done since."""
+        shortest, longest, step = 1.0, 30.0, 0.05  # seconds, seconds, and a share of the work
         waited, done = self._clock.elapsed() - self._at, share - self._share
-        if waited >= NEAR and (done >= STEP or waited >= FAR):
+        if waited >= shortest and (done >= step or waited >= longest):
             self._at, self._share = self._clock.elapsed(), share
             self._log(self._clock.text(share, held_out, n_terms))
 
@@ -202,8 +197,7 @@ class LogLines:
 
 
 def _takes_info(logger):
-    """Return whether a handler of this logger, or of a logger above it, writes lines of level
-    INFO."""
+    """Return whether a handler of this logger, or of one above it, writes lines of level INFO."""
     from logging import INFO, NullHandler
 
     is_taken, at = False, logger if logger.isEnabledFor(INFO) else None

@@ -1,5 +1,4 @@
-"""Expressions: trees of a few operations in which encodings, activations and terms are written, and
-which languages print.
+"""Expressions: encodings, activations and terms as trees of operations, which languages print.
 
 An operation is a name; the printer of a language has a method or a template of that name for it.
 The operations are
@@ -138,7 +137,7 @@ cos, sin, tanh, exp, absolute, sign, positive = map(
 
 
 def between(x: Expression, knots: np.ndarray, scores: np.ndarray) -> Expression:
-    """Return what is linear between the scores at knots, and constant beyond them."""
+    """Return the function that is linear between scores at knots, and constant beyond them."""
     return made("between", x, knots=knots, scores=scores)
 
 
@@ -168,8 +167,10 @@ def filled(u: Expression, x: Expression, fill: float) -> Expression:
 
 
 def asked(x: Expression, question: str, high: float, low: float) -> Expression:
-    """Return high or low, by whether x is missing, or whether it is not 0; question : "missing" or
-    "present"."""
+    """Return high or low, by a question about x.
+
+    question : "missing", or "present", which asks whether x is not 0
+    """
     return made("asked", x, question=question, high=high, low=low)
 
 
@@ -205,8 +206,10 @@ def table(
 
 
 def parameter(name: str, values: np.ndarray) -> Expression:
-    """Return a number of each term, (n_terms,), or of each of its inputs, (n_terms, n_inputs); of
-    one term without n_terms."""
+    """Return a number of each term, (n_terms,), or of its inputs, (n_terms, n_inputs).
+
+    Of a single term the shapes are without n_terms.
+    """
     return made("parameter", name=name, values=values)
 
 
@@ -221,8 +224,7 @@ def seen(inputs: np.ndarray | None, enveloped: tuple[float, int] | None = None) 
 
 
 def over(how: str, summand: Expression) -> Expression:
-    """Return the sum, "add", or product, "multiply", of an expression over the inputs of each
-    term."""
+    """Return the sum ("add") or product ("multiply") of an expression over a term's inputs."""
     return made("over", summand, how=how)
 
 
@@ -235,8 +237,10 @@ def is_matrix(sums: Expression) -> bool:
 
 
 def expanded(expression: Expression) -> Expression:
-    """Return the expression of one term with sums and products over its inputs written out, and
-    without negatives of sums."""
+    """Return the expression of one term, with sums and products over inputs written out.
+
+    No sum is negated as a whole.
+    """
     if expression.operation == "over":
         n = max(
             len(each.values if each.operation == "parameter" else each.inputs)

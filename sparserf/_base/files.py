@@ -1,5 +1,4 @@
-"""Files that are written whole or not at all: what was there stays until all that replaces it has
-been written."""
+"""Files that are written whole or not at all: the old one stays until the new one is complete."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def new_file(path: str | bytes | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes]]:
-    """Yield a binary file that takes the place of the one at `path` when the block ends, unless it
-    ends with an error.
+    """Yield a binary file that replaces the one at `path` when the block ends without an error.
 
     It is written beside that file, in its folder, and has its permissions; of a link it replaces
     what the link points to. Where the block fails, it is removed. A path of something that is no
@@ -35,20 +33,20 @@ def new_file(path: str | bytes | PathLike[str] | IO[bytes]) -> Iterator[IO[bytes
     if there is not None:
         # an error where the file may not be written, though its folder may
         os.close(os.open(path, os.O_WRONLY))
-    beside = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
+    temporary = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
     try:
-        with open(beside, "xb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             if there is not None:
                 with suppress(OSError):  # only root may give files away
-                    os.chown(beside, there.st_uid, there.st_gid)
-                os.chmod(beside, stat.S_IMODE(there.st_mode))
+                    os.chown(temporary, there.st_uid, there.st_gid)
+                os.chmod(temporary, stat.S_IMODE(there.st_mode))
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
-            os.remove(beside)
+            os.remove(temporary)
         raise
 
 

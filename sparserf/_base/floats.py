@@ -1,11 +1,9 @@
-"""What floating point does within a call: what overflows is inf, what is undefined is NaN, and the
-code looks at these.
+"""Floating point within a call: overflow gives inf, undefined results NaN, and the code checks.
 
-NumPy's error state (`np.errstate`) is the caller's, who may have warnings, or errors, of all that
-the code is written to meet. So each public call computes in a state of its own, which says nothing
-(`as_ieee`, `methods_as_ieee`); so do the threads and tasks that a call starts, which do not have
-the state of the thread that started them. Functions of the user's are called in the user's state
-(`state_of_caller`).
+NumPy's error state (`np.errstate`) belongs to the caller, for whom such results may be warnings or
+errors. So each public call computes in a silent state of its own (`as_ieee`, `methods_as_ieee`).
+So do the threads and tasks that it starts, which do not inherit a state. Users' own functions are
+called in the user's state (`state_of_caller`).
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ _of_caller: ContextVar[Any] = ContextVar("_of_caller", default=None)
 
 
 def as_ieee(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function to say nothing of floating point, and to remember the state before it as
-    the caller's.
+    """Decorate a function to be silent about floating point, and to remember the caller's state.
 
     Called within such a function it sets no state again. This costs some 2 microseconds, which
     predicting one row feels.
@@ -60,8 +57,7 @@ def methods_as_ieee(cls: type[T]) -> type[T]:
 
 @contextmanager
 def state_of_caller() -> Iterator[None]:
-    """Have the error state of the caller of the package within this block, which calls a function
-    of the caller's."""
+    """Restore the caller's error state within this block, which calls a function of theirs."""
     state = _of_caller.get()
     token = _of_caller.set(None)  # what that function calls of the package is called from outside
     try:

@@ -1,5 +1,4 @@
-"""HTML for notebooks: tables with bars, in the font and on the background of the page around them,
-bright or dark.
+"""HTML for notebooks: tables with bars, in the font and colours of the page, bright or dark.
 
 Each element has its own style, since notebooks keep no style sheets; there are no scripts and no
 files from elsewhere. Text of users, such as names of columns and classes, goes through `text`,
@@ -14,15 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# The colours of bars and their tracks, and the style of lines; the style of cells of tables.
-# seen on white and on black
-BAR, TRACK, RULE = "#4c8fd6", "rgba(128,128,128,.2)", "1px solid rgba(128,128,128,.4)"
-CELL = (
-    "padding:.15em 1em .15em 0;border:0;background:none;white-space:nowrap;vertical-align:middle;"
-)
-# the most letters of a name; a longer one is shown whole where the mouse rests on it
+# The colour of bars, which is seen on white and on black.
+BAR = "#4c8fd6"
+# The length of the longest bar, in em.
+LONGEST_BAR = 9
+# The most letters of a name; a longer one is shown whole where the mouse rests on it.
 MOST_LETTERS = 60
-LONGEST_BAR = 9  # the length of the longest bar, in em
 
 
 def text(words: object) -> str:
@@ -34,8 +30,7 @@ def text(words: object) -> str:
 
 
 def bar(share: float, start: float = 0.0) -> str:
-    """Return a bar whose length is this share, in [0, 1], of the longest; up to `start` it is
-    fainter."""
+    """Return a bar of this share, in [0, 1], of the longest length; up to `start` it is fainter."""
     return "".join(
         f'<span style="display:inline-block;width:{LONGEST_BAR * size:.2f}em;height:.7em;'
         f'background:{BAR};{look}"></span>'
@@ -47,7 +42,8 @@ def bar(share: float, start: float = 0.0) -> str:
 def progress(share: float, words: str) -> str:
     """Return a progress bar with words beside it."""
     track = (
-        f"position:absolute;width:{LONGEST_BAR}em;height:100%;background:{TRACK};border-radius:2px;"
+        f"position:absolute;width:{LONGEST_BAR}em;height:100%;"
+        "background:rgba(128,128,128,.2);border-radius:2px;"
     )
     whole = (
         f"display:inline-block;position:relative;width:{LONGEST_BAR}em;height:.7em;"
@@ -74,7 +70,7 @@ def line(words: str) -> str:
 
 
 def note(words: str) -> str:
-    """Return a fainter line, which explains, or says what is left out."""
+    """Return a fainter line, for an explanation or a remark on omissions."""
     return f'<div style="opacity:.7;font-size:.9em;">{escape(words)}</div>'
 
 
@@ -92,23 +88,29 @@ def table(
         right-aligned
     best : the row that is in bold
     """
+    of_cells = (
+        "padding:.15em 1em .15em 0;border:0;background:none;white-space:nowrap;"
+        "vertical-align:middle;"
+    )
 
     def row(cells, tag, look):
         """Return a row of cells of one tag and style."""
         sides = ["left" if k < n_left else "right" for k in range(len(cells))]
         styled = zip(cells, sides, strict=True)
         cells = (
-            f'<{tag} style="{CELL}text-align:{side};{look}">{cell}</{tag}>' for cell, side in styled
+            f'<{tag} style="{of_cells}text-align:{side};{look}">{cell}</{tag}>'
+            for cell, side in styled
         )
         return f'<tr style="background:none;">{"".join(cells)}</tr>'
 
     body = "".join(
         row(cells, "td", "font-weight:600;" if k == best else "") for k, cells in enumerate(rows)
     )
-    head = row(head, "th", f"font-weight:400;opacity:.7;border-bottom:{RULE};")
+    rule = "1px solid rgba(128,128,128,.4)"
+    head = row(head, "th", f"font-weight:400;opacity:.7;border-bottom:{rule};")
     look = (
-        "border-collapse:collapse;border:0;margin:.5em "
-        "0;font-size:inherit;font-variant-numeric:tabular-nums;"
+        "border-collapse:collapse;border:0;margin:.5em 0;font-size:inherit;"
+        "font-variant-numeric:tabular-nums;"
     )
     return f'<table style="{look}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 

@@ -24,12 +24,6 @@ HEADER = (
     rb"\{'descr': '([<>|][fiubUS][0-9]{1,9})', 'fortran_order': (?:False|True), 'shape': "
     rb"\(([0-9, ]{0,200})\), \} *\n"
 )
-# Metadata may have META_BYTES bytes and one META_SHARE-th of the file's: parsed JSON, before it can
-# be checked, takes some twenty times the memory of its text.
-META_BYTES, META_SHARE = 2**16, 32
-STORED = 0  # zipfile.ZIP_STORED
-# The names of the members of an archive, and the version of the package that wrote it.
-MEMBER, VERSION = r"[a-z0-9_]{1,40}\.npy", r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
 
 
 def write(path: str | PathLike[str], meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -56,7 +50,8 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
             size = os.fstat(file.fileno()).st_size
             arrays = _members(archive, size)
-        if arrays["meta"].nbytes > META_BYTES + size // META_SHARE:
+        # parsed JSON, before it can be checked, takes some twenty times the memory of its text
+        if arrays["meta"].nbytes > 2**16 + size // 32:
             raise ValueError(f"{arrays['meta'].nbytes} bytes of metadata")
         meta = json.loads(arrays.pop("meta").tobytes(), parse_constant=no_constant)
     except OSError as error:
@@ -79,15 +74,17 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 
 def check_format(where: object, meta: dict[str, Any]) -> None:
-    """Check that the metadata are those of a model, in a format that this version reads; where :
-    the file, for an error."""
+    """Check that the metadata are of a model, in a format that this version reads.
+
+    where : the file, for an error
+    """
     if not isinstance(meta, dict) or type(meta.get("format")) is not int or meta["format"] < 1:
         raise ValueError(f"{where} has no format number: it is not a model")
     if meta["format"] > FORMAT:
         from .._version import __version__
 
-        version = meta.get("version")
-        is_known = isinstance(version, str) and len(version) < 40 and re.fullmatch(VERSION, version)
+        version, plain = meta.get("version"), r"[0-9]+(\.[0-9a-z+]{1,20}){1,4}"
+        is_known = isinstance(version, str) and len(version) < 40 and re.fullmatch(plain, version)
         which = (
             f"version {version}, which wrote it, or a later one" if is_known else "a later version"
         )
@@ -97,8 +94,7 @@ def check_format(where: object, meta: dict[str, Any]) -> None:
 
 
 def require(condition: object, what: str) -> None:
-    """Raise a ValueError unless the condition holds: the array `what` of a file is missing or
-    inconsistent."""
+    """Raise a ValueError about the array `what` of a file, unless the condition holds."""
     if not condition:
         raise ValueError(f"{what} is missing or inconsistent")
 
@@ -125,10 +121,11 @@ def no_constant(name: str) -> NoReturn:
 def _members(archive, file_size):
     """Return the arrays of an archive, {name: array}."""
     members = archive.infolist()
-    names = [member.filename for member in members]
-    if len(set(names)) != len(names) or not all(re.fullmatch(MEMBER, name) for name in names):
+    names, plain = [member.filename for member in members], r"[a-z0-9_]{1,40}\.npy"
+    if len(set(names)) != len(names) or not all(re.fullmatch(plain, name) for name in names):
         raise ValueError(f"unexpected members {names[:5]}")
-    if any(m.compress_type != STORED or m.file_size != m.compress_size for m in members):
+    stored = 0  # zipfile.ZIP_STORED
+    if any(m.compress_type != stored or m.file_size != m.compress_size for m in members):
         raise ValueError("compressed members")
     # overlapping members, or sizes that lie
     if sum(member.file_size for member in members) > file_size:
@@ -137,8 +134,10 @@ def _members(archive, file_size):
 
 
 def _array(archive, member):
-    """Return the array of a member of an archive; raise ValueError unless its header is plain and
-    gives its size."""
+    """Return the array of a member of an archive.
+
+    Raise a ValueError unless its header is plain and gives its size.
+    """
     with archive.open(member) as file:
         start = file.read(10)
         if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:

@@ -1,5 +1,4 @@
-"""Progress of long work: the share that is done, shown on a screen and passed to the user's
-callback, which may end the work.
+"""Progress of long work: shown on a screen, and passed to a callback, which may end the work.
 
 The parts of this file and of `display.py`:
 
@@ -52,8 +51,7 @@ NUMBERS_BETWEEN_CALLS = 2**27
 
 
 class _Thread(threading.local):
-    """The state of progress in a thread; each thread has values of its own, which begin with the
-    defaults.
+    """The state of progress in a thread, which has values of its own.
 
     report : the ProgressReport of the call that runs, or None
     is_busy : whether a call runs
@@ -69,13 +67,11 @@ _here = _Thread()
 
 
 class Ended(Exception):
-    """The exception by which the callback, or a deadline, ends a fit within an iteration;
-    `asked_within` catches it."""
+    """Raised if the callback or a deadline ends a fit in an iteration; see `asked_within`."""
 
 
 class FitCallback:
-    """The user's callback of one fit: called after each iteration and within long ones, until it
-    ends the fit.
+    """The user's callback of one fit, called after each iteration and within long ones.
 
     callback : callable(info) or None
         The user's callback, which ends the fit by returning something true.
@@ -94,14 +90,12 @@ class FitCallback:
         self.restart()
 
     def restart(self) -> None:
-        """Reset whether the callback has ended a fit, and when it was last called, at the start of
-        another fit."""
+        """Reset the state at the start of another fit: not ended, and called just now."""
         self.ended_by_callback, self._n_read = False, 0
         self._last_call = time.monotonic()
 
     def ask(self, info: Callable[[], Any]) -> bool:
-        """Call the callback with info(), and show the share that is done; return whether the
-        callback has ended the fit."""
+        """Call the callback with info(), show the share done; return whether the fit has ended."""
         if _here.report is not None:
             _here.report.show()
         if self.callback is not None and not self.ended_by_callback:
@@ -110,19 +104,19 @@ class FitCallback:
         return self.ended_by_callback
 
     def ask_after_reading(self, n_numbers: float, info: Callable[[], Any]) -> bool:
-        """Count n_numbers as read, and call the callback once NUMBERS_BETWEEN_CALLS have been read
-        since its last call."""
+        """Count n_numbers as read; call the callback once NUMBERS_BETWEEN_CALLS have been."""
         self._n_read += n_numbers
         return self.ask(info) if self._n_read > NUMBERS_BETWEEN_CALLS else self.ended_by_callback
 
     def is_due(self) -> bool:
-        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call and the end of the
-        last iteration."""
+        """Return whether SECONDS_BETWEEN_CALLS have passed since the last call or iteration."""
         return time.monotonic() - self._last_call >= SECONDS_BETWEEN_CALLS
 
     def end_iteration(self, distance: float = np.inf, target: float = 0.0) -> None:
-        """Report that an iteration has ended, at this distance from the optimum; the fit ends at
-        the distance `target`."""
+        """Report that an iteration has ended at this distance from the optimum.
+
+        The fit ends at the distance `target`.
+        """
         if _here.report is not None:
             _here.report.iteration_ended(distance, target)
         self._last_call = time.monotonic()
@@ -144,8 +138,7 @@ class FitCallback:
 
 
 def check_not_ended() -> None:
-    """Call the callback of the current fit, if the last call was long ago; raise `Ended` if the
-    callback ends the fit.
+    """Call the current fit's callback, if it is due, and raise `Ended` if that ends the fit.
 
     It is also raised where the deadline of the fit has passed. Long computations call this function
     every now and then. Outside of `FitCallback.asked_within` and `ends_at` nothing is called or
@@ -178,8 +171,7 @@ def ends_at(deadline: float) -> Iterator[None]:
 
 
 class ProgressReport:
-    """The share of a call's work that is done, which is shown, and added to the `FitInfo` that the
-    callback is given.
+    """The share of a call's work that is done: it is shown, and added to a callback's `FitInfo`.
 
     It is passed to the fit in place of the user's callback, and called with each `FitInfo`.
 
@@ -235,8 +227,7 @@ class ProgressReport:
             self._show(self.share, self.held_out, n_terms)
 
     def __call__(self, info: Any) -> bool:
-        """Call the user's callback with a `FitInfo` that has the share; return whether it ends the
-        fit."""
+        """Call the user's callback with a `FitInfo` that has the share; return whether it ends."""
         info = replace(info, progress=self.share)
         if self.held_out is not None:
             info = replace(info, validation_loss=self.held_out)
@@ -254,8 +245,10 @@ class ProgressReport:
         return self._ended
 
     def finish(self, info: Any) -> None:
-        """Report a share of 1 to the callback and the display, unless they have it or the callback
-        has ended the fit."""
+        """Report a share of 1 to the callback and the display, unless they have it.
+
+        If the callback has ended the fit, report nothing.
+        """
         if self._ended:
             return
         if self._told != 1.0:
@@ -266,8 +259,7 @@ class ProgressReport:
 
 
 class _PartOf:
-    """The display of a call within another: what it has done is shown as a share of the current
-    part of the outer call."""
+    """The display of a call within another: its share counts within the current outer part."""
 
     def __init__(self, outer):
         self._outer, (self._start, self._end, _) = outer, outer.span
@@ -284,8 +276,7 @@ class _PartOf:
 
 
 def nearness(first: float, distance: float, target: float) -> float:
-    """Return the share of the way from the first distance to the target that is done, on a
-    logarithmic scale."""
+    """Return how much of the way from the first distance to the target is done, on a log scale."""
     if not (np.isfinite(distance) and first > target > 0):
         return 0.0
     return (
@@ -302,8 +293,9 @@ def reporting(
     verbose: bool | None,
     time_limit: float | None = None,
 ) -> Iterator[ProgressReport | None]:
-    """Make the `ProgressReport` of the work within this block; None where there is no callback and
-    nothing is shown.
+    """Make the `ProgressReport` of the work within this block.
+
+    It is None where there is no callback and nothing is shown.
 
     time_limit : the seconds that the call may take, which are checked here
 
@@ -336,8 +328,7 @@ def reporting(
 
 
 def find_screen() -> Literal["notebook", "terminal"] | None:
-    """Return where a line can be drawn again and again; None in a pipe, a file, or a process that
-    another one started."""
+    """Return where a line can be redrawn, or None, as in a pipe, a file or a child process."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         return None
@@ -352,8 +343,9 @@ def find_screen() -> Literal["notebook", "terminal"] | None:
 
 
 def shows_progress(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a public function that has verbose and callback: its calls are checked, run
-    `as_ieee`, and report progress.
+    """Decorate a public function that has verbose and callback.
+
+    Its calls are checked, run `as_ieee`, and report progress.
 
     The function gets the `ProgressReport` of the call as its callback. Where the user gives no
     callback it gets none, so that nothing is computed for a callback alone: what the display shows
@@ -405,8 +397,7 @@ def part(share: float, is_open: bool = False) -> Iterator[None]:
 def parts(
     items: Sequence[T], weights: ArrayLike | None = None, rest: float = 0.0, is_open: bool = False
 ) -> Iterator[T]:
-    """Yield the items, where the work on each is a part of the current work, in proportion to its
-    weight.
+    """Yield items; each is a part of the current work, in proportion to its weight.
 
     weights : the weights of the items; None: all are equal
     rest : the weight of the work that comes after all items, of an unknown number of iterations
@@ -426,15 +417,16 @@ def parts(
 
 
 def note_held_out_loss(loss: float) -> None:
-    """Report the mean loss of held-out rows of the best model so far, to be shown and passed to the
-    callback."""
+    """Note the best model's mean loss of held-out rows, to be shown and told the callback."""
     if _here.report is not None:
         _here.report.held_out = loss
 
 
 def tell_model(info: Any) -> None:
-    """Report that one of many fits is done, and with it the current part; info : the `FitInfo` of
-    its model."""
+    """Report that one of many fits is done, and with it the current part.
+
+    info : the `FitInfo` of its model
+    """
     if _here.report is not None:
         _here.report.iteration_ended(np.inf, 0.0)
         _here.report(info)

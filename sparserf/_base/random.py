@@ -11,8 +11,7 @@ def draw_seed(rng: np.random.Generator) -> np.random.SeedSequence:
 
 
 def stream(seed: np.random.SeedSequence, k: int) -> np.random.Generator:
-    """Return the Generator of stream k of a seed: the same numbers at each call, whichever other
-    streams have been used."""
+    """Return the Generator of stream k of a seed: the same numbers at each call."""
     return np.random.default_rng(
         np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, k))
     )
@@ -26,8 +25,9 @@ def draw_rows(n_rows: int, n: int, rng: np.random.Generator) -> np.ndarray:
 def sample_rows(
     weight: np.ndarray, n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a sample of at most n rows by their weights, and return (their indices in ascending
-    order, their weights in it).
+    """Draw a sample of at most n rows by their weights.
+
+    Return (their indices in ascending order, their weights in it).
 
     Where all weights are equal, or there are at most n rows, rows are drawn without replacement and
     keep their weights. Otherwise n draws with replacement, with probabilities in proportion to the

@@ -1,8 +1,8 @@
-"""Which rows are fitted and which are held out: as the user gives them, in folds, or by whole
-groups.
+"""Splits of the rows into those to fit and those to hold out.
 
-A `Split` says it by two masks over all rows. Rows that are in neither are left out, as rows later
-than those held out are. Rows of a group are never in both.
+Users give them as a mask, indices, pairs or a splitter (`read_splits`); otherwise they are folds
+(`stratified_folds`), or whole groups are drawn (`draw_groups`). A `Split` is two masks over all
+rows. A row may be in neither, as rows later than those held out are, but no group is in both.
 """
 
 from __future__ import annotations
@@ -30,23 +30,21 @@ class Splitter(Protocol):
         ...
 
 
-# What users give: the rows to hold out, as a mask or by their indices; pairs of rows to fit and to
-# hold out; or a splitter.
+# Splits in a user's call: the rows to hold out, as a mask or as indices; pairs of rows to fit and
+# to hold out; or a splitter.
 Splits: TypeAlias = ArrayLike | Iterable[tuple[ArrayLike, ArrayLike]] | Splitter
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
 
-# What the user gives
+# Splits and groups that users give
 
 
 def check_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray | None:
-    """Return the number of the group of each row, counted in the order of their labels; None for
-    None.
+    """Return the number of each row's group, in the order of the labels, or None for None.
 
-    Labels may be of any kind. Those that have no order among each other are counted in the order in
-    which they come.
+    Labels may be of any kind. Those that cannot be sorted are numbered as they first occur.
     """
     if groups is None:
         return None
@@ -75,17 +73,19 @@ def check_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray | None:
 def read_splits(
     name: str, given: Splits, X: Any, y: np.ndarray, groups: ArrayLike | None = None
 ) -> list[Split]:
-    """Return the splits that the user gives as the argument of this name; at least one, each with
-    rows in both parts.
+    """Return the splits that a user gives as the argument `name`.
 
-    X, y, groups : what a splitter is given; an X that is not in memory is replaced by one of no
+    There must be at least one, and each must have rows in both parts.
+
+    X, y, groups : passed on to a splitter; an X that is not in memory is replaced by one without
         columns
     """
     n_rows = len(y)
     if callable(getattr(given, "split", None)) and not isinstance(given, (str, bytes)):
         is_in_memory = isinstance(X, (np.ndarray, list)) or is_sparse(X) or hasattr(X, "columns")
         is_in_memory &= not type(X).__module__.startswith("dask")
-        with warnings.catch_warnings():  # `_whole_groups` sees to it that they are not
+        with warnings.catch_warnings():
+            # a splitter may ignore the groups, as `_whole_groups` checks what it returns
             warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
             pairs = given.split(X if is_in_memory else np.empty((n_rows, 0)), y, groups)
             splits = _read_pairs(f"{name}.split", pairs, n_rows)
@@ -110,14 +110,14 @@ def read_splits(
 
 
 def _holds_scalars(given):
-    """Return whether what the user gives is a mask or indices, and not pairs of these."""
+    """Return whether an argument is a mask or indices, rather than pairs of them."""
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-        return len(given) > 0 and (isinstance(given[0], (Number, np.bool_)))
+        return len(given) > 0 and isinstance(given[0], (Number, np.bool_))
     return hasattr(given, "dtype")
 
 
 def _read_pairs(name, pairs, n_rows):
-    """Return the `Split` of each pair, read as it comes: a generator may use its arrays again."""
+    """Return the `Split` of each pair, copied as it comes: a generator may reuse its arrays."""
     return [
         _read_pair(name, k, pair, n_rows) for k, pair in enumerate(pairs_from(name, pairs, n_rows))
     ]
@@ -133,9 +133,9 @@ def _read_pair(name, k, pair, n_rows):
         _mask(name, f"to fit of pair {k}", fitted, n_rows),
         _mask(name, f"to hold out of pair {k}", held, n_rows),
     )
-    for part, what in zip(split, ("to fit", "to hold out"), strict=True):
-        if not part.any():
-            raise ValueError(f"{name} must have rows {what} in each pair, got none in pair {k}")
+    for mask, part in zip(split, ("to fit", "to hold out"), strict=True):
+        if not mask.any():
+            raise ValueError(f"{name} must have rows {part} in each pair, got none in pair {k}")
     both = np.flatnonzero(split[0] & split[1])
     if len(both):
         raise ValueError(
@@ -145,42 +145,44 @@ def _read_pair(name, k, pair, n_rows):
     return split
 
 
-def _mask(name, what, rows, n_rows):
-    """Return the mask of rows that are given by a mask or by their indices; what : which rows these
-    are, for errors."""
+def _mask(name, part, rows, n_rows):
+    """Return the mask of rows that are given as a mask or as indices.
+
+    part : "to fit" or "to hold out", and of which pair, for errors
+    """
     rows = as_array(name, rows)
     if rows.dtype.kind == "O":  # such as the nullable types of pandas
         rows = np.array(rows.tolist())
     if rows.ndim != 1:
         raise ValueError(
-            f"{name} must have one dimension in the rows {what}, got shape {rows.shape}"
+            f"{name} must have one dimension in the rows {part}, got shape {rows.shape}"
         )
     if rows.dtype.kind == "b":
         if len(rows) != n_rows:
             raise ValueError(
-                f"{name} must have {n_rows} entries in a mask of rows {what}, one a row of X, got "
+                f"{name} must have {n_rows} entries in a mask of rows {part}, one a row of X, got "
                 f"{len(rows)}"
             )
         return rows.copy()
     if rows.size and rows.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} must hold bools or integers in the rows {what}, got dtype {rows.dtype}"
+            f"{name} must hold bools or integers in the rows {part}, got dtype {rows.dtype}"
         )
     if rows.size and (rows.min() < 0 or rows.max() >= n_rows):
         raise ValueError(
-            f"{name} must lie in [0, {n_rows}) in the rows {what}, got {rows.min()} to {rows.max()}"
+            f"{name} must lie in [0, {n_rows}) in the rows {part}, got {rows.min()} to {rows.max()}"
         )
     counts = np.bincount(rows.astype(np.intp), minlength=n_rows)
     if rows.size and counts.max() > 1:
         raise ValueError(
-            f"{name} must have each row once in the rows {what}, got row {counts.argmax()} "
+            f"{name} must have each row once in the rows {part}, got row {counts.argmax()} "
             f"{counts.max()} times"
         )
     return counts > 0
 
 
 def _whole_groups(name, splits, groups):
-    """Return the splits, after a check that none of them has rows of one group in both parts."""
+    """Check that no split has rows of one group in both parts, and return the splits."""
     if groups is not None:
         number = check_groups(groups, len(splits[0][0]))
         for k, (fitted, held) in enumerate(splits):
@@ -191,32 +193,30 @@ def _whole_groups(name, splits, groups):
                 )
                 raise ValueError(
                     f"{name} must have the rows of a group in one part of each pair, got rows "
-                    f"{row} and {other} of one group "
-                    f"in the two parts of pair {k}"
+                    f"{row} and {other} of one group in the two parts of pair {k}"
                 )
     return splits
 
 
 def _raise_not_splits(name, given) -> NoReturn:
-    """Raise the TypeError for what is nothing of what the user may give."""
+    """Raise the TypeError for an argument that is no kind of `Splits`."""
     raise TypeError(
         f"{name} must be a number, the rows to hold out (a mask or indices), pairs (rows to fit, "
-        "rows to hold out), or have a "
-        f"method split(X, y, groups), got {given!r}"
+        f"rows to hold out), or have a method split(X, y, groups), got {given!r}"
     )
 
 
-# Folds and whole groups
+# Folds, and groups that are drawn
 
 
 def stratified_folds(
     stratum: np.ndarray, n_folds: int, rng: np.random.Generator, groups: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return the fold of each row, so that all folds have about as many rows of each stratum.
+    """Return the fold of each row; each stratum is spread evenly over the folds.
 
-    Rows are shuffled and dealt out in turn, stratum by stratum. Whole groups are assigned one after
-    the other, the largest first, each to the fold where it makes the sizes of the folds, and of the
-    strata in them, the most even.
+    Rows are shuffled, and those of a stratum are dealt out in turn. Groups stay whole: they are
+    assigned one by one, the largest first, each to the fold that keeps the folds, and the strata in
+    them, most even in size.
     """
     if groups is None:
         if n_folds > len(stratum):
@@ -232,10 +232,11 @@ def stratified_folds(
     if n_folds > len(counts):
         raise ValueError(f"cv must be at most the number of groups, {len(counts)}, got {n_folds}")
     counts = counts / counts.sum(axis=0)
-    loads, fold_of_group = np.zeros((n_folds, counts.shape[1])), np.empty(len(counts), np.intp)
+    loads = np.zeros((n_folds, counts.shape[1]))
+    fold_of_group = np.empty(len(counts), np.intp)
     order = rng.permutation(len(counts))
     for k in order[np.argsort(-counts[order].sum(axis=1), kind="stable")]:
-        # where the sum of squares of the loads grows least
+        # the fold in which the sum of squares of the loads grows least
         fold_of_group[k] = np.argmin(loads @ counts[k])
         loads[fold_of_group[k]] += counts[k]
     return fold_of_group[group]
@@ -244,13 +245,13 @@ def stratified_folds(
 def draw_groups(
     groups: np.ndarray, stratum: np.ndarray, share: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw whole groups that together have about this share of the rows, and of the rows of each
-    stratum; return their mask.
+    """Draw whole groups that have about this share of all rows and of each stratum.
 
-    Groups come in random order. One is drawn where it brings the shares nearer to what they are to
-    be, in their sum of squares. Of each stratum some rows are left, and some are drawn where a
-    group has some, leaves some, and leaves half of all rows. Where all groups are too large, the
-    first is drawn that has at most half of the rows.
+    Return the mask of their rows. Groups come in random order, and one is drawn if it brings the
+    shares nearer to `share`, by the sum of squared differences, and leaves rows of each stratum. A
+    stratum of which no row was drawn then gives the first group that leaves rows of each stratum,
+    unless less than half of all rows would be left. If no group was drawn, the first is that has at
+    most half of the rows.
     """
     group, counts = _counts_in_groups(groups, stratum)
     if len(counts) < 2:
@@ -259,7 +260,8 @@ def draw_groups(
             "positive weight"
         )
     total = counts.sum(axis=0)
-    drawn, left, distance = np.zeros(len(counts), bool), total.copy(), len(total) * share**2
+    drawn = np.zeros(len(counts), bool)
+    left, distance = total.copy(), len(total) * share**2
     order = rng.permutation(len(counts))
     for k in order:
         if left[-1] <= (1 - share) * total[-1]:
@@ -269,26 +271,32 @@ def draw_groups(
         if after.min() > 0 and distance_after < distance:
             drawn[k], left, distance = True, after, distance_after
     for s in np.flatnonzero(left == total):  # strata of which no row is drawn yet
-        some = [k for k in order if not drawn[k] and counts[k, s] and (left - counts[k] > 0).all()]
-        if some and left[s] == total[s] and left[-1] - counts[some[0], -1] >= total[-1] / 2:
-            drawn[some[0]], left = True, left - counts[some[0]]
+        candidates = [
+            k for k in order if not drawn[k] and counts[k, s] and (left - counts[k] > 0).all()
+        ]
+        if not candidates or left[s] < total[s]:
+            continue
+        first = candidates[0]
+        if left[-1] - counts[first, -1] >= total[-1] / 2:
+            drawn[first], left = True, left - counts[first]
     if not drawn.any():
-        some = [k for k in order if (counts[k] < total).all()]
-        if not some:
+        candidates = [k for k in order if (counts[k] < total).all()]
+        if not candidates:
             raise ValueError(
                 "groups must leave rows of each class to fit where one group is held out, got none "
                 "that does"
             )
-        drawn[min(some, key=lambda k: counts[k, -1] > total[-1] / 2)] = True
+        drawn[min(candidates, key=lambda k: counts[k, -1] > total[-1] / 2)] = True
     return drawn[group]
 
 
 def _counts_in_groups(groups, stratum):
-    """Return (the number of the group of each row, the rows of each stratum and of all strata in
-    each group)."""
-    n_groups, group = np.unique(groups, return_inverse=True)
+    """Return (the number of each row's group, how many rows of each stratum a group has).
+
+    The counts have a line for each group, and a last column for all strata together.
+    """
+    labels, group = np.unique(groups, return_inverse=True)
     strata, stratum = np.unique(stratum, return_inverse=True)
-    counts = np.bincount(
-        group * len(strata) + stratum, minlength=len(n_groups) * len(strata)
-    ).reshape(-1, len(strata))
+    cell = group * len(strata) + stratum
+    counts = np.bincount(cell, minlength=len(labels) * len(strata)).reshape(-1, len(strata))
     return group, np.column_stack([counts, counts.sum(axis=1)]).astype(np.float64)

@@ -1,5 +1,4 @@
-"""Threads: workers that compute on blocks of rows and return results in order, and a context in
-which BLAS uses one thread."""
+"""Threads that compute on blocks of rows, with results in order, and BLAS on one thread."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_workers(workers: int) -> int:
-    """Return the number of threads for `workers`: itself if positive, for -1 the cores that this
-    process may use."""
+    """Return the number of threads: `workers` if positive, for -1 the cores of this process."""
     if isinstance(workers, bool) or not isinstance(workers, (int, Integral)):
         raise TypeError(f"workers must be an integer, got {workers!r}")
     workers = int(workers)
@@ -80,8 +78,7 @@ class Workers:
             yield result
 
     def _results_of_threads(self, function, items):
-        """Yield function(item) in the order of the items, computed by the threads of the pool, or
-        of one made for this call."""
+        """Yield function(item) in order, from threads of the pool or of this call."""
         if self._pool is None:
             with Workers(self._n) as workers:
                 yield from workers._results_of_threads(function, items)
@@ -96,8 +93,7 @@ class Workers:
 
 
 class _SingleThreadedBlas:
-    """A context in which BLAS uses one thread; the last caller to exit restores the former numbers
-    of threads.
+    """A context in which BLAS has one thread; the last to exit restores the former numbers.
 
     A limit of threadpoolctl would belong to the Python thread that set it: of two overlapping
     calls, the one that ends last could not lift it.
@@ -128,7 +124,7 @@ class _SingleThreadedBlas:
     def _set_threads(self, numbers):
         """Set the number of threads of each library."""
         for library, number in zip(self._libraries, numbers, strict=True):
-            # of threadpoolctl >= 3.8
+            # before threadpoolctl 3.8 there is nothing to free
             free = getattr(library, "clear_controlling_thread", lambda force: None)
             free(force=True)
             library.set_num_threads(number)
@@ -136,8 +132,7 @@ class _SingleThreadedBlas:
 
 
 def _find_blas():
-    """Return threadpoolctl's controllers of all BLAS libraries; searching the loaded libraries
-    takes milliseconds."""
+    """Return threadpoolctl's controllers of all BLAS libraries: a search of milliseconds."""
     import scipy.linalg  # noqa: F401  SciPy's BLAS is not NumPy's, and must be loaded to be found
     from threadpoolctl import ThreadpoolController
 

@@ -5,8 +5,7 @@ import warnings
 
 
 class TimeLimitWarning(UserWarning):
-    """The warning of a call whose `time_limit` was so short that not one search was finished: the
-    model is the best until then.
+    """Issued if a `time_limit` ends before the first search: the model is the best until then.
 
     Examples
     --------
@@ -21,8 +20,7 @@ class TimeLimitWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning that points at the user's line, however many functions of this package are
-    between it and here."""
+    """Issue a warning that points at the user's line, beyond all functions of this package."""
     frame, level = sys._getframe(), 1
     while (
         frame.f_back is not None

@@ -1,4 +1,4 @@
-"""Dates, durations and times of day as numbers of days, and what a column of them is: its `Clock`.
+"""Dates, durations and times of day as numbers of days, and the `Clock` of a column of them.
 
 A date is the number of days since 1970-01-01, a fraction where it has a time; a duration is its
 days, a time of day the days since midnight. A date with a time zone is read as the clock on the
@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-# How many of each unit of NumPy are in a day.
+# The number of each of NumPy's units in a day.
 PER_DAY = {"D": 1, "h": 24, "m": 1440, "s": 86400} | {
     f"{p}s": 86400 * 1000**k for k, p in enumerate("mun", 1)
 }
 # The kinds of columns of times, as errors and files name them.
-DATES, DURATIONS, TIMES = KINDS_OF_CLOCKS = "dates", "durations", "times of day"
+DATES: Final = "dates"
+DURATIONS: Final = "durations"
+TIMES: Final = "times of day"
+KINDS_OF_CLOCKS: Final = (DATES, DURATIONS, TIMES)
 EPOCH = dt.datetime(1970, 1, 1)
 
 
 class Clock(NamedTuple):
-    """What the numbers of days in a column of times stand for.
+    """The meaning of the numbers of days in a column of times.
 
     kind : "dates", "durations" or "times of day"
     zone : the time zone of dates that have one, else None
@@ -44,14 +47,16 @@ class Clock(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What a number stands for, in words."""
+        """The meaning of a number, in words."""
         if self.kind == DATES:
             return "days since 1970-01-01" + (f", by the clock in {self.zone}" if self.zone else "")
         return "days" if self.kind == DURATIONS else "days since midnight"
 
     def cell(self, days: float) -> Any:
-        """Return the datetime, timedelta or time that a number stands for, to a microsecond; the
-        number where none can."""
+        """Return the datetime, timedelta or time of a number, to a microsecond.
+
+        Where there is none, return the number.
+        """
         try:
             since = dt.timedelta(days=days)
             if self.kind == DURATIONS:
@@ -71,16 +76,17 @@ class Clock(NamedTuple):
         return whole + rest / PER_DAY["us"]
 
     def tick(self, days: float, span: float) -> str:
-        """Return a number as the label of an axis that is so many days long: a date, its time on a
-        short axis, or days."""
+        """Return the label of a number on an axis of `span` days: a date, a time, or days."""
         cell = self.cell(days)
         if self.kind == DURATIONS or isinstance(cell, float):
             return f"{days:g} d"
         return f"{cell:%H:%M}" if self.kind == TIMES or span < 2 else cell.date().isoformat()
 
     def days(self, where: str, cell: Any) -> float:
-        """Return the number of a date, duration or time of day; raise ValueError where the column
-        holds others."""
+        """Return the number of a date, duration or time of day.
+
+        Raise a ValueError if the column holds others.
+        """
         moments = of_cells(where, [cell], self.zone)
         if moments.clock != self:
             raise ValueError(f"{where} must hold {self}, got {moments.clock}: {cell!r}")
@@ -131,8 +137,7 @@ def of_stamps(where: str, stamps: np.ndarray, zone: str | None = None) -> Moment
 
 
 def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Moments:
-    """Return the moments of a list of dates, of durations, or of times of day, with None for
-    missing ones.
+    """Return the moments of a list of dates, durations or times of day, None if missing.
 
     zone : the time zone in which dates with one are read; None: their own, which must be one
     """
@@ -172,8 +177,7 @@ def of_cells(where: str, cells: list[Any], zone: str | None = None) -> Moments:
 
 
 def of_series(where: str, series: Any, zone: str | None = None) -> Moments | None:
-    """Return the moments of a Series of narwhals by its dtype; None where its dtype is not one of
-    times.
+    """Return the moments of a Series of narwhals, or None if its dtype is none of times.
 
     zone : as in `of_cells`
     """
@@ -186,9 +190,7 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Moments | Non
             if zone not in (None, own):
                 try:
                     series, own = series.dt.convert_time_zone(zone), zone
-                except (
-                    Exception
-                ) as error:  # of the library of the frame, which does not know the zone
+                except Exception as error:  # the library of the frame does not know the zone
                     was = f"and had {zone!r} when the model was fitted: convert it"
                     raise ValueError(f"{where} has the time zone {own!r}, {was}") from error
             series = series.dt.replace_time_zone(None)
@@ -216,8 +218,7 @@ def of_series(where: str, series: Any, zone: str | None = None) -> Moments | Non
 
 
 def find_zone(name: str) -> dt.tzinfo | None:
-    """Return a time zone by its name, or its distance from UTC such as +02:00; None where this is
-    neither."""
+    """Return a time zone by its name or by its distance from UTC, such as +02:00, or None."""
     from zoneinfo import ZoneInfo
 
     fixed = re.fullmatch(r"(?:UTC)?([+-])(\d\d):(\d\d)", name)
@@ -251,8 +252,7 @@ def _zone_of(cell):
 
 
 def _stamp(cell):
-    """Return a cell as NumPy reads it: a date as the clock there shows it, a time as the time since
-    midnight."""
+    """Return a cell for NumPy: a date by the clock there, a time as the time since midnight."""
     if isinstance(cell, dt.time):
         return dt.timedelta(
             hours=cell.hour, minutes=cell.minute, seconds=cell.second, microseconds=cell.microsecond

@@ -1,5 +1,4 @@
-"""What a model may be in its columns: monotone, convex or concave; and which columns may meet in
-one term.
+"""Constraints: monotone, convex or concave columns, and those that may meet in one term.
 
 `read_constraints` reads the arguments `monotone`, `convex` and `interactions` once, into
 `Constraints` of the columns of X. What follows for the inputs of features, which are encodings of
@@ -73,8 +72,10 @@ class InputConstraints:
         )
 
     def without_curved(self) -> InputConstraints:
-        """Return the constraints of features that are neither convex nor concave: they see no input
-        that must be."""
+        """Return the constraints of features that are neither convex nor concave.
+
+        They see no input that must be.
+        """
         is_curved = self.curvature != 0
         return replace(
             self,
@@ -106,8 +107,7 @@ class Constraints:
         return bool(self.sign.any() or self.curvature.any())
 
     def ranks(self, j: int, levels: Sequence[Any]) -> np.ndarray:
-        """Return the place of each level of an ordered category in the order, 0, 1, ..., and of no
-        other level."""
+        """Return the place of each of these levels, 0, 1, ..., in the order of a category."""
         place = {level: k for k, level in enumerate(self.orders[j])}
         return np.argsort(np.argsort([place[level] for level in levels])).astype(np.float64)
 

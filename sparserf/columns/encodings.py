@@ -1,9 +1,8 @@
-"""How the columns of a training table are encoded: which encodings each column gets, and their
-centres and units.
+"""The choice of encodings for the columns of a training table, with their centres and units.
 
-The choices are computed from a sample of the rows: robust centres and units (`robust_units`),
-ranks, the frequent levels of categories, and for categories of many levels the mean of the target
-(`target_encode`). The result is a `ColumnStage`.
+It is made from a sample of the rows, and gives a `ColumnStage`: robust centres and units
+(`robust_units`), ranks, the frequent levels of categories, and for categories of many levels the
+mean of the target (`target_encode`).
 """
 
 from __future__ import annotations
@@ -29,55 +28,22 @@ if TYPE_CHECKING:
     from .constraints import Constraints
     from .table import Table
 
-# Encodings are chosen from a sample of at most MOST_ROWS rows, with at most MOST_NUMBERS numbers.
-MOST_ROWS, MOST_NUMBERS = 2**14, 2**20
-# Under a `time_limit` it may be fewer, but not fewer than this number of rows; and about the
-# seconds that each number takes.
-FEWEST_ROWS, SECONDS_A_NUMBER = 500, 5e-7
-# A category has an indicator for each level that at least LEAST_SHARE of the rows have, for at most
-# MOST_LEVELS levels. A category with other levels is encoded by the mean of the target as well
-# (`target_encode`).
-LEAST_SHARE, MOST_LEVELS = 0.01, 24
-# The knots of a rank encoding are quantiles: at the middles of N_SHARES equal shares of the weight,
-# and 0.001 from either end.
-N_SHARES = 64
-SHARES = np.concatenate([[1e-3], (np.arange(N_SHARES) + 0.5) / N_SHARES, [1 - 1e-3]])
-# Numbers are encoded clipped and as ranks as well where there are at most MOST_CURVED columns of
-# numbers, and in columns of at least FEWEST_DISTINCT different numbers: with fewer, all encodings
-# would be the same but for units.
-MOST_CURVED, FEWEST_DISTINCT = 200, 3
-
-# For the unit of a column, a number counts as at most FAR median absolute deviations from the
-# median. These deviations are of the numbers that differ from the median. For a normal distribution
-# that is 6.7 standard deviations.
-FAR = 10.0
-# The share of the rows (at least FEWEST_WILD of them) whose numbers may lie farther out than the
-# reach of an encoding.
-WILD, FEWEST_WILD = 1e-3, 1.5
-# No number counts as farther out than this many median distances: the square of a larger one may
-# overflow.
-FARTHEST = 1e280
-# A column counts as constant if its standard deviation is less than this many times the rounding of
-# its numbers.
-ROUNDINGS = 16.0
-
+# The most rows of the sample from which encodings are chosen.
+MOST_ROWS = 2**14
+# The most numbers in that sample.
+MOST_NUMBERS = 2**20
+# The knots of a rank encoding are quantiles: at the middles of 64 equal shares of the weight, and
+# 0.001 from either end.
+SHARES = np.concatenate([[1e-3], (np.arange(64) + 0.5) / 64, [1 - 1e-3]])
+# The number of folds of the training rows in which categories are encoded by the target.
 # Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
 # holds it.
 BEYOND_NUMBERS = 1e38
-
-# A time is an angle in a period, as cosine and sine, where the phases are at least so spread: 1
-# less the length of the mean of their unit vectors.
-LEAST_SPREAD = 1e-3
-
-# Target encoding: the number of folds of the training rows; and the difference, in units of the
-# largest target, up to which means count as equal.
 N_FOLDS = 5
-EQUAL_MEANS = 1e-12
 
 
 class NumericRows(Protocol):
-    """The interface of rows from which `fit_stage` chooses encodings: shape, samples in memory, and
-    spreads of columns."""
+    """The rows from which `fit_stage` chooses encodings: their shape, samples, and spreads."""
 
     @property
     def n_rows(self) -> int:
@@ -109,8 +75,7 @@ def fit_stage(
     is_curved: bool = False,
     constraints: Constraints | None = None,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:
-    """Choose the encodings of dense rows, and compute their centres and units from the rows or a
-    sample of them.
+    """Choose the encodings of dense rows, with centres and units, from all rows or a sample.
 
     Parameters
     ----------
@@ -147,9 +112,10 @@ def fit_stage(
     # The numbers that are clipped and ranked as well, by their indices among the plain encodings.
     is_number = [each.kind == NUMBER and each.knots is None for each in plain]
     curved = [v for v, each in enumerate(plain) if is_number[v] and not is_straight[each.column]]
-    if not (is_curved and is_scaled) or len(curved) > MOST_CURVED:
+    if not (is_curved and is_scaled) or len(curved) > 200:
         curved = []
-    curved = [v for v in curved if _count_distinct(X[:, plain[v].column]) >= FEWEST_DISTINCT]
+    # of fewer than 3 different numbers all encodings would be the same but for units
+    curved = [v for v in curved if _count_distinct(X[:, plain[v].column]) >= 3]
     columns = [plain[v].column for v in curved]
     clipped = [Encoding(j, CLIPPED) for j in columns]
     ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in columns]
@@ -185,8 +151,9 @@ def fit_sparse_stage(
     rng: np.random.Generator,
     constraints: Constraints | None = None,
 ) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
-    """Choose the encodings of CSR rows, as `fit_stage` does; return (None, no sets) if all entries
-    that are not 0 are equal.
+    """Choose the encodings of CSR rows, as `fit_stage` does for dense ones.
+
+    Return (None, no sets) if all entries that are not 0 are equal.
 
     All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some
     three times the median entry of their column; and, in columns that have zeros, 1 for each entry
@@ -273,7 +240,8 @@ def fit_interval_stage(
 def _sample(rows, weight, rng):
     """Return (rows, their weights): all rows, or a sample if there are too many."""
     n = min(MOST_ROWS, max(2, MOST_NUMBERS // rows.n_features_in))
-    n = fewer_in_time(n, FEWEST_ROWS, SECONDS_A_NUMBER * n * rows.n_features_in)
+    seconds_a_number = 5e-7  # about
+    n = fewer_in_time(n, 500, seconds_a_number * n * rows.n_features_in)
     if rows.n_rows <= n:
         return rows.array(), weight
     index, weight = sample_rows(weight, n, rng)
@@ -290,10 +258,9 @@ def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.
 
 
 def _ordered_levels(X, weight, table, constraints):
-    """Return the encodings {column: (knots, scores)} of ordered categories: the places of their
-    levels in the order.
+    """Return the encodings {column: (knots, scores)} of ordered categories by their order.
 
-    A level that no training row has is at the median.
+    A level that no training row has gets the median.
     """
     encodings = {}
     for j in constraints.orders:
@@ -306,11 +273,11 @@ def _ordered_levels(X, weight, table, constraints):
 
 
 def _plain_encodings(X, weight, table, means, ordered):
-    """Return the encodings of each column in turn: numbers or target means, frequent levels, and
-    whether cells are missing.
+    """Return the encodings of each column in turn.
 
-    A category whose levels are ordered has the place in the order alone. A time has the cosines and
-    sines of its angles.
+    They are its numbers or target means, its frequent levels, and whether cells are missing. A
+    category of ordered levels has its place in the order alone. A time has the cosines and sines of
+    its angles, too.
     """
     encodings, has_missing = [], np.isnan(X).any(axis=0)
     for j in range(X.shape[1]):
@@ -332,26 +299,27 @@ def _plain_encodings(X, weight, table, means, ordered):
 
 
 def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the levels that get an indicator, the frequent ones.
+    """Return the levels that get an indicator: at most 24, each in at least 1 % of the rows.
 
-    Where a category has two levels, and no cell is missing, one of them is enough.
+    If a category has two levels, and no cell is missing, one of them is enough. A category with
+    other levels is encoded by the mean of the target as well (`target_encode`).
     """
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
-    frequent = np.sort(np.argsort(-share, kind="stable")[:MOST_LEVELS])
-    frequent = frequent[share[frequent] >= LEAST_SHARE]
+    frequent = np.sort(np.argsort(-share, kind="stable")[:24])
+    frequent = frequent[share[frequent] >= 0.01]
     return frequent[1:] if there.all() and len(frequent) == 2 == len(share) else frequent
 
 
 def _angles(x, weight, clock):
-    """Return the kinds of angles that a column of times has: those of periods that its days cover
-    and in which they differ.
+    """Return the kinds of angles of a column of times: of the periods that it covers and varies in.
 
-    The days from the first to the last must be as many as a period has, or two for the time of day:
-    within a part of a period the angle says what the number says. Of times of day midnight is near
-    midnight, whatever they cover. Days differ in a week and a year as whole days: days that are all
-    Mondays, at other hours, are one day of the week.
+    From the first day to the last there must be as many as in a period, two for the time of day:
+    within a part of a period, the angle says no more than the number. Times of day need cover no
+    period, since the end of a day is near its start. Only whole days count in a week and a year:
+    Mondays at different hours do not vary in the week.
     """
+    least_spread = 1e-3  # 1 less the length of the mean of the unit vectors at the angles
     there = ~np.isnan(x)
     x, weight = x[there], weight[there]
     if clock.kind == DURATIONS or not len(x):
@@ -362,21 +330,20 @@ def _angles(x, weight, clock):
         period = 2 * np.pi / turn
         phase = turn * (x if kind == DAY else np.floor(x))
         spread = 1 - abs(weight @ np.exp(1j * phase)) / weight.sum()
-        if spread >= LEAST_SPREAD and (clock.kind != DATES or n_days >= max(2, np.floor(period))):
+        if spread >= least_spread and (clock.kind != DATES or n_days >= max(2, np.floor(period))):
             kinds.append(kind)
     return kinds
 
 
 def _count_distinct(x):
-    """Return how many different numbers a column holds, NaN left out."""
+    """Count the different numbers of a column, without NaN."""
     return len(np.unique(x[~np.isnan(x)]))
 
 
 def _ranks(x, weight):
-    """Return the (knots, scores) of a rank encoding: weighted quantiles, and the normal scores of
-    their shares.
+    """Return the weighted quantiles of a column and their normal scores, as (knots, scores).
 
-    Quantiles that are equal become one knot with the mean of their scores.
+    Equal quantiles become one knot with the mean of their scores.
     """
     there = ~np.isnan(x)
     order = np.argsort(x[there], kind="stable")
@@ -395,8 +362,7 @@ def normal_scores() -> np.ndarray:
 
 
 def _units(unscaled, X, sample_weight, rows, weight):
-    """Return (center, unit, reach, half range) of each encoding of a stage without units: see
-    `robust_units`.
+    """Return (center, unit, reach, half range) of each encoding of a stage without units.
 
     Angles keep their circle: both cosine and sine have the unit that they have where all angles are
     as frequent.
@@ -410,16 +376,15 @@ def _units(unscaled, X, sample_weight, rows, weight):
         # Columns that are constant in the sample are centred at that constant, in units of their
         # deviation over all rows.
         deviation, half_range = (of_columns[unscaled.column] for of_columns in rows.spreads(weight))
-        some = np.flatnonzero(rare & (deviation > 0))
-        in_units = half_range[some] / deviation[some]
-        units[1:, some] = deviation[some], 2 * in_units, in_units
+        varies = np.flatnonzero(rare & (deviation > 0))
+        in_units = half_range[varies] / deviation[varies]
+        units[1:, varies] = deviation[varies], 2 * in_units, in_units
     units[:, unscaled.turn > 0] = np.array([0.0, 0.5**0.5, np.inf, 2.0**0.5])[:, None]
     return units
 
 
 def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return (center, unit, reach, half range) of each column of an ndarray, as a `ColumnStage` has
-    them: (4, n_columns).
+    """Return (center, unit, reach, half range) of each column, as for a `ColumnStage`.
 
     They hardly depend on a few outliers, and not on NaN nor on rows of weight zero. Time O(n_rows
     log n_rows) a column.
@@ -427,8 +392,8 @@ def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
     answers = np.zeros((4, X.shape[1]))
     size = max(1, 2**17 // max(1, len(X)))
     for start in range(0, X.shape[1], size):
-        some = slice(start, start + size)
-        answers[:, some] = _robust_units(X[:, some], weight)
+        columns = slice(start, start + size)
+        answers[:, columns] = _robust_units(X[:, columns], weight)
     for j in np.flatnonzero(np.isnan(answers[0])):
         there = ~np.isnan(X[:, j])
         answers[:, j] = (
@@ -439,8 +404,16 @@ def robust_units(X: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 @np.errstate(invalid="ignore")  # a column with NaN has NaN in its results
 def _robust_units(X, weight):
-    """Return what `robust_units` does for some columns at once, and NaN for a column with NaN."""
-    rounding = ROUNDINGS * np.finfo(X.dtype).eps
+    """Return the `robust_units` of a few columns at once, and NaN for a column with NaN."""
+    # For the unit, a number counts as at most this many median distances from the median, where
+    # distances of 0 are left out: 6.7 standard deviations of a normal distribution.
+    far = 10.0
+    # The share of the rows that may lie beyond the reach of an encoding, and the least number.
+    wild, fewest_wild = 1e-3, 1.5
+    # The most median distances that a number counts as: the square of a larger one may overflow.
+    farthest = 1e280
+    # A column whose standard deviation is less than some roundings of its numbers is constant.
+    rounding = 16.0 * np.finfo(X.dtype).eps
     X = np.array(X, np.float64, order="C")  # sums in another order have other bits
     # no difference overflows
     down = np.where(np.frexp(np.abs(X).max(axis=0))[1] > 1000, 2.0**-30, 1.0)
@@ -451,16 +424,15 @@ def _robust_units(X, weight):
     near = weighted_quantile(distance, weight, 0.5, first=(distance == 0).sum(axis=0))
     varies = near > 0
     unit = np.where(varies, near, 1.0)
-    end = np.maximum(
-        FAR * near, weighted_quantile(distance, weight, 1 - max(WILD, FEWEST_WILD / len(X)))
-    )
+    reached = weighted_quantile(distance, weight, 1 - max(wild, fewest_wild / len(X)))
+    end = np.maximum(far * near, reached)
     with np.errstate(over="ignore"):
-        end = np.minimum(end / unit, FARTHEST)
+        end = np.minimum(end / unit, farthest)
         X /= unit
-    share, less = weight / weight.sum(), np.clip(X, -FAR, FAR)
+    share, less = weight / weight.sum(), np.clip(X, -far, far)
     mean = share @ less
     deviation = np.sqrt(share @ (less - mean) ** 2)
-    varies &= deviation > rounding * (np.abs(median) / unit + FAR)
+    varies &= deviation > rounding * (np.abs(median) / unit + far)
     inside = np.clip(X, -end, end)
     per_deviation = np.divide(1.0, deviation, out=np.zeros_like(mean), where=varies)
     half_range = (inside.max(axis=0) - inside.min(axis=0)) / 2 * per_deviation
@@ -471,16 +443,14 @@ def _robust_units(X, weight):
 def weighted_quantile(
     X: np.ndarray, weight: np.ndarray, share: float, first: int | np.ndarray = 0
 ) -> np.ndarray:
-    """Return a quantile of each column: its least entry such that this share of the weight lies at
-    or below it.
+    """Return the least entry of each column with this share of the weight at or below it.
 
-    first : the number of least entries of each column that are left out
+    first : how many of the least entries of each column are left out
     """
     if is_uniform(weight):
         place = first + np.ceil((len(X) - first) * share * (1 - 1e-12)).astype(np.intp) - 1
-        return np.take_along_axis(
-            np.sort(X, axis=0), np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None], axis=0
-        )[0]
+        place = np.broadcast_to(np.maximum(place, 0), X.shape[1:])[None]
+        return np.take_along_axis(np.sort(X, axis=0), place, axis=0)[0]
     order = np.argsort(X, axis=0, kind="stable")
     total = np.where(np.arange(len(X))[:, None] < first, 0.0, weight[order]).cumsum(axis=0)
     place = (total < total[-1] * share * (1 - 1e-12)).sum(axis=0)[None]
@@ -496,8 +466,9 @@ def target_encode(
     groups: np.ndarray | None = None,
     ordered: Collection[int] = (),
 ) -> tuple[np.ndarray, dict[int, tuple[np.ndarray, np.ndarray]]]:
-    """Encode categories of many levels by the mean of the target in each level; return (X, {column:
-    (knots, scores)}).
+    """Encode categories of many levels by the mean of the target in each level.
+
+    Return (X, {column: (knots, scores)}).
 
     Parameters
     ----------
@@ -528,8 +499,7 @@ def target_encode(
 
 
 def _target_encode_column(codes, n_levels, y, weight, rng, groups):
-    """Return (the codes of the training rows, (knots, scores)) of one column: see
-    `target_encode`."""
+    """Return (codes of the training rows, (knots, scores)) of a column, as `target_encode` does."""
     there = np.flatnonzero(~np.isnan(codes))
     level, y, weight = codes[there].astype(np.intp), y[there], weight[there]
     fold = _deal_out(there, rng, groups)
@@ -540,20 +510,14 @@ def _target_encode_column(codes, n_levels, y, weight, rng, groups):
     ]
     count, total = (of_folds.sum(axis=0) for of_folds in sums)
     prior = _prior(count, total, weight, y / unit, level)
-    of_all, of_others = (
-        _shrunken_means(count, total, *prior),
-        _shrunken_means(count - sums[0], total - sums[1], *prior),
-    )
+    of_all = _shrunken_means(count, total, *prior)
+    of_others = _shrunken_means(count - sums[0], total - sums[1], *prior)
     mean = of_others[fold, level]
     low, high = mean.min(initial=prior[0]), mean.max(initial=prior[0])
-    # as where each level has one row: other rows carry no information about it
-    if high - low <= EQUAL_MEANS:
-        low, high, mean, of_all = (
-            prior[0],
-            prior[0],
-            np.full(len(mean), prior[0]),
-            np.full(n_levels, prior[0]),
-        )
+    # Equal means, as where each level has one row, of which other rows say nothing.
+    if high - low <= 1e-12:
+        low = high = prior[0]
+        mean, of_all = np.full(len(mean), prior[0]), np.full(n_levels, prior[0])
     encoded = codes.copy()
     encoded[there] = level + 0.25 + (mean - low) / ((high - low) or 1.0) / 4
     knots = (np.arange(n_levels)[:, None] + [0, 0.25, 0.5]).ravel()
@@ -562,32 +526,27 @@ def _target_encode_column(codes, n_levels, y, weight, rng, groups):
 
 
 def _deal_out(rows, rng, groups):
-    """Return the fold of each of some rows, 0 to at most N_FOLDS - 1; rows of a group are in one
-    fold."""
+    """Return the fold of each row, one of at most N_FOLDS, in which groups stay whole."""
     if groups is None or not len(rows):
         return rng.permutation(len(rows)) % N_FOLDS
     groups = groups[rows]
-    return stratified_folds(
-        np.zeros(len(rows), np.intp), min(N_FOLDS, len(np.unique(groups))), rng, groups
-    )
+    n_folds = min(N_FOLDS, len(np.unique(groups)))
+    return stratified_folds(np.zeros(len(rows), np.intp), n_folds, rng, groups)
 
 
 def _prior(count, total, weight, y, level):
     """Return (the mean over all rows, how many rows it counts as in the mean of a level).
 
-    That number is the variance within levels divided by the variance between them, kept in [1,
-    1000].
+    That number is the variance within levels divided by that between them, clipped to [1, 1000].
     """
-    mean = total.sum() / max(count.sum(), 1e-300)
+    whole = max(count.sum(), 1e-300)
+    mean = total.sum() / whole
     means = total / np.maximum(count, 1e-300)
-    within = weight @ (y - means[level]) ** 2 / max(count.sum(), 1e-300)
-    between = count @ (means - mean) ** 2 / max(count.sum(), 1e-300) - within * len(count) / max(
-        count.sum(), 1e-300
-    )
+    within = weight @ (y - means[level]) ** 2 / whole
+    between = count @ (means - mean) ** 2 / whole - within * len(count) / whole
     return mean, float(np.clip(within / max(between, 1e-3 * within, 1e-300), 1.0, 1e3))
 
 
 def _shrunken_means(count, total, mean, rows):
-    """Return the mean of each level, shrunken: as if each level had `rows` more rows, with the mean
-    of all rows."""
+    """Return the means of the levels as if each had `rows` more rows, with the mean of all rows."""
     return (total + rows * mean) / (count + rows)

@@ -1,5 +1,4 @@
-"""Data frames: their columns are read as numbers, strings or times, or raise an error that names
-the column.
+"""Data frames: columns are read as numbers, strings or times; errors name the column.
 
 Columns of arrays are read in the same way. Data frames are read through narwhals, which is imported
 when X is a data frame.
@@ -43,16 +42,18 @@ def is_table(X: object) -> bool:
     )
 
 
-def rows_of_frame(X: Any, some: np.ndarray) -> Any:
-    """Return some rows of a frame, by an array of their indices, as a frame of the same library."""
+def rows_of_frame(X: Any, rows: np.ndarray) -> Any:
+    """Return the rows of a frame at an array of indices, as a frame of the same library."""
     import narwhals as nw
 
-    return nw.from_native(X, eager_only=True)[some.tolist()].to_native()
+    return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
 
 
 def columns_of_rows(X: Any, sources: np.ndarray) -> Any:
-    """Return a frame of the same library whose column j has the cells of the rows sources[:, j] of
-    X, in the default index."""
+    """Return a frame whose column j has the cells of the rows sources[:, j] of X.
+
+    It is of the same library, with the default index.
+    """
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)
@@ -126,8 +127,9 @@ def listing(items: Sequence[Any]) -> str:
 
 
 def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None) -> Any:
-    """Return the cells of a column: an ndarray of real numbers, or a list of numbers or of strings
-    with None for missing cells.
+    """Return the cells of a column as an ndarray of real numbers, or as a list.
+
+    A list holds numbers or strings, and None for missing cells.
 
     Categories, and columns whose dtype does not determine the type of the cells, are lists; of
     times the cells are `Moments`.
@@ -159,8 +161,9 @@ def cells_of(where: str, column: Any, is_category: bool, zone: str | None = None
 
 
 def level_cells(where: str, cells: list[Any]) -> list[Any]:
-    """Return the cells of a categorical, None where they are missing: strings or numbers as they
-    are, others as text.
+    """Return the cells of a categorical, None where they are missing.
+
+    Strings and numbers are as they are, others as text.
 
     So are intervals, periods, dates and tuples levels, as are words beside numbers.
     """
@@ -181,8 +184,10 @@ def _has_numbers(cells):
 
 
 def in_their_order(column: Any) -> Any:
-    """Return the different cells of a categorical in their order; None where they are strings,
-    numbers, or have no order."""
+    """Return the different cells of a categorical in their order.
+
+    Return None if they are strings or numbers, or have no order.
+    """
     if not is_categorical(column):
         return None
     cells = {
@@ -206,8 +211,10 @@ def is_categorical(column: Any) -> bool:
 
 
 def integers_of(column: Any) -> Any:
-    """Return the integers and decimals among the cells of a column, as they are before they become
-    numbers of 64 bits."""
+    """Return the integers and decimals among the cells of a column.
+
+    They are not yet numbers of 64 bits.
+    """
     if isinstance(column, np.ndarray):
         return (
             column
@@ -230,8 +237,7 @@ def narrow_float(column: Any) -> np.dtype | None:
 
 
 def own_order(column: Any) -> Any:
-    """Return all categories of a column in the order that the frame gives them; None where it gives
-    none."""
+    """Return all categories of a column in the frame's order of them, or None if it has none."""
     if isinstance(column, np.ndarray):
         return None
     import narwhals as nw
@@ -260,8 +266,10 @@ def kind_of(cells: Any) -> str | None:
 
 
 def numbers_of(where: str, cells: Any) -> np.ndarray:
-    """Return cells as an ndarray of numbers, NaN where missing, times in days; raise ValueError if
-    one is infinite."""
+    """Return cells as an ndarray of numbers, NaN where missing, times in days.
+
+    Raise a ValueError if one is infinite.
+    """
     if isinstance(cells, Moments):
         return cells.days
     try:
@@ -276,8 +284,10 @@ def numbers_of(where: str, cells: Any) -> np.ndarray:
 
 
 def keys_of(where: str, cells: Any) -> Any:
-    """Return cells as keys of a dictionary of levels: numbers that are not integers or booleans as
-    floats, None if missing."""
+    """Return cells as keys of a dictionary of levels, None if missing.
+
+    Numbers that are no integers or booleans become floats.
+    """
     if all(
         issubclass(kind, (str, Integral, np.bool_, type(None))) for kind in set(map(type, cells))
     ):
@@ -320,7 +330,7 @@ def _listed(series):
     """Return the cells of a Series as a list."""
     dictionary = _arrow_dictionary(series)
     if series.implementation.is_pandas() and hasattr(series.to_native().dtype, "categories"):
-        # whose `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
+        # its `to_list` makes (1.0, 2.0] of the category (1, 2] where other cells are missing
         native = series.to_native()
         categories = [*native.cat.categories.tolist(), None]
         return [categories[code] for code in native.cat.codes.tolist()]
@@ -342,8 +352,10 @@ def _arrow_dictionary(series):
 
 
 def _of_one_kind(where, cells, zone=None):
-    """Return the cells with None for missing ones, or `Moments`; raise TypeError unless all are of
-    one kind."""
+    """Return the cells with None for missing ones, or `Moments`.
+
+    Raise a TypeError unless all are of one kind.
+    """
     kinds = set(map(type, cells))
     missing = {kind for kind in kinds if kind.__name__ in MISSING}
     if any(what_of(kind) for kind in kinds - missing):

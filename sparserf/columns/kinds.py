@@ -1,5 +1,4 @@
-"""The kinds of encodings: a class for each, which answers all that is asked of encodings of that
-kind.
+"""The kinds of encodings: a class for each, with everything that depends on the kind.
 
 An encoding makes of a cell x its raw value r, and of that u = (r - center) / unit, 0 where the unit
 is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u; the kind may draw it in
@@ -45,7 +44,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class Kind:
-    """What the encodings of one kind have in common.
+    """Properties that all encodings of one kind share.
 
     name : as in the kernel
     is_number : whether r is the number itself or, where the encoding has knots, linear between the
@@ -75,17 +74,19 @@ class Kind:
     question: ClassVar[str] = ""
 
     def __init_subclass__(cls, **about: Any) -> None:
-        """Take what a class says of itself, its attributes by their names."""
+        """Set the class attributes that a subclass gives as keywords."""
         for name, value in about.items():
             setattr(cls, name, value)
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
-        """Return r of cells x; of numbers with knots, of what is between these."""
+        """Return r of cells x; for numbers with knots, x are their scores."""
         return x
 
     def derivatives(self, x: Array, level: Array, xp: Any = np) -> tuple[Array, Array]:
-        """Return the first and second derivative of r by x, of kinds that are continuous and no
-        numbers."""
+        """Return the first and second derivative of r by x.
+
+        Only kinds that are continuous, and no numbers, have them.
+        """
         raise NotImplementedError(f"{self.name} has no derivatives")
 
     def drawn_in(self, u: Array, xp: Any = np) -> Array:
@@ -103,16 +104,20 @@ class Kind:
     def check(
         self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float
     ) -> None:
-        """Check what a file that is not trusted says of an encoding; levels : those of its column,
-        None of numbers."""
+        """Check an encoding from a file that is not trusted.
+
+        levels : those of its column, None of numbers
+        """
 
     def label(self, column: str, level: float, levels: Sequence[Any] | None) -> str:
         """Return the name of an encoding in the names of features."""
         return column
 
     def symbol(self, encoding: Encoding, levels: Sequence[Any] | None) -> tuple[str, str]:
-        """Return how formulas write an encoding: ("function", its name) of the column, or
-        ("question", words after it)."""
+        """Return the writing of an encoding in formulas.
+
+        It is ("function", its name) of the column, or ("question", words after it).
+        """
         if self.question:
             return "question", self.question
         return (
@@ -179,8 +184,10 @@ class Clipped(
 
 
 class Level(Kind, name="level"):
-    """Whether the cell is a level: 1, or else 0; with a knot, at -1, the score of the knot where
-    the cell is no level."""
+    """Whether the cell is a level: 1 or 0.
+
+    With a knot, at -1, it is the score of the knot where the cell is no level.
+    """
 
     def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
         return xp.astype((level <= x) & (x < level + 1), x.dtype)
@@ -335,8 +342,10 @@ class Encoding:
         return filled(written, cell(self.column), self.fill) if is_filled else written
 
     def quarters(self, low: float, high: float) -> tuple[float, float, float]:
-        """Return (quarter of a turn in days, the first and the last quarter from `level` on that
-        lie between low and high)."""
+        """Return the quarters of a turn, from `level` on, between low and high.
+
+        They are (the length of one in days, the first, the last).
+        """
         quarter = np.pi / 2 / self.of_kind.turn
         return (
             quarter,
@@ -345,8 +354,9 @@ class Encoding:
         )
 
     def cuts(self, low: float, high: float) -> np.ndarray:
-        """Return where the encoding has knots, begins to be curved, or curves otherwise, in no
-        order, some beyond low and high.
+        """Return where the encoding has knots, begins to be curved, or curves otherwise.
+
+        The places are in no order, and may be beyond low and high.
 
         A curve is cut where it begins, and at distances that double, so that its poles are far from
         each piece.
@@ -374,8 +384,10 @@ class Encoding:
         return np.concatenate([knots, raw])
 
     def turns(self, low: float, high: float, most: int) -> np.ndarray:
-        """Return where the encoding may turn between falling and rising: its knots, or its
-        quarters, none if those are many."""
+        """Return where the encoding may turn between falling and rising.
+
+        These are its knots, or its quarters, none if those are many.
+        """
         if not self.of_kind.turn:
             return np.zeros(0) if self.knots is None else self.knots[0]
         quarter, first, last = self.quarters(low, high)
@@ -386,8 +398,9 @@ class Encoding:
         )
 
     def rounding(self, largest: float) -> float:
-        """Return a bound of the rounding of u of numbers of at most some size: a few roundings of
-        (r - center) / unit.
+        """Return a bound of the rounding of u, for numbers up to a size.
+
+        It is a few roundings of (r - center) / unit.
 
         The cosine of an angle is rounded as the angle is.
         """
@@ -399,8 +412,9 @@ class Encoding:
         return 16 * EPS * (raw + abs(self.center)) / self.unit
 
     def slopes(self, x: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the least and the largest derivative du/dz on each cell of a grid of numbers x,
-        where dx is dx/dz there.
+        """Return the least and largest derivative du/dz on each cell of a grid.
+
+        The grid has the numbers x, and dx is dx/dz there.
 
         The slope between knots is multiplied by a derivative that falls with the distance from the
         center. The derivative of the cosine of an angle is a sine, of which the least and the
@@ -421,8 +435,7 @@ class Encoding:
         return least - 1e-9 * np.abs(least), most + 1e-9 * np.abs(most)
 
     def _steepness(self, size):
-        """Return the derivative of the encoding by (r - center) / unit, where that is of some
-        size."""
+        """Return the derivative of the encoding by (r - center) / unit, at a size of that."""
         ratio = np.minimum(self.reach / np.maximum(size, 1e-300), 1.0)
         return ratio**2 * self.of_kind.steepest_drawn_in(
             np.where(ratio < 1, self.reach * (2 - ratio), size)
@@ -430,8 +443,10 @@ class Encoding:
 
 
 def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (power, center, factor) of u = (power r - center) factor, u = 0 where the unit is 0;
-    power is one of two."""
+    """Return (power, center, factor) of u = (power r - center) factor.
+
+    power is a power of two, and u = 0 where the unit is 0.
+    """
     exponent = np.where(unit > 0, np.clip(np.frexp(unit)[1], -1000, 1000), 0)
     power = np.ldexp(1.0, -exponent)
     factor = np.divide(1.0, unit * power, out=np.zeros(np.shape(unit)), where=np.asarray(unit) > 0)
@@ -439,8 +454,7 @@ def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _sines(first, last):
-    """Return the least and the largest sine of angles between first and last, a little outwards for
-    rounding."""
+    """Return the least and largest sine between two angles, a little outwards for rounding."""
     ends = np.sin(first), np.sin(last)
     slack = 1e-9 + 8 * EPS * (np.abs(first) + np.abs(last))
     has_most, has_least = (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Column:
-    """What the blocks so far say of a column.
+    """The state of a column after the blocks so far.
 
     kinds : of its cells, "numbers", "strings", or what a clock is
     clock : of times, else None
@@ -59,10 +59,8 @@ class _Column:
         kind = kind_of(cells)
         if isinstance(cells, Moments):
             check_not_chosen(where, cells.clock, is_chosen)
-            self.clock, self.is_single = (
-                self.clock if kind is None and self.clock else cells.clock,
-                False,
-            )
+            self.clock = self.clock if kind is None and self.clock else cells.clock
+            self.is_single = False
         if isinstance(cells, np.ndarray):
             kind = None if cells.dtype.kind == "f" and np.isnan(cells).all() else kind
             self.is_single &= kind is None or cells.dtype == np.float32

@@ -1,13 +1,11 @@
-"""Made rows: rows in the manner of a table, each cell of which comes from one of two near rows of
-it.
+"""Made rows: rows like those of a table, each cell of which comes from one of two near rows.
 
 A made row has only cells that occur in their columns: categories stay categories, missing cells are
-missing, whole numbers are whole, and nothing leaves the bounds. Since both rows are near, what
-holds between columns of near rows about holds in it, too.
+missing, whole numbers are whole, and nothing leaves the bounds. Since the two rows are near, a
+relation between columns that holds for near rows about holds in the made row, too.
 
-Near are rows by the sum, over the columns, of the squared differences of numbers in robust units,
-and of 1/2 for each other category; a cell that is missing in one row alone counts as two units
-away.
+The squared distance of two rows is a sum over the columns: of squared differences of numbers in
+robust units, 1/2 for different categories, and 4 for a cell that is missing in one row alone.
 """
 
 from __future__ import annotations
@@ -20,17 +18,10 @@ from .._base.random import draw_rows
 from .encodings import robust_units
 from .frames import columns_of_rows, is_frame, rows_of_frame
 
-# A made row is made of a row and one of its N_NEAR nearest rows, among at most MOST_PARTNERS rows,
-# drawn at random.
-N_NEAR, MOST_PARTNERS = 30, 4_000
-# Numbers count as at most FARTHEST units from the centre of their column.
-FARTHEST = 10.0
-# The square of the distance of two different categories, and of a missing cell and one that is not.
-OF_CATEGORIES, OF_MISSING = 0.5, 4.0
-# Rows at a squared distance below this are the same: nothing new can be made of them.
-SAME = 1e-9
-# The numbers of a block of distances.
-BLOCK = 2**20
+# How many rows count as near a row.
+N_NEAR = 30
+# The most rows among which near ones are sought; of more rows, a random sample is taken.
+MOST_PARTNERS = 4_000
 
 
 def draw_sources(
@@ -40,8 +31,7 @@ def draw_sources(
     n_made: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Draw the rows from which the cells of made rows come: return their indices, of shape (n_made,
-    n_columns).
+    """Draw the rows from which the cells of made rows come, as indices (n_made, n_columns).
 
     X : float ndarray of shape (n_rows, n_columns), NaN where a cell is missing, a category as the
         number of its level
@@ -60,43 +50,45 @@ def draw_sources(
 
 
 def _draw_near(X, is_category, weight, first, partners, rng):
-    """Draw for each row of `first` one of its nearest other rows among `partners`; return their
-    places there."""
+    """Draw one of the nearest rows among `partners` for each row of `first`; return its place."""
+    farthest = 10.0  # units from the centre of a column at which numbers count, at most
+    of_categories, of_missing = 0.5, 4.0  # squared distances of cells: see above
+    same = 1e-9  # nothing new can be made of rows at a squared distance below this
     missing = np.isnan(X)
     center, unit, _, _ = robust_units(X[:, ~is_category], weight)
     Z = (X[:, ~is_category] - center) / np.where(unit > 0, unit, np.inf)
-    Z = np.clip(np.where(missing[:, ~is_category], 0.0, Z), -FARTHEST, FARTHEST)
-    Z = np.hstack([Z, np.sqrt(OF_MISSING) * missing])
+    Z = np.clip(np.where(missing[:, ~is_category], 0.0, Z), -farthest, farthest)
+    Z = np.hstack([Z, np.sqrt(of_missing) * missing])
     C = np.where(missing, -1.0, X)[:, is_category]
     near, of_partners = np.empty(len(first), np.intp), np.square(Z[partners]).sum(axis=1)
     n_near = min(N_NEAR, len(partners))
-    for start in range(0, len(first), step := max(1, BLOCK // len(partners))):
-        some = first[start : start + step]
+    step = max(1, 2**20 // len(partners))  # about a million distances at a time
+    for start in range(0, len(first), step):
+        block = first[start : start + step]
         distance = (
-            np.square(Z[some]).sum(axis=1)[:, None] + of_partners - 2 * Z[some] @ Z[partners].T
+            np.square(Z[block]).sum(axis=1)[:, None] + of_partners - 2 * Z[block] @ Z[partners].T
         )
         for codes in C.T:
-            distance += OF_CATEGORIES * (codes[some, None] != codes[partners])
-        distance[distance < SAME] = np.inf
+            distance += of_categories * (codes[block, None] != codes[partners])
+        distance[distance < same] = np.inf
         nearest = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
-        near[start : start + step] = nearest[
-            np.arange(len(some)), rng.integers(0, n_near, len(some))
-        ]
+        drawn = rng.integers(0, n_near, len(block))
+        near[start : start + step] = nearest[np.arange(len(block)), drawn]
     return near
 
 
 def number_rows(X: np.ndarray) -> np.ndarray:
-    """Return a number for each row of X, as `draw_sources` has it: the same where all cells are
-    equal, or missing in both."""
+    """Return a number for each row of X, as `draw_sources` has it, equal for equal rows.
+
+    Cells are equal that are missing in both.
+    """
     cells = np.where(np.isnan(X), np.nan, X) + 0.0  # one NaN, and one 0
-    return np.unique(
-        cells.view(np.dtype((np.void, cells.itemsize * cells.shape[1])))[:, 0], return_inverse=True
-    )[1]
+    rows = cells.view(np.dtype((np.void, cells.itemsize * cells.shape[1])))[:, 0]
+    return np.unique(rows, return_inverse=True)[1]
 
 
 def take_cells(X: Any, sources: np.ndarray) -> Any:
-    """Return rows of the kind of X, a data frame or ndarray, whose cells are those of X in the rows
-    `sources`.
+    """Return rows, of the kind of X, a data frame or ndarray, with cells of the rows `sources`.
 
     sources : indices of rows, of shape (n_rows,) for whole rows, or (n_rows, n_columns) for each
         cell

@@ -1,5 +1,4 @@
-"""Columns of plain numbers of a data frame, read together: one call of the frame's library for all
-of them.
+"""Columns of plain numbers of a data frame, read together by one call of the frame's library.
 
 Reading a column alone costs some tens of microseconds whatever its length, which is most of the
 time where a frame has few rows and thousands of columns. The result is the same either way.
@@ -30,17 +29,14 @@ SINGLE = {"float32", "float", "float[pyarrow]"}  # the dtypes of float32, in sma
 
 
 def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places, numbers) of the columns of plain numbers of a frame of pandas, polars or
-    Arrow with few rows.
+    """Return (places, numbers) of the columns of plain numbers of a frame with few rows.
 
     places : ndarray of int, the places of the columns; none of other frames
     numbers : ndarray of shape (n_rows, n_places), NaN where cells are missing; float32 if all
         columns are, else float64
     """
-    library, n_rows = (
-        type(X).__module__.partition(".")[0],
-        X.num_rows if hasattr(X, "num_rows") else len(X),
-    )
+    library = type(X).__module__.partition(".")[0]
+    n_rows = X.num_rows if hasattr(X, "num_rows") else len(X)
     if not (library in READERS and 0 < n_rows <= FEW_ROWS):
         return np.arange(0), np.zeros((n_rows, 0))
     dtypes = X.schema.types if library == "pyarrow" else list(X.dtypes)
@@ -49,8 +45,8 @@ def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
     places = [k for k, dtype in enumerate(dtypes) if kinds[dtype]]
     used = {dtype for dtype, plain in kinds.items() if plain}
     is_single = {str(dtype).lower() for dtype in used} <= SINGLE
-    some = None if len(places) == len(dtypes) else places
-    numbers = read(X, some, used) if places else np.zeros((n_rows, 0))
+    chosen = None if len(places) == len(dtypes) else places
+    numbers = read(X, chosen, used) if places else np.zeros((n_rows, 0))
     return np.array(places, int), np.asarray(numbers, np.float32 if is_single else np.float64)
 
 
@@ -63,26 +59,25 @@ def _is_plain_in_pandas(dtype):
     )
 
 
-def _read_pandas(X, some, dtypes):
-    """Return some columns of pandas as an ndarray."""
-    part = X if some is None else X.iloc[:, some]
+def _read_pandas(X, chosen, dtypes):
+    """Return the chosen columns, or all, of pandas as an ndarray."""
+    part = X if chosen is None else X.iloc[:, chosen]
     if all(isinstance(dtype, np.dtype) for dtype in dtypes):
         return part.to_numpy() if len(dtypes) == 1 else part.to_numpy(np.float64)
     return part.to_numpy(np.float64, na_value=np.nan)
 
 
-def _read_polars(X, some, dtypes):
-    """Return some columns of polars as an ndarray."""
+def _read_polars(X, chosen, dtypes):
+    """Return the chosen columns, or all, of polars as an ndarray."""
     names, polars = X.columns, sys.modules["polars"]
-    part = X if some is None else X.select([names[k] for k in some])
-    return (
-        part.cast({polars.Boolean: polars.UInt8}) if polars.Boolean in dtypes else part
-    ).to_numpy()
+    part = X if chosen is None else X.select([names[k] for k in chosen])
+    part = part.cast({polars.Boolean: polars.UInt8}) if polars.Boolean in dtypes else part
+    return part.to_numpy()
 
 
-def _read_arrow(X, some, dtypes):
-    """Return some columns of Arrow as an ndarray."""
-    (batch,) = (X if some is None else X.select(some)).combine_chunks().to_batches()
+def _read_arrow(X, chosen, dtypes):
+    """Return the chosen columns, or all, of Arrow as an ndarray."""
+    (batch,) = (X if chosen is None else X.select(chosen)).combine_chunks().to_batches()
     if any(str(dtype) == "bool" for dtype in dtypes):
         arrays = [
             column.cast("uint8") if str(column.type) == "bool" else column

@@ -1,5 +1,4 @@
-"""The column stage, which encodes columns of any kind and unit as numbers between which distances
-make sense.
+"""The column stage, which encodes columns of any kind and unit as comparable numbers.
 
 The inputs of features are not the columns of X but *encodings* of them: a number in robust units,
 clipped, or as a rank; the levels of a category; whether a cell is missing; the day of the year of a
@@ -41,8 +40,7 @@ OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
-# The encoding of a column of which a stage knows nothing: 0. (That of a constant has the half range
-# 0.)
+# The encoding of a column that a stage does not know: 0. (A constant has the half range 0.)
 UNKNOWN_ENCODING = {
     "kind": NUMBER,
     "level": 0.0,
@@ -56,8 +54,9 @@ UNKNOWN_ENCODING = {
 
 @dataclass(frozen=True, eq=False)
 class ColumnStage:
-    """How the columns of X are encoded as the inputs of features. Frozen: part of a model and of
-    its file.
+    """The encoding of the columns of X as the inputs of features.
+
+    It is frozen: part of a model and of its file.
 
     Each encoding is made of one column, and a column may have several. Its raw value r is what its
     kind says of the cell, and the encoding is u = (r - center) / unit, 0 where unit is 0. Where |u|
@@ -221,14 +220,15 @@ class ColumnStage:
 
     @cached_property
     def turn(self) -> np.ndarray:
-        """By how much the angle of each encoding turns in a day; 0 for encodings that are no
-        cosines."""
+        """The angle by which each encoding turns in a day; 0 for encodings that are no cosines."""
         return self._of_kinds("turn")
 
     @cached_property
     def is_continuous(self) -> np.ndarray:
-        """A mask of the encodings that are continuous functions of a number: the number itself, in
-        any form, and angles."""
+        """A mask of the encodings that are continuous functions of a number.
+
+        They are the number itself, in any form, and angles.
+        """
         return self._of_kinds("is_continuous")
 
     @cached_property
@@ -238,8 +238,7 @@ class ColumnStage:
 
     @cached_property
     def rises(self) -> np.ndarray:
-        """A mask of the encodings that, but for their knots, never fall where their column
-        rises."""
+        """A mask of the encodings that, knots aside, never fall where their column rises."""
         return self._of_kinds("rises")
 
     @cached_property
@@ -248,18 +247,18 @@ class ColumnStage:
         return self._of_kinds("jumps_at_zero")
 
     def take(self, places: np.ndarray) -> ColumnStage:
-        """Return the stage of some of the encodings, by their indices."""
+        """Return the stage of the encodings at these places."""
         sizes = np.diff(self.first_knot)[places]
         first = np.concatenate([[0], np.cumsum(sizes)])
-        kept = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
-        some = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
-        return replace(
-            self, **some, first_knot=first, knots=self.knots[kept], scores=self.scores[kept]
-        )
+        knots = np.arange(first[-1]) + np.repeat(self.first_knot[:-1][places] - first[:-1], sizes)
+        arrays = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
+        arrays |= {"first_knot": first, "knots": self.knots[knots], "scores": self.scores[knots]}
+        return replace(self, **arrays)
 
     def only(self, is_used: np.ndarray) -> ColumnStage:
-        """Return the stage with 0 for encodings that are not used, which says nothing of the
-        training rows about them.
+        """Return the stage with 0 for encodings that are not used.
+
+        It says nothing of the training rows about them.
 
         is_used : a mask of the encodings. Of a column without any the table keeps its name, and
             whether it holds numbers.
@@ -270,10 +269,8 @@ class ColumnStage:
             name: np.where(is_used, getattr(self, name), value)
             for name, value in UNKNOWN_ENCODING.items()
         }
-        no_knots, own = (
-            (np.zeros(0), np.zeros(0)),
-            np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1),
-        )
+        no_knots = np.zeros(0), np.zeros(0)
+        own = np.split(np.stack([self.knots, self.scores]), self.first_knot[1:-1], axis=1)
         first, knots, scores = _pack_knots(
             [pair if used else no_knots for pair, used in zip(own, is_used, strict=True)]
         )
@@ -299,21 +296,22 @@ class ColumnStage:
 
     @cached_property
     def in_knots(self) -> ColumnStage:
-        """The stage with levels that have a knot written as numbers with a knot at each level; it
-        encodes new rows equally."""
-        some = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
-        if not len(some):
+        """The stage with levels that have a knot as numbers with a knot at each level.
+
+        It encodes new rows equally.
+        """
+        levels = np.flatnonzero((self.kind == LEVEL) & (np.diff(self.first_knot) > 0))
+        if not len(levels):
             return self
         kind, given = self.kind.copy(), {}
-        for v in some.tolist():
+        for v in levels.tolist():
             knots = np.arange(UNKNOWN, len(self.table.levels[self.column[v]]))
             given[v] = knots, np.append(self.scores[self.first_knot[v]], knots[1:] == self.level[v])
-        kind[some] = NUMBER
+        kind[levels] = NUMBER
         return replace(self._with_knots(given), kind=kind)
 
     def _with_knots(self, given):
-        """Return the stage with the knots and scores {encoding: (knots, scores)} in place of its
-        own."""
+        """Return the stage with {encoding: (knots, scores)} in place of its own knots."""
         pairs = []
         for v in range(len(self)):
             own = slice(self.first_knot[v], self.first_knot[v + 1])
@@ -323,8 +321,10 @@ class ColumnStage:
 
     @cached_property
     def arithmetic(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The arrays (power, center, factor, reach) of u = (power r - center) factor; with powers
-        of two nothing overflows."""
+        """The arrays (power, center, factor, reach) of u = (power r - center) factor.
+
+        With powers of two nothing overflows.
+        """
         power, center, factor = arithmetic(self.center, self.unit)
         return power, center, factor, np.where(factor > 0, self.reach, 1.0)
 
@@ -347,8 +347,9 @@ class ColumnStage:
         )
 
     def transform(self, X: Array) -> Array:
-        """Return the encodings of rows of X: a new array of shape (n_rows, n_encodings), of its
-        dtype, namespace and device.
+        """Return the encodings of rows of X, a new array (n_rows, n_encodings).
+
+        It has the dtype, namespace and device of X.
 
         The encodings of CSR rows are CSR if zeros are encoded as 0, and dense otherwise.
         """
@@ -365,13 +366,15 @@ class ColumnStage:
         return out
 
     def _transform_sparse(self, X):
-        """Encode CSR rows whose zeros stay zeros: the entries of columns that have an encoding of a
-        kind, kind by kind."""
+        """Encode CSR rows whose zeros stay zeros.
+
+        Entries are encoded kind by kind, in columns that have an encoding of the kind.
+        """
         row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
         for kind, is_it in self.kinds:
             place = np.full(self.n_columns, -1)
-            some = is_it & (self.unit > 0)
-            place[self.column[some]] = np.flatnonzero(some)
+            varies = is_it & (self.unit > 0)
+            place[self.column[varies]] = np.flatnonzero(varies)
             column = place[X.indices]
             there = column >= 0
             x, unit = X.data[there], self.unit[column[there]]
@@ -411,14 +414,13 @@ class ColumnStage:
         return xp.astype(xp.where(is_continuous & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
-        """Return x, (n_rows, n_encodings), interpolated between the scores at the knots where an
-        encoding has knots."""
+        """Return x, (n_rows, n_encodings), interpolated where an encoding has knots."""
         columns = [x[:, v] for v in range(len(self))] if len(self.knots) else []
         for v in np.flatnonzero(np.diff(self.first_knot)):
-            some = slice(self.first_knot[v], self.first_knot[v + 1])
-            last = int(some.stop - some.start) - 1
+            of_v = slice(self.first_knot[v], self.first_knot[v + 1])
+            last = int(of_v.stop - of_v.start) - 1
             knots, scores = (
-                from_host(a[some].copy(), xp, device) for a in (self.knots, self.scores)
+                from_host(a[of_v].copy(), xp, device) for a in (self.knots, self.scores)
             )
             at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
             left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))
@@ -451,8 +453,10 @@ class ColumnStage:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int) -> ColumnStage | None:
-        """Return the stage that `to_arrays` wrote, from a file that is not trusted; None where it
-        holds no stage."""
+        """Return the stage that `to_arrays` wrote, or None if there is none.
+
+        The file is not trusted.
+        """
         if not any(name in arrays for name in ARRAYS):
             return None
         whole = {
@@ -511,8 +515,7 @@ class ColumnStage:
 
 
 def _pack_knots(pairs):
-    """Return (first_knot, knots, scores), as a `ColumnStage` has them, from the (knots, scores) of
-    each encoding."""
+    """Return a `ColumnStage`'s (first_knot, knots, scores) from each encoding's (knots, scores)."""
     first, all_knots, all_scores = [0], [np.zeros(0)], [np.zeros(0)]
     for knots, scores in pairs:
         first.append(first[-1] + len(knots))
@@ -522,8 +525,7 @@ def _pack_knots(pairs):
 
 
 class EncodedMatrix:
-    """The encodings of all rows of X as a matrix whose rows are computed at each access,
-    `encoded[rows]`."""
+    """The encodings of all rows of X, a matrix whose rows are computed at `encoded[rows]`."""
 
     shape: tuple[int, int]
     dtype: np.dtype

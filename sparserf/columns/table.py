@@ -1,5 +1,4 @@
-"""The table: the names of columns and the levels of categories, by which the cells of a data frame
-become numbers.
+"""The table: names of columns and levels of categories, which turn cells into numbers.
 
 Arrays with categories are treated in the same way. Cells of a column of numbers stay numbers, cells
 of a category become the numbers of their levels, and missing cells become NaN.
@@ -68,8 +67,9 @@ ARRAYS = "table_kind", "table_size", "table_text", "table_end"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The names of the columns of the training rows, and the levels of categories. Frozen: part of
-    a model and of its file.
+    """The names of the columns of the training rows, and the levels of categories.
+
+    It is frozen: part of a model and of its file.
 
     names : tuple of str, or None
         The names of the columns; None for an array, whose columns have no names.
@@ -166,6 +166,7 @@ class Table:
 
     def read(self, X: Any) -> np.ndarray:
         """Return rows to predict as an ndarray of numbers, as `learn` does for training rows.
+
         Unknown levels become -1.
 
         The columns of a frame are found by their names, in any order, and others are not read; by
@@ -190,8 +191,10 @@ class Table:
         return _matrix(columns, places, alone, self.levels)
 
     def for_rows(self, X: np.ndarray) -> tuple[np.ndarray, Table]:
-        """Return (X, the table) for some of the rows that `learn` returned, without the levels that
-        do not occur in them."""
+        """Return (X, the table) for some of the rows that `learn` returned.
+
+        The table has no levels that do not occur in them.
+        """
         levels = list(self.levels)
         for j in (j for j, of_column in enumerate(levels) if of_column):
             code = np.where(np.isnan(X[:, j]), len(levels[j]), X[:, j]).astype(np.intp)
@@ -205,8 +208,9 @@ class Table:
         return X, replace(self, levels=tuple(levels))
 
     def only(self, is_used: np.ndarray) -> Table:
-        """Return the table without the levels of columns that are not used; categories of numbers
-        become columns of numbers.
+        """Return the table without the levels of columns that are not used.
+
+        Categories of numbers become columns of numbers.
 
         is_used : a mask of the columns
         """
@@ -235,18 +239,14 @@ class Table:
         ]
         texts = list(self.levels)
         for j, clock in self.clocks.items():
-            kind[j], texts[j] = (
-                -2 - KINDS_OF_CLOCKS.index(clock.kind),
-                (clock.zone,) if clock.zone else (),
-            )
+            kind[j] = -2 - KINDS_OF_CLOCKS.index(clock.kind)
+            texts[j] = (clock.zone,) if clock.zone else ()
         levels = [level for of_column in texts for level in of_column or ()]
         cells = [
             str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)
         ]
-        size, end = (
-            [len(of_column or ()) for of_column in texts],
-            np.cumsum([len(cell) for cell in cells]),
-        )
+        size = [len(of_column or ()) for of_column in texts]
+        end = np.cumsum([len(cell) for cell in cells])
         text = np.frombuffer(b"".join(cells), np.uint8)
         return dict(
             zip(
@@ -258,14 +258,14 @@ class Table:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Table | None:
-        """Return the table that `to_arrays` wrote, from a file that is not trusted; None where it
-        holds no table."""
+        """Return the table that `to_arrays` wrote, or None if there is none.
+
+        The file is not trusted.
+        """
         if not any(name in arrays for name in ARRAYS):
             return None
-        (kind, size, end), text = (
-            (integers(arrays, f"table_{name}") for name in ("kind", "size", "end")),
-            arrays["table_text"],
-        )
+        kind, size, end = (integers(arrays, f"table_{name}") for name in ("kind", "size", "end"))
+        text = arrays["table_text"]
         n = len(kind)
         require(
             n > 0 and bool(((kind >= -1 - len(KINDS_OF_CLOCKS)) & (kind < len(PLAIN))).all()),
@@ -301,8 +301,7 @@ class Table:
         return [None if levels is None else LevelNumbers(levels) for levels in self.levels]
 
     def places(self, names: tuple[str, ...] | None, n: int) -> np.ndarray:
-        """Return the place in X of each column of this table, from the names of the n columns of
-        X."""
+        """Return the place in X of each column of this table, by the names of X's n columns."""
         if names is not None and self.names is not None and names != self.names:
             place = {name: k for k, name in enumerate(names)}
             lacking = [name for name in self.names if name not in place]
@@ -326,8 +325,10 @@ def _split_text(text, end):
 
 
 def _levels_from_text(cells, kind):
-    """Return the levels of a column from the strings that a file holds; kind : an index in PLAIN,
-    or -1 for numbers."""
+    """Return the levels of a column from the strings in a file.
+
+    kind : an index in PLAIN, or -1 for numbers
+    """
     if kind < 0:
         return None
     plain = list(PLAIN)[kind]
@@ -376,8 +377,9 @@ def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int
 
 
 def _learn_column(where, column, is_chosen, strings_are_categories):
-    """Return (a training column as numbers, its levels, its clock); levels are None for numbers, a
-    clock for all but times.
+    """Return (a training column as numbers, its levels, its clock).
+
+    Levels are None for numbers, the clock for all but times.
 
     where : how errors name the column
     is_chosen : whether the user lists it in `categorical`
@@ -409,8 +411,7 @@ def check_not_chosen(where: str, clock: Clock, is_chosen: bool) -> None:
 
 
 def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
-    """Return the keys of all categories of a column in the order that they have; None where they
-    have none.
+    """Return the keys of all categories of a column in their order, or None if they have none.
 
     kind : whether its cells are read as "numbers" or "strings"
     """
@@ -424,8 +425,10 @@ def ordered_keys(where: str, column: Any, kind: str | None) -> list[Any] | None:
 
 
 def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the levels that are present, which are of these types, as plain ones: sorted, or in an
-    order of all levels."""
+    """Return the levels that are present, which are of these types, as plain ones.
+
+    They are sorted, or in an order of all levels.
+    """
     plain = next(
         plain
         for plain, stands_for in PLAIN.items()
@@ -440,8 +443,9 @@ def levels_of(present: set[Any], kinds: set[type], order: Sequence[Any] | None) 
 
 
 def warn_of_words(where: str, count: Mapping[Any, int], n_rows: int) -> None:
-    """Warn of a column whose words are nearly all numbers, or differ in each row, unless the user
-    says that it is a category.
+    """Warn of a column whose words are nearly all numbers, or differ in each row.
+
+    Users list a column as a category to say that it is one.
 
     count : how many cells each of its words has
     """
@@ -494,9 +498,8 @@ def _read_column(where, column, levels, number, clock):
 class LevelNumbers(dict[Any, float]):
     """{level: its number}, NaN for a missing cell, None, and UNKNOWN for a cell that is no level.
 
-    Rows come in float32 or float64, whatever the training rows came in: a cell that is not exactly
-    a level is one if both are equal in float32, as .1 is of either kind, where `in_float32` has the
-    level.
+    Rows may be float32 or float64, whatever the training rows were. So a cell that is not exactly a
+    level also counts as one if `in_float32` has it, and both are equal in float32, as for .1.
 
     cells : the dtype of the cells, if it is known that they come in a narrower one than float64:
         then all levels are rounded to it, so that large whole numbers are found, too
@@ -507,10 +510,8 @@ class LevelNumbers(dict[Any, float]):
         self._near = {rounded: self[level] for level, rounded in in_float32(levels).items()}
         if cells is not None and levels and not isinstance(levels[0], str):
             with np.errstate(over="ignore"):
-                rounded, count = (
-                    np.array([float(level) for level in levels]).astype(cells).tolist(),
-                    Counter(),
-                )
+                rounded = np.array([float(level) for level in levels]).astype(cells).tolist()
+                count = Counter()
             count.update(rounded)
             for level, each in zip(levels, rounded, strict=True):
                 if count[each] == 1:
@@ -544,8 +545,7 @@ def in_float32(levels: Sequence[Any]) -> dict[Any, float]:
 
 
 def numbers_rounded_to(single: float) -> tuple[float, float]:
-    """Return the least and the largest number of float64 that float32 rounds to a number of
-    float32."""
+    """Return the least and the largest float64 number that rounds to a number of float32."""
     ends = []
     for to in (-np.inf, np.inf):
         middle = (single + float(np.nextafter(np.float32(single), np.float32(to)))) / 2

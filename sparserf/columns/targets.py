@@ -1,5 +1,4 @@
-"""Checks of the target y, which holds numbers, of one output or of several, or labels; and labels
-encoded as -1 and +1."""
+"""Checks of the target y, numbers of one or several outputs or labels; labels as -1 and 1."""
 
 from __future__ import annotations
 
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
 # The hint in errors and warnings where y looks like labels.
 ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
-# In up to FEW_ROWS rows a real target may have two values by chance. Labels are taken for a real
-# target where there are more classes than half of the rows, and more than MANY_LABELS["i"], or
-# MANY_LABELS["f"] if some are not whole numbers.
-FEW_ROWS, MANY_LABELS = 10, {"f": 10, "i": 100}
 
 
 def encode_target(
@@ -67,8 +62,7 @@ def encode_target(
 
 
 def check_target(y: ArrayLike, n_samples: int, several_outputs: bool = False) -> np.ndarray:
-    """Return y as a finite float64 array of shape (n_samples,), or (n_outputs, n_samples) of
-    several outputs."""
+    """Return y as finite float64, (n_samples,), or (n_outputs, n_samples) of several outputs."""
     if isinstance(y, str):
         raise TypeError(
             f"y must be an array, the target of each row, got {y!r}: of a frame, X.pop({y!r})"
@@ -117,7 +111,7 @@ def warn_of_labels(target: np.ndarray) -> None:
     for y in np.atleast_2d(target):
         low, high = y.min(), y.max()
         if (
-            len(y) > FEW_ROWS
+            len(y) > 10  # fewer rows may have two values by chance
             and low < high
             and low == round(low)
             and high == round(high)
@@ -132,8 +126,10 @@ def warn_of_labels(target: np.ndarray) -> None:
 
 
 def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (classes, index of the class of each row) of some rows, by their indices; there must
-    be at least two classes."""
+    """Return (the classes, the index of each row's class) of the rows at the indices `there`.
+
+    There must be at least two classes.
+    """
     y = as_labels(y)
     if y.ndim > 1:
         raise ValueError(
@@ -149,7 +145,7 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
             f"{classes[0].item()!r}"
         )
     is_whole = y.dtype.kind != "f" or bool(np.all(classes == np.round(classes)))
-    if len(classes) > MANY_LABELS["i" if is_whole else "f"] and len(classes) > len(there) / 2:
+    if len(classes) > (100 if is_whole else 10) and len(classes) > len(there) / 2:
         raise ValueError(
             f"y has {len(classes)} classes in {len(there)} rows: is it a target for loss='squared'?"
         )
@@ -163,8 +159,7 @@ def weighted_by_class(
     loss: Loss,
     n_rows: int,
 ) -> np.ndarray:
-    """Return the sample weights times the weight of the class of each row, which are not yet
-    scaled.
+    """Return the sample weights, not yet scaled, times the weight of each row's class.
 
     Classes are those of rows of positive weight, as for scikit-learn's `compute_class_weight`.
     """
@@ -206,10 +201,8 @@ def _weights_of_classes(class_weight, classes):
     A label that is not among the classes is an error, unless the mapping names all of these: some
     rows may lack a class.
     """
-    unknown, unnamed = (
-        [label for label in class_weight if label not in classes],
-        [c for c in classes if c not in class_weight],
-    )
+    unknown = [label for label in class_weight if label not in classes]
+    unnamed = [label for label in classes if label not in class_weight]
     if unknown and unnamed:
         raise ValueError(
             f"class_weight must name labels of y, got {unknown[0]!r}: y has "
@@ -224,8 +217,9 @@ def _weights_of_classes(class_weight, classes):
 
 
 def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
-    """Return y as an array of numbers, booleans or strings, none missing; objects must all be
-    strings or all be numbers.
+    """Return y as an array of numbers, booleans or strings, none missing.
+
+    Objects must all be strings or all be numbers.
 
     name : how errors name y
     """

@@ -1,5 +1,4 @@
-"""Columns of words that are numbers, but for the way in which they are written, or for a few cells
-such as "?"."""
+"""Columns of words that would be numbers if written plainly, or but for a few cells such as "?"."""
 
 from __future__ import annotations
 
@@ -17,32 +16,28 @@ IN_LAKHS = r"\d{1,3}(?:,\d{2})+,\d{3}(?:\.\d*)?"
 NUMBER = re.compile(
     rf"\s*\(?\s*[+\-−]?\s*{CURRENCY}?\s*[+\-−]?\s*(?:{IN_LAKHS}|{DIGITS})(?:[eE][+\-]?\d+)?\s*(?:%|‰|{CURRENCY})?\s*\)?\s*"
 )
-# Nearly all cells are numbers where this share of them is, and they have at least FEWEST different
-# numbers. Where all are, a column may be one of codes, and is taken for numbers if there are more
-# than MANY of them.
-NEARLY_ALL, FEWEST, MANY = 0.9, 3, 20
 
 
 def numbers_as_text(count: Mapping[str, int]) -> tuple[list[str], str] | None:
-    """Return (the words that are no numbers, a number that is an example) of a column of words that
-    is nearly all numbers.
+    """Return (the words that are no numbers, an example of a number) of a column of such words.
 
     count : how many cells each word has; missing cells are left out
 
-    None where it is not. Codes, such as postcodes, are no numbers: digits with a leading zero, or
-    all of one length above 1.
+    Return None unless 9 of 10 cells are numbers, 3 of them different. Codes, such as postcodes, are
+    no numbers: digits with a leading zero, or all of one length above 1. A column of numbers alone
+    may be one of codes, too, if it has at most 20 different ones.
     """
     numbers = [word for word in count if NUMBER.fullmatch(word)]
     others = [word for word in count if not NUMBER.fullmatch(word)]
     n_numbers = sum(count[word] for word in numbers)
-    if len(numbers) < FEWEST or n_numbers < NEARLY_ALL * sum(count.values()):
+    if len(numbers) < 3 or n_numbers < 0.9 * sum(count.values()):
         return None
     bare = [word.strip() for word in numbers]
     has_leading_zero = any(len(word) > 1 and word[0] == "0" and word.isdigit() for word in bare)
     are_of_one_length = len({len(word) for word in bare}) == 1 < len(bare[0]) and all(
         word.isdigit() for word in bare
     )
-    if has_leading_zero or are_of_one_length or (not others and len(numbers) <= MANY):
+    if has_leading_zero or are_of_one_length or (not others and len(numbers) <= 20):
         return None
     plain = re.compile(r"[+-]?\d*\.?\d+")
     return others, next((word for word in numbers if not plain.fullmatch(word)), numbers[0])

@@ -1,5 +1,4 @@
-"""Loss functions L(z, y) of the predictor z and the target y: what `loss=` takes, by name or as an
-object.
+"""Loss functions L(z, y) of the predictor z and the target y, for `loss=`.
 
 Your own loss is a class derived from `Loss`; `check` says whether it is right.
 
@@ -103,8 +102,10 @@ LinearLossLike: TypeAlias = "JointLoss | Literal['smoothed_hinge'] | Loss"
 
 
 def check_loss(loss: Any, names: Collection[str]) -> Loss:
-    """Return the loss that the user gives by name or as an object; the name of a loss of this
-    package must be in `names`."""
+    """Return the loss that a user gives by name or as an object.
+
+    The name of a loss of this package must be in `names`.
+    """
     if isinstance(loss, type) and issubclass(loss, Loss):
         raise TypeError(
             f"loss must be an object, got the class {loss.__name__}: write {loss.__name__}()"
@@ -128,8 +129,10 @@ def check_loss(loss: Any, names: Collection[str]) -> Loss:
 
 
 def loss_from_parameters(name: str, parameters: Mapping[str, Any]) -> Loss:
-    """Return the loss of a model from its name and parameters; raise ValueError for a loss of the
-    user's own."""
+    """Return the loss of a model from its name and parameters.
+
+    Raise a ValueError for a loss of the user's own.
+    """
     if name not in LOSSES:
         raise ValueError(
             f"loss must be one of {', '.join(map(repr, LOSSES))}, got a model of {name!r}"

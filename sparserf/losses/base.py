@@ -1,5 +1,4 @@
-"""The base class of losses L(z, y), and functions with which losses compute in any array
-namespace."""
+"""The base class of losses L(z, y), and functions for losses in any array namespace."""
 
 from __future__ import annotations
 
@@ -12,12 +11,6 @@ from .._base.arrays import namespace
 
 if TYPE_CHECKING:
     from .._base.types import Array
-
-# The conjugate of a loss that has none of its own needs the z with L'(z) = u: an interval is
-# doubled at most DOUBLINGS times until it holds z, then halved HALVINGS times.
-DOUBLINGS, HALVINGS = 64, 64
-# The standard deviation of a normal distribution, divided by its median absolute deviation.
-NORMAL = 1.4826
 
 
 class Loss:
@@ -135,8 +128,11 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} must have curvature(z, y)")
 
     def conjugate(self, u: Array, y: Array) -> Array:
-        """Return the conjugate L*(u) = max over z of u z - L(z, y) at slopes u. By default the z
-        with L'(z) = u is searched."""
+        """Return the conjugate L*(u) = max over z of u z - L(z, y) at slopes u.
+
+        By default the z with L'(z) = u is searched: an interval is doubled until it holds z, at
+        most 64 times, and then halved 64 times.
+        """
         xp = namespace(u)
         z, step = (
             (y, xp.ones_like(u) + xp.abs(y))
@@ -144,37 +140,34 @@ class Loss:
             else (xp.zeros_like(u), xp.ones_like(u))
         )
         low, high = z - step, z + step
-        for _ in range(DOUBLINGS):
+        for _ in range(64):
             short_low, short_high = self.derivative(low, y) > u, self.derivative(high, y) < u
             if not (xp.any(short_low) or xp.any(short_high)):
                 break
             step = 2 * step
-            low, high = (
-                xp.where(short_low, low - step, low),
-                xp.where(short_high, high + step, high),
-            )
-        for _ in range(HALVINGS):
+            low = xp.where(short_low, low - step, low)
+            high = xp.where(short_high, high + step, high)
+        for _ in range(64):
             z = (low + high) / 2
             is_below = self.derivative(z, y) < u
             low, high = xp.where(is_below, z, low), xp.where(is_below, high, z)
         return u * z - self.value(z, y)
 
     def of_target(self, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """Return the loss with parameters that are None chosen for the target y, (n_rows,) or
-        (n_outputs, n_rows).
+        """Return the loss with parameters that are None chosen for the target.
+
+        y : (n_rows,) or (n_outputs, n_rows)
 
         Raises ValueError if y is outside the range of targets of this loss.
         """
         return self
 
     def scaled(self, unit: float) -> Loss:
-        """Return the loss for z / unit and y / unit: its parameters are divided by the unit,
-        too."""
+        """Return the loss for z / unit and y / unit, with its parameters divided by the unit."""
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return what a ridge penalty alpha is multiplied by: the size that curvatures of the rows
-        have.
+        """Return the factor of a ridge penalty alpha: the size of the curvatures of rows.
 
         With it the same alpha gives the same model in all units of y. For a loss of degree 1 it is
         1 / the robust spread of y, for the losses of amounts a power of their mean, and 1 for all
@@ -200,25 +193,22 @@ class Loss:
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
     def size(self, mean: float) -> float:
-        """Return the size of the terms that cancel where the loss of a row is 0, from the mean of
-        y; 0: no terms cancel.
+        """Return the size of the terms that cancel if a row's loss is 0, from the mean of y.
 
-        The rounding error of a small mean loss is in proportion to this size.
+        The rounding error of a small mean loss is in proportion to it. If no terms cancel, it is 0.
         """
         return 0.0
 
     def bounded_slope(self, u: Array, y: Array) -> Array:
-        """Return what `slopes` bounds where L*(u) is finite: u, or for a classifier u y."""
+        """Return the number that `slopes` bounds if L*(u) is finite: u, or u y for labels."""
         return y * u if self.is_classifier else u
 
     def shift_size(self, y: Array) -> Array | float:
-        """Return the size of what is added to z before all else, an offset where there is one: z is
-        rounded with it."""
+        """Return the size of the offset, if any, that is added to z first: z is rounded with it."""
         return 0.0
 
     def intercept_step(self, slope: float, curvature: float) -> float:
-        """Return Newton's step to the best intercept, from the slope and curvature of the mean loss
-        in the intercept."""
+        """Return Newton's step in the intercept, from the slope and curvature of the mean loss."""
         return -slope / max(curvature, 1e-300)
 
     @property
@@ -239,14 +229,15 @@ def positive_part(a: Array) -> Array:
 
 
 def clip_to_unit(a: Array) -> Array:
-    """Return a clipped to [0, 1]: by rounding an argument of a conjugate may lie just outside of
-    its domain."""
+    """Return a clipped to [0, 1].
+
+    Rounding may take an argument of a conjugate out of its domain.
+    """
     return namespace(a).clip(a, 0.0, 1.0)
 
 
 def where(condition: Array, value: float, like: Array) -> Array:
-    """Return an array of the namespace and dtype of `like`, with the value where the condition
-    holds and 0 elsewhere."""
+    """Return an array like `like`, with the value where the condition holds, else 0."""
     return namespace(like).astype(condition, like.dtype) * value
 
 
@@ -257,17 +248,16 @@ def xlogx(a: Array) -> Array:
 
 
 def robust_spread(y: np.ndarray, weight: np.ndarray) -> float:
-    """Return the robust standard deviation of a target, or of several together, each around its
-    weighted median.
+    """Return the robust standard deviation of a target, or of several, each around its median.
 
-    It is 1.4826 times the median absolute deviation, the standard deviation where that is 0, and 1
-    for a constant.
+    It is 1.4826 times the median absolute deviation, as for a normal distribution; the standard
+    deviation where that is 0; and 1 for a constant.
     """
     y = np.atleast_2d(y)
     unit = float(np.abs(y).max()) or 1.0
     y = y / unit
     away = np.concatenate([np.abs(each - weighted_median(each, weight)) for each in y])
-    found = NORMAL * weighted_median(away, np.tile(weight, len(y)))
+    found = 1.4826 * weighted_median(away, np.tile(weight, len(y)))
     if found == 0:
         found = np.sqrt(
             np.mean((y - (y @ weight / weight.sum())[:, None]) ** 2 @ weight / weight.sum())

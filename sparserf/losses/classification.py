@@ -1,5 +1,4 @@
-"""Losses for classification: functions of the margin y z, for labels y of -1 and +1; and the
-multinomial loss."""
+"""Losses of labels: of the margin y z for y = -1 or 1, and the multinomial loss."""
 
 from __future__ import annotations
 
@@ -213,8 +212,7 @@ class Multinomial(Logistic):
 
 
 class OneClassMultinomial(Logistic):
-    """The multinomial loss as a function of the margin z of one class, the margins of the others
-    being fixed.
+    """The multinomial loss of the margin z of one class, where those of the others are fixed.
 
     It is log(e^z + e^c) - t, where c = log of the sum of e^z over the other classes, and t is the
     margin of the row's own class (z itself in rows of this class). y is (3, ...): +1 in rows of the

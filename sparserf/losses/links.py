@@ -75,8 +75,7 @@ class Link(ABC):
 
     @abstractmethod
     def shift(self, f: np.ndarray, g: np.ndarray, weight: np.ndarray) -> float:
-        """Return what is added to the decision values g of some rows where their mean prediction is
-        to be that of f."""
+        """Return the shift of decision values g that gives them the mean prediction of f."""
 
 
 class IdentityLink(Link):
@@ -125,13 +124,12 @@ class LogLink(Link):
         return math.log(prediction)
 
     def limit(self, argument: str, value: float | None, inwards: float) -> float | None:
-        """Return the logarithm of a limit, moved inwards, so that no library's e^f is beyond the
-        limit; None for 0."""
+        """Return the log of a limit, moved inwards, as libraries round e^f; None for 0."""
         if value is not None:
             value = check_real(argument, value, 0, strict=argument == "upper")
         if not value:
             return None
-        # No library's logarithm and exponential err by this share of a number, or by this number.
+        # No library's logarithm and exponential err by more than this share, or this number.
         rounding, log = 2.0**-50, math.log(value)
         return log + inwards * rounding * max(1.0, abs(log))
 

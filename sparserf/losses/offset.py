@@ -18,8 +18,7 @@ LARGEST_OFFSET = {"softmax": 1e30} | {name: link.largest_offset for name, link i
 
 
 class OffsetLoss(Loss):
-    """The loss L(z + o, y) of the predictor z, for targets that hold both y and o: (2, ...), of
-    which o is the second.
+    """The loss L(z + o, y) of the predictor z, for targets (2, ...) that hold y and then o.
 
     Whatever is known of a loss in z is known of it at z + o, too: bounds of the curvature, the
     slopes of its conjugate. The conjugate is L*(u) - u o.

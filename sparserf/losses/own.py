@@ -1,5 +1,4 @@
-"""The check of a loss that a user has written: its methods are called on a few rows, and compared
-with each other."""
+"""The check of a user's own loss: its methods are called on a few rows, and compared."""
 
 from __future__ import annotations
 
@@ -14,30 +13,24 @@ from .links import LINKS
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-# The most targets that a loss is looked at for, and the most predictors that it is given for each
-# of them.
-TARGETS, PREDICTORS = 12, 9
-# Derivatives are compared with differences over these shares of the spread of y. A loss may be
-# curved on a smaller scale than that: of the curvature only what is wrong over all of them counts.
-STEPS = 0.3, 1e-3, 1e-5, 1e-7
-# A derivative may miss a difference by this share, and by this many roundings of values and of 1,
-# which may cancel in them. A curvature may be too small by a factor of 2.
-MISS, ROUNDINGS, TOO_SMALL = 1e-2, 64.0, 2.0
+# The share by which a derivative may miss a difference.
+MISS = 1e-2
+# The roundings of values, and of 1, that may cancel in a difference.
+ROUNDINGS = 64.0
 EPS = float(np.finfo(np.float64).eps)
 METHODS = "value", "derivative", "curvature"
 
 
 @as_ieee
 def check(loss: Loss, y: ArrayLike) -> None:
-    """Check a loss of your own on a few targets: raise an error that says what is wrong with it, or
-    return None.
+    """Check a loss of your own on a few targets; an error says if something is wrong with it.
 
-    Every fit does so at its first use of the loss. What is looked at, at predictors z among the
-    targets: that `value`, `derivative` and `curvature` return float64 arrays of the shape of z,
-    finite, elementwise, and leave z and y alone; that the value is at least 0 and convex; that the
-    derivative is that of the value and the curvature that of the derivative, which it may exceed
-    but not fall short of by more than half; that slopes and curvatures are within `slopes` and
-    `smoothness`; and that `degree`, `is_shift_invariant` and `conjugate` are true.
+    Every fit does so at its first use of the loss. At predictors z among the targets, `value`,
+    `derivative` and `curvature` must return float64 arrays of the shape of z, finite and
+    elementwise, and leave z and y alone. The value must be at least 0 and convex, the derivative
+    that of the value, and the curvature that of the derivative, of which it may be more, but not
+    less than half. Slopes and curvatures must be within `slopes` and `smoothness`, and `degree`,
+    `is_shift_invariant` and `conjugate` must be true.
 
     Parameters
     ----------
@@ -108,7 +101,7 @@ def _name(loss):
 
 
 def _check_attributes(loss):
-    """Check what a loss says of itself for its type."""
+    """Check the types and ranges of a loss's attributes."""
     if not isinstance(loss.name, str):
         raise TypeError(f"the name of a loss must be a string, got {loss.name!r}")
     if loss.link not in LINKS:
@@ -164,16 +157,20 @@ def _answer(loss, method, z, y):
 
 
 def _points(loss, y):
-    """Return predictors, a target for each, and the unit in which predictors differ."""
+    """Return predictors, a target for each, and the unit in which predictors differ.
+
+    Each of at most 12 targets is paired with each of at most 9 predictors.
+    """
+    n_targets, n_predictors = 12, 9
     y = np.unique(y)
-    y = y[np.unique(np.linspace(0, len(y) - 1, TARGETS).astype(int))]
+    y = y[np.unique(np.linspace(0, len(y) - 1, n_targets).astype(int))]
     if loss.is_classifier or not LINKS[loss.link].is_identity:
         mean = float(np.abs(y).mean()) or 1.0
         middle, unit = 0.0 if loss.is_classifier else LINKS[loss.link].margin(mean), 1.0
-        z = middle + np.linspace(-3.0, 3.0, PREDICTORS)
+        z = middle + np.linspace(-3.0, 3.0, n_predictors)
     else:
         unit = float(np.ptp(y)) or float(np.abs(y).max()) or 1.0
-        z = np.append(y[np.unique(np.linspace(0, len(y) - 1, PREDICTORS - 1).astype(int))], 0.0)
+        z = np.append(y[np.unique(np.linspace(0, len(y) - 1, n_predictors - 1).astype(int))], 0.0)
     z, y = (each.ravel() for each in np.meshgrid(z, y))
     return z, y, unit
 
@@ -185,8 +182,10 @@ class _Points:
         self.loss, self.z, self.y = loss, z, y
 
     def fail(self, wrong, message, *values):
-        """Raise a ValueError where something is wrong at some point; the message has places for z,
-        y and the values there."""
+        """Raise a ValueError about the first point at which something is wrong.
+
+        The message has places for z, y and the values there.
+        """
         if wrong.any():
             k = int(np.flatnonzero(wrong)[0])
             z, y, *there = (float(each[k]) for each in (self.z, self.y, *values))
@@ -256,11 +255,14 @@ class _Points:
             )
 
     def check_derivatives(self, slope, curvature, unit):
-        """Check slopes against differences of values, between which a convex loss holds them, and
-        curvatures against theirs."""
+        """Check slopes against differences of values, and curvatures against those of slopes.
+
+        Differences are taken over several shares of the spread of y. The loss may be curved on a
+        smaller scale: a curvature is too small only if it is so over all of them, by a factor of 2.
+        """
         loss, y = self.loss, self.y
         is_short, rise, most = np.ones(len(y), bool), np.zeros(len(y)), curvature
-        for share in STEPS:
+        for share in (0.3, 1e-3, 1e-5, 1e-7):
             ends = self.z - share * unit / 2, self.z + share * unit / 2
             width = ends[1] - ends[0]
             values, slopes, curvatures = (
@@ -300,12 +302,11 @@ class _Points:
             most = np.maximum(np.maximum(*curvatures), curvature)
             noise = ROUNDINGS * EPS * (steepest + most * (np.abs(self.z) + np.abs(y)))
             rise = np.divide(slopes[1] - slopes[0], width, out=np.zeros(len(y)), where=width > 0)
-            is_short &= (slopes[1] - slopes[0]) > TOO_SMALL * most * width + noise
+            is_short &= (slopes[1] - slopes[0]) > 2.0 * most * width + noise
         self.fail(
             is_short,
             "curvature(z, y) is {} near {at}, where the derivative rises by {} a unit of z: it "
-            "must be the "
-            "derivative's own derivative, and the derivative must not jump",
+            "must be the derivative's own derivative, and the derivative must not jump",
             most,
             rise,
         )

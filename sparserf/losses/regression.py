@@ -1,5 +1,4 @@
-"""Losses for regression: of the residual z - y (squared, Huber, quantile), and of the mean e^z
-(Poisson, Tweedie, gamma).
+"""Losses of numbers: of residuals z - y, and of the mean e^z of counts and amounts.
 
 The losses of the mean are half the unit deviances of the Poisson, the Tweedie and the gamma
 distribution, with the log link. All are functions of r = z - log y, the log of the ratio of the
@@ -20,21 +19,21 @@ from .base import Loss, robust_spread, where, xlogx
 if TYPE_CHECKING:
     from .._base.types import Array
 
-# The defaults of Huber's delta and of the smoothing of a quantile, in units of the robust spread of
-# y. With normal errors of that spread, this delta loses 5 % of efficiency.
-DELTA, SMOOTHING = 1.35, 0.1
+# The default of Huber's delta, in units of the robust spread of y. With normal errors of that
+# spread, it loses 5 % of efficiency.
+DELTA = 1.35
+# The default smoothing of a quantile, in the same unit.
+SMOOTHING = 0.1
 # The factor by which the interval of slopes of the conjugate is widened, since slopes are rounded.
 WIDENED = 1 + 1e-15
 # The largest z - log y, or log y - z, at which losses of the mean are computed: beyond it they are
 # flat, and nothing overflows.
 FARTHEST = 600.0
-# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow. Where no count
-# or amount is larger than SMALLEST_MEAN, curvatures and penalties, which are in proportion to y,
-# may underflow.
-LARGEST_MEAN, SMALLEST_MEAN = 1e30, 1e-290
-# Newton's method for the conjugate of the Tweedie loss ends within this many steps, or where no
-# root moves by this share. The conjugate errs by the square of the share.
-TWEEDIE_STEPS, TWEEDIE_MOVE = 60, 1e-8
+# The largest y of losses of the mean: a larger one, times e^FARTHEST, may overflow.
+LARGEST_MEAN = 1e30
+# Where no count or amount is larger than this, curvatures and penalties, which are in proportion to
+# y, may underflow.
+SMALLEST_MEAN = 1e-290
 
 
 class Squared(Loss):
@@ -264,8 +263,7 @@ class Quantile(Loss):
 
 
 class LossOfAmounts(Loss):
-    """A loss of the mean m = e^z of counts or amounts y >= 0, of which some are 0 and some are
-    not."""
+    """A loss of the mean m = e^z of counts or amounts y, which may be 0, but not all."""
 
     link: Literal["identity", "log"] = "log"
     is_self_concordant: bool = True
@@ -282,8 +280,7 @@ class LossOfAmounts(Loss):
         return self
 
     def penalty_unit(self, y: np.ndarray, weight: np.ndarray) -> float:
-        """Return the size of a row at the mean of y, which is the mean curvature at the best
-        constant."""
+        """Return the size of a row at the mean of y: the mean curvature at the best constant."""
         return min(self.size(float(mean)) for mean in np.atleast_2d(y) @ weight / weight.sum())
 
     def doubt(self, y: np.ndarray, weight: np.ndarray) -> float:
@@ -352,8 +349,9 @@ class Poisson(LossOfAmounts):
 
 @dataclass(frozen=True)
 class Tweedie(LossOfAmounts):
-    """Tweedie loss, half the unit deviance of a power p in (1, 2) at the mean m = e^z, for y >= 0
-    of which some are exactly 0.
+    """Tweedie loss for amounts of which some are 0: half the unit deviance at the mean m = e^z.
+
+    The power p of the deviance is in (1, 2).
 
     A sum of a Poisson number of gamma amounts, such as the claims of a policy in a year or the rain
     of a day, has this distribution. Its variance is in proportion to m^p: near p = 1 as of counts,
@@ -502,8 +500,7 @@ class Gamma(Loss):
 
 
 def _check_range(y, is_in_range, what, name):
-    """Check that the targets of a loss of the mean are in its range, as the caller found, and not
-    too large."""
+    """Check that the targets of a loss of the mean are in its range, and not too large."""
     if not is_in_range:
         raise ValueError(f"y must be {what} for loss={name!r}, got {y.min()}")
     if y.max() > LARGEST_MEAN:
@@ -536,15 +533,15 @@ def _ratio_of_slope(v, a, c):
 
     With s = e^(a r) where v >= 0, and s = e^(-c r) elsewhere, it is the root s >= 1 of s - s^-k =
     |v| for k = c / a, or a / c. Newton's method rises to the root of this concave function from the
-    left.
+    left, until no root moves by 1e-8 of itself: the conjugate errs by the square of that.
     """
     xp, size = namespace(v), namespace(v).abs(v)
     k = xp.where(v < 0, xp.full_like(v, a / c), xp.full_like(v, c / a))
     s = xp.clip(size, 1.0, None)
-    for _ in range(TWEEDIE_STEPS):
+    for _ in range(60):
         falling = s**-k
         step = (size - s + falling) / (1.0 + k * falling / s)
         s = s + step
-        if not xp.any(step > TWEEDIE_MOVE * s):
+        if not xp.any(step > 1e-8 * s):
             break
     return xp.log(s) * xp.where(v < 0, xp.full_like(v, -1.0 / c), xp.full_like(v, 1.0 / a))

@@ -1,7 +1,6 @@
-"""Weighted mean and covariance of columns over rows, which can be merged and subtracted; and a few
-rows that have the same.
+"""Weighted means and covariances of columns, and a few rows that have the same.
 
-`read_moments` computes them in one pass over the rows.
+`read_moments` computes them in one pass over the rows; they can be merged and subtracted.
 """
 
 from __future__ import annotations
@@ -27,12 +26,7 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..rows import Block
 
-# The rounding error of a variance, as a share of the variances that were added up to it; and of a
-# mean, as a share of it.
-VARIANCE_ROUNDING, MEAN_ROUNDING = 1e-13, 1e-14
-# A variance below minus this many times its rounding error is an error of the user: rows were
-# subtracted that were not there.
-ROUNDINGS_TO_REFUSE = 1e7
+
 # Where less than this share of the weight is left, no row is.
 NO_WEIGHT = 1e-12
 
@@ -58,7 +52,8 @@ class Moments:
         noise: np.ndarray | float = 0.0,
     ) -> Self:
         """Make moments whose noise is at least the rounding error of these numbers."""
-        least = VARIANCE_ROUNDING * np.abs(covariance.diagonal()) + (MEAN_ROUNDING * mean) ** 2
+        # The first term is of the variances that were added up, the second of the mean.
+        least = 1e-13 * np.abs(covariance.diagonal()) + (1e-14 * mean) ** 2
         return cls(weight, mean, covariance, np.maximum(noise, least))
 
     def in_weight_unit(self, unit: float) -> Moments:
@@ -85,7 +80,8 @@ class Moments:
                 "row is left"
             )
         left = self.merge(replace(other, weight=-other.weight))
-        if (left.covariance.diagonal() < -ROUNDINGS_TO_REFUSE * left.noise).any():
+        # More than a rounding error: the user subtracts rows that were not there.
+        if (left.covariance.diagonal() < -1e7 * left.noise).any():
             raise ValueError(
                 "other must be of some of the same rows, got others: without them a variance is "
                 "negative"
@@ -93,8 +89,7 @@ class Moments:
         return left
 
     def equivalent_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean, and rows around it of equal weight that have this covariance: at most
-        one more than columns.
+        """Return the mean, and rows of equal weight around it that have this covariance.
 
         Let R'R be the covariance, with R of m - 1 rows, and H the reflection that maps the first
         unit vector to (1, ..., 1) / sqrt(m). The rows of sqrt(m) H [mean; R] have these moments:
@@ -114,8 +109,7 @@ class Moments:
 
 
 def _correlation_root(correlation):
-    """Return R of full row rank with R'R = correlation up to rounding, by Cholesky factorisation
-    with pivoting.
+    """Return R of full row rank with R'R = correlation, by a pivoted Cholesky factorisation.
 
     The matrix is positive semidefinite up to rounding, with ones on its diagonal, or zeros for
     columns that do not vary.
@@ -182,8 +176,7 @@ def read_moments(
 def _moments_of_block(
     block: Block, weight: Array, y: Array, fold: Array, features: FeatureSet, n_folds: int
 ) -> list[Moments | None]:
-    """Return the moments over the rows of a block in each fold; None for a fold that has no row
-    there."""
+    """Return the moments over the rows of a block in each fold, None for a fold without rows."""
     weight, y, fold = map(to_host, (weight, y, fold))
     weights = np.where(fold == np.arange(n_folds)[:, None], weight, 0.0)
     total = weights.sum(axis=1)

@@ -1,5 +1,4 @@
-"""Sums of one pass over the rows, which are all that the squared loss needs: they add up, and any
-method can be fitted to them.
+"""Sums of one pass over the rows: they add up, and any method can be fitted to them.
 
 A fit to sums calls the method with a few rows that have the same means and second moments as all
 the rows.
@@ -50,8 +49,7 @@ ARGUMENTS_OF_FEATURES = (
 
 @methods_as_ieee
 class Sums:
-    """Sums over rows of given features and targets, made in one pass, from which many models can be
-    fitted.
+    """Sums over rows of features and targets, from which many models can be fitted.
 
     They are all that the squared loss needs: fits with any penalty, by any of the functions, and
     the error of a model on these rows read the rows no more. Sums of different rows add up,
@@ -258,8 +256,7 @@ class Sums:
 
     @as_ieee
     def _combine(self, other, combine):
-        """Return the sums of the combined moments, after checking that both have the same features
-        and as many targets."""
+        """Return combined sums, which must have the same features and as many targets."""
         if not are_same(self.features, other.features):
             raise ValueError(
                 f"both sums must be of the same features, got {self.features!r} and "
@@ -328,8 +325,7 @@ class Sums:
 
     @cached_property
     def _mean_and_rows(self):
-        """The mean of features and targets, and the few rows around it that have their
-        covariance."""
+        """The mean of features and targets, and a few rows around it with their covariance."""
         return self._moments.equivalent_rows()
 
     def _restore(self, model, shift):
@@ -349,8 +345,7 @@ class Sums:
         )
 
     def mean_loss(self, model: SparseModel) -> float:
-        """Return the mean squared loss of a model on these rows: (1 / weight) sum_i s_i (f(x_i) -
-        y_i)^2 / 2.
+        """Return the mean squared loss of a model, (1 / weight) sum_i s_i (f(x_i) - y_i)^2 / 2.
 
         For several outputs it is added up over them; f is before limits of the model. On a fold
         that the model was not fitted to it is a validation loss. It is exact up to rounding of the
@@ -394,8 +389,10 @@ class Sums:
 
 
 def _arguments_for(method, options, features):
-    """Check the options of a fit to sums, and return the keyword arguments of the call, whose
-    inputs are values of features."""
+    """Check the options of a fit to sums, and return the arguments of the call.
+
+    Its inputs are values of features.
+    """
     if method not in tuple(METHODS):  # also of what has no hash
         raise ValueError(
             f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}"

@@ -1,5 +1,4 @@
-"""Validation of models on rows that they have not seen: cross-validation, prediction intervals,
-calibrated probabilities."""
+"""Validation on unseen rows: cross-validation, intervals, calibrated probabilities."""
 
 from .calibration import calibrated as calibrated
 from .conformal import Intervals as Intervals

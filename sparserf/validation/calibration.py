@@ -1,5 +1,4 @@
-"""Probabilities of classes from the decision values of a classifier: Platt's sigmoid, fitted to
-held-out rows."""
+"""Probabilities of classes from decision values: Platt's sigmoid, fitted to held-out rows."""
 
 from __future__ import annotations
 
@@ -23,10 +22,6 @@ from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:
     from .._base.types import MatrixLike, Seed
-
-# The most Newton steps for a sigmoid, and the largest entry of the gradient of the mean loss at
-# which they end.
-MAX_NEWTON_STEPS, GRADIENT_TOLERANCE = 50, 1e-10
 
 
 @checks_call
@@ -128,11 +123,8 @@ def calibrated(
     >>> bool(abs(p.mean() - y[700:].mean()) < 0.05), bool(np.mean((p > 0.5) == y[700:]) > 0.7)
     (True, True)
     """
-    data, rng, cv = (
-        Dataset.from_arguments(X, y, sample_weight, groups=groups),
-        check_rng(rng),
-        check_integer("cv", cv, 2),
-    )
+    data = Dataset.from_arguments(X, y, sample_weight, groups=groups)
+    rng, cv = check_rng(rng), check_integer("cv", cv, 2)
     deadline = check_time_limit(time_limit)
     if callable(function_or_model):
         if time_limit is not None:
@@ -168,8 +160,7 @@ def calibrated(
 
 
 def _of_labels(function):
-    """Return the function with loss="logistic" where its loss would be the squared one, since none
-    was chosen."""
+    """Return the function with loss="logistic", if its loss is the squared one by default."""
     try:
         loss = signature(function).parameters.get("loss")
     except (TypeError, ValueError):  # a callable without a signature
@@ -181,8 +172,7 @@ def _of_labels(function):
 
 
 def _cross_fit(function, data, cv, rng, deadline):
-    """Return a model of all rows, and the decision values of each row under a model that has not
-    seen it."""
+    """Return a model of all rows, and each row's decision values by a model without that row."""
     splits, (seed, *fold_seeds) = data.splits(cv, rng), draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
         model = _check_classifier(
@@ -214,8 +204,7 @@ def _check_classifier(model):
     if model.classes is None:
         raise ValueError(
             f"function_or_model must be of a classifier, got a regression, {model!r}: give it a "
-            "loss for labels, "
-            "as partial(sparserf.sparse_rf, loss='logistic') does"
+            "loss for labels, as partial(sparserf.sparse_rf, loss='logistic') does"
         )
     return model
 
@@ -226,8 +215,7 @@ def _decision_values(model, X):
 
 
 def _label_indices(model, y):
-    """Return the index of each label among the classes of the model; raise a ValueError for a label
-    that it does not know."""
+    """Return the index of each label among the classes of the model, which must know it."""
     label = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
     unknown = model.classes[label] != y
     if unknown.any():
@@ -236,12 +224,11 @@ def _label_indices(model, y):
 
 
 def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Return a >= 0 and b such that sigmoid(a f + b) minimises the mean logistic loss, by Newton's
-    method.
+    """Return a >= 0 and b for which sigmoid(a f + b) has the least mean logistic loss.
 
     Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A
-    step is halved until the loss does not rise. Where the best a is not positive, larger values
-    speak against the class: a is 0 and b the log odds.
+    step of Newton's method is halved until the loss does not rise. Where the best a is not
+    positive, larger values speak against the class: a is 0 and b the log odds.
     """
     counted = weight / weight.mean()
     n_1, n_0 = counted[is_class].sum(), counted[~is_class].sum()
@@ -251,10 +238,10 @@ def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tupl
     u = np.stack([(f - mean) / unit, np.ones(len(f))])
     share = weight @ t
     c = np.array([0.0, np.log(share / (1 - share))])
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(50):
         p = sigmoid(c @ u)
         gradient = u @ (weight * (p - t))
-        if np.abs(gradient).max() < GRADIENT_TOLERANCE:
+        if np.abs(gradient).max() < 1e-10:
             break
         step = np.linalg.solve((u * (weight * p * (1 - p))) @ u.T + 1e-12 * np.eye(2), gradient)
         before, size = _logistic_loss(c @ u, t, weight), 1.0

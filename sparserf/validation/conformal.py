@@ -1,5 +1,4 @@
-"""Prediction intervals with a guaranteed coverage: split conformal prediction, and cross-conformal
-prediction (CV+).
+"""Prediction intervals of guaranteed coverage, by split or cross-conformal prediction.
 
 The half width of an interval is a quantile of the residuals |y - f(x)| / s(x) of rows that the
 model f was not fitted to. The scale s(x) is 1, or a model of the size of residuals, where that
@@ -31,12 +30,8 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike, Seed
 
-# Bisection steps for the ends of the intervals of CV+, after which the two ends of a bracket are
-# neighbouring floats.
-HALVINGS = 64
-# The fewest rows from which a scale is learned, and the share of them that decides whether it is
-# used.
-FEWEST_FOR_SCALE, DECIDING_SHARE = 100, 0.3
+# The fewest rows from which a scale is learned.
+FEWEST_FOR_SCALE = 100
 # The fewest groups from which a scale is learned: one decides, one is held out by the search, and
 # one is fitted.
 FEWEST_GROUPS_FOR_SCALE = 3
@@ -45,8 +40,9 @@ FEWEST_GROUPS_FOR_SCALE = 3
 @methods_as_ieee
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Prediction intervals, made by `intervals`: `predict(X)` returns their lower and upper ends.
-    Immutable, picklable.
+    """Prediction intervals, made by `intervals`; `predict(X)` returns their ends.
+
+    They are immutable, and can be pickled.
 
     Attributes
     ----------
@@ -114,8 +110,7 @@ class Intervals:
         )
 
     def _half_widths(self, expert):
-        """Return the least and the largest half width of a model's intervals, which are equal if it
-        has no scale."""
+        """Return the least and the largest half width of intervals, equal without a scale."""
         rank = weight_within(self.coverage, [one.weights for one in self.experts])
         share = rank / sum(one.cumulative_weights[-1] for one in self.experts)
         cumulative = expert.cumulative_weights
@@ -129,8 +124,7 @@ class Intervals:
     def predict(
         self, X: MatrixLike, workers: int = 1, *, offset: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and upper ends of the intervals, two float64 arrays of shape
-        (n_samples,).
+        """Return the lower and upper ends of the intervals, float64 arrays (n_samples,).
 
         Parameters
         ----------
@@ -149,8 +143,7 @@ class Intervals:
         return np.clip(ends[0], *self.limits), np.clip(ends[1], *self.limits)
 
     def _end(self, weight, sign, predictions):
-        """Return one end of the interval of each row, times the sign: -1 for the lower end, 1 for
-        the upper end.
+        """Return each row's lower end, times -1, for the sign -1, or its upper end for the sign 1.
 
         The result is the least v such that calibration rows of this weight have sign * center +
         scale * score <= v.
@@ -165,11 +158,9 @@ class Intervals:
             (sign * center + scale * expert.scores[0], sign * center + scale * expert.scores[-1])
             for expert, (center, scale) in zip(self.experts, predictions, strict=True)
         ]
-        low, high = (
-            np.min([least for least, _ in ends], axis=0),
-            np.max([most for _, most in ends], axis=0),
-        )
-        for _ in range(HALVINGS):
+        low = np.min([least for least, _ in ends], axis=0)
+        high = np.max([most for _, most in ends], axis=0)
+        for _ in range(64):  # then the two ends are neighbouring floats
             middle = low + (high - low) / 2
             below = sum(
                 expert.cumulative_weights[
@@ -177,10 +168,8 @@ class Intervals:
                 ]
                 for expert, (center, scale) in zip(self.experts, predictions, strict=True)
             )
-            low, high = (
-                np.where(below >= weight, low, middle),
-                np.where(below >= weight, middle, high),
-            )
+            low = np.where(below >= weight, low, middle)
+            high = np.where(below >= weight, middle, high)
         return high
 
 
@@ -206,8 +195,7 @@ def weight_within(coverage: float, weights: Sequence[np.ndarray]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Expert:
-    """A model, the scale of its residuals, and the scores |y - f(x)| / s(x) of the rows that
-    calibrate it.
+    """A model, the scale of its residuals, and the scores |y - f(x)| / s(x) that calibrate it.
 
     Attributes
     ----------
@@ -233,15 +221,12 @@ class Expert:
     def from_held_out(
         cls, model: SparseModel, scale: Scale | None, data: Dataset, rows: np.ndarray
     ) -> Self:
-        """Calibrate a model on rows of the data that neither it nor its scale has seen, by their
-        indices or a mask."""
+        """Calibrate a model on rows, by indices or a mask, that neither it nor its scale saw."""
         X, y, weight = data.take(rows)
         center, spread = _center_and_scale(model, scale, X, 1, **data.offset_of(rows))
         scores = np.abs(y - center) / spread
-        order, weight = (
-            np.argsort(scores, kind="stable"),
-            np.ones(len(y)) if weight is None else weight,
-        )
+        order = np.argsort(scores, kind="stable")
+        weight = np.ones(len(y)) if weight is None else weight
         of_groups = None if data.groups is None else data.weights_of_groups(rows)
         return cls(
             model,
@@ -290,8 +275,7 @@ def intervals(
     rng: Seed = None,
     verbose: bool | None = None,
 ) -> Intervals:
-    """Make prediction intervals that hold a given share of new rows, whatever the distribution:
-    conformal prediction.
+    """Make prediction intervals that hold a given share of new rows: conformal prediction.
 
     Parameters
     ----------
@@ -411,10 +395,8 @@ def intervals(
     """
     data = Dataset.from_arguments(X, y, sample_weight, offset, groups)
     data = replace(data, y=check_target(data.y, len(data)))
-    coverage, calibration = (
-        _check_share("coverage", coverage),
-        _check_share("calibration", calibration),
-    )
+    coverage = _check_share("coverage", coverage)
+    calibration = _check_share("calibration", calibration)
     check_choice("method", method, ("split", "cv+"))
     rng, cv, adaptive = check_rng(rng), check_integer("cv", cv, 2), check_flag("adaptive", adaptive)
     rows, guarantee = np.flatnonzero(data.used), coverage
@@ -440,11 +422,8 @@ def intervals(
             weight_within(coverage, [data.weights_of_groups(rows)])  # checks the coverage
             splits, seeds, experts = data.splits(cv, rng), draw_seeds(rng, 2 * cv), []
             for k, (fitted, held) in parts(list(enumerate(splits))):
-                fitted, held, two_seeds = (
-                    np.flatnonzero(fitted),
-                    np.flatnonzero(held),
-                    seeds[2 * k : 2 * k + 2],
-                )
+                fitted, held = np.flatnonzero(fitted), np.flatnonzero(held)
+                two_seeds = seeds[2 * k : 2 * k + 2]
                 experts.append(
                     _fit_expert(
                         function_or_model, data, fitted, held, coverage, adaptive, two_seeds
@@ -463,8 +442,7 @@ def intervals(
 
 
 def limits_of_targets(experts: Sequence[Expert], y: np.ndarray) -> tuple[float, float]:
-    """Return the limits of the predictions of all models, each infinite where it does not hold for
-    the targets y."""
+    """Return the limits of all models' predictions, infinite if the targets y exceed them."""
     limits = [
         getattr(expert.model, "limits_of_predictions", (-np.inf, np.inf)) for expert in experts
     ]
@@ -493,8 +471,7 @@ def _check_share(name, value):
 
 
 def _fit_expert(function, data, fitted, held, coverage, adaptive, two_seeds):
-    """Fit a model, and where wanted its scale, to some rows, and calibrate it on those that were
-    held out."""
+    """Fit a model, and its scale if wanted, to some rows, and calibrate it on held-out ones."""
     if not len(held) or not len(fitted):
         raise ValueError(
             f"X must have rows to fit and rows to hold out, got {len(fitted)} and {len(held)}"
@@ -505,16 +482,14 @@ def _fit_expert(function, data, fitted, held, coverage, adaptive, two_seeds):
 
 
 def guarantee_of_cv(coverage: float, n_folds: int, n: int, of_groups: bool = False) -> float:
-    """Return the coverage that CV+ guarantees of n rows (Barber et al., Theorem 4), or of n groups:
-    see `intervals`."""
+    """Return the coverage that CV+ guarantees of n rows or groups: see `intervals`."""
     less = 2 * (1 - 1 / n_folds) / (n / n_folds + 1)
     less = less if of_groups else min(less, (1 - n_folds / n) / (n_folds + 1))
     return max(0.0, 1 - 2 * (1 - coverage) - less)
 
 
 def half_calibrates(data: Dataset, rows: np.ndarray, coverage: float) -> bool:
-    """Return whether half of the groups of these rows are enough for a finite interval of this
-    coverage; without any, True."""
+    """Return whether half of the groups, if any, suffice for a finite interval."""
     n = len(data.weights_of_groups(rows)) // 2
     return data.groups is None or coverage <= n / (n + 1)
 
@@ -525,8 +500,7 @@ def half_calibrates(data: Dataset, rows: np.ndarray, coverage: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """The size of residuals at x, up to a factor: the exponential of a model of log(|y - f(x)| +
-    floor).
+    """The size of residuals, up to a factor: exp of a model of log(|y - f(x)| + floor).
 
     low, high : the range of that model on the rows it was fitted to, at which its predictions are
         clipped
@@ -546,8 +520,7 @@ class Scale:
 def learn_scale(
     model: SparseModel, data: Dataset, rows: np.ndarray, coverage: float, seed: int
 ) -> Scale | None:
-    """Learn the scale of a model's residuals from some rows, whether the model has seen them or
-    not.
+    """Learn the scale of a model's residuals from rows, which the model may have seen.
 
     Rows, or groups, apart from those that it is learned from decide whether it is used, by the
     interval score of intervals that hold the share `coverage` of them. Return None where intervals
@@ -555,9 +528,7 @@ def learn_scale(
     """
     if len(rows) < FEWEST_FOR_SCALE or len(data.weights_of_groups(rows)) < FEWEST_GROUPS_FOR_SCALE:
         return None
-    deciding, learning = data.draw(
-        rows, int(DECIDING_SHARE * len(rows)), np.random.default_rng(seed)
-    )
+    deciding, learning = data.draw(rows, int(0.3 * len(rows)), np.random.default_rng(seed))
     residual = np.zeros(len(data))
     residual[rows] = np.abs(
         data.y[rows]

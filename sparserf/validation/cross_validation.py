@@ -34,13 +34,12 @@ if TYPE_CHECKING:
 Values: TypeAlias = Sequence[Any] | np.ndarray
 Measure: TypeAlias = Literal["squared_error", "absolute_error", "error", "log_loss", "loss"]
 
-# Lines of the table that a notebook shows.
+# The most lines of the table that a notebook shows.
 MOST_LINES_SHOWN = 30
-# The log loss takes the logarithm of probabilities of at least this size.
+# The least probability of which the log loss takes the logarithm.
 LEAST_PROBABILITY = 1e-15
-# The time of the last fit, to all rows, in units of that of the fits before it; and the least
-# seconds that it is given.
-OF_LAST, LEAST_TIME = 2, 1e-3
+# The time of the last fit, to all rows, in units of the time of each fit before it.
+OF_LAST = 2
 # The path of each function that fits one model.
 PATHS: dict[Callable[..., Any], Path] = {
     algorithm.fit: algorithm.path for algorithm in REGISTRY.values()
@@ -49,8 +48,7 @@ PATHS: dict[Callable[..., Any], Path] = {
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """The result of `cross_validate`: the best parameters, their model, and the table of all
-    settings.
+    """The result of `cross_validate`: the best parameters, their model, and all settings.
 
     Attributes
     ----------
@@ -388,14 +386,15 @@ def check_takes_time_limit(function: Callable[..., Any]) -> None:
 
 
 def limit_of_next(deadline: float, n: float) -> dict[str, float]:
-    """Return the arguments that limit the next of n fits, which share the time that is left until a
-    deadline."""
-    return {} if deadline == NEVER else {"time_limit": max(LEAST_TIME, time_left(deadline) / n)}
+    """Return the arguments that limit the next of n fits, which share the time until a deadline."""
+    return {} if deadline == NEVER else {"time_limit": max(1e-3, time_left(deadline) / n)}
 
 
 class TimeShares:
-    """The time limits of n fits, which have equal shares of the time left, and of a last one, which
-    has OF_LAST of these."""
+    """The time limits of n fits, with equal shares of the time left, and of a last one.
+
+    The last one has OF_LAST shares.
+    """
 
     def __init__(self, deadline: float, n: int):
         self._deadline, self._n = deadline, n
@@ -417,8 +416,7 @@ class TimeShares:
 
 
 def mean_and_standard_error(losses: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean loss of each setting over folds of these shares of the weight, and its
-    standard error; NaN for one."""
+    """Return each setting's mean loss over folds of these shares, and its error, NaN for one."""
     means = losses @ share
     if len(share) == 1:
         return means, np.full(len(means), np.nan)
@@ -432,8 +430,7 @@ def choose_setting(
     errors: np.ndarray,
     terms: np.ndarray,
 ) -> int:
-    """Return the index of the best setting by the rule. A setting whose mean loss is not finite is
-    never chosen."""
+    """Return the index of the best setting by the rule, whose mean loss is finite if any is."""
     means = np.where(np.isfinite(means), means, np.inf)
     best = int(np.argmin(means))
     if rule == "min" or not np.isfinite(means[best]):
@@ -505,16 +502,14 @@ class Run:
 
 
 def _bound_arguments(function):
-    """Return the keyword arguments that a `functools.partial` has bound; none for other
-    functions."""
+    """Return the keyword arguments that a `functools.partial` has bound, else none."""
     return function.keywords if isinstance(function, partial) else {}
 
 
 def runs_of_grid(
     function: Callable[..., Any], grid: Mapping[str, Values], follows_paths: bool = True
 ) -> list[Run]:
-    """Return the runs that fit all combinations of the values of a grid, all values of a path in
-    one of them.
+    """Return the runs that fit all combinations of a grid, each with a whole path, if any.
 
     follows_paths : whether paths are followed, or each value has a run of its own
     """
@@ -530,14 +525,13 @@ def runs_of_grid(
         () if path is None else tuple(sorted(set(grid[path.parameter]), reverse=path.from_largest))
     )
     return [
-        Run(function, dict(zip(varied, some, strict=True)), values, path)
-        for some in product(*(grid[n] for n in varied))
+        Run(function, dict(zip(varied, combination, strict=True)), values, path)
+        for combination in product(*(grid[n] for n in varied))
     ]
 
 
 def _can_follow(path, function, grid):
-    """Return whether one run of the path gives the models of all values of its parameter in the
-    grid.
+    """Return whether one run of the path gives the models of all its values in the grid.
 
     It does if the path takes all other parameters, and the values are numbers and multiples of its
     step.
@@ -574,16 +568,16 @@ class RowLoss:
     name: str | None
 
     def __init__(self, measure: str | Callable[..., ArrayLike]):
-        self._measure, self.name = (
-            measure,
-            None if measure == "auto" else getattr(measure, "__name__", str(measure)),
-        )
+        self._measure = measure
+        self.name = None if measure == "auto" else getattr(measure, "__name__", str(measure))
 
     def __call__(
         self, model: SparseModel, X: Any, y: np.ndarray, **offset: np.ndarray
     ) -> np.ndarray:
-        """Return the loss of each row. offset : the argument of this name of `predict`, or
-        nothing."""
+        """Return the loss of each row.
+
+        offset : the argument of this name of `predict`, or nothing
+        """
         if callable(self._measure):
             return losses_from("measure", self._measure(model, X, y, **offset), len(y))
         name = default_measure(model) if self._measure == "auto" else self._measure
@@ -604,8 +598,7 @@ def default_measure(model: SparseModel) -> Measure:
 
 
 def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
-    """Return minus the logarithm of the probability of each row's label, finite also for labels
-    that the model never saw."""
+    """Return minus the log probability of each row's label, finite for one the model never saw."""
     p = np.asarray(model.predict_proba(X, **offset), np.float64)
     k = np.searchsorted(model.classes, y).clip(max=len(model.classes) - 1)
     of_label = np.where(model.classes[k] == y, p[np.arange(len(y)), k], 0.0)
@@ -613,7 +606,7 @@ def log_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndar
 
 
 def own_loss(model: SparseModel, X: MatrixLike, y: np.ndarray, **offset: np.ndarray) -> np.ndarray:
-    """Return the loss of each row that the model was fitted with."""
+    """Return the loss with which the model was fitted, of each row."""
     f = np.asarray(model.decision_function(X, **offset), np.float64)
     return loss_from_parameters(model.loss, model.loss_parameters).value(f, y)
 

@@ -1,5 +1,4 @@
-"""A dataset in memory, of which some rows can be taken or fitted, and its division into rows to fit
-and rows held out."""
+"""A dataset in memory, of which rows can be taken or fitted, or held out in folds."""
 
 from __future__ import annotations
 
@@ -73,15 +72,13 @@ class Dataset:
         return len(self.y)
 
     def take(self, rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Return X, y and the weights (or None) of some rows, given by their indices or by a
-        mask."""
+        """Return X, y and the weights (or None) of rows, given by their indices or by a mask."""
         rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
         X = rows_of_frame(self.X, rows) if is_frame(self.X) else self.X[rows]
         return X, self.y[rows], None if self.weight is None else self.weight[rows]
 
     def offset_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the keyword argument `offset` for some rows, given by their indices or by a mask,
-        or no argument."""
+        """Return the argument `offset` for rows, given by indices or a mask, or no argument."""
         return {} if self.offset is None else {"offset": self.offset[rows]}
 
     def fit(
@@ -116,8 +113,9 @@ class Dataset:
     def splits(
         self, cv: int | Splits, rng: np.random.Generator, groups: ArrayLike | None = None
     ) -> list[Split]:
-        """Return the rows to fit and to hold out of each fold, or of each pair that the user gives;
-        all have a weight.
+        """Return the splits of all folds, or of all pairs that the user gives.
+
+        All rows in them have a positive weight.
 
         groups : the labels of the groups as the user gave them, for a splitter
         """
@@ -138,8 +136,7 @@ class Dataset:
         return splits
 
     def weights_of_groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return the weight of each group of the rows at these indices, or of each row where there
-        are no groups."""
+        """Return the weight of each group of these rows, or of each row if there are no groups."""
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
         return (
             weight
@@ -150,8 +147,10 @@ class Dataset:
     def draw(
         self, rows: np.ndarray, n: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw n of the rows at these indices, or whole groups of about as many; return them and
-        the others, both shuffled."""
+        """Draw n of these rows, or whole groups of about as many; return them and the rest.
+
+        Both are shuffled.
+        """
         if self.groups is None:
             return tuple(np.split(rng.permutation(rows), [n]))
         drawn = draw_groups(self.groups[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
@@ -159,8 +158,7 @@ class Dataset:
 
 
 def _in_memory(X):
-    """Return X as a data frame, an ndarray or a CSR matrix; raise a TypeError if its rows are not
-    in host memory."""
+    """Return X as a data frame, an ndarray or a CSR matrix, which must be in host memory."""
     if is_frame(X):
         return X
     if is_sparse(X):
@@ -177,8 +175,7 @@ def _in_memory(X):
 
 
 def _strata(y, n_folds):
-    """Return the class of each row, as an index, if y has so few values that they may be classes;
-    else 0 for all rows."""
+    """Return the index of each row's value if y has few, as classes are, else 0 for all rows."""
     values, stratum = np.unique(y, return_inverse=True)
     return (
         stratum
