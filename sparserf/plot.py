@@ -11,7 +11,7 @@ from ._base.checks import check_integer, check_names
 from ._base.floats import as_ieee
 from .columns.frames import Columns, is_frame, is_ordered
 from .expansion.outputs import effect_on, of_output
-from .expansion.terms import column_clocks, column_levels, column_names
+from .expansion.terms import column_clocks, column_levels, column_names, terms_of
 from .explain.effects import Effects
 from .explain.evaluate import column_of, read_numbers
 from .explain.importances import percent
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ._base.types import MatrixLike
 
-__all__ = ["effects", "input_usage"]
+__all__ = ["effects", "input_usage", "rules"]
 
 # The most rows that are drawn as points.
 MOST_POINTS = 300
@@ -56,6 +56,10 @@ N_STEPS = 24
 MISSING_AT = 1.08
 # The colour of effects.
 EFFECT = "C0"
+# The digits of thresholds in the picture of rules.
+DIGITS_OF_RULES = 4
+# The most characters of a rule in a line.
+LONGEST_RULE = 60
 
 
 def __dir__() -> list[str]:
@@ -260,6 +264,94 @@ def effects(
         share = f": {percent(importances.share[part[0]])}" if len(part) == 1 else ""
         ax.set_title(between.join(title) + share, fontsize="medium")
     return close_in_notebook(plt, fig)
+
+
+@as_ieee
+def rules(
+    model: SparseModel,
+    X: MatrixLike | None = None,
+    *,
+    names: Iterable[str] | None = None,
+    output: object = None,
+    n_rules: int = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a model of rules: a bar for each rule, as long as what it adds to f where it holds.
+
+    Parameters
+    ----------
+    model : SparseModel
+        A model all of whose terms are rules, as `sparse_rf` fits them with ``features=Rules()``.
+    X : data frame, array or CSR matrix of shape (n_samples, n_features), optional
+        Rows, of which each bar says for how many its rule holds.
+    names : sequence of str or None, default None
+        The names of the columns. None: those of the data frame that the model was fitted to, or x0,
+        x1, ...
+    output : label of a class, int, or None, default None
+        The output that is drawn, as in `effects`.
+    n_rules : int, default 30
+        The most rules to draw, those of the longest bars, at least 1.
+    ax : matplotlib Axes or None, default None
+        Where to draw. None: in a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        The model has a term that is no rule; output is None where there are several.
+    ImportError
+        matplotlib is not installed: `pip install sparserf[plot]`.
+
+    Examples
+    --------
+    >>> import matplotlib, numpy as np, sparserf as srf
+    >>> matplotlib.use("Agg")
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> y = 2.0 * (X[:, 0] > 0.5)
+    >>> model = srf.sparse_rf(X, y, features=srf.Rules(), alpha=0.2, rng=0)
+    >>> ax = srf.plot.rules(model, X, names=["a", "b"])
+    >>> ax.get_xlabel()
+    'added to f'
+    """
+    _check_model(model)
+    n_rules = check_integer("n_rules", n_rules, 1)
+    model = of_output(model, output)
+    names = (
+        column_names(model) if names is None else check_names("names", names, model.n_features_in)
+    )
+    terms = list(terms_of(model.features))
+    conditions = {
+        term.position: term.condition(names, model.features.stage, DIGITS_OF_RULES)
+        for term in terms
+    }
+    if None in conditions.values():
+        raise ValueError("model must have rules alone, as sparse_rf(..., features=Rules()) has")
+    added = np.zeros(len(terms))
+    for term in terms:
+        added[term.position] = np.ravel(model.coef)[term.position] * term.gain
+    drawn = np.argsort(-np.abs(added), kind="stable")[:n_rules]
+    labels = [fill(conditions[k] or "always", LONGEST_RULE) for k in drawn.tolist()]
+    if X is not None:
+        holds = (model.features.take(drawn).transform(X) != 0).mean(axis=0)
+        labels = [
+            f"{label} ({percent(share)} of rows)"
+            for label, share in zip(labels, holds, strict=True)
+        ]
+    if ax is None:
+        n_lines = sum(label.count("\n") + 1 for label in labels)
+        size = (9.6, 1.2 + 0.24 * n_lines)
+        ax = _pyplot().subplots(figsize=size, layout="constrained")[1]
+    places = np.arange(len(drawn))
+    ax.barh(places, added[drawn], color=np.where(added[drawn] > 0, "C0", "C1").tolist())
+    ax.axvline(0.0, color="0.5", linewidth=0.8)
+    ax.set_yticks(places, labels, fontsize="small")
+    ax.invert_yaxis()
+    more = f", the {len(drawn)} largest of {len(added)} rules" if len(drawn) < len(added) else ""
+    ax.set(xlabel="added to f", title=f"f = {model.intercept:.4g} + the rules that hold{more}")
+    return ax
 
 
 def close_in_notebook(plt: Any, fig: Figure) -> Figure:

@@ -57,10 +57,7 @@ def fit(
 
 def all_bits(model):
     """Return the bytes of a model, those of its features included, and its `FitInfo`."""
-    blocks = [
-        (b.activation, b.scale, b.gamma or 0.0, b.weights, b.offset, b.inputs)
-        for b in model.features.blocks
-    ]
+    blocks = [(b.activation, b.scale, *b.arrays.values()) for b in model.features.blocks]
     return (
         bits(model),
         [np.asarray(part).tobytes() for block in blocks for part in block],

@@ -360,7 +360,7 @@ def test_labels_of_ticks_lie_beside_one_another():
 
 
 def test_names_of_the_module_are_those_for_users():
-    assert dir(plot) == ["effects", "input_usage"]
+    assert dir(plot) == ["effects", "input_usage", "rules"]
 
 
 def test_parts_that_tell_nothing_are_not_drawn(model):
@@ -585,3 +585,21 @@ def test_without_matplotlib(model, monkeypatch):
     for draw in (lambda: plot.effects(model, X), lambda: plot.input_usage(model)):
         with pytest.raises(ImportError, match=r"pip install sparserf\[plot\]"):
             draw()
+
+
+def test_rules_are_bars_with_their_conditions(model):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.integers(18, 80, 400), "bmi": rng.normal(25, 4, 400)})
+    y = 3.0 * ((X.age > 40) & (X.bmi <= 25)) + 0.01 * rng.normal(size=400)
+    of_rules = srf.sparse_rf(X, y, features=srf.Rules(), alpha=0.05, rng=0)
+    ax = plot.rules(of_rules, X, n_rules=3)
+    first = ax.get_yticklabels()[0].get_text()
+    assert "age > 40.5" in first and "bmi <= 25" in first and "% of rows" in first
+    widths = [bar.get_width() for bar in ax.patches]
+    added = of_rules.coef * of_rules.features.transform(X).max(axis=0)
+    assert np.isclose(abs(widths[0]), np.abs(added).max())
+    assert len(widths) == min(3, len(added))
+    with pytest.raises(ValueError, match="rules alone"):
+        plot.rules(model)
+    with pytest.raises(ValueError, match="n_rules"):
+        plot.rules(of_rules, n_rules=0)

@@ -36,10 +36,10 @@ MOST_NUMBERS = 2**20
 # 0.001 from either end.
 SHARES = np.concatenate([[1e-3], (np.arange(64) + 0.5) / 64, [1 - 1e-3]])
 # The number of folds of the training rows in which categories are encoded by the target.
+N_FOLDS = 5
 # Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
 # holds it.
 BEYOND_NUMBERS = 1e38
-N_FOLDS = 5
 
 
 class NumericRows(Protocol):

@@ -24,6 +24,8 @@ from .feature_set import FeatureSet
 from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._base.types import Array, RowVector
     from ..columns.constraints import InputConstraints
     from ..rows import Block, Rows
@@ -278,11 +280,12 @@ class RuleGrower:
     def _ask(self, rows, v, h, largest, asked):
         """Return the histograms of a pass over all rows."""
         dictionary = self._dictionary
-        if rows.in_memory and self._bins is None:
-            self._bins = rows.map(partial(_binned, dictionary.bins, dictionary.inputs))
-        answer = partial(
-            _histograms, asked, dictionary.bins, dictionary.inputs, largest, rows.n_rows, self._bins
-        )
+        bins_of = partial(_binned, dictionary.bins, dictionary.inputs)
+        if rows.in_memory:
+            if self._bins is None:
+                self._bins = rows.map(bins_of)
+            bins_of = partial(_same, self._bins)
+        answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
         return rows.sum(answer, v, h, self._numbers)
 
     def _block(self, boxes):
@@ -312,23 +315,27 @@ def _binned(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
     return out
 
 
+def _same(binned: np.ndarray, block: Block) -> np.ndarray:
+    """Return bins that were made before, of rows that are one block."""
+    return binned
+
+
 def _histograms(
     asked: Pass,
-    bins: Bins,
-    inputs: np.ndarray,
+    bins_of: Callable[[Block], np.ndarray],
     largest: list[float],
     n_rows: int,
-    binned: np.ndarray | None,
     block: Block,
     v: Array,
     h: Array,
     numbers: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the histograms of the rows of a block, whose numbers among all rows are given."""
-    if binned is None:
-        binned = _binned(bins, inputs, block)
+    """Return the histograms of the rows of a block, whose numbers among all rows are given.
+
+    largest : max |n_rows v| and max |n_rows h| over all rows
+    """
     gradient, curvature = (
         to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
         for each, most in zip((v, h), largest, strict=True)
     )
-    return asked.answer(binned, gradient, curvature, int(numbers[0]), Workers(1))
+    return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), Workers(1))

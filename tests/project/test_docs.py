@@ -178,7 +178,7 @@ def public_docstrings():
     things = [
         getattr(home, name)
         for home in homes
-        for name in getattr(home, "__all__", ("effects", "input_usage"))
+        for name in getattr(home, "__all__", ("effects", "input_usage", "rules"))
     ]
     things += [
         member

@@ -95,6 +95,7 @@ def test_every_public_name_is_in_the_api():
     for module in (srf.losses, srf.baselines, sparserf.sklearn):
         expected |= {(module.__name__, name) for name in module.__all__}
     expected |= {("sparserf.plot", "effects"), ("sparserf.plot", "input_usage")}
+    expected |= {("sparserf.plot", "rules")}
     assert listed == expected
 
 

@@ -31,7 +31,7 @@ PUBLIC = [
     for home in (srf, srf.losses, srf.baselines)
     for name in home.__all__
     if callable(getattr(home, name))
-] + [srf.plot.effects, srf.plot.input_usage]
+] + [srf.plot.effects, srf.plot.input_usage, srf.plot.rules]
 
 
 def methods(thing):

@@ -19,10 +19,10 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.0 MB, the Python sources 1.5 MB: nothing else
+    """Every kernel for three instruction sets takes 1.3 MB, the Python sources 1.6 MB: nothing else
     may come in."""
-    assert sum(path.stat().st_size for path in EXTENSIONS) < 1.2e6
-    assert sum(path.stat().st_size for path in INSTALLED) < 3e6
+    assert sum(path.stat().st_size for path in EXTENSIONS) < 1.5e6
+    assert sum(path.stat().st_size for path in INSTALLED) < 3.5e6
 
 
 @pytest.mark.skipif(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..._base.expressions import Expression
     from ..._base.types import Array, DenseOrCSR
     from ...columns.constraints import InputConstraints
+    from ...columns.stage import ColumnStage
     from .base import Evaluator, FeatureBlock, Put
     from .derivatives import EncodedRows
     from .pieces import Pieces
@@ -251,7 +252,7 @@ class Monomial(Term):
         factors = (raised(encoding(v), int(p)) for v, p in powers if p)
         return made("multiply", envelope(self.gamma, self.encodings), *factors)
 
-    def title(self, names: Sequence[str], most: int) -> str:
+    def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
         powers = np.zeros(len(self.columns))
         np.add.at(powers, self.place, self.weights)
         return _name(powers, [names[j] for j in self.columns.tolist()])
