@@ -49,17 +49,19 @@ FORCING = 0.9
 DAMPING = 1e-14
 # The factor by which the damping changes.
 DAMPING_FACTOR = 100
-# The row weights are computed anew, at the new margins, where a step has left at least this share
-# of the gap before it,
+# A step is slow if it leaves at least this share of the gap before it, and of the largest violation
+# at least TIMES_ALLOWED times the share that it was allowed to leave. After a slow step the row
+# weights are computed anew, at the new margins.
 SLOW_GAP = 0.05
-# and at least so many times the share of the largest violation that the step was allowed to leave.
+# How many times the violation that was allowed a slow step leaves.
 TIMES_ALLOWED = 5
 # After a step that was allowed to be inexact, and shrinks the gap to no less than this share, the
 # sample of the rows grows.
 POOR = 0.7
-# A whole step of the best model is rounding where it leaves at least this share of the gap,
+# A whole step of the best model is idle, no more than rounding, if it leaves at least this share of
+# the gap and lowers the objective by less than CREEP times the gap.
 IDLE = 0.9
-# and lowers the objective by less than this share of the gap.
+# The share of the gap by which an idle step lowers the objective at most.
 CREEP = 1e-6
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7

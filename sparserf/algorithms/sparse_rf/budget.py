@@ -1,8 +1,8 @@
 """The work that a call without a penalty may take: rows, terms, models, rounds and multiplications,
 in terms of `effort`.
 
-All is counted from shapes, never from a clock, so that a search ends at the same place on any
-machine.
+All is counted from shapes, so that a search ends at the same place on any machine; a clock counts
+only under a `time_limit` (`Budget.in_time`).
 """
 
 from __future__ import annotations
