@@ -188,6 +188,18 @@ def test_strange_rows(Z):
 
 
 @pytest.mark.parametrize(
+    "Z",
+    [X[:8], np.ones((50, 2)), np.full((50, 2), np.nan)],
+    ids=["few rows", "one value", "only NaN"],
+)
+def test_a_search_where_there_are_no_rules_gives_a_constant(Z):
+    y = Y[: len(Z)]
+    model = fit(Z, y, alpha=None)
+    assert len(model.coef) == 0
+    assert y.min() <= model.predict(Z)[0] <= y.max()
+
+
+@pytest.mark.parametrize(
     ("name", "value", "error"),
     [
         ("max_conditions", 0, ValueError),
