@@ -307,9 +307,10 @@ def conditions(
                 clock = stage.table.clocks.get(encoding.column)
                 show = number_words if clock is None else _clock_words(clock)
             low, high = max(low, above), min(high, at_most)
-    low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
-    if high < -BEYOND or low > BEYOND:
-        return [*words, f"{name} is missing"]
+    if has_missing:
+        low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
+        if high < -BEYOND or low > BEYOND:
+            return [*words, f"{name} is missing"]
     of_numbers = _interval_words(name, low, high, show)
     if has_missing and not of_numbers and not takes_missing:
         of_numbers = [f"{name} is not missing"]
