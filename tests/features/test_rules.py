@@ -201,7 +201,7 @@ def test_a_search_where_there_are_no_rules_gives_a_constant(Z):
 
 def test_large_numbers_are_not_missing_cells():
     Z = np.where(X[:, :1] > 0, 1e39, X[:, :1])
-    text = fit(Z, 3.0 * (Z[:, 0] > 1)).formula()
+    text = fit(Z, 3.0 * (Z[:, 0] > 1) + 0.01 * X[:, 3]).formula()
     assert "x0 > 5e+38" in text
     assert "missing" not in text
 
@@ -242,3 +242,11 @@ def test_conditions_and_samples_are_as_asked():
     for block in model.features.blocks:
         assert (block.is_used.sum(axis=1) == 1).all()
     assert len(fit(n_components=10, batch_size=5).coef) <= 10
+
+
+def test_more_conditions_and_leaves_than_there_can_be_are_the_most_that_there_can_be():
+    few, many = (
+        fit(X[:60], Y[:60], features=srf.Rules(max_conditions=k, max_leaves=n))
+        for k, n in ((4, 60), (10**9, 10**9))
+    )
+    np.testing.assert_array_equal(many.coef, few.coef)
