@@ -250,3 +250,11 @@ def test_more_conditions_and_leaves_than_there_can_be_are_the_most_that_there_ca
         for k, n in ((4, 60), (10**9, 10**9))
     )
     np.testing.assert_array_equal(many.coef, few.coef)
+
+
+def test_a_category_with_missing_cells_is_named_once_in_a_rule():
+    rng = np.random.default_rng(3)
+    state = rng.choice(["A", "B", "C", None], N).astype(object)
+    y = np.select([state == "A", state == "B"], [3.0, 1.0], 2.0) + 0.1 * rng.normal(size=N)
+    for line in fit(pd.DataFrame({"state": state}), y, alpha=0.001).formula().splitlines()[1:]:
+        assert line.count("state") <= 1
