@@ -216,8 +216,14 @@ def make_rule_dictionary(
     if constraints is not None:
         own = constraints.take(inputs)
         limits = Limits(own.groups, own.sign if own.sign.any() else None)
-    return RuleDictionary(
+    # No more than there can be: trees keep places for all that they may get.
+    trees = replace(
         rules.trees,
+        max_conditions=min(rules.max_conditions, len(inputs)),
+        most_leaves=min(rules.max_leaves, max(2, rows.n_rows)),
+    )
+    return RuleDictionary(
+        trees,
         inputs,
         Bins.of_sample(X, rules.n_bins),
         limits,

@@ -188,6 +188,25 @@ def test_strange_rows(Z):
 
 
 @pytest.mark.parametrize(
+    "Z",
+    [X[:8], np.ones((50, 2)), np.full((50, 2), np.nan)],
+    ids=["few rows", "one value", "only NaN"],
+)
+def test_a_search_where_there_are_no_rules_gives_a_constant(Z):
+    y = Y[: len(Z)]
+    model = fit(Z, y, alpha=None)
+    assert len(model.coef) == 0
+    assert y.min() <= model.predict(Z)[0] <= y.max()
+
+
+def test_large_numbers_are_not_missing_cells():
+    Z = np.where(X[:, :1] > 0, 1e39, X[:, :1])
+    text = fit(Z, 3.0 * (Z[:, 0] > 1) + 0.01 * X[:, 3]).formula()
+    assert "x0 > 5e+38" in text
+    assert "missing" not in text
+
+
+@pytest.mark.parametrize(
     ("name", "value", "error"),
     [
         ("max_conditions", 0, ValueError),
@@ -223,3 +242,19 @@ def test_conditions_and_samples_are_as_asked():
     for block in model.features.blocks:
         assert (block.is_used.sum(axis=1) == 1).all()
     assert len(fit(n_components=10, batch_size=5).coef) <= 10
+
+
+def test_more_conditions_and_leaves_than_there_can_be_are_the_most_that_there_can_be():
+    few, many = (
+        fit(X[:60], Y[:60], features=srf.Rules(max_conditions=k, max_leaves=n))
+        for k, n in ((4, 60), (10**9, 10**9))
+    )
+    np.testing.assert_array_equal(many.coef, few.coef)
+
+
+def test_a_category_with_missing_cells_is_named_once_in_a_rule():
+    rng = np.random.default_rng(3)
+    state = rng.choice(["A", "B", "C", None], N).astype(object)
+    y = np.select([state == "A", state == "B"], [3.0, 1.0], 2.0) + 0.1 * rng.normal(size=N)
+    for line in fit(pd.DataFrame({"state": state}), y, alpha=0.001).formula().splitlines()[1:]:
+        assert line.count("state") <= 1

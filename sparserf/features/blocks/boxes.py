@@ -287,6 +287,7 @@ def conditions(
     mentioned.
     """
     words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
+    of_levels, levels = [], ()
 
     def number_words(value):
         return f"{value:.{digits}g}"
@@ -295,7 +296,8 @@ def conditions(
     for v, above, at_most in asked:
         encoding = None if stage is None else stage.encoding(v)
         if encoding is not None and stage.levels_of(v) is not None:
-            words.append(_levels_words(name, encoding, stage.levels_of(v), above, at_most))
+            of_levels.append((encoding, above, at_most))
+            levels = stage.levels_of(v)
         elif encoding is not None and not encoding.of_kind.is_number:
             label = stage.take(np.array([v])).names({encoding.column: name})[0]
             words += _interval_words(label, above, at_most, number_words)
@@ -307,9 +309,12 @@ def conditions(
                 clock = stage.table.clocks.get(encoding.column)
                 show = number_words if clock is None else _clock_words(clock)
             low, high = max(low, above), min(high, at_most)
-    low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
-    if high < -BEYOND or low > BEYOND:
-        return [*words, f"{name} is missing"]
+    if of_levels:
+        words.append(_levels_words(name, of_levels, levels))
+    if has_missing:
+        low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
+        if high < -BEYOND or low > BEYOND:
+            return [*words, f"{name} is missing"]
     of_numbers = _interval_words(name, low, high, show)
     if has_missing and not of_numbers and not takes_missing:
         of_numbers = [f"{name} is not missing"]
@@ -332,12 +337,17 @@ def _interval_words(name, low, high, show):
     return [f"{name} <= {show(high)}"] if high < np.inf else []
 
 
-def _levels_words(name, encoding, levels, low, high):
-    """Return in words which levels of a category have their scores in an interval."""
-    scores = dict(zip(encoding.knots[0].tolist(), encoding.knots[1].tolist(), strict=True))
-    inside = [level for k, level in enumerate(levels) if low < scores[k] <= high]
-    outside = [level for level in levels if level not in inside]
-    takes_new, takes_missing = low < scores[UNKNOWN] <= high, low < encoding.fill <= high
+def _levels_words(name, asked, levels):
+    """Return in words which levels of a category have their scores in all intervals
+    (encoding, low, high)."""
+    takes_new, takes_missing, inside = True, True, set(range(len(levels)))
+    for of_column, low, high in asked:
+        scores = dict(zip(of_column.knots[0].tolist(), of_column.knots[1].tolist(), strict=True))
+        inside = {k for k in inside if low < scores[k] <= high}
+        takes_new &= low < scores[UNKNOWN] <= high
+        takes_missing &= low < of_column.fill <= high
+    outside = [level for k, level in enumerate(levels) if k not in inside]
+    inside = [levels[k] for k in sorted(inside)]
     listed, joint = (outside, "not in") if takes_new else (inside, "in")
     listed = [*map(str, listed), *(["missing"] if takes_missing != takes_new else [])]
     if len(listed) > MOST_LEVELS:
