@@ -56,8 +56,6 @@ N_STEPS = 24
 MISSING_AT = 1.08
 # The colour of effects.
 EFFECT = "C0"
-# The digits of thresholds in the picture of rules.
-DIGITS_OF_RULES = 4
 # The most characters of a rule in a line.
 LONGEST_RULE = 60
 
@@ -323,10 +321,7 @@ def rules(
         column_names(model) if names is None else check_names("names", names, model.n_features_in)
     )
     terms = list(terms_of(model.features))
-    conditions = {
-        term.position: term.condition(names, model.features.stage, DIGITS_OF_RULES)
-        for term in terms
-    }
+    conditions = {term.position: term.condition(names, model.features.stage) for term in terms}
     if None in conditions.values():
         raise ValueError("model must have rules alone, as sparse_rf(..., features=Rules()) has")
     added = np.zeros(len(terms))

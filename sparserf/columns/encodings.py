@@ -19,7 +19,7 @@ from .._base.splits import stratified_folds
 from .clocks import DATES, DURATIONS
 from .kinds import CLIP, CLIPPED, DAY, KINDS, LEVEL, MISSING, NUMBER, PRESENT, WEEK, YEAR, Encoding
 from .stage import ColumnStage
-from .table import UNKNOWN
+from .table import UNKNOWN, label
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -221,6 +221,12 @@ def fit_interval_stage(
             rank = np.argsort(np.argsort(-share, kind="stable")).astype(np.float64)
             scores = np.append(rank.max(initial=0.0), rank)
             knots[j] = np.append(UNKNOWN, np.arange(len(levels))), scores
+        if not there.all() and np.abs(X[there, j]).max(initial=0.0) >= BEYOND_NUMBERS / 10:
+            where = label(None if table is None else table.names, j)
+            raise ValueError(
+                f"X must have numbers below {BEYOND_NUMBERS / 10:g} in size in {where}, which has "
+                f"missing cells, got {X[there, j][np.abs(X[there, j]).argmax()]:g}"
+            )
         if there.all():
             middle = 0.0 if j in knots else weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
             encodings.append(Encoding(j, NUMBER, 0, knots.get(j), fill=float(middle)))

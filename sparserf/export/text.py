@@ -29,9 +29,7 @@ def source(written: WrittenModel, digits: int | None) -> str:
 
 def formula_of(written: WrittenModel, to: Text) -> str:
     """Return the formula of a model; to : what writes it."""
-    conditions = [
-        term.condition(written.names, written.features.stage, to.digits) for term in written.terms
-    ]
+    conditions = [term.condition(written.names, written.features.stage) for term in written.terms]
     phis = [
         to.in_brackets(term.expression) if condition is None else to.words(f"if {condition}")
         for term, condition in zip(written.terms, conditions, strict=True)

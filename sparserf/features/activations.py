@@ -4,8 +4,8 @@ asked of it.
 A new activation is a class here, with its name in `ACTIVATIONS` and, if users may choose it, in
 `Activation`; and a branch in the kernels (`_core/features.pyx`, `_core/tile.h` and
 `_core/tile_impl.h`). If its formula needs an operation that `_base/expressions.py` lacks, that
-operation is added there and in each printer of `export/`. What draws, differentiates, integrates, bounds, explains or exports neurons
-asks these objects, and knows no activation by its name.
+operation is added there and in each printer of `export/`. What draws, differentiates, integrates,
+bounds, explains or exports neurons asks these objects, and knows no activation by its name.
 """
 
 from __future__ import annotations

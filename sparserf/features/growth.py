@@ -61,8 +61,8 @@ SMALLEST = 5e-324
 def column_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
     """Return the edges between the bins of a column, ascending: at most n_bins - 1.
 
-    An edge is midway between two neighbouring values, between any two if there are at most n_bins,
-    else where n_bins quantiles are. NaN is left out.
+    An edge is about midway between two neighbouring values, between any two if there are at most
+    n_bins, else where n_bins quantiles are. NaN is left out.
     """
     values = np.sort(np.asarray(x, np.float64)[~np.isnan(x)])
     if len(values) == 0:
@@ -74,9 +74,22 @@ def column_edges(x: np.ndarray, n_bins: int) -> np.ndarray:
         at = np.linspace(0, len(values) - 1, n_bins + 1)[1:-1]
         above = np.unique(np.searchsorted(unique, values[np.rint(at).astype(np.intp)]))
         above = above[above > 0]
-    low, high = unique[above - 1], unique[above]
+    return shortest_between(unique[above - 1], unique[above])
+
+
+def shortest_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the middle of each pair of neighbouring values, rounded to as few digits as keep it at
+    or above `low` and below `high`: a threshold that is printed whole."""
     middle = low / 2 + high / 2
-    return np.where(middle < high, np.maximum(middle, low), low)
+    between = np.where(middle < high, np.maximum(middle, low), low)
+    is_open = np.ones(len(between), bool)
+    for digits in range(1, 16):
+        places = np.flatnonzero(is_open)
+        rounded = np.array([float(f"{x:.{digits}g}") for x in between[places].tolist()])
+        fits = (low[places] <= rounded) & (rounded < high[places])
+        between[places[fits]] = rounded[fits]
+        is_open[places[fits]] = False
+    return between
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 LARGEST = float(np.finfo(np.float64).max)
 # Ends of intervals that are farther out lie between numbers and missing cells.
 BEYOND = BEYOND_NUMBERS / 10
-# The most levels of a category that are listed, and the digits of thresholds in titles.
+# The most levels of a category that are listed.
 MOST_LEVELS = 8
-DIGITS = 4
 # Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
 ROWS = 2**13
 
@@ -238,16 +237,16 @@ class Box(Term):
                 factors.append(_at_most(encoding(v), number(high)))
         return reduce(mul, factors, number(1.0)) if factors else number(1.0)
 
-    def condition(self, names: Sequence[str], stage: ColumnStage | None, digits: int) -> str | None:
+    def condition(self, names: Sequence[str], stage: ColumnStage | None) -> str | None:
         words = []
         for k, j in enumerate(self.columns.tolist()):
             own = np.flatnonzero(self.place == k)
             asked = [(int(self.encodings[i]), self.low[i], self.high[i]) for i in own]
-            words += conditions(names[j], asked, stage, digits)
+            words += conditions(names[j], asked, stage)
         return " and ".join(words)
 
     def title(self, names: Sequence[str], most: int, stage: ColumnStage | None = None) -> str:
-        return self.condition(names, stage, DIGITS) or "always"
+        return self.condition(names, stage) or "always"
 
     def parts(self, U: np.ndarray) -> np.ndarray:
         u = U[:, self.encodings].T
@@ -279,7 +278,6 @@ def conditions(
     name: str,
     asked: Sequence[tuple[int, float, float]],
     stage: ColumnStage | None,
-    digits: int,
 ) -> list[str]:
     """Return in words what the intervals (encoding, low, high) ask of one column.
 
@@ -288,11 +286,7 @@ def conditions(
     """
     words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
     of_levels, levels = [], ()
-
-    def number_words(value):
-        return f"{value:.{digits}g}"
-
-    show = number_words
+    show = _number_words
     for v, above, at_most in asked:
         encoding = None if stage is None else stage.encoding(v)
         if encoding is not None and stage.levels_of(v) is not None:
@@ -300,14 +294,14 @@ def conditions(
             levels = stage.levels_of(v)
         elif encoding is not None and not encoding.of_kind.is_number:
             label = stage.take(np.array([v])).names({encoding.column: name})[0]
-            words += _interval_words(label, above, at_most, number_words)
+            words += _interval_words(label, above, at_most, _number_words)
         else:
             if encoding is not None and abs(encoding.fill) > BEYOND:
                 has_missing = True
                 takes_missing &= above < encoding.fill <= at_most
             if encoding is not None and stage.table is not None:
                 clock = stage.table.clocks.get(encoding.column)
-                show = number_words if clock is None else _clock_words(clock)
+                show = _number_words if clock is None else _clock_words(clock)
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))
@@ -321,6 +315,11 @@ def conditions(
     elif has_missing and of_numbers and takes_missing:
         of_numbers = [f"({of_numbers[0]} or {name} is missing)"]
     return [*words, *of_numbers]
+
+
+def _number_words(value):
+    """Return a threshold with all its digits, of which there are few."""
+    return f"{value:.17g}" if float(f"{value:.15g}") != value else f"{value:.15g}"
 
 
 def _clock_words(clock):
@@ -349,10 +348,15 @@ def _levels_words(name, asked, levels):
     outside = [level for k, level in enumerate(levels) if k not in inside]
     inside = [levels[k] for k in sorted(inside)]
     listed, joint = (outside, "not in") if takes_new else (inside, "in")
-    listed = [*map(str, listed), *(["missing"] if takes_missing != takes_new else [])]
+    listed = [*map(_quoted, map(str, listed)), *(["missing"] if takes_missing != takes_new else [])]
     if len(listed) > MOST_LEVELS:
         listed = [*listed[:MOST_LEVELS], f"... {len(listed) - MOST_LEVELS} more"]
     return f"{name} {joint} {{{', '.join(listed)}}}"
+
+
+def _quoted(level):
+    """Return a level in quotes unless it is one word."""
+    return level if level.replace("_", "").replace("-", "").isalnum() else f"'{level}'"
 
 
 class BoxDerivatives(Derivatives):

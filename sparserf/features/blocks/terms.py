@@ -88,12 +88,11 @@ class Term(ABC):
     def expression(self) -> Expression:
         """The term without its gain, as an expression of encodings."""
 
-    def condition(self, names: Sequence[str], stage: ColumnStage | None, digits: int) -> str | None:
+    def condition(self, names: Sequence[str], stage: ColumnStage | None) -> str | None:
         """Return in words where the term is not 0, if it is one number there; else None.
 
         names : the names of the columns of X
         stage : the stage that makes the encodings; None: these are the columns
-        digits : the digits of thresholds
         """
         return None
 
