@@ -308,7 +308,7 @@ def rules(
     >>> import matplotlib, numpy as np, sparserf as srf
     >>> matplotlib.use("Agg")
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
-    >>> y = 2.0 * (X[:, 0] > 0.5)
+    >>> y = 2.0 * (X[:, 0] > 0.5) + 0.1 * X[:, 1]
     >>> model = srf.sparse_rf(X, y, features=srf.Rules(), alpha=0.2, rng=0)
     >>> ax = srf.plot.rules(model, X, names=["a", "b"])
     >>> ax.get_xlabel()

@@ -84,7 +84,9 @@ class Expansion(BaseModel):
 
     @property
     def limits_of_predictions(self) -> tuple[float, float]:
-        """The limits of what a regression predicts, (lower, upper)."""
+        """The limits of what a regression predicts, (lower, upper); of a classifier, those of f."""
+        if self.classes is not None:
+            return self.limits
         with np.errstate(over="ignore"):
             lower, upper = LINKS[self.link].inverse(np.array(self.limits))
         return float(lower), float(upper)
@@ -96,7 +98,8 @@ class Expansion(BaseModel):
 
     @property
     def _inverse_link(self) -> Callable[[Array], Array]:
-        if self.has_limits and not LINKS[self.link].is_identity:
+        is_regression = self.classes is None
+        if is_regression and self.has_limits and not LINKS[self.link].is_identity:
             return partial(predictions_within, self.link, *self.limits_of_predictions)
         return super()._inverse_link
 

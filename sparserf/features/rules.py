@@ -100,8 +100,9 @@ class Rules:
     Examples
     --------
     >>> import numpy as np, sparserf as srf
-    >>> X = np.random.default_rng(0).uniform(size=(500, 3))
-    >>> y = 2.0 * ((X[:, 0] > 0.4) & (X[:, 1] <= 0.7))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(500, 3))
+    >>> y = 2.0 * ((X[:, 0] > 0.4) & (X[:, 1] <= 0.7)) + 0.1 * rng.normal(size=500)
     >>> model = srf.sparse_rf(X, y, features=srf.Rules(), alpha=0.01, rng=0)
     >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.05 * y.var())
     True
