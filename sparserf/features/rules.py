@@ -51,7 +51,7 @@ class Rules:
     A rule is a feature that is h where each of its columns lies in an interval, and 0 elsewhere.
     `sparse_rf` with ``features=Rules()`` minimises, over rules and their coefficients,
 
-    .. math:: \frac1n \sum_i s_i L\Big(b + \sum_j w_j h_j 1[x_i \in B_j],\; y_i\Big)
+    .. math:: \frac1n \sum_i s_i L(b + \sum_j w_j h_j 1[x_i \in B_j], y_i)
         + \alpha \sum_j |w_j|,    \qquad h_j = (p_j (1 - p_j))^{-1/4}
 
     with p_j the weighted share of the rows in box B_j: the penalty of the effect w_j h_j of a rule
