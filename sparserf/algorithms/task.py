@@ -121,6 +121,8 @@ class Task:
     encoding_sets : tuple of ndarray
         For each form of all columns (as they are, clipped, in ranks) the places of its encodings in
         the stage. Empty where the columns have one form alone.
+    intervals : ndarray or None
+        The places of the encodings in which rules look for intervals, where there are others, too.
     features : any
         The `features` argument; a FeatureSet without its stage, which the task has.
     is_single : bool
@@ -144,6 +146,7 @@ class Task:
     groups: np.ndarray | None = None
     stage: ColumnStage | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
+    intervals: np.ndarray | None = None
     features: Any = None
     is_single: bool = False
     constraints: Constraints | None = None
@@ -309,7 +312,8 @@ class Task:
                 return self
         asks_intervals = isinstance(self.features, Rules)
         if table is not None and any(levels is not None for levels in table.levels):
-            raw, table, means = self._coded(table, rng, has_means=not asks_intervals)
+            has_means = not (asks_intervals or has_several_encodings)
+            raw, table, means = self._coded(table, rng, has_means=has_means)
         if asks_intervals:
             stage = fit_interval_stage(
                 raw, self.weight, rng, table=table, constraints=self.constraints
@@ -325,11 +329,19 @@ class Task:
             is_curved=has_several_encodings,
             constraints=self.constraints,
         )
+        intervals = None
+        if has_several_encodings:
+            more = fit_interval_stage(
+                raw, self.weight, rng, table=table, constraints=self.constraints
+            )
+            intervals = len(stage) + np.arange(len(more))
+            stage = stage.joined(more)
         return replace(
             self,
             raw=raw,
             stage=replace(stage, may_miss=may_miss),
             encoding_sets=tuple(encoding_sets),
+            intervals=intervals,
         )
 
     def _coded(self, table, rng, has_means):

@@ -255,6 +255,13 @@ class ColumnStage:
         arrays |= {"first_knot": first, "knots": self.knots[knots], "scores": self.scores[knots]}
         return replace(self, **arrays)
 
+    def joined(self, other: ColumnStage) -> ColumnStage:
+        """Return the stage of these encodings, and then those of another of the same columns."""
+        names = (*OF_ENCODINGS, "knots", "scores")
+        arrays = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        first = np.concatenate([self.first_knot, self.first_knot[-1] + other.first_knot[1:]])
+        return replace(self, **arrays, first_knot=first)
+
     def only(self, is_used: np.ndarray) -> ColumnStage:
         """Return the stage with 0 for encodings that are not used.
 

@@ -1,0 +1,345 @@
+"""The members of the default: linear functions, learned cosines, and rules.
+
+A member is a way to make a sequence of models of falling penalty. In each fold it has a `FoldFit`,
+which goes down the penalties one by one; `follow` takes all folds down together, until the rows
+held out are predicted no better.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from ..._base.progress import parts
+from ...features import FeatureSet, Rules, linear_functions
+from ...linear.descent import descend
+from ...linear.inputs import Inputs
+from ...linear.multinomial import MultinomialLinearFit
+from ...linear.fit import LinearFit
+from ...linear.problem import LinearProblem
+from ...linear.steps import InputSteps
+from ...solvers.multinomial import MultinomialProblem
+from ..task import model_of
+from .descent import algorithm_1
+from .fits import fits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...features.dictionary import Dictionary
+    from ...model import FitInfo, SparseModel
+    from ...solvers.effort import Effort
+    from ..task import Task
+    from .folds import Folds
+    from .options import SparseRFOptions
+    from .stack import HeldOutLoss
+
+# A path begins at HIGHEST times the least penalty at which all coefficients are zero.
+HIGHEST = 0.9
+# A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
+# than the share NEGLIGIBLE of it.
+PATIENCE, NEGLIGIBLE = 3, 1e-3
+# A path has at most so many penalties.
+MOST_ALPHAS = 40
+# A path ends where a fold has more terms than this.
+MOST_TERMS = 2_000
+# Draws of cosines for each penalty, fold and output.
+DRAWS = 500
+# Rules that may enter at each penalty, of so many trees.
+RULES, TREES = 200, 10
+
+
+class FoldFit(ABC):
+    """What a member fits to one fold, or to all rows."""
+
+    @abstractmethod
+    def largest_alpha(self) -> float:
+        """Return the least penalty at which all coefficients are zero, or nearly so."""
+
+    @abstractmethod
+    def turn_to(self, alpha: float, effort: Effort) -> None:
+        """Fit with this penalty, from where the fit stands."""
+
+    @abstractmethod
+    def margins(self) -> np.ndarray:
+        """Return the margins of each target at each row, (n_targets, n_rows), in its unit."""
+
+    @abstractmethod
+    def state(self) -> Any:
+        """Return what `Member.refit` needs to go on with all rows."""
+
+    @property
+    @abstractmethod
+    def n_terms(self) -> int:
+        """The number of terms."""
+
+
+@dataclass(frozen=True, eq=False)
+class Member(ABC):
+    """A way to make models of falling penalty.
+
+    name : what it is called in reports
+    options : the options of its fits
+    """
+
+    name: ClassVar[str]
+    options: SparseRFOptions = field(repr=False)
+
+    fall: ClassVar[float] = 0.7
+
+    @abstractmethod
+    def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+        """Return the fit of fold k, at no terms."""
+
+    @abstractmethod
+    def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
+        """Fit what a path has found to all rows; return the models whose mean is the member's."""
+
+
+# Members whose terms an l1 penalty chooses
+
+
+class L1FoldFit(FoldFit):
+    """The l1 fits of all targets to one fold."""
+
+    def __init__(self, task: Task, dictionary: Dictionary, options: SparseRFOptions, search: int):
+        self.fits = fits_of(task, dictionary, options, to_tolerance=False, search=search)
+
+    def largest_alpha(self) -> float:
+        return max(fit.largest_gradient() for fit in self.fits)
+
+    def turn_to(self, alpha: float, effort: Effort) -> None:
+        for fit in self.fits:
+            fit.restart(alpha, forgets_work=True)
+            algorithm_1(fit)
+
+    def margins(self) -> np.ndarray:
+        return np.vstack([fit.margins() for fit in self.fits])
+
+    def state(self) -> list[Any]:
+        return [fit.state() for fit in self.fits]
+
+    @property
+    def n_terms(self) -> int:
+        return len(np.unique(np.concatenate([fit.A.index for fit in self.fits])))
+
+
+@dataclass(frozen=True, eq=False)
+class L1Member(Member):
+    """A member whose terms an l1 penalty chooses among the draws of a dictionary.
+
+    seen : the task of all rows of the folds, with some encodings, and the dictionary over these,
+        of each way to see the columns; fold k has that of number k, in turn
+    places : the places of these encodings in the stage, or None
+    """
+
+    seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
+    places: Sequence[np.ndarray | None] = field(repr=False)
+
+    def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+        task, dictionary = self.seen[k % len(self.seen)]
+        return L1FoldFit(folds.task_of(k, task), dictionary, self.options, k)
+
+    def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
+        """Fit the terms of each fold to all rows.
+
+        alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
+        falls with the root of the number of rows, and alpha with it.
+        """
+        found, encoded = [], {}
+        for k, state in enumerate(path.states):
+            which = k % len(self.seen)
+            if which not in encoded:
+                of_places = task.with_encodings(self.places[which])
+                encoded[which] = replace(of_places, is_single=self.seen[which][0].is_single)
+            again = L1FoldFit(encoded[which], self.seen[which][1], self.options, k)
+            for fit, each in zip(again.fits, state, strict=True):
+                fit.restart(path.alpha * np.sqrt(path.shares[k]))
+                fit.adopt(each)
+                fit.polish(max(self.options.tol, REFIT_TOL), REFIT_ROUNDS)
+            found.append(model_of(again.fits, encoded[which], certified=False))
+        return found
+
+
+# The relative gap of the fits to all rows, and their most steps.
+REFIT_TOL, REFIT_ROUNDS = 0.02, 5
+
+
+class Cosines(L1Member):
+    """Cosines that follow those accepted, over one form of the columns a fold: as they are, clipped
+    and in ranks, in turn."""
+
+    name = "cosines"
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Cosines:
+        """Return the member for the rows of these folds."""
+        seen, places = [], folds.task.encoding_sets or (None,)
+        for each in places:
+            task = folds.task.with_encodings(each)
+            seen.append((task, options.dictionary(task, DRAWS)))
+        return cls(options, seen, places)
+
+
+class GrownRules(L1Member):
+    """Rules that are grown along the gradient."""
+
+    name = "rules"
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> GrownRules:
+        """Return the member for the rows of these folds."""
+        own = replace(options, features=Rules(n_trees=TREES))
+        places = folds.task.intervals
+        task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
+        return cls(own, [(task, own.dictionary(task, RULES))], [places])
+
+
+# Linear functions
+
+
+class LinearFoldFit(FoldFit):
+    """The ridge fit of linear functions of all inputs to one fold."""
+
+    def __init__(self, task: Task, alphas: Sequence[float]):
+        self._rows = task.rows
+        fitted = np.flatnonzero(task.weight)
+        if len(fitted) < len(task.weight):
+            rows = task.rows.take(fitted)
+            task = task.of_rows(fitted)
+            task = replace(task, weight=task.weight / task.weight.mean())
+            task.__dict__["rows"] = rows
+        self.task = task
+        targets = np.vstack(task.targets)
+        problem = task.problem(LinearProblem, targets, 1.0, True)
+        progress = task.progress(None, targets)
+        inputs = Inputs.from_rows(task.rows, problem.weight, True, alphas)
+        n_fits = 1
+        if task.is_joint:
+            each = [task.problem(LinearProblem, y[None, :], 1.0, True) for y in task.targets]
+            joint = MultinomialProblem.from_targets(
+                task.rows.vectors, task.targets, task.weight, True
+            )
+            self.fit, n_fits = MultinomialLinearFit(inputs, each, joint, progress), len(each)
+        else:
+            self.fit = LinearFit(inputs, problem, progress, unit=problem.alpha)
+        self._steps = [InputSteps(inputs, np.random.default_rng(0)) for _ in range(n_fits)]
+
+    def largest_alpha(self) -> float:
+        return 1.0
+
+    def turn_to(self, alpha: float, effort: Effort) -> None:
+        self.fit.begin(alpha, LINEAR_TOL)
+        if self.task.is_joint:
+            self.fit.descend(self._steps, LINEAR_STEPS)
+        else:
+            descend(self.fit, self._steps[0], LINEAR_STEPS)
+
+    def margins(self) -> np.ndarray:
+        _, features, w, b = self.fit.solution()
+        w, b = np.atleast_2d(w), np.atleast_1d(b)
+        unit = self.fit.progress.unit
+        f = self._rows.vectors.fetch(self._rows.apply(features, w))
+        return (np.atleast_2d(f) + b[:, None]) / unit
+
+    def state(self) -> None:
+        return None
+
+    @property
+    def n_terms(self) -> int:
+        return len(self.task.targets)
+
+
+# The relative error of the coefficients, and the most Newton steps, of a linear fit.
+LINEAR_TOL, LINEAR_STEPS = 1e-2, 50
+LINEAR_ALPHAS = np.geomspace(1.0, 1e-5, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Member):
+    """Linear functions of all inputs, with a penalty on the squares of their weights."""
+
+    name = "linear"
+    fall = 0.1
+    task: Task = field(repr=False)
+    places: np.ndarray | None = field(repr=False)
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Linear:
+        """Return the member for the rows of these folds."""
+        places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
+        return cls(options, folds.task.with_encodings(places), places)
+
+    def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+        return LinearFoldFit(folds.task_of(k, self.task), LINEAR_ALPHAS)
+
+    def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
+        seen = replace(task.with_encodings(self.places), is_single=self.task.is_single)
+        again = LinearFoldFit(seen, LINEAR_ALPHAS)
+        again.turn_to(path.alpha * float(np.mean(path.shares)), effort)
+        return [as_functions(model_of([again.fit], seen, certified=False))]
+
+
+def as_functions(model: SparseModel) -> SparseModel:
+    """Return a model of inputs as one of a linear function for each output."""
+    W = np.atleast_2d(model.coef)
+    coef = np.eye(len(W)).reshape(*model.coef.shape[:-1], -1)
+    n = model.features.n_inputs
+    features = linear_functions(W).staged(model.features.stage)
+    return replace(
+        model, coef=coef, support=n + np.arange(len(W)), features=features,
+        info=replace(model.info, n_nonzero=len(W)),
+    )
+
+
+# Down the penalties
+
+
+@dataclass(frozen=True, eq=False)
+class MemberPath:
+    """The best penalty of a member, by the rows held out.
+
+    alpha : the penalty
+    loss : the mean loss of the rows held out there
+    predictions : their margins, (n_targets, n)
+    states : the state of each fold's fit
+    shares : the share of the rows that each fold fits
+    losses : the loss at each penalty
+    """
+
+    member: Member
+    alpha: float
+    loss: float
+    predictions: np.ndarray
+    states: Sequence[Any]
+    shares: Sequence[float]
+    losses: Sequence[float]
+    n_terms: float
+
+
+def follow(member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort) -> MemberPath:
+    """Go down a path of penalties on all folds, until the rows held out are predicted no better."""
+    fits = [member.fold_fit(folds, k) for k in range(len(folds))]
+    shares = [folds.share(k) for k in range(len(folds))]
+    alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
+    best, waited, losses = None, 0, []
+    for _ in parts(range(MOST_ALPHAS)):
+        for fit in parts(fits):
+            fit.turn_to(alpha, effort)
+        predictions = folds.predictions([fit.margins() for fit in fits])
+        here = loss.mean(predictions)
+        losses.append(here)
+        waited = 0 if best is None or here < best.loss * (1 - NEGLIGIBLE) else waited + 1
+        if best is None or here < best.loss:
+            states = [fit.state() for fit in fits]
+            n_terms = float(np.mean([fit.n_terms for fit in fits]))
+            best = MemberPath(
+                member, alpha, here, predictions, states, shares, losses, n_terms
+            )
+        if waited >= PATIENCE or max(fit.n_terms for fit in fits) > MOST_TERMS:
+            break
+        alpha *= member.fall
+    return best
