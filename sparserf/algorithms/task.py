@@ -303,7 +303,12 @@ class Task:
             if not (is_scaled and has_several_encodings):
                 return self
             stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng, self.constraints)
-            return replace(self, stage=stage, encoding_sets=tuple(encoding_sets))
+            return replace(
+                self,
+                stage=stage,
+                encoding_sets=tuple(encoding_sets),
+                intervals=encoding_sets[0] if encoding_sets else None,
+            )
 
         if not is_scaled and table is None:
             # In rows outside memory it would take a pass to know.

@@ -16,22 +16,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.threads import single_threaded_blas
-from ...solvers.effort import UNBOUNDED
+from ..._base.deadline import NEVER, time_left
+from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import in_units, with_ranges
 from .folds import folds_of
 from .held_out import strata_of, splits_of_task, errors_to_beat_constant
-from .members import Cosines, GrownRules, Linear, follow
+from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
 from .search import (
     LEAST_TOL_IN_SINGLE,
     drop_terms,
+    drop_terms_at_once,
     in_their_units,
     merge_linear_functions,
     widen_encodings,
     with_best_intercept,
     with_equal_outputs,
 )
-from .stack import HeldOutLoss, stacked_weights
+from .stack import HeldOutLoss, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
 PRUNED = 0.003
+# The number of rows, about, that a search looks at with effort 1; under a time limit as many as
+# ROWS_A_SECOND allows, but FEWEST_ROWS at least.
+MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
+# The shares of the time that is left which searches and pruning may take.
+SEARCHING, OF_PRUNING = 0.65, 0.6
 
 
 def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) -> SparseModel:
@@ -49,62 +56,98 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     task, units = with_equal_outputs(
         replace(task, is_single=options.is_auto and options.tol >= LEAST_TOL_IN_SINGLE)
     )
-    strata = strata_of(task)
-    validation = choice.validation
+    strata, validation = strata_of(task), choice.validation
     if not isinstance(validation, float):
         validation = splits_of_task(validation, task, strata)
     elif validation == 0.1:
         validation = None
-    with single_threaded_blas():
-        folds = folds_of(task, strata, validation, 16_000, options.rng)
+    whole = Effort(np.inf, deadline=options.deadline)
+    with single_threaded_blas(), task.rows:
+        most_rows = most_search_rows(task, options, choice.effort)
+        folds = folds_of(task, strata, validation, most_rows, options.rng)
         loss = HeldOutLoss.of(folds.task, folds)
-        names = os.environ.get("MEMBERS", "lcr")
-        kinds = [
-            kind for letter, kind in (("l", Linear), ("c", Cosines), ("r", GrownRules))
-            if letter in names
-        ]
-        paths = [follow(kind.of_folds(folds, options), folds, loss, UNBOUNDED) for kind in kinds]
-        weights, intercepts = stacked_weights(
-            loss, [path.predictions for path in paths], options.fit_intercept
-        )
-        used = [(path, u) for path, u in zip(paths, weights, strict=True) if u > 0]
-        stacked = sum(u * path.predictions for path, u in used) + intercepts[:, None]
-        nothing = [0 * stacked]
-        at_nothing = stacked_weights(loss, nothing, options.fit_intercept)[1]
-        value, constant = loss.mean(stacked), loss.mean(nothing[0] + at_nothing[:, None])
+        searches = whole.part(1.0, SEARCHING)
+        paths = []
+        for kind, share in members_of(folds, options, choice.effort):
+            if paths and searches.is_late:
+                searches.note_cut("members")
+                break
+            paths.append(follow(kind(), folds, loss, searches.part(1.0, share)))
+        stack = Stack.of(loss, paths, options.fit_intercept)
+        is_worth = stack.is_better_than_constant(errors_to_beat_constant(task, strata))
+        used = stack.used if is_worth else []
         if os.environ.get("REPORT"):
-            print([(p.member.name, round(p.loss, 5), len(p.losses), p.n_terms, round(u, 3)) for p, u in zip(paths, weights)], value, constant)
-        model = _fit_to_all_rows(used, intercepts, task, options)
+            for path, u in zip(paths, stack.weights, strict=True):
+                print(path.member.name, f"{path.loss:.5f}", len(path.losses), path.n_terms, f"{u:.3f}")
+            print(stack.loss_of_stack, stack.loss_of_constant, is_worth)
+        model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, task, whole)
         before = len(model.features)
-        worth = min(value, max(0.0, constant - value))
-        model = drop_terms(model, task, PRUNED * worth, 2_000, 2_500, options.rng)
+        if used:
+            worth = min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
+            most = choice.max_terms or MOST_TERMS
+            prune = partial(
+                drop_terms, model, task, PRUNED * worth, most, 5 * most // 4, options.rng
+            )
+            small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
+            model = drop_terms_at_once(model, task, most) if small is None else small
+            if options.fit_intercept:
+                model = whole.done_in_time(
+                    "intercepts", partial(with_best_intercept, model, task), model
+                )
         if os.environ.get("REPORT"):
             print("terms", before, len(model.features))
-        if options.fit_intercept and not task.loss.is_quadratic:
-            model = with_best_intercept(model, task)
-    model = with_ranges(with_fallbacks(model, task), task)
+    model = with_ranges(
+        whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
+    )
     unit = task.unit(task.targets[0])
-    info = replace(model.info, validation_loss=in_units(value, unit, task.loss.degree))
+    value = stack.loss_of_stack if used else stack.loss_of_constant
+    info = replace(
+        model.info,
+        validation_loss=in_units(value, unit, task.loss.degree),
+        cut=dict(whole.cuts_in_time),
+    )
     return in_their_units(replace(model, info=info), units)
 
 
-def _fit_to_all_rows(used, intercepts, task, options):
+def most_search_rows(task: Task, options: SparseRFOptions, effort: float) -> int:
+    """Return about how many rows are searched: as many as the effort and the time allow."""
+    most = round(MOST_SEARCH_ROWS * effort**0.5)
+    if options.deadline < NEVER:
+        seconds = time_left(options.deadline)
+        most = min(most, max(FEWEST_ROWS, round(ROWS_A_SECOND * seconds)))
+    return most
+
+
+def members_of(folds, options, effort):
+    """Return functions that make the members, each with the share of the time left that it may
+    take."""
+    if not options.is_auto:
+        return [(partial(Given.of_folds, folds, options), 1.0)]
+    return [
+        (partial(Linear.of_folds, folds, options), 0.2),
+        (partial(Cosines.of_folds, folds, options, effort), 0.5),
+        (partial(GrownRules.of_folds, folds, options, effort), 1.0),
+    ]
+
+
+def _fit_to_all_rows(used, intercepts, task, effort):
     """Return the weighted sum of what the members predict, fitted to all rows."""
-    models, weights = [], []
-    every = np.unique(np.concatenate([place for path, _ in used for place in _places(path.member)]))
+    models, weights, places = [], [], []
     for path, u in used:
-        found = path.member.models(task, path, UNBOUNDED)
-        for k, model in enumerate(found):
-            own = _places(path.member)
-            models.append(widen_encodings(model, own[k % len(own)], every, task.stage))
-            weights.append(u / len(found))
+        found = path.member.models(task, path, effort) if u else [path.member.constant(task)]
+        models += found
+        weights += [u / len(found)] * len(found)
+        own = path.member.places
+        places += [own[k % len(own)] for k in range(len(found))]
+    if places[0] is not None:
+        every = np.unique(np.concatenate(places))
+        models = [
+            widen_encodings(model, of_model, every, task.stage)
+            for model, of_model in zip(models, places, strict=True)
+        ]
+    if len(models) == 1 and weights[0] == 0:
+        return models[0]
     return merge_linear_functions(weighted_sum(models, weights, intercepts, task))
-
-
-def _places(member):
-    """Return the places of the encodings that each way of a member to see the columns has."""
-    places = member.places if isinstance(member.places, (list, tuple)) else [member.places]
-    return places
 
 
 def weighted_sum(models, weights, intercepts, task):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..._base.progress import parts
-from ...features import FeatureSet, Rules, linear_functions
+from ..._base.progress import ends_at, parts
+from ...features import LinearFunctions, Rules, linear_functions
 from ...linear.descent import descend
 from ...linear.inputs import Inputs
 from ...linear.multinomial import MultinomialLinearFit
@@ -23,7 +23,7 @@ from ...linear.problem import LinearProblem
 from ...linear.steps import InputSteps
 from ...solvers.multinomial import MultinomialProblem
 from ..task import model_of
-from .descent import algorithm_1
+from .descent import N_COMPONENTS, algorithm_1
 from .fits import fits_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ MOST_ALPHAS = 40
 # A path ends where a fold has more terms than this.
 MOST_TERMS = 2_000
 # Draws of cosines for each penalty, fold and output.
-DRAWS = 500
+DRAWS, FEWEST_DRAWS = 500, 20
 # Rules that may enter at each penalty, of so many trees.
 RULES, TREES = 200, 10
 
@@ -76,6 +76,11 @@ class FoldFit(ABC):
     def n_terms(self) -> int:
         """The number of terms."""
 
+    @property
+    @abstractmethod
+    def ended(self) -> bool:
+        """Whether a callback has ended the fit."""
+
 
 @dataclass(frozen=True, eq=False)
 class Member(ABC):
@@ -93,6 +98,10 @@ class Member(ABC):
     @abstractmethod
     def fold_fit(self, folds: Folds, k: int) -> FoldFit:
         """Return the fit of fold k, at no terms."""
+
+    @abstractmethod
+    def constant(self, task: Task) -> SparseModel:
+        """Return the model without a term, fitted to all rows."""
 
     @abstractmethod
     def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
@@ -126,6 +135,10 @@ class L1FoldFit(FoldFit):
     def n_terms(self) -> int:
         return len(np.unique(np.concatenate([fit.A.index for fit in self.fits])))
 
+    @property
+    def ended(self) -> bool:
+        return any(fit.ended_by_callback for fit in self.fits)
+
 
 @dataclass(frozen=True, eq=False)
 class L1Member(Member):
@@ -142,6 +155,13 @@ class L1Member(Member):
     def fold_fit(self, folds: Folds, k: int) -> FoldFit:
         task, dictionary = self.seen[k % len(self.seen)]
         return L1FoldFit(folds.task_of(k, task), dictionary, self.options, k)
+
+    def constant(self, task: Task) -> SparseModel:
+        seen = task.with_encodings(self.places[0])
+        fits = fits_of(seen, self.seen[0][1], self.options, to_tolerance=False)
+        for fit in fits:
+            fit.restart(1.0)
+        return model_of(fits, seen, certified=False)
 
     def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
         """Fit the terms of each fold to all rows.
@@ -168,6 +188,18 @@ class L1Member(Member):
 REFIT_TOL, REFIT_ROUNDS = 0.02, 5
 
 
+class Given(L1Member):
+    """The features that the user gives, of which an l1 penalty chooses."""
+
+    name = "features"
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Given:
+        """Return the member for the rows of these folds."""
+        dictionary = options.dictionary(folds.task, N_COMPONENTS)
+        return cls(options, [(folds.task, dictionary)], [None])
+
+
 class Cosines(L1Member):
     """Cosines that follow those accepted, over one form of the columns a fold: as they are, clipped
     and in ranks, in turn."""
@@ -175,12 +207,12 @@ class Cosines(L1Member):
     name = "cosines"
 
     @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Cosines:
-        """Return the member for the rows of these folds."""
+    def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> Cosines:
+        """Return the member for the rows of these folds, with draws in proportion to the effort."""
         seen, places = [], folds.task.encoding_sets or (None,)
         for each in places:
             task = folds.task.with_encodings(each)
-            seen.append((task, options.dictionary(task, DRAWS)))
+            seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(DRAWS * effort)))))
         return cls(options, seen, places)
 
 
@@ -190,9 +222,9 @@ class GrownRules(L1Member):
     name = "rules"
 
     @classmethod
-    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> GrownRules:
-        """Return the member for the rows of these folds."""
-        own = replace(options, features=Rules(n_trees=TREES))
+    def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
+        """Return the member for the rows of these folds, with trees in proportion to the effort."""
+        own = replace(options, features=Rules(n_trees=max(1, round(TREES * effort))))
         places = folds.task.intervals
         task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
         return cls(own, [(task, own.dictionary(task, RULES))], [places])
@@ -252,6 +284,10 @@ class LinearFoldFit(FoldFit):
     def n_terms(self) -> int:
         return len(self.task.targets)
 
+    @property
+    def ended(self) -> bool:
+        return self.fit.ended_by_callback
+
 
 # The relative error of the coefficients, and the most Newton steps, of a linear fit.
 LINEAR_TOL, LINEAR_STEPS = 1e-2, 50
@@ -265,19 +301,26 @@ class Linear(Member):
     name = "linear"
     fall = 0.1
     task: Task = field(repr=False)
-    places: np.ndarray | None = field(repr=False)
+    places: Sequence[np.ndarray | None] = field(repr=False)
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Linear:
         """Return the member for the rows of these folds."""
         places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
-        return cls(options, folds.task.with_encodings(places), places)
+        return cls(options, folds.task.with_encodings(places), [places])
 
     def fold_fit(self, folds: Folds, k: int) -> FoldFit:
         return LinearFoldFit(folds.task_of(k, self.task), LINEAR_ALPHAS)
 
+    def constant(self, task: Task) -> SparseModel:
+        seen = task.with_encodings(self.places[0])
+        fits = fits_of(seen, LinearFunctions(np.ones(seen.rows.n_features_in)), self.options)
+        for fit in fits:
+            fit.restart(1.0)
+        return model_of(fits, seen, certified=False)
+
     def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
-        seen = replace(task.with_encodings(self.places), is_single=self.task.is_single)
+        seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
         again = LinearFoldFit(seen, LINEAR_ALPHAS)
         again.turn_to(path.alpha * float(np.mean(path.shares)), effort)
         return [as_functions(model_of([again.fit], seen, certified=False))]
@@ -328,7 +371,8 @@ def follow(member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort) -> M
     best, waited, losses = None, 0, []
     for _ in parts(range(MOST_ALPHAS)):
         for fit in parts(fits):
-            fit.turn_to(alpha, effort)
+            with ends_at(effort.deadline):
+                fit.turn_to(alpha, effort)
         predictions = folds.predictions([fit.margins() for fit in fits])
         here = loss.mean(predictions)
         losses.append(here)
@@ -339,6 +383,11 @@ def follow(member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort) -> M
             best = MemberPath(
                 member, alpha, here, predictions, states, shares, losses, n_terms
             )
+        if any(fit.ended for fit in fits):
+            break
+        if effort.is_late:
+            effort.note_cut("paths of penalties")
+            break
         if waited >= PATIENCE or max(fit.n_terms for fit in fits) > MOST_TERMS:
             break
         alpha *= member.fall

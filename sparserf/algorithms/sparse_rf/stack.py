@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
     from ..task import Task
     from .folds import Folds
+    from .members import MemberPath
 
 # Weights below this are 0.
 LEAST_WEIGHT = 0.02
+# The largest weight: where all classes are predicted right, the loss falls for ever.
+MOST_WEIGHT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +78,67 @@ def stacked_weights(
         return loss.mean(margins), np.append(np.tensordot(M, slopes, 2), in_intercept)
 
     start = np.append(np.full(k, 1 / k), np.zeros(n_targets))
-    bounds = [(0, None)] * k + [(None, None) if fit_intercept else (0, 0)] * n_targets
+    bounds = [(0, MOST_WEIGHT)] * k + [(None, None) if fit_intercept else (0, 0)] * n_targets
     found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     weights = np.where(found[:k] < LEAST_WEIGHT, 0.0, found[:k])
     return weights, found[k:]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The weights of members, and what they predict together.
+
+    loss : the loss of rows held out
+    paths, weights : the paths of the members, and the weight of each
+    intercepts : of each target, in its unit
+    stacked, constant : the losses of the rows held out, at the stack and at the best constant
+    """
+
+    loss: HeldOutLoss
+    paths: Sequence[MemberPath]
+    weights: np.ndarray
+    intercepts: np.ndarray
+    stacked: np.ndarray
+    constant: np.ndarray
+
+    @classmethod
+    def of(cls, loss: HeldOutLoss, paths: Sequence[MemberPath], fit_intercept: bool) -> Stack:
+        """Return the stack of members that have gone down their paths."""
+        predictions = [path.predictions for path in paths]
+        weights, b = stacked_weights(loss, predictions, fit_intercept)
+        nothing = 0 * predictions[0]
+        at_nothing = stacked_weights(loss, [nothing], fit_intercept)[1]
+        margins = np.tensordot(weights, np.stack(predictions), 1) + b[:, None]
+        return cls(
+            loss, paths, weights, b, loss.losses(margins),
+            loss.losses(nothing + at_nothing[:, None]),
+        )
+
+    @property
+    def used(self) -> list[tuple[MemberPath, float]]:
+        """The members that count, with their weights."""
+        return [(path, u) for path, u in zip(self.paths, self.weights, strict=True) if u > 0]
+
+    @property
+    def loss_of_stack(self) -> float:
+        """The mean loss of the stack on the rows held out."""
+        return float(self.loss.folds.weight @ self.stacked)
+
+    @property
+    def loss_of_constant(self) -> float:
+        """The mean loss of the best constant on the rows held out."""
+        return float(self.loss.folds.weight @ self.constant)
+
+    def is_better_than_constant(self, errors: float) -> bool:
+        """Return whether the stack is better than the constant by so many standard errors."""
+        folds, gains = self.loss.folds, self.constant - self.stacked
+        of = folds.row if folds.task.groups is None else folds.task.groups[folds.row]
+        _, place = np.unique(of, return_inverse=True)
+        share = np.bincount(place, folds.weight)
+        unit = np.abs(gains).max() or 1.0  # no square over- or underflows
+        each = np.bincount(place, folds.weight * (gains / unit)) / share
+        mean, alone = share @ each, share @ share
+        if alone >= 1 - 1e-12:
+            return False
+        error = np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
+        return bool(self.weights.any() and mean > errors * error)
