@@ -245,12 +245,14 @@ class CoreBlock(Block):
         return self._correlate(features, v, squared=True)
 
     def correlate_pair(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
-        outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
+        outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
+        totals = [np.zeros((2, len(outputs), 0))]
 
         for block in features.blocks:
 
             def part(rows, block=block):
-                sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
+                sums = np.zeros((2, len(outputs), _round_up(len(block))))
+                v = outputs[:, rows]
                 for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
                     panels.correlate(
                         packed_rows,
@@ -261,8 +263,8 @@ class CoreBlock(Block):
                 return sums
 
             totals.append(sum(self._each_slice(part, len(block)))[:, :, : len(block)])
-        total = np.concatenate(totals, axis=2)[:, 0]
-        return features.from_blocks(total)
+        total = np.concatenate(totals, axis=2)
+        return features.from_blocks(total if np.ndim(v) == 2 else total[:, 0])
 
     def _correlate(self, features, v, squared):
         """Return Phi' v for each output v, or (Phi * Phi)' v where squared: the sums of slices,

@@ -25,6 +25,7 @@ from ...solvers.multinomial import MultinomialProblem
 from ..task import model_of
 from .descent import N_COMPONENTS, algorithm_1
 from .fits import fits_of
+from .fold_path import MOST_PHI, FoldPath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,11 +150,15 @@ class L1Member(Member):
     places : the places of these encodings in the stage, or None
     """
 
+    is_lean: ClassVar[bool] = __import__("os").environ.get("LEAN") != "0"
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
     places: Sequence[np.ndarray | None] = field(repr=False)
 
     def fold_fit(self, folds: Folds, k: int) -> FoldFit:
         task, dictionary = self.seen[k % len(self.seen)]
+        if self.is_lean:
+            fitted = folds.splits[k][0]
+            return LeanFoldFit(FoldPath(task, dictionary, self.options, k, fitted))
         return L1FoldFit(folds.task_of(k, task), dictionary, self.options, k)
 
     def constant(self, task: Task) -> SparseModel:
@@ -175,13 +180,64 @@ class L1Member(Member):
             if which not in encoded:
                 of_places = task.with_encodings(self.places[which])
                 encoded[which] = replace(of_places, is_single=self.seen[which][0].is_single)
+            alpha = path.alpha * np.sqrt(path.shares[k])
+            if self.is_lean:
+                found.append(_fitted_again(encoded[which], self.seen[which][1], self.options,
+                                           state, alpha))
+                continue
             again = L1FoldFit(encoded[which], self.seen[which][1], self.options, k)
             for fit, each in zip(again.fits, state, strict=True):
-                fit.restart(path.alpha * np.sqrt(path.shares[k]))
+                fit.restart(alpha)
                 fit.adopt(each)
                 fit.polish(max(self.options.tol, REFIT_TOL), REFIT_ROUNDS)
             found.append(model_of(again.fits, encoded[which], certified=False))
         return found
+
+
+def _fitted_again(task, dictionary, options, state, alpha):
+    """Return the model of the terms of a fold, fitted to all rows."""
+    if len(state[1]) * len(task.weight) <= MOST_PHI:
+        again = FoldPath(task, dictionary, options)
+        again.adopt(state)
+        again.polish(alpha, REFIT_TOL, REFIT_ROUNDS)
+        return model_of([again], task, certified=False)
+    features, index, w, b = state
+    fits, states = fits_of(task, dictionary, options, to_tolerance=False), []
+    for w_k, b_k in zip(w, b, strict=True):
+        there = np.flatnonzero(w_k)
+        states.append((features.take(there), index[there], w_k[there], b_k))
+    for fit, each in zip(fits, [states] if task.is_joint else states, strict=True):
+        fit.restart(alpha)
+        fit.adopt(each)
+        fit.polish(REFIT_TOL, REFIT_ROUNDS)
+    return model_of(fits, task, certified=False)
+
+
+class LeanFoldFit(FoldFit):
+    """A path on rows in memory."""
+
+    def __init__(self, path: FoldPath):
+        self.path = path
+
+    def largest_alpha(self) -> float:
+        return self.path.largest_alpha()
+
+    def turn_to(self, alpha: float, effort: Effort) -> None:
+        self.path.turn_to(alpha)
+
+    def margins(self) -> np.ndarray:
+        return self.path.margins()
+
+    def state(self) -> Any:
+        return self.path.state()
+
+    @property
+    def n_terms(self) -> int:
+        return self.path.n_terms
+
+    @property
+    def ended(self) -> bool:
+        return self.path.ended
 
 
 # The relative gap of the fits to all rows, and their most steps.
@@ -192,6 +248,7 @@ class Given(L1Member):
     """The features that the user gives, of which an l1 penalty chooses."""
 
     name = "features"
+    is_lean = False
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Given:
