@@ -465,12 +465,24 @@ class Task:
     def losses_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
         """Return, for margins z of each row, the loss of a row like it whose target is unknown;
         mean : that of `rates`."""
+        loss, z, mean = self._of_unknown_row(z, mean)
+        return loss.of_unknown_row(z, mean)
+
+    def slopes_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
+        """Return the derivatives of these losses in z."""
+        loss, z, mean = self._of_unknown_row(z, mean)
+        return loss.slope_of_unknown_row(z, mean)
+
+    def _of_unknown_row(self, z, mean):
+        """Return the loss without offsets, and the margins and the mean with them."""
         unit = self.unit(self.targets[0])
         loss = self.loss.scaled(unit)
         if self.offset is None:
-            return loss.of_unknown_row(z, mean)
-        return loss.of_unknown_row(
-            z + self.offset / unit, mean * np.exp(self.offset) if loss.link == "log" else mean
+            return loss, z, mean
+        return (
+            loss,
+            z + self.offset / unit,
+            mean * np.exp(self.offset) if loss.link == "log" else mean,
         )
 
     def slope_unit(self, y: np.ndarray) -> float:

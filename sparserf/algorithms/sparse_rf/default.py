@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from .options import ChoiceOptions, SparseRFOptions
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
-PRUNED = 0.003
+PRUNED = float(os.environ.get("PRUNED", 0.003))
+# The most terms that may stay, those that vary most.
+LOOKED_AT = int(os.environ.get("LOOKED", 800))
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
@@ -72,7 +74,8 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
             if paths and searches.is_late:
                 searches.note_cut("members")
                 break
-            paths.append(follow(kind(), folds, loss, searches.part(1.0, share)))
+            beaten = min((path.loss for path in paths), default=np.inf)
+            paths.append(follow(kind(), folds, loss, searches.part(1.0, share), beaten))
         stack = Stack.of(loss, paths, options.fit_intercept)
         is_worth = stack.is_better_than_constant(errors_to_beat_constant(task, strata))
         used = stack.used if is_worth else []
@@ -85,9 +88,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         if used:
             worth = min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
             most = choice.max_terms or MOST_TERMS
-            prune = partial(
-                drop_terms, model, task, PRUNED * worth, most, 5 * most // 4, options.rng
-            )
+            prune = partial(_pruned, model, task, PRUNED * worth, most, options.rng)
             small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
             model = drop_terms_at_once(model, task, most) if small is None else small
             if options.fit_intercept:
@@ -107,6 +108,16 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         cut=dict(whole.cuts_in_time),
     )
     return in_their_units(replace(model, info=info), units)
+
+
+def _pruned(model, task, worth, most, rng):
+    """Return the model without the terms that it does not need: of those that vary most, or, where
+    most of these stay, of nearly all."""
+    looked_at = LOOKED_AT
+    small = drop_terms(model, task, worth, most, looked_at, rng)
+    if len(small.support) <= looked_at // 2 or looked_at >= len(model.support):
+        return small
+    return drop_terms(model, task, worth, most, 5 * most // 4, rng)
 
 
 def most_search_rows(task: Task, options: SparseRFOptions, effort: float) -> int:

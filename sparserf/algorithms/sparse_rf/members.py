@@ -25,7 +25,7 @@ from ...solvers.multinomial import MultinomialProblem
 from ..task import model_of
 from .descent import N_COMPONENTS, algorithm_1
 from .fits import fits_of
-from .fold_path import MOST_PHI, FoldPath
+from .fold_path import MOST_PHI, FoldFit, L1Path, RidgePath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,8 @@ HIGHEST = 0.9
 # A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
 # than the share NEGLIGIBLE of it.
 PATIENCE, NEGLIGIBLE = 3, 1e-3
+# Where the loss is BEHIND times that of another member, they are to lower it by WORTHWHILE.
+BEHIND, WORTHWHILE = 1.5, 0.05
 # A path has at most so many penalties.
 MOST_ALPHAS = 40
 # A path ends where a fold has more terms than this.
@@ -51,36 +53,6 @@ MOST_TERMS = 2_000
 DRAWS, FEWEST_DRAWS = 500, 20
 # Rules that may enter at each penalty, of so many trees.
 RULES, TREES = 200, 10
-
-
-class FoldFit(ABC):
-    """What a member fits to one fold, or to all rows."""
-
-    @abstractmethod
-    def largest_alpha(self) -> float:
-        """Return the least penalty at which all coefficients are zero, or nearly so."""
-
-    @abstractmethod
-    def turn_to(self, alpha: float, effort: Effort) -> None:
-        """Fit with this penalty, from where the fit stands."""
-
-    @abstractmethod
-    def margins(self) -> np.ndarray:
-        """Return the margins of each target at each row, (n_targets, n_rows), in its unit."""
-
-    @abstractmethod
-    def state(self) -> Any:
-        """Return what `Member.refit` needs to go on with all rows."""
-
-    @property
-    @abstractmethod
-    def n_terms(self) -> int:
-        """The number of terms."""
-
-    @property
-    @abstractmethod
-    def ended(self) -> bool:
-        """Whether a callback has ended the fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +93,7 @@ class L1FoldFit(FoldFit):
     def largest_alpha(self) -> float:
         return max(fit.largest_gradient() for fit in self.fits)
 
-    def turn_to(self, alpha: float, effort: Effort) -> None:
+    def turn_to(self, alpha: float) -> None:
         for fit in self.fits:
             fit.restart(alpha, forgets_work=True)
             algorithm_1(fit)
@@ -158,7 +130,7 @@ class L1Member(Member):
         task, dictionary = self.seen[k % len(self.seen)]
         if self.is_lean:
             fitted = folds.splits[k][0]
-            return LeanFoldFit(FoldPath(task, dictionary, self.options, k, fitted))
+            return L1Path(task, dictionary, self.options, k, fitted)
         return L1FoldFit(folds.task_of(k, task), dictionary, self.options, k)
 
     def constant(self, task: Task) -> SparseModel:
@@ -197,9 +169,8 @@ class L1Member(Member):
 def _fitted_again(task, dictionary, options, state, alpha):
     """Return the model of the terms of a fold, fitted to all rows."""
     if len(state[1]) * len(task.weight) <= MOST_PHI:
-        again = FoldPath(task, dictionary, options)
-        again.adopt(state)
-        again.polish(alpha, REFIT_TOL, REFIT_ROUNDS)
+        again = L1Path(task, dictionary, options)
+        again.fit_again(state, alpha, REFIT_TOL, REFIT_ROUNDS)
         return model_of([again], task, certified=False)
     features, index, w, b = state
     fits, states = fits_of(task, dictionary, options, to_tolerance=False), []
@@ -211,33 +182,6 @@ def _fitted_again(task, dictionary, options, state, alpha):
         fit.adopt(each)
         fit.polish(REFIT_TOL, REFIT_ROUNDS)
     return model_of(fits, task, certified=False)
-
-
-class LeanFoldFit(FoldFit):
-    """A path on rows in memory."""
-
-    def __init__(self, path: FoldPath):
-        self.path = path
-
-    def largest_alpha(self) -> float:
-        return self.path.largest_alpha()
-
-    def turn_to(self, alpha: float, effort: Effort) -> None:
-        self.path.turn_to(alpha)
-
-    def margins(self) -> np.ndarray:
-        return self.path.margins()
-
-    def state(self) -> Any:
-        return self.path.state()
-
-    @property
-    def n_terms(self) -> int:
-        return self.path.n_terms
-
-    @property
-    def ended(self) -> bool:
-        return self.path.ended
 
 
 # The relative gap of the fits to all rows, and their most steps.
@@ -320,7 +264,7 @@ class LinearFoldFit(FoldFit):
     def largest_alpha(self) -> float:
         return 1.0
 
-    def turn_to(self, alpha: float, effort: Effort) -> None:
+    def turn_to(self, alpha: float) -> None:
         self.fit.begin(alpha, LINEAR_TOL)
         if self.task.is_joint:
             self.fit.descend(self._steps, LINEAR_STEPS)
@@ -348,6 +292,8 @@ class LinearFoldFit(FoldFit):
 
 # The relative error of the coefficients, and the most Newton steps, of a linear fit.
 LINEAR_TOL, LINEAR_STEPS = 1e-2, 50
+# The most inputs of a linear function by its Gram matrix.
+MOST_RIDGE = int(__import__("os").environ.get("RIDGE", 1000))
 LINEAR_ALPHAS = np.geomspace(1.0, 1e-5, 6)
 
 
@@ -367,7 +313,14 @@ class Linear(Member):
         return cls(options, folds.task.with_encodings(places), [places])
 
     def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+        if self._is_small(self.task):
+            return RidgePath(self.task, self.options, folds.splits[k][0])
         return LinearFoldFit(folds.task_of(k, self.task), LINEAR_ALPHAS)
+
+    def _is_small(self, task):
+        """Return whether the Gram matrix of the inputs costs little."""
+        d = task.rows.n_features_in
+        return d <= MOST_RIDGE and d * len(task.weight) <= MOST_PHI // 8 and task.rows.in_memory
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
@@ -378,9 +331,10 @@ class Linear(Member):
 
     def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
         seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
-        again = LinearFoldFit(seen, LINEAR_ALPHAS)
-        again.turn_to(path.alpha * float(np.mean(path.shares)), effort)
-        return [as_functions(model_of([again.fit], seen, certified=False))]
+        small = self._is_small(seen)
+        again = RidgePath(seen, self.options) if small else LinearFoldFit(seen, LINEAR_ALPHAS)
+        again.turn_to(path.alpha * float(np.mean(path.shares)))
+        return [as_functions(model_of([again if small else again.fit], seen, certified=False))]
 
 
 def as_functions(model: SparseModel) -> SparseModel:
@@ -420,8 +374,13 @@ class MemberPath:
     n_terms: float
 
 
-def follow(member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort) -> MemberPath:
-    """Go down a path of penalties on all folds, until the rows held out are predicted no better."""
+def follow(
+    member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort, beaten: float = np.inf
+) -> MemberPath:
+    """Go down a path of penalties on all folds, until the rows held out are predicted no better.
+
+    beaten : the least loss of another member
+    """
     fits = [member.fold_fit(folds, k) for k in range(len(folds))]
     shares = [folds.share(k) for k in range(len(folds))]
     alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
@@ -429,11 +388,12 @@ def follow(member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort) -> M
     for _ in parts(range(MOST_ALPHAS)):
         for fit in parts(fits):
             with ends_at(effort.deadline):
-                fit.turn_to(alpha, effort)
+                fit.turn_to(alpha)
         predictions = folds.predictions([fit.margins() for fit in fits])
         here = loss.mean(predictions)
         losses.append(here)
-        waited = 0 if best is None or here < best.loss * (1 - NEGLIGIBLE) else waited + 1
+        least = NEGLIGIBLE if here < BEHIND * beaten else WORTHWHILE
+        waited = 0 if best is None or here < best.loss * (1 - least) else waited + 1
         if best is None or here < best.loss:
             states = [fit.state() for fit in fits]
             n_terms = float(np.mean([fit.n_terms for fit in fits]))
