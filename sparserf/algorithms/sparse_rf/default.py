@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.threads import single_threaded_blas
+from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.deadline import NEVER, time_left
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
@@ -64,7 +64,8 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     elif validation == 0.1:
         validation = None
     whole = Effort(np.inf, deadline=options.deadline)
-    with single_threaded_blas(), task.rows:
+    workers = Workers(check_workers(options.rows.workers))
+    with single_threaded_blas(), task.rows, workers:
         most_rows = most_search_rows(task, options, choice.effort)
         folds = folds_of(task, strata, validation, most_rows, options.rng)
         loss = HeldOutLoss.of(folds.task, folds)
@@ -75,7 +76,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 searches.note_cut("members")
                 break
             beaten = min((path.loss for path in paths), default=np.inf)
-            paths.append(follow(kind(), folds, loss, searches.part(1.0, share), beaten))
+            paths.append(follow(kind(), folds, loss, searches.part(1.0, share), workers, beaten))
         stack = Stack.of(loss, paths, options.fit_intercept)
         is_worth = stack.is_better_than_constant(errors_to_beat_constant(task, strata))
         used = stack.used if is_worth else []
@@ -83,7 +84,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
             for path, u in zip(paths, stack.weights, strict=True):
                 print(path.member.name, f"{path.loss:.5f}", len(path.losses), path.n_terms, f"{u:.3f}")
             print(stack.loss_of_stack, stack.loss_of_constant, is_worth)
-        model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, task, whole)
+        model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, task, workers)
         before = len(model.features)
         if used:
             worth = min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
@@ -141,11 +142,11 @@ def members_of(folds, options, effort):
     ]
 
 
-def _fit_to_all_rows(used, intercepts, task, effort):
+def _fit_to_all_rows(used, intercepts, task, workers):
     """Return the weighted sum of what the members predict, fitted to all rows."""
     models, weights, places = [], [], []
     for path, u in used:
-        found = path.member.models(task, path, effort) if u else [path.member.constant(task)]
+        found = path.member.models(task, path, workers) if u else [path.member.constant(task)]
         models += found
         weights += [u / len(found)] * len(found)
         own = path.member.places

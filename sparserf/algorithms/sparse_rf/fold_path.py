@@ -31,9 +31,12 @@ import numpy as np
 
 from ..._base.checks import is_sparse
 from ..._base.progress import check_not_ended
+from ..._base.threads import Workers
 from ..._core.descent import descend, largest_violation
 from ..._core.search import top_k
 from ...features import FeatureSet, LearningDictionary, inputs_times
+from ...rows.core_block import CoreBlock
+from ...rows.memory import MemoryRows
 from ...solvers.l1 import L1Problem
 from ...solvers.l1_quadratic import newton_step
 from ...solvers.multinomial import CLASS_VERSUS_REST
@@ -42,6 +45,7 @@ from ...solvers.problem import usable
 if TYPE_CHECKING:
     from typing import TypeAlias
 
+    from ..._base.types import DenseOrCSR
     from ...features import RuleDictionary
     from ...losses import Loss
     from ...model import FitInfo
@@ -83,6 +87,12 @@ class FoldFit(ABC):
     @abstractmethod
     def turn_to(self, alpha: float) -> None:
         """Fit with this penalty, from where the fit stands."""
+
+    # Whether all that is computed is on the thread that asks, so that fits may have one each.
+    is_of_one_thread: bool = False
+
+    def tell(self) -> None:  # noqa: B027
+        """Call the user's callback, where the fit has not done so itself."""
 
     @abstractmethod
     def margins(self) -> np.ndarray:
@@ -126,7 +136,7 @@ class FoldPath(FoldFit):
         self._order = np.argsort(~fitted, kind="stable")
         self.n = n = int(np.count_nonzero(fitted))
         some, X = self._order[:n], task.rows.array()
-        self.rows = task.rows.on_same_threads(X if n == n_rows else X[self._order])
+        self.rows = rows_on_one_thread(X if n == n_rows else X[self._order])
         self.weight = task.weight[some] / task.weight[some].mean()
         self.s, self._has_intercept = self.weight / n, options.fit_intercept
         self._targets = [task.target_of(y)[..., some] for y in task.targets]
@@ -145,7 +155,7 @@ class FoldPath(FoldFit):
         """The rows fitted."""
         if self.n == self.rows.n_rows:
             return self.rows
-        return self.rows.on_same_threads(self.rows.array()[: self.n])
+        return rows_on_one_thread(self.rows.array()[: self.n])
 
     def _first_intercepts(self):
         """Return the best intercepts without a term."""
@@ -300,6 +310,11 @@ class FoldPath(FoldFit):
         return self.progress.ended_by_callback
 
     n_drawn = 0
+    is_of_one_thread = True
+
+    def tell(self) -> None:
+        self.progress.note(self.objective())
+        self.progress.ask(self.info)
 
     def info(self, certified: bool = False) -> FitInfo:
         """Return the `FitInfo` of the present weights."""
@@ -318,6 +333,11 @@ class FoldPath(FoldFit):
         order = np.argsort(index)
         w, b = (w[0], float(b[0])) if len(w) == 1 else (w, b)
         return index[order], features.take(order), w[..., order], b
+
+
+def rows_on_one_thread(X: DenseOrCSR) -> Rows:
+    """Return the rows of a matrix in memory, on the thread that asks."""
+    return MemoryRows(CoreBlock(X, Workers(1)))
 
 
 class Turns:
@@ -459,8 +479,6 @@ class L1Path(FoldPath):
         self.enter(features.take(chosen), index[chosen])
         self.sweep()
         self._drop()
-        self.progress.note(self.objective())
-        self.progress.ask(self.info)
 
     def enter(self, features: FeatureSet, index: np.ndarray) -> None:
         """Add terms of weight 0."""
@@ -613,8 +631,6 @@ class RidgePath(FoldPath):
             if now > (1 - RIDGE_FALL) * before:
                 break
             before = now
-        self.progress.note(self.objective())
-        self.progress.ask(self.info)
 
     def _active(self, g, w, alpha):
         return self.index

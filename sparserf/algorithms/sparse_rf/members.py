@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from .fold_path import MOST_PHI, FoldFit, L1Path, RidgePath
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..._base.threads import Workers
     from ...features.dictionary import Dictionary
     from ...model import FitInfo, SparseModel
     from ...solvers.effort import Effort
@@ -77,7 +79,7 @@ class Member(ABC):
         """Return the model without a term, fitted to all rows."""
 
     @abstractmethod
-    def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
+    def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
         """Fit what a path has found to all rows; return the models whose mean is the member's."""
 
 
@@ -140,23 +142,28 @@ class L1Member(Member):
             fit.restart(1.0)
         return model_of(fits, seen, certified=False)
 
-    def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
+    def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
         """Fit the terms of each fold to all rows.
 
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
         falls with the root of the number of rows, and alpha with it.
         """
-        found, encoded = [], {}
+        found, encoded = [], []
+        for places, (seen, _) in zip(self.places, self.seen, strict=True):
+            again = replace(task.with_encodings(places), is_single=seen.is_single)
+            if seen.raw is task.raw:
+                again.__dict__["rows"] = seen.rows
+            encoded.append(again)
+        if self.is_lean:
+
+            def fitted(k):
+                which, alpha = k % len(self.seen), path.alpha * np.sqrt(path.shares[k])
+                dictionary, state = self.seen[which][1], path.states[k]
+                return _fitted_again(encoded[which], dictionary, self.options, state, alpha)
+
+            return list(workers.map(fitted, range(len(path.states))))
         for k, state in enumerate(path.states):
-            which = k % len(self.seen)
-            if which not in encoded:
-                of_places = task.with_encodings(self.places[which])
-                encoded[which] = replace(of_places, is_single=self.seen[which][0].is_single)
-            alpha = path.alpha * np.sqrt(path.shares[k])
-            if self.is_lean:
-                found.append(_fitted_again(encoded[which], self.seen[which][1], self.options,
-                                           state, alpha))
-                continue
+            which, alpha = k % len(self.seen), path.alpha * np.sqrt(path.shares[k])
             again = L1FoldFit(encoded[which], self.seen[which][1], self.options, k)
             for fit, each in zip(again.fits, state, strict=True):
                 fit.restart(alpha)
@@ -329,7 +336,7 @@ class Linear(Member):
             fit.restart(1.0)
         return model_of(fits, seen, certified=False)
 
-    def models(self, task: Task, path: MemberPath, effort: Effort) -> list[SparseModel]:
+    def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
         seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
         small = self._is_small(seen)
         again = RidgePath(seen, self.options) if small else LinearFoldFit(seen, LINEAR_ALPHAS)
@@ -374,8 +381,26 @@ class MemberPath:
     n_terms: float
 
 
+def _turn(alpha, deadline, fit):
+    """Fit with a penalty, as far as the time allows; return the fit."""
+    with ends_at(deadline):
+        fit.turn_to(alpha)
+    return fit
+
+
+def _each(fits, do, workers):
+    """Yield do(fit) of each fit, in order; on threads where fits have one each."""
+    in_threads = all(fit.is_of_one_thread for fit in fits)
+    return parts(list(workers.map(do, fits))) if in_threads else map(do, parts(fits))
+
+
 def follow(
-    member: Member, folds: Folds, loss: HeldOutLoss, effort: Effort, beaten: float = np.inf
+    member: Member,
+    folds: Folds,
+    loss: HeldOutLoss,
+    effort: Effort,
+    workers: Workers,
+    beaten: float = np.inf,
 ) -> MemberPath:
     """Go down a path of penalties on all folds, until the rows held out are predicted no better.
 
@@ -386,9 +411,8 @@ def follow(
     alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
     best, waited, losses = None, 0, []
     for _ in parts(range(MOST_ALPHAS)):
-        for fit in parts(fits):
-            with ends_at(effort.deadline):
-                fit.turn_to(alpha)
+        for fit in _each(fits, partial(_turn, alpha, effort.deadline), workers):
+            fit.tell()
         predictions = folds.predictions([fit.margins() for fit in fits])
         here = loss.mean(predictions)
         losses.append(here)
