@@ -66,6 +66,8 @@ LEAVES, ROUNDS, EPOCHS = eval(os.environ.get('LRE','(0.1, 10, 20)'))
 LEAVES_AT_LAST, ROUNDS_AT_LAST = eval(os.environ.get('LRL','(0.02, 10)'))
 # A share of the diagonal of H that is added to it there.
 DAMPING = 1e-6
+# So many targets have rules grown at a penalty, in turn.
+TARGETS_AT_ONCE = int(os.environ.get("TAO", 2))
 # Curvatures are at least this share of the largest, so that the model of the loss has a minimum.
 LEAST_CURVATURE = 1e-4
 # The shortest step, as a share of Newton's.
@@ -73,6 +75,8 @@ SHORTEST = 1e-6
 # Newton steps for each penalty on squares, where the loss is no square; a fall of the objective by
 # less than this share of it ends them.
 RIDGE_STEPS, RIDGE_FALL = 4, 1e-3
+# A gradient below this share of the sum of |v| is rounding.
+ROUNDING = 1e-12
 # The most numbers of Phi that are kept.
 MOST_PHI = 2**28
 
@@ -465,6 +469,7 @@ class L1Path(FoldPath):
     def largest_alpha(self) -> float:
         _, features, g = self._draws.draw()
         g = np.abs(usable(g, features.nonnegative)).max(axis=1, initial=0.0)
+        g[g <= ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
         return float((self._slope_units * g).max())
 
     def turn_to(self, alpha: float) -> None:
@@ -571,21 +576,23 @@ class CosineDraws(Draws):
 
 
 class RuleDraws(Draws):
-    """Rules that are grown along the gradient of each target."""
+    """Rules that are grown along the gradient of a few targets in turn."""
 
     def __init__(self, path: L1Path, dictionary: RuleDictionary, k: int):
-        K = len(path.w)
-        trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // K))
+        K, few = len(path.w), min(len(path.w), TARGETS_AT_ONCE)
+        trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
         own = replace(dictionary, weight=path.weight, trees=trees)
-        self._path, self._n = path, -(-dictionary.batch_size // K)
+        self._path, self._n, self._few = path, -(-dictionary.batch_size // few), few
         self._growers = [own.grower(path.fitted_rows, k * K + j) for j in range(K)]
+        self._next = 0
 
     def draw(self) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         path, found = self._path, []
-        V = path.slopes()
-        for k, grower in enumerate(self._growers):
-            h = path.curvature_of(k)
-            start, features, g = grower.batch(self._n, path.fitted_rows, V[k], h)
+        V, K = path.slopes(), len(self._growers)
+        turn, self._next = (self._next + np.arange(self._few)) % K, self._next + self._few
+        for k in turn.tolist():
+            own = self._n, path.fitted_rows, V[k], path.curvature_of(k)
+            start, features, g = self._growers[k].batch(*own)
             found.append((start + np.arange(len(features)), features, g[None]))
         if len(found) == 1:
             return found[0]

@@ -232,7 +232,10 @@ class GrownRules(L1Member):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
         """Return the member for the rows of these folds, with trees in proportion to the effort."""
-        own = replace(options, features=Rules(n_trees=max(1, round(TREES * effort))))
+        rules = Rules(n_trees=max(1, round(TREES * effort)))
+        if options.max_order is not None:
+            rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
+        own = replace(options, features=rules, max_order=None)
         places = folds.task.intervals
         task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
         return cls(own, [(task, own.dictionary(task, RULES))], [places])
