@@ -89,7 +89,7 @@ class FoldFit(ABC):
         """Return the least penalty at which all coefficients are zero, or nearly so."""
 
     @abstractmethod
-    def turn_to(self, alpha: float) -> None:
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
         """Fit with this penalty, from where the fit stands."""
 
     # Whether all that is computed is on the thread that asks, so that fits may have one each.
@@ -472,11 +472,11 @@ class L1Path(FoldPath):
         g[g <= ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
         return float((self._slope_units * g).max())
 
-    def turn_to(self, alpha: float) -> None:
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
         """Draw, let violators in, and make a step of each target."""
         check_not_ended()
         self.alpha = alpha
-        index, features, g = self._draws.draw()
+        index, features, g = self._draws.draw(times)
         self.n_drawn += len(index)
         excess = np.abs(usable(g, features.nonnegative)) * (self._slope_units / alpha)[:, None]
         chosen = np.empty(max(ENTER, int(ENTER_PER_TERM * self.n_terms)), np.intp)
@@ -553,7 +553,7 @@ class Draws(ABC):
     """Features that are drawn for a path."""
 
     @abstractmethod
-    def draw(self) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         """Return the numbers of the draws, the features, and their gradients (n_targets, n)."""
 
 
@@ -562,13 +562,13 @@ class CosineDraws(Draws):
     is largest: with C and S the correlations of v with the cosine and the sine, atan2(-S, C)."""
 
     def __init__(self, path: L1Path, dictionary: LearningDictionary, k: int):
-        self._path, self._n = path, dictionary.batch_size
+        self._path, self._n = path, dictionary.n_components
         self._proposer = dictionary.proposer(k)
 
-    def draw(self) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         path = self._path
         strength = np.abs(path.w).sum(axis=0)
-        start, features = self._proposer.batch(self._n, path.features, strength, path.index)
+        start, features = self._proposer.batch(round(times * self._n), path.features, strength, path.index)
         C, S = path.fitted_rows.correlate_pair(features, path.slopes())
         best, place = np.hypot(C, S).argmax(axis=0), np.arange(len(features))
         turn = np.where(features.is_periodic, np.arctan2(-S[best, place], C[best, place]), 0.0)
@@ -586,7 +586,7 @@ class RuleDraws(Draws):
         self._growers = [own.grower(path.fitted_rows, k * K + j) for j in range(K)]
         self._next = 0
 
-    def draw(self) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         path, found = self._path, []
         V, K = path.slopes(), len(self._growers)
         turn, self._next = (self._next + np.arange(self._few)) % K, self._next + self._few
@@ -630,7 +630,7 @@ class RidgePath(FoldPath):
     def largest_alpha(self) -> float:
         return 1.0
 
-    def turn_to(self, alpha: float) -> None:
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
         self.alpha, before = alpha, np.inf
         for _ in range(1 if self.is_quadratic else RIDGE_STEPS):
             self.sweep()

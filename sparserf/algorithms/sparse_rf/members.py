@@ -49,12 +49,13 @@ PATIENCE, NEGLIGIBLE = 3, 1e-3
 BEHIND, WORTHWHILE = 1.5, 0.05
 # A path has at most so many penalties.
 MOST_ALPHAS = 40
-# A path ends where a fold has more terms than this.
-MOST_TERMS = 2_000
+# A path ends where a fold has more terms than this, or than this share of its rows.
+MOST_TERMS, TERMS_PER_ROW = 2_000, float(__import__("os").environ.get("TPR", .6))
 # Draws of cosines for each penalty, fold and output.
-DRAWS, FEWEST_DRAWS = 500, 20
+POWER, FALL, TIMES = eval(__import__("os").environ.get("PFT", "(.5, .1, 3)"))
+DRAWS, FEWEST_DRAWS = int(__import__("os").environ.get("DRAWS", 500)), 20
 # Rules that may enter at each penalty, of so many trees.
-RULES, TREES = 200, 10
+RULES, TREES = eval(__import__("os").environ.get("RT", "(200, 10)"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ class L1FoldFit(FoldFit):
     def largest_alpha(self) -> float:
         return max(fit.largest_gradient() for fit in self.fits)
 
-    def turn_to(self, alpha: float) -> None:
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
         for fit in self.fits:
             fit.restart(alpha, forgets_work=True)
             algorithm_1(fit)
@@ -157,13 +158,13 @@ class L1Member(Member):
         if self.is_lean:
 
             def fitted(k):
-                which, alpha = k % len(self.seen), path.alpha * np.sqrt(path.shares[k])
+                which, alpha = k % len(self.seen), RELAX * path.alpha * np.sqrt(path.shares[k])
                 dictionary, state = self.seen[which][1], path.states[k]
                 return _fitted_again(encoded[which], dictionary, self.options, state, alpha)
 
             return list(workers.map(fitted, range(len(path.states))))
         for k, state in enumerate(path.states):
-            which, alpha = k % len(self.seen), path.alpha * np.sqrt(path.shares[k])
+            which, alpha = k % len(self.seen), RELAX * path.alpha * np.sqrt(path.shares[k])
             again = L1FoldFit(encoded[which], self.seen[which][1], self.options, k)
             for fit, each in zip(again.fits, state, strict=True):
                 fit.restart(alpha)
@@ -193,6 +194,7 @@ def _fitted_again(task, dictionary, options, state, alpha):
 
 # The relative gap of the fits to all rows, and their most steps.
 REFIT_TOL, REFIT_ROUNDS = 0.02, 5
+RELAX = float(__import__("os").environ.get("RELAX", .7))
 
 
 class Given(L1Member):
@@ -220,7 +222,8 @@ class Cosines(L1Member):
         seen, places = [], folds.task.encoding_sets or (None,)
         for each in places:
             task = folds.task.with_encodings(each)
-            seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(DRAWS * effort)))))
+            draws = DRAWS * effort * (len(task.weight) / 1500) ** POWER
+            seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(draws)))))
         return cls(options, seen, places)
 
 
@@ -274,7 +277,7 @@ class LinearFoldFit(FoldFit):
     def largest_alpha(self) -> float:
         return 1.0
 
-    def turn_to(self, alpha: float) -> None:
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
         self.fit.begin(alpha, LINEAR_TOL)
         if self.task.is_joint:
             self.fit.descend(self._steps, LINEAR_STEPS)
@@ -384,10 +387,10 @@ class MemberPath:
     n_terms: float
 
 
-def _turn(alpha, deadline, fit):
+def _turn(alpha, times, deadline, fit):
     """Fit with a penalty, as far as the time allows; return the fit."""
     with ends_at(deadline):
-        fit.turn_to(alpha)
+        fit.turn_to(alpha, times)
     return fit
 
 
@@ -412,9 +415,12 @@ def follow(
     fits = [member.fold_fit(folds, k) for k in range(len(folds))]
     shares = [folds.share(k) for k in range(len(folds))]
     alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
+    most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * len(folds.task.weight))
     best, waited, losses = None, 0, []
     for _ in parts(range(MOST_ALPHAS)):
-        for fit in _each(fits, partial(_turn, alpha, effort.deadline), workers):
+        fell = len(losses) > 1 and losses[-1] < (1 - FALL) * losses[-2]
+        times = TIMES if fell else 1
+        for fit in _each(fits, partial(_turn, alpha, times, effort.deadline), workers):
             fit.tell()
         predictions = folds.predictions([fit.margins() for fit in fits])
         here = loss.mean(predictions)
@@ -432,7 +438,7 @@ def follow(
         if effort.is_late:
             effort.note_cut("paths of penalties")
             break
-        if waited >= PATIENCE or max(fit.n_terms for fit in fits) > MOST_TERMS:
+        if waited >= PATIENCE or max(fit.n_terms for fit in fits) > most:
             break
         alpha *= member.fall
     return best
