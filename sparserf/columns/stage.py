@@ -258,7 +258,8 @@ class ColumnStage:
     def joined(self, other: ColumnStage) -> ColumnStage:
         """Return the stage of these encodings, and then those of another of the same columns."""
         names = (*OF_ENCODINGS, "knots", "scores")
-        arrays = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
+        arrays = {name: np.concatenate(pair) for name, pair in pairs.items()}
         first = np.concatenate([self.first_knot, self.first_knot[-1] + other.first_knot[1:]])
         return replace(self, **arrays, first_knot=first)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.deadline import NEVER, time_left
+from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import in_units, with_ranges
 from .folds import folds_of
-from .held_out import strata_of, splits_of_task, errors_to_beat_constant
+from .held_out import errors_to_beat_constant, splits_of_task, strata_of
 from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
 from .search import (
     LEAST_TOL_IN_SINGLE,
@@ -36,16 +36,14 @@ from .search import (
 from .stack import HeldOutLoss, Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...model import SparseModel
     from ..task import Task
     from .options import ChoiceOptions, SparseRFOptions
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
-PRUNED = float(os.environ.get("PRUNED", 0.003))
+PRUNED = 0.001
 # The most terms that may stay, those that vary most.
-LOOKED_AT = int(os.environ.get("LOOKED", 800))
+LOOKED_AT = 800
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
@@ -82,7 +80,9 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         used = stack.used if is_worth else []
         if os.environ.get("REPORT"):
             for path, u in zip(paths, stack.weights, strict=True):
-                print(path.member.name, f"{path.loss:.5f}", len(path.losses), path.n_terms, f"{u:.3f}")
+                print(
+                    path.member.name, f"{path.loss:.5f}", len(path.losses), path.n_terms, f"{u:.3f}"
+                )
             print(stack.loss_of_stack, stack.loss_of_constant, is_worth)
         model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, task, workers)
         before = len(model.features)
@@ -170,7 +170,9 @@ def weighted_sum(models, weights, intercepts, task):
     support, at, place = np.unique(every, return_index=True, return_inverse=True)
     coef = np.zeros((*first.coef.shape[:-1], len(support)))
     features, start = first.features, 0
-    center = np.reshape(np.concatenate([np.ravel(c) for c in task.centers]), np.shape(first.intercept))
+    center = np.reshape(
+        np.concatenate([np.ravel(c) for c in task.centers]), np.shape(first.intercept)
+    )
     unit = task.unit(task.targets[0])
     b = center + unit * np.reshape(intercepts, np.shape(first.intercept))
     for k, (model, u) in enumerate(zip(models, weights, strict=True)):
@@ -179,6 +181,10 @@ def weighted_sum(models, weights, intercepts, task):
         start += len(model.support)
         b = b + u * (model.intercept - center)
     return replace(
-        first, coef=coef, intercept=b if np.ndim(b) else float(b), support=support,
-        features=features.take(at), info=replace(first.info, n_nonzero=len(support)),
+        first,
+        coef=coef,
+        intercept=b if np.ndim(b) else float(b),
+        support=support,
+        features=features.take(at),
+        info=replace(first.info, n_nonzero=len(support)),
     )

@@ -60,14 +60,13 @@ if TYPE_CHECKING:
 ENTER, ENTER_PER_TERM = 100, 0.5
 # An l1 problem is solved until this share of the violation is left, by at most so many rounds of
 # epochs of coordinate descent, with a Newton step on the support between two.
-import os
-LEAVES, ROUNDS, EPOCHS = eval(os.environ.get('LRE','(0.1, 10, 20)'))
+LEAVES, ROUNDS, EPOCHS = 0.1, 10, 20
 # The same where terms are fitted to all rows.
-LEAVES_AT_LAST, ROUNDS_AT_LAST = eval(os.environ.get('LRL','(0.02, 10)'))
+LEAVES_AT_LAST, ROUNDS_AT_LAST = 0.02, 10
 # A share of the diagonal of H that is added to it there.
 DAMPING = 1e-6
 # So many targets have rules grown at a penalty, in turn.
-TARGETS_AT_ONCE = int(os.environ.get("TAO", 2))
+TARGETS_AT_ONCE = 2
 # Curvatures are at least this share of the largest, so that the model of the loss has a minimum.
 LEAST_CURVATURE = 1e-4
 # The shortest step, as a share of Newton's.
@@ -168,9 +167,9 @@ class FoldPath(FoldFit):
         nothing, vectors = np.zeros(self.n), self.fitted_rows.vectors
         return np.array(
             [
-                L1Problem(
-                    vectors, loss, y, self.weight, 0.0, self._has_intercept
-                ).best_intercept(nothing, 0.0)
+                L1Problem(vectors, loss, y, self.weight, 0.0, self._has_intercept).best_intercept(
+                    nothing, 0.0
+                )
                 for loss, y in zip(self._losses, self._targets, strict=True)
             ]
         )
@@ -568,7 +567,9 @@ class CosineDraws(Draws):
     def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         path = self._path
         strength = np.abs(path.w).sum(axis=0)
-        start, features = self._proposer.batch(round(times * self._n), path.features, strength, path.index)
+        start, features = self._proposer.batch(
+            round(times * self._n), path.features, strength, path.index
+        )
         C, S = path.fitted_rows.correlate_pair(features, path.slopes())
         best, place = np.hypot(C, S).argmax(axis=0), np.arange(len(features))
         turn = np.where(features.is_periodic, np.arctan2(-S[best, place], C[best, place]), 0.0)

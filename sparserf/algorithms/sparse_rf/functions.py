@@ -254,6 +254,7 @@ def sparse_rf(
         import os
 
         from .default import choose_model
+
         choose = choose_by_held_out_rows if os.environ.get("OLD") else choose_model
         model = choose(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)

@@ -17,9 +17,9 @@ import numpy as np
 from ..._base.progress import ends_at, parts
 from ...features import LinearFunctions, Rules, linear_functions
 from ...linear.descent import descend
+from ...linear.fit import LinearFit
 from ...linear.inputs import Inputs
 from ...linear.multinomial import MultinomialLinearFit
-from ...linear.fit import LinearFit
 from ...linear.problem import LinearProblem
 from ...linear.steps import InputSteps
 from ...solvers.multinomial import MultinomialProblem
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..._base.threads import Workers
     from ...features.dictionary import Dictionary
-    from ...model import FitInfo, SparseModel
+    from ...model import SparseModel
     from ...solvers.effort import Effort
     from ..task import Task
     from .folds import Folds
@@ -50,12 +50,14 @@ BEHIND, WORTHWHILE = 1.5, 0.05
 # A path has at most so many penalties.
 MOST_ALPHAS = 40
 # A path ends where a fold has more terms than this, or than this share of its rows.
-MOST_TERMS, TERMS_PER_ROW = 2_000, float(__import__("os").environ.get("TPR", .6))
-# Draws of cosines for each penalty, fold and output.
-POWER, FALL, TIMES = eval(__import__("os").environ.get("PFT", "(.5, .1, 3)"))
-DRAWS, FEWEST_DRAWS = int(__import__("os").environ.get("DRAWS", 500)), 20
+MOST_TERMS, TERMS_PER_ROW = 2_000, 0.6
+# Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.
+DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
+# Where the last penalty has lowered the loss by more than FALL, there are MORE times as many:
+# targets without noise want them.
+FALL, MORE = 0.1, 3.0
 # Rules that may enter at each penalty, of so many trees.
-RULES, TREES = eval(__import__("os").environ.get("RT", "(200, 10)"))
+RULES, TREES = 200, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,8 @@ class L1Member(Member):
     places : the places of these encodings in the stage, or None
     """
 
-    is_lean: ClassVar[bool] = __import__("os").environ.get("LEAN") != "0"
+    # Whether folds have an `L1Path`, whose draws are in memory.
+    is_lean: ClassVar[bool] = True
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
     places: Sequence[np.ndarray | None] = field(repr=False)
 
@@ -164,7 +167,7 @@ class L1Member(Member):
 
             return list(workers.map(fitted, range(len(path.states))))
         for k, state in enumerate(path.states):
-            which, alpha = k % len(self.seen), RELAX * path.alpha * np.sqrt(path.shares[k])
+            which, alpha = k % len(self.seen), path.alpha * np.sqrt(path.shares[k])
             again = L1FoldFit(encoded[which], self.seen[which][1], self.options, k)
             for fit, each in zip(again.fits, state, strict=True):
                 fit.restart(alpha)
@@ -194,7 +197,8 @@ def _fitted_again(task, dictionary, options, state, alpha):
 
 # The relative gap of the fits to all rows, and their most steps.
 REFIT_TOL, REFIT_ROUNDS = 0.02, 5
-RELAX = float(__import__("os").environ.get("RELAX", .7))
+# The share of the penalty that is left there: the mean of models needs less than each.
+RELAX = 0.7
 
 
 class Given(L1Member):
@@ -222,7 +226,7 @@ class Cosines(L1Member):
         seen, places = [], folds.task.encoding_sets or (None,)
         for each in places:
             task = folds.task.with_encodings(each)
-            draws = DRAWS * effort * (len(task.weight) / 1500) ** POWER
+            draws = DRAWS * effort * np.sqrt(len(task.weight) / ROWS_OF_DRAWS)
             seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(draws)))))
         return cls(options, seen, places)
 
@@ -306,7 +310,7 @@ class LinearFoldFit(FoldFit):
 # The relative error of the coefficients, and the most Newton steps, of a linear fit.
 LINEAR_TOL, LINEAR_STEPS = 1e-2, 50
 # The most inputs of a linear function by its Gram matrix.
-MOST_RIDGE = int(__import__("os").environ.get("RIDGE", 1000))
+MOST_RIDGE = 1_000
 LINEAR_ALPHAS = np.geomspace(1.0, 1e-5, 6)
 
 
@@ -357,7 +361,10 @@ def as_functions(model: SparseModel) -> SparseModel:
     n = model.features.n_inputs
     features = linear_functions(W).staged(model.features.stage)
     return replace(
-        model, coef=coef, support=n + np.arange(len(W)), features=features,
+        model,
+        coef=coef,
+        support=n + np.arange(len(W)),
+        features=features,
         info=replace(model.info, n_nonzero=len(W)),
     )
 
@@ -418,8 +425,8 @@ def follow(
     most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * len(folds.task.weight))
     best, waited, losses = None, 0, []
     for _ in parts(range(MOST_ALPHAS)):
-        fell = len(losses) > 1 and losses[-1] < (1 - FALL) * losses[-2]
-        times = TIMES if fell else 1
+        falls = len(losses) > 1 and losses[-1] < (1 - FALL) * losses[-2]
+        times = MORE if falls else 1.0
         for fit in _each(fits, partial(_turn, alpha, times, effort.deadline), workers):
             fit.tell()
         predictions = folds.predictions([fit.margins() for fit in fits])
@@ -430,9 +437,7 @@ def follow(
         if best is None or here < best.loss:
             states = [fit.state() for fit in fits]
             n_terms = float(np.mean([fit.n_terms for fit in fits]))
-            best = MemberPath(
-                member, alpha, here, predictions, states, shares, losses, n_terms
-            )
+            best = MemberPath(member, alpha, here, predictions, states, shares, losses, n_terms)
         if any(fit.ended for fit in fits):
             break
         if effort.is_late:

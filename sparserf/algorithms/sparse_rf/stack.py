@@ -32,8 +32,8 @@ class HeldOutLoss:
 
     task : the task of the rows held out, fold after fold
     targets : the target of each, (n_targets, n) or (2, n_targets, n) with offsets
-    doubt, mean_target : the weight of a row with an unknown target (`Loss.doubt`), and the mean of all
-        targets: a probability of 0 or 1 is not perfect
+    doubt, mean_target : the weight of a row with an unknown target (`Loss.doubt`), and the mean of
+        all targets: a probability of 0 or 1 is not perfect
     """
 
     task: Task
@@ -126,7 +126,11 @@ class Stack:
         at_nothing = stacked_weights(loss, [nothing], fit_intercept)[1]
         margins = np.tensordot(weights, np.stack(predictions), 1) + b[:, None]
         return cls(
-            loss, paths, weights, b, loss.losses(margins),
+            loss,
+            paths,
+            weights,
+            b,
+            loss.losses(margins),
             loss.losses(nothing + at_nothing[:, None]),
         )
 
