@@ -1,7 +1,6 @@
 """Rules: boxes grown along the gradient of a fit, in all homes of rows and all that fits take."""
 
 import re
-import threading
 
 import array_api_strict as strict
 import dask.array as da
@@ -12,8 +11,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparserf as srf
-from sparserf.features import growth
-from sparserf.features.growth import Bins
 from sparserf.sklearn import SparseRFRegressor
 
 RNG = np.random.default_rng(0)
@@ -61,39 +58,6 @@ def test_all_homes_of_rows_grow_the_same_rules():
     Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
     one, other = fit(sp.csr_array(Z), **ONE_BATCH), fit(Z, **ONE_BATCH)
     np.testing.assert_allclose(one.predict(Z), other.predict(Z), atol=1e-9)
-
-
-def test_rows_in_memory_are_binned_once_for_all_targets(monkeypatch):
-    binned, transform = [], Bins.transform
-
-    def counted(bins, X, workers):
-        binned.append(len(X))
-        return transform(bins, X, workers)
-
-    monkeypatch.setattr(Bins, "transform", counted)
-    fit(y=np.stack([Y, -Y, X[:, 3]], axis=1), n_components=400)
-    assert binned == [N]
-    fit(y=np.digitize(Y, [-0.5, 0.5]), loss="multinomial", n_components=400)
-    assert binned == [N, N]
-
-
-def test_trees_grow_on_the_threads_of_the_rows_with_the_same_bits(monkeypatch):
-    rng = np.random.default_rng(4)
-    Z = rng.normal(size=(30_000, 6))
-    y = (Z[:, 0] > 0) * (Z[:, 1] < 0.5) + 0.1 * rng.normal(size=len(Z))
-    one = fit(Z, y, **ONE_BATCH)
-    threads = set()
-
-    class NotedTree(growth.Tree):
-        def grow(self, *rows):
-            threads.add(threading.get_ident())
-            super().grow(*rows)
-
-    monkeypatch.setattr(growth, "Tree", NotedTree)
-    other = fit(Z, y, workers=3, **ONE_BATCH)
-    assert threads - {threading.get_ident()}
-    assert other.coef.tobytes() == one.coef.tobytes()
-    assert other.predict(Z).tobytes() == one.predict(Z).tobytes()
 
 
 @pytest.mark.slow
@@ -275,12 +239,6 @@ def test_where_rules_cannot_be_grown():
         fit(exact=True)
     with pytest.raises(ValueError, match="gamma"):
         fit(gamma=1.0)
-
-
-def test_a_single_penalty_has_as_many_rules_as_a_fit_without_larger_ones_needs():
-    assert MODEL.info.n_drawn == 2_000
-    assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 200
-    assert MODEL.info.objective[-1] < 0.99 * fit(**ONE_BATCH).info.objective[-1]
 
 
 def test_conditions_and_samples_are_as_asked():

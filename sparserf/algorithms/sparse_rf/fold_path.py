@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 ENTER, ENTER_PER_TERM = 100, 0.5
 # An l1 problem is solved until this share of the violation is left, by at most so many rounds of
 # epochs of coordinate descent, with a Newton step on the support between two.
-LEAVES, ROUNDS, EPOCHS = 0.1, 10, 20
+LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
 # The same where terms are fitted to all rows.
 LEAVES_AT_LAST, ROUNDS_AT_LAST = 0.02, 10
 # A share of the diagonal of H that is added to it there.
@@ -605,6 +605,13 @@ class RuleDraws(Draws):
 # Linear functions
 
 
+def span_of_rows(X: np.ndarray) -> np.ndarray:
+    """Return an orthonormal basis of the span of some rows, (n_inputs, r)."""
+    size, U = np.linalg.eigh(X @ X.T)
+    there = size > 1e-10 * max(size[-1], 1e-300)
+    return X.T @ (U[:, there] / np.sqrt(size[there]))
+
+
 class RidgePath(FoldPath):
     """Linear functions of all inputs, with a penalty alpha |w|^2 / 2 on their weights in units of
     the deviations of the inputs, and of the mean curvature."""
@@ -612,24 +619,26 @@ class RidgePath(FoldPath):
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         super().__init__(task, options, fitted)
         X = self.rows.array()
-        X = (X.toarray() if is_sparse(X) else X).astype(np.float64)
+        X, n = (X.toarray() if is_sparse(X) else X).astype(np.float64), self.n
         share = self.s / self.s.sum()
-        self._mean = share @ X[: self.n]
+        self._mean = share @ X[:n]
         X -= self._mean
-        deviation = np.sqrt(share @ X[: self.n] ** 2)
+        deviation = np.sqrt(share @ X[:n] ** 2)
         is_constant = deviation <= 1e-7 * np.maximum(np.abs(self._mean), 1e-30)
         self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
-        self._held = np.ascontiguousarray((X * self._scale).T)
-        d = len(self._scale)
-        self.features, self.index = inputs_times(np.ones(d)), np.arange(d)
-        self.w = np.zeros((len(self.w), d))
+        X *= self._scale
+        # Where there are fewer rows than inputs, their span has all that w may be.
+        self._basis = span_of_rows(X[:n]) if n < X.shape[1] else None
+        self._held = np.ascontiguousarray((X if self._basis is None else X @ self._basis).T)
+        self.features, self.index = inputs_times(np.ones(X.shape[1])), np.arange(X.shape[1])
+        self.w = np.zeros((len(self.w), len(self._held)))
 
     @property
     def phi(self) -> np.ndarray:
         return self._held
 
     def largest_alpha(self) -> float:
-        return 1.0
+        return max(1.0, len(self._scale) / self.n)
 
     def turn_to(self, alpha: float, times: float = 1.0) -> None:
         self.alpha, before = alpha, np.inf
@@ -641,7 +650,7 @@ class RidgePath(FoldPath):
             before = now
 
     def _active(self, g, w, alpha):
-        return self.index
+        return np.arange(len(self._held))
 
     def _minimise(self, H, m, total, g, w, alpha, A):
         unit = alpha * self._slope_units[0]
@@ -654,7 +663,8 @@ class RidgePath(FoldPath):
         return 0.5 * self._unit * (w @ w)
 
     def state(self) -> State:
-        w, b = self.w * self._scale, self.b - (self.w * self._scale) @ self._mean
+        w = (self.w if self._basis is None else self.w @ self._basis.T) * self._scale
+        b = self.b - w @ self._mean
         return self.features, self.index, w * self._units[:, None], b * self._units
 
     @property

@@ -309,8 +309,8 @@ class LinearFoldFit(FoldFit):
 
 # The relative error of the coefficients, and the most Newton steps, of a linear fit.
 LINEAR_TOL, LINEAR_STEPS = 1e-2, 50
-# The most inputs of a linear function by its Gram matrix.
-MOST_RIDGE = 1_000
+# The most inputs, or rows, of linear functions by a Gram matrix, and the most numbers of X.
+MOST_RIDGE, MOST_INPUTS = 1_000, 2**23
 LINEAR_ALPHAS = np.geomspace(1.0, 1e-5, 6)
 
 
@@ -336,8 +336,8 @@ class Linear(Member):
 
     def _is_small(self, task):
         """Return whether the Gram matrix of the inputs costs little."""
-        d = task.rows.n_features_in
-        return d <= MOST_RIDGE and d * len(task.weight) <= MOST_PHI // 8 and task.rows.in_memory
+        n, d = len(task.weight), task.rows.n_features_in
+        return min(n, d) <= MOST_RIDGE and d * n <= MOST_INPUTS and task.rows.in_memory
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
