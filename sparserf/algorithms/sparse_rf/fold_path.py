@@ -43,6 +43,7 @@ from ...solvers.multinomial import CLASS_VERSUS_REST
 from ...solvers.problem import usable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
     from ..._base.types import DenseOrCSR
@@ -74,6 +75,9 @@ SHORTEST = 1e-6
 # Newton steps for each penalty on squares, where the loss is no square; a fall of the objective by
 # less than this share of it ends them.
 RIDGE_STEPS, RIDGE_FALL = 4, 1e-3
+# Such a step by conjugate gradients ends where the residual is this share of the gradient, or after
+# so many products with the Hessian.
+CG_TOL, CG_STEPS = 0.03, 50
 # A gradient below this share of the sum of |v| is rounding.
 ROUNDING = 1e-12
 # The most numbers of Phi that are kept.
@@ -235,7 +239,7 @@ class FoldPath(FoldFit):
         A = self._active(g, w, alpha)
         if len(A) < len(phi):
             phi, g = phi[A], g[A]
-        H = self._hessian(A, phi, h, loss.is_quadratic)
+        self._total, H = h.sum(), self._hessian(A, phi, h, loss.is_quadratic)
         m, total = (phi[:, :n] @ h.astype(phi.dtype)).astype(np.float64), 0.0
         if self._has_intercept:
             total = h.sum()
@@ -243,20 +247,27 @@ class FoldPath(FoldFit):
         new, worst = self._minimise(H, m, total, g, w[A], alpha, A, **how)
         d = new - w[A]
         db = -(u.sum() + m @ d) / total if self._has_intercept else 0.0
-        change = d.astype(phi.dtype) @ phi + db
-        t, before = 1.0, None if loss.is_quadratic else self.s @ loss.value(z[:n], y)
+        self._move(k, alpha, loss, y, A, new, db, d.astype(phi.dtype) @ phi + db)
+        return worst
+
+    def _move(self, k, alpha, loss, y, A, new, db, change):
+        """Go towards the weights `new` of the terms A as far as the objective falls.
+
+        db, change : how the intercept and the margins change on the whole way
+        """
+        n, z, w = self.n, self.z[k], self.w[k, A]
+        t, d = 1.0, new - w
+        before = None if loss.is_quadratic else self.s @ loss.value(z[:n], y)
         while before is not None:
             value = self.s @ loss.value(z[:n] + t * change[:n], y)
-            fall = self._penalty(w[A], alpha) - self._penalty(w[A] + t * d, alpha)
-            if value - before < fall:
+            if value - before < self._penalty(w, alpha) - self._penalty(w + t * d, alpha):
                 break
             t /= 2
             if t < SHORTEST:
-                return worst
-        self.w[k, A] = new if t == 1 else w[A] + t * d
+                return
+        self.w[k, A] = new if t == 1 else w + t * d
         self.b[k] += t * db
         self.z[k] += t * change
-        return worst
 
     def _hessian(self, A, phi, h, is_quadratic):
         """Return Phi diag(h) Phi' of the terms A; kept where h is always the same."""
@@ -605,13 +616,6 @@ class RuleDraws(Draws):
 # Linear functions
 
 
-def span_of_rows(X: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of the span of some rows, (n_inputs, r)."""
-    size, U = np.linalg.eigh(X @ X.T)
-    there = size > 1e-10 * max(size[-1], 1e-300)
-    return X.T @ (U[:, there] / np.sqrt(size[there]))
-
-
 class RidgePath(FoldPath):
     """Linear functions of all inputs, with a penalty alpha |w|^2 / 2 on their weights in units of
     the deviations of the inputs, and of the mean curvature."""
@@ -627,9 +631,7 @@ class RidgePath(FoldPath):
         is_constant = deviation <= 1e-7 * np.maximum(np.abs(self._mean), 1e-30)
         self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
         X *= self._scale
-        # Where there are fewer rows than inputs, their span has all that w may be.
-        self._basis = span_of_rows(X[:n]) if n < X.shape[1] else None
-        self._held = np.ascontiguousarray((X if self._basis is None else X @ self._basis).T)
+        self._held = np.ascontiguousarray(X.T)
         self.features, self.index = inputs_times(np.ones(X.shape[1])), np.arange(X.shape[1])
         self.w = np.zeros((len(self.w), len(self._held)))
 
@@ -642,7 +644,8 @@ class RidgePath(FoldPath):
 
     def turn_to(self, alpha: float, times: float = 1.0) -> None:
         self.alpha, before = alpha, np.inf
-        for _ in range(1 if self.is_quadratic else RIDGE_STEPS):
+        is_exact = self.is_quadratic and type(self) is RidgePath
+        for _ in range(1 if is_exact else RIDGE_STEPS):
             self.sweep()
             now = self.objective()
             if now > (1 - RIDGE_FALL) * before:
@@ -655,7 +658,7 @@ class RidgePath(FoldPath):
     def _minimise(self, H, m, total, g, w, alpha, A):
         unit = alpha * self._slope_units[0]
         H = centred(H, m, total)
-        self._unit = unit * max(float(H.trace()) / max(np.count_nonzero(self._scale), 1), 1e-300)
+        self._unit = unit * max(self._total, 1e-300)
         H[np.diag_indices_from(H)] += self._unit
         return w - np.linalg.solve(H, g + self._unit * w), 0.0
 
@@ -663,10 +666,70 @@ class RidgePath(FoldPath):
         return 0.5 * self._unit * (w @ w)
 
     def state(self) -> State:
-        w = (self.w if self._basis is None else self.w @ self._basis.T) * self._scale
+        w = self.w * self._scale
         b = self.b - w @ self._mean
         return self.features, self.index, w * self._units[:, None], b * self._units
 
     @property
     def n_terms(self) -> int:
         return len(self.w)
+
+
+class WideRidgePath(RidgePath):
+    """The same for many inputs, whose Gram matrix is never made: each Newton step by conjugate
+    gradients, a product with the rows and one with their transpose each."""
+
+    def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
+        FoldPath.__init__(self, task, options, fitted)
+        self._X, share = self.rows.array(), self.s / self.s.sum()
+        X = self._X[: self.n]
+        mean, squares = X.T @ share, (X.multiply(X) if is_sparse(X) else X * X).T @ share
+        deviation = np.sqrt(np.maximum(squares - mean**2, 0.0))
+        is_constant = deviation <= 1e-7 * np.maximum(np.abs(mean), 1e-30)
+        if is_sparse(X):  # a rare entry says little, and keeps its unit
+            deviation = np.full(len(deviation), np.sqrt(np.mean(deviation**2)) or 1.0)
+        self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
+        self._mean, d = np.zeros(len(mean)), len(mean)
+        self.features, self.index = inputs_times(np.ones(d)), np.arange(d)
+        self.w = np.zeros((len(self.w), d))
+
+    def _step(self, k, alpha, loss, y):
+        n, z, w, X, scale = self.n, self.z[k], self.w[k], self._X, self._scale
+        fitted = X[:n]
+        u, h = self.s * loss.derivative(z[:n], y), self.curvature(loss, z[:n], y)
+        total = h.sum()
+        self._unit = alpha * self._slope_units[0] * max(total, 1e-300)
+        m = scale * (fitted.T @ h) if self._has_intercept else np.zeros(len(w))
+
+        def hessian(d):
+            return (
+                scale * (fitted.T @ (h * (fitted @ (scale * d))))
+                - m * ((m @ d) / total)
+                + self._unit * d
+            )
+
+        slope = u.sum() if self._has_intercept else 0.0
+        g = scale * (fitted.T @ u) - m * (slope / total) + self._unit * w
+        d = conjugate_gradients(hessian, -g, CG_TOL, CG_STEPS)
+        db = -(slope + m @ d) / total
+        self._move(k, alpha, loss, y, slice(None), w + d, db, X @ (scale * d) + db)
+        return 0.0
+
+
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray], b: np.ndarray, tol: float, most: int
+) -> np.ndarray:
+    """Return x with product(x) near b, to this share of the length of b, after at most so many
+    products."""
+    x, r = np.zeros(len(b)), b.copy()
+    p, length = r.copy(), r @ r
+    enough = tol**2 * length
+    for _ in range(most):
+        if length <= enough:
+            break
+        check_not_ended()
+        q = product(p)
+        t = length / (p @ q)
+        x, r = x + t * p, r - t * q
+        p, length = r + (r @ r / length) * p, r @ r
+    return x

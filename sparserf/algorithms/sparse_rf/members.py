@@ -26,7 +26,7 @@ from ...solvers.multinomial import MultinomialProblem
 from ..task import model_of
 from .descent import N_COMPONENTS, algorithm_1
 from .fits import fits_of
-from .fold_path import MOST_PHI, FoldFit, L1Path, RidgePath
+from .fold_path import MOST_PHI, FoldFit, L1Path, RidgePath, WideRidgePath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -309,7 +309,7 @@ class LinearFoldFit(FoldFit):
 
 # The relative error of the coefficients, and the most Newton steps, of a linear fit.
 LINEAR_TOL, LINEAR_STEPS = 1e-2, 50
-# The most inputs, or rows, of linear functions by a Gram matrix, and the most numbers of X.
+# The most inputs of linear functions by a Gram matrix, and the most numbers of X.
 MOST_RIDGE, MOST_INPUTS = 1_000, 2**23
 LINEAR_ALPHAS = np.geomspace(1.0, 1e-5, 6)
 
@@ -330,14 +330,17 @@ class Linear(Member):
         return cls(options, folds.task.with_encodings(places), [places])
 
     def fold_fit(self, folds: Folds, k: int) -> FoldFit:
-        if self._is_small(self.task):
-            return RidgePath(self.task, self.options, folds.splits[k][0])
-        return LinearFoldFit(folds.task_of(k, self.task), LINEAR_ALPHAS)
+        own = self._kind(self.task)
+        if own is None:
+            return LinearFoldFit(folds.task_of(k, self.task), LINEAR_ALPHAS)
+        return own(self.task, self.options, folds.splits[k][0])
 
-    def _is_small(self, task):
-        """Return whether the Gram matrix of the inputs costs little."""
+    def _kind(self, task):
+        """Return the path of rows in memory, by a Gram matrix or without; None for other rows."""
         n, d = len(task.weight), task.rows.n_features_in
-        return min(n, d) <= MOST_RIDGE and d * n <= MOST_INPUTS and task.rows.in_memory
+        if not task.rows.in_memory:
+            return None
+        return RidgePath if d <= MOST_RIDGE and d * n <= MOST_INPUTS else WideRidgePath
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
@@ -348,10 +351,12 @@ class Linear(Member):
 
     def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
         seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
-        small = self._is_small(seen)
-        again = RidgePath(seen, self.options) if small else LinearFoldFit(seen, LINEAR_ALPHAS)
+        own = self._kind(seen)
+        again = LinearFoldFit(seen, LINEAR_ALPHAS) if own is None else own(seen, self.options)
         again.turn_to(path.alpha * float(np.mean(path.shares)))
-        return [as_functions(model_of([again if small else again.fit], seen, certified=False))]
+        return [
+            as_functions(model_of([again.fit if own is None else again], seen, certified=False))
+        ]
 
 
 def as_functions(model: SparseModel) -> SparseModel:
