@@ -70,6 +70,9 @@ DAMPING = 1e-6
 TARGETS_AT_ONCE = 2
 # Curvatures are at least this share of the largest, so that the model of the loss has a minimum.
 LEAST_CURVATURE = 1e-4
+# On an l1 path the Hessian of a loss that is no square is of so many rows for each term, and of at
+# least so many.
+CURVED_A_TERM, FEWEST_CURVED = 8, 2_000
 # The shortest step, as a share of Newton's.
 SHORTEST = 1e-6
 # Newton steps for each penalty on squares, where the loss is no square; a fall of the objective by
@@ -132,6 +135,8 @@ class FoldPath(FoldFit):
     features: FeatureSet
     index: np.ndarray
     phi: np.ndarray
+    # The rows that the Hessian has for each term, where it is not the same everywhere.
+    curved_a_term: float = np.inf
 
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         """Begin at weights of 0.
@@ -239,8 +244,13 @@ class FoldPath(FoldFit):
         A = self._active(g, w, alpha)
         if len(A) < len(phi):
             phi, g = phi[A], g[A]
-        self._total, H = h.sum(), self._hessian(A, phi, h, loss.is_quadratic)
-        m, total = (phi[:, :n] @ h.astype(phi.dtype)).astype(np.float64), 0.0
+        if not loss.is_quadratic:  # the curvature of a part of the rows may do
+            nth = max(1, int(n / max(FEWEST_CURVED, self.curved_a_term * max(len(A), 1))))
+            some, h = phi[:, :n:nth], h[::nth] * nth
+        else:
+            some = phi[:, :n]
+        self._total, H = h.sum(), self._hessian(A, some, h, loss.is_quadratic)
+        m, total = (some @ h.astype(phi.dtype)).astype(np.float64), 0.0
         if self._has_intercept:
             total = h.sum()
             g -= m * (u.sum() / total)
@@ -272,7 +282,7 @@ class FoldPath(FoldFit):
     def _hessian(self, A, phi, h, is_quadratic):
         """Return Phi diag(h) Phi' of the terms A; kept where h is always the same."""
         if not is_quadratic:
-            rooted = phi[:, : self.n] * np.sqrt(h).astype(phi.dtype)
+            rooted = phi * np.sqrt(h).astype(phi.dtype)
             return rooted @ rooted.T
         if self.gram is None:
             self.gram = Square(phi.dtype)
@@ -455,6 +465,8 @@ def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:
 
 class L1Path(FoldPath):
     """A path of terms that an l1 penalty chooses among draws."""
+
+    curved_a_term = CURVED_A_TERM
 
     def __init__(
         self,
