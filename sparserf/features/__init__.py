@@ -33,6 +33,7 @@ from .dictionary import (
     make_dictionary,
 )
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
+from .following import FIRST_DRAW, FollowingDictionary
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import (
@@ -51,6 +52,7 @@ from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
 __all__ = [
+    "FIRST_DRAW",
     "NAMES",
     "PROJECTIONS",
     "Activation",
@@ -64,6 +66,7 @@ __all__ = [
     "FeatureSet",
     "Features",
     "FixedDictionary",
+    "FollowingDictionary",
     "Fourier",
     "Gamma",
     "Group",

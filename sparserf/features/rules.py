@@ -17,10 +17,11 @@ import numpy as np
 
 from .._base.arrays import is_foreign, to_host
 from .._base.checks import check_integer, check_real, is_sparse
-from .._base.random import draw_seed, sample_rows, stream
+from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
+from .following import Follower, FollowingDictionary
 from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ MOST_COLUMNS = 1024
 SAMPLE = 100_000
 # Draws in a batch, and draws of each target in all, where the user gives no numbers.
 BATCH = 200
-# The index of the first draw of the first target.
-FIRST_DRAW = 1 << 40
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
 # share of all weight.
 LEAST_DEVIATION = 1e-9
@@ -146,8 +145,8 @@ class Rules:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class RuleDictionary:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RuleDictionary(FollowingDictionary):
     """A dictionary of rules, grown batch by batch along the gradient of a fit.
 
     trees : how trees are grown
@@ -155,9 +154,6 @@ class RuleDictionary:
     bins : the bins of these inputs
     limits : what boxes may see of these inputs
     weight : the weight of each row, of mean 1
-    n_components, batch_size : the number of draws in all, and in a batch
-    n_features_in : the number of inputs
-    seed : the seed from which each target of a fit gets a random stream of its own
     """
 
     trees: Trees
@@ -165,20 +161,8 @@ class RuleDictionary:
     bins: Bins
     limits: Limits
     weight: np.ndarray
-    n_components: int
-    batch_size: int
-    n_features_in: int
-    seed: np.random.SeedSequence
 
-    @property
-    def n_batches(self) -> int:
-        """Number of batches."""
-        return max(1, -(-self.n_components // self.batch_size))
-
-    @property
-    def starts(self) -> np.ndarray:
-        """The number of draws, at most, before each batch, and in all."""
-        return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, self.n_components)
+    kind = "grown"
 
     def grower(self, rows: Rows, target: int) -> RuleGrower:
         """Return the object that grows the batches of one target of a fit."""
@@ -224,29 +208,27 @@ def make_rule_dictionary(
         most_leaves=min(rules.max_leaves, max(2, rows.n_rows)),
     )
     return RuleDictionary(
-        trees,
-        inputs,
-        Bins.of_sample(X, rules.n_bins),
-        limits,
-        weight,
-        n_components,
-        batch_size,
-        d,
-        draw_seed(rng),
+        trees=trees,
+        inputs=inputs,
+        bins=Bins.of_sample(X, rules.n_bins),
+        limits=limits,
+        weight=weight,
+        n_components=n_components,
+        batch_size=batch_size,
+        n_features_in=d,
+        seed=draw_seed(rng),
     )
 
 
-class RuleGrower:
+class RuleGrower(Follower):
     """Grows the batches of one target of a fit: boxes along its gradient.
 
-    Rows in memory are binned once; other rows at each pass. The index of the first draw is (target
-    + 1) FIRST_DRAW, so that the draws of no two targets share an index.
+    Rows in memory are binned once; other rows at each pass.
     """
 
     def __init__(self, dictionary: RuleDictionary, rows: Rows, target: int):
-        self._dictionary, self._next = dictionary, (target + 1) * FIRST_DRAW
-        self._rng = stream(dictionary.seed, target)
-        self._numbers = np.arange(rows.n_rows)
+        super().__init__(dictionary, target)
+        self._dictionary, self._numbers = dictionary, np.arange(rows.n_rows)
         self._bins = None
 
     def batch(
@@ -277,7 +259,7 @@ class RuleGrower:
         worth = np.where(sense == 0, np.abs(g), -g)  # of a rule that may only rise, g < 0
         best = np.argsort(-worth, kind="stable")[:n]
         best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (worth[best] > 0)])
-        start, self._next = self._next, self._next + n
+        start = self._numbered(n)
         block = replace(block, height=height)
         places = [best[sense[best] == 0], best[sense[best] != 0]]
         blocks = [replace(block.take(some), nonnegative=k == 1) for k, some in enumerate(places)]

@@ -48,7 +48,6 @@ import numpy as np
 
 from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
-from ...features import LearningDictionary, LinearFunctions, RuleDictionary
 from ...model import warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
@@ -327,9 +326,9 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 
     to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
     """
-    if isinstance(dictionary, (LearningDictionary, RuleDictionary)):
+    if dictionary.follows:
         return LEARNING_TO_TOLERANCE if to_tolerance else LEARNING
-    if isinstance(dictionary, LinearFunctions):
+    if dictionary.kind == "linear":
         return LINEAR
     return TO_TOLERANCE if to_tolerance else ONE_ROUND
 
