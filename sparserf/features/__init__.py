@@ -47,7 +47,7 @@ from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
-from .rules import RuleDictionary, RuleGrower, Rules, make_rule_dictionary
+from .rules import RuleDictionary, RuleGrower, Rules, make_rule_dictionary, rules_at_a_penalty
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
@@ -110,4 +110,5 @@ __all__ = [
     "make_projection",
     "make_rule_dictionary",
     "nodes",
+    "rules_at_a_penalty",
 ]

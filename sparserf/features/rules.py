@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 1024
 # The edges of bins are computed from a sample of at most so many rows.
 SAMPLE = 100_000
-# Draws in a batch, and draws of each target in all, where the user gives no numbers.
+# Draws in a batch where the user gives no number.
 BATCH = 200
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
 # share of all weight.
@@ -57,9 +57,9 @@ class Rules:
     is alpha times the root of its standard deviation. The duality gap of a model is over the rules
     that were found, not over all boxes.
 
-    At each penalty small trees are grown along the gradient of the loss, on random rows and
-    columns; every node but the root is proposed as a box, and boxes that violate the optimality
-    condition enter.
+    Batch by batch small trees are grown along the gradient of the loss, on random rows and columns;
+    every node but the root is proposed as a box, and boxes that violate the optimality condition
+    enter. A search has one batch at each penalty, a fit of a single penalty ten.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Rules:
     max_leaves : int, default 30
         Each tree has 2 to so many leaves, at random.
     n_trees : int, default 30
-        The trees that are grown at each penalty.
+        The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
         The share of the rows that a tree sees, and of the columns that a node sees, in (0, 1].
 
@@ -167,6 +167,14 @@ class RuleDictionary(FollowingDictionary):
     def grower(self, rows: Rows, target: int) -> RuleGrower:
         """Return the object that grows the batches of one target of a fit."""
         return RuleGrower(self, rows, target)
+
+
+def rules_at_a_penalty(is_one_of_many: bool) -> int:
+    """Return how many rules of each target to grow at a penalty where the user gives no number.
+
+    Where it is one of many, the rules that were found at larger penalties are there already.
+    """
+    return BATCH if is_one_of_many else 10 * BATCH
 
 
 def make_rule_dictionary(

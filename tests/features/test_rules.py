@@ -18,6 +18,7 @@ N = 600
 X = RNG.normal(size=(N, 4))
 Y = 2.0 * ((X[:, 0] > 0.3) & (X[:, 1] <= 1)) - (X[:, 2] > 0) + 0.1 * RNG.normal(size=N)
 RULES = srf.Rules()
+ONE_BATCH = {"n_components": 200}
 
 
 def fit(X=X, y=Y, **others):
@@ -47,21 +48,22 @@ def test_the_optimality_conditions_hold():
 
 
 def test_all_homes_of_rows_grow_the_same_rules():
-    f = MODEL.predict(X)
     assert np.array_equal(fit(workers=2).coef, MODEL.coef)
+    # of one batch, since later ones are grown along a gradient that is rounded otherwise
+    model = fit(**ONE_BATCH)
     chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=150)
-    np.testing.assert_allclose(fit(chunks).predict(X), f, atol=1e-5)
-    there = strict.Device("device1")
-    on_device = fit(strict.asarray(X, device=there), strict.asarray(Y, device=there))
-    np.testing.assert_allclose(on_device.coef, MODEL.coef, atol=1e-9)
+    np.testing.assert_allclose(fit(chunks, **ONE_BATCH).predict(X), model.predict(X), atol=1e-5)
+    there = [strict.asarray(each, device=strict.Device("device1")) for each in (X, Y)]
+    np.testing.assert_allclose(fit(*there, **ONE_BATCH).coef, model.coef, atol=1e-9)
     Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
-    np.testing.assert_allclose(fit(sp.csr_array(Z)).predict(Z), fit(Z).predict(Z), atol=1e-9)
+    one, other = fit(sp.csr_array(Z), **ONE_BATCH), fit(Z, **ONE_BATCH)
+    np.testing.assert_allclose(one.predict(Z), other.predict(Z), atol=1e-9)
 
 
 @pytest.mark.slow
 def test_dask_rows_grow_the_same_rules():
-    model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200))
-    np.testing.assert_allclose(model.predict(X), MODEL.predict(X), atol=1e-9)
+    model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200), **ONE_BATCH)
+    np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -237,6 +239,12 @@ def test_where_rules_cannot_be_grown():
         fit(exact=True)
     with pytest.raises(ValueError, match="gamma"):
         fit(gamma=1.0)
+
+
+def test_a_single_penalty_has_as_many_rules_as_a_fit_without_larger_ones_needs():
+    assert MODEL.info.n_drawn == 2_000
+    assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 200
+    assert MODEL.info.objective[-1] < 0.95 * fit(**ONE_BATCH).info.objective[-1]
 
 
 def test_conditions_and_samples_are_as_asked():

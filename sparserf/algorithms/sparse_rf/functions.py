@@ -144,10 +144,10 @@ def sparse_rf(
         `losses.Quantile(level=0.9)`.
     n_components : int, optional
         D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with
-        `start`.
+        `start`; of `Rules` 2,000, and 200 for each of several penalties.
     batch_size : int, optional
-        R, the draws in a batch. None: 500 with "auto"; else 2,500, fewer for more than 3,300
-        columns.
+        R, the draws in a batch. None: 500 with "auto"; 200 of `Rules`; else 2,500, fewer for more
+        than 3,300 columns.
     max_order : int, optional
         The most inputs that a feature of "auto" sees. None: all.
     exact : bool, default False
@@ -387,7 +387,9 @@ def _fit_path(
 
     start, deadline = options.start, options.deadline
     dictionary = options.dictionary(
-        task, draws_of_start if start is not None and options.is_auto else N_COMPONENTS
+        task,
+        draws_of_start if start is not None and options.is_auto else N_COMPONENTS,
+        is_one_of_many=alphas is None or len(alphas) > 1,
     )
 
     descend = exact_descent if options.exact else algorithm_1

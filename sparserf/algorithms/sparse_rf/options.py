@@ -22,6 +22,7 @@ from ...features import (
     make_dictionary,
     make_learning_dictionary,
     make_rule_dictionary,
+    rules_at_a_penalty,
 )
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
@@ -36,12 +37,6 @@ if TYPE_CHECKING:
     from ...features import BaseDistribution
     from ...features.dictionary import Dictionary
     from ..task import Task
-
-
-# Rules that are grown for each target at each of many penalties.
-RULES_A_PENALTY = 200
-# Rules that are grown at a single penalty, batch by batch.
-RULES_OF_ONE_PENALTY = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,15 +94,15 @@ class SparseRFOptions(FitOptions):
     ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws, or what suits rules. One that learns
-        starts from the distribution `base`.
+        Where `n_components` is None it has `default` draws; rules have as many as suit them. One
+        that learns starts from the distribution `base`.
 
-        is_one_of_many : whether the same draws are followed over many penalties
+        is_one_of_many : whether it is searched again at each of many penalties
         """
         rows, constraints = task.rows, task.input_constraints
         are_rules = isinstance(self.features, Rules)
         if are_rules:
-            default = RULES_A_PENALTY if is_one_of_many else RULES_OF_ONE_PENALTY
+            default = rules_at_a_penalty(is_one_of_many)
         if self.exact and (are_rules or self.is_auto):
             raise ValueError(
                 f"exact must be False where features is {'Rules' if are_rules else repr('auto')}, "
