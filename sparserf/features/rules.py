@@ -10,8 +10,9 @@ and column generation for an l1 problem over all boxes (Demiriz, Bennett and Sha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -164,9 +165,28 @@ class RuleDictionary(FollowingDictionary):
 
     kind = "grown"
 
-    def grower(self, rows: Rows, target: int) -> RuleGrower:
+    def binned(self, rows: Rows) -> np.ndarray | None:
+        """Return the bins of rows in memory, which all targets share, uint8 (n_inputs, n_rows).
+
+        None: the rows are elsewhere.
+        """
+        if rows.in_memory and rows not in self._binned:
+            self._binned[rows] = rows.map(partial(_bins_of, self.bins, self.inputs))
+        return self._binned.get(rows)
+
+    @cached_property
+    def _binned(self):
+        """The bins of the rows, as long as these are there."""
+        return WeakKeyDictionary()
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The number of each row."""
+        return np.arange(len(self.weight))
+
+    def grower(self, target: int) -> RuleGrower:
         """Return the object that grows the batches of one target of a fit."""
-        return RuleGrower(self, rows, target)
+        return RuleGrower(self, target)
 
 
 def rules_at_a_penalty(is_one_of_many: bool) -> int:
@@ -229,15 +249,11 @@ def make_rule_dictionary(
 
 
 class RuleGrower(Follower):
-    """Grows the batches of one target of a fit: boxes along its gradient.
+    """Grows the batches of one target of a fit: boxes along its gradient."""
 
-    Rows in memory are binned once; other rows at each pass.
-    """
-
-    def __init__(self, dictionary: RuleDictionary, rows: Rows, target: int):
+    def __init__(self, dictionary: RuleDictionary, target: int):
         super().__init__(dictionary, target)
-        self._dictionary, self._numbers = dictionary, np.arange(rows.n_rows)
-        self._bins = None
+        self._dictionary = dictionary
 
     def batch(
         self, n: int, rows: Rows, v: RowVector, h: RowVector
@@ -254,7 +270,7 @@ class RuleGrower(Follower):
             dictionary.bins.n_bins,
             dictionary.trees,
             self._rng,
-            Workers(1),
+            rows.workers,
             dictionary.limits,
         )
         block, sense = self._block(boxes), dictionary.limits.sense(boxes)[0]
@@ -277,13 +293,11 @@ class RuleGrower(Follower):
     def _ask(self, rows, v, h, largest, asked):
         """Return the histograms of a pass over all rows."""
         dictionary = self._dictionary
-        bins_of = partial(_binned, dictionary.bins, dictionary.inputs)
-        if rows.in_memory:
-            if self._bins is None:
-                self._bins = rows.map(bins_of)
-            bins_of = partial(_same, self._bins)
+        kept = dictionary.binned(rows)
+        bins_of = partial(_bins_of, dictionary.bins, dictionary.inputs)
+        bins_of = bins_of if kept is None else partial(_same, kept)
         answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
-        return rows.sum(answer, v, h, self._numbers)
+        return rows.sum(answer, v, h, dictionary.numbers)
 
     def _block(self, boxes):
         """Return boxes of bins as intervals of numbers, of height 1."""
@@ -299,16 +313,20 @@ def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) 
     return block.correlate(features, v), block.correlate(features, weight)
 
 
-def _binned(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
+def _bins_of(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
     """Return the bins of a block of rows, uint8 (n_inputs, n_rows)."""
     out = np.empty((len(inputs), block.n_rows), np.uint8)
     size = max(1, BINNED_CELLS // len(inputs))
-    for start in range(0, block.n_rows, size):
+
+    def part(start):
         some = np.arange(start, min(start + size, block.n_rows))
         X = block.take(some)
         X = (to_host(X) if is_foreign(X) else X)[:, inputs]
         X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
         out[:, some] = bins.transform(X, Workers(1))
+
+    for _ in block.workers.map(part, range(0, block.n_rows, size)):
+        pass
     return out
 
 
@@ -335,4 +353,4 @@ def _histograms(
         to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
         for each, most in zip((v, h), largest, strict=True)
     )
-    return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), Workers(1))
+    return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), block.workers)

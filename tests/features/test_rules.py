@@ -1,6 +1,7 @@
 """Rules: boxes grown along the gradient of a fit, in all homes of rows and all that fits take."""
 
 import re
+import threading
 
 import array_api_strict as strict
 import dask.array as da
@@ -11,6 +12,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparserf as srf
+from sparserf.features import growth
+from sparserf.features.growth import Bins
 from sparserf.sklearn import SparseRFRegressor
 
 RNG = np.random.default_rng(0)
@@ -58,6 +61,38 @@ def test_all_homes_of_rows_grow_the_same_rules():
     Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
     one, other = fit(sp.csr_array(Z), **ONE_BATCH), fit(Z, **ONE_BATCH)
     np.testing.assert_allclose(one.predict(Z), other.predict(Z), atol=1e-9)
+
+
+def test_rows_in_memory_are_binned_once_for_all_targets(monkeypatch):
+    binned, transform = [], Bins.transform
+
+    def counted(bins, X, workers):
+        binned.append(len(X))
+        return transform(bins, X, workers)
+
+    monkeypatch.setattr(Bins, "transform", counted)
+    fit(y=np.stack([Y, -Y, X[:, 3]], axis=1), n_components=400)
+    assert binned == [N]
+    fit(y=np.digitize(Y, [-0.5, 0.5]), loss="multinomial", n_components=400)
+    assert binned == [N, N]
+
+
+def test_trees_grow_on_the_threads_of_the_rows_with_the_same_bits(monkeypatch):
+    rng = np.random.default_rng(4)
+    Z = rng.normal(size=(30_000, 6))
+    y = (Z[:, 0] > 0) * (Z[:, 1] < 0.5) + 0.1 * rng.normal(size=len(Z))
+    one = fit(Z, y, **ONE_BATCH)
+    threads, histograms = set(), growth.histograms
+
+    def noted(*args):
+        threads.add(threading.get_ident())
+        histograms(*args)
+
+    monkeypatch.setattr(growth, "histograms", noted)
+    other = fit(Z, y, workers=3, **ONE_BATCH)
+    assert threads - {threading.get_ident()}
+    assert other.coef.tobytes() == one.coef.tobytes()
+    assert other.predict(Z).tobytes() == one.predict(Z).tobytes()
 
 
 @pytest.mark.slow

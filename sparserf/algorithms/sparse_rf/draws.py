@@ -411,7 +411,7 @@ class RuleSource(DrawSource):
     def __init__(self, rows: Rows, dictionary: RuleDictionary, target: int):
         """Take a dictionary of rules; each target has a grower, with a random stream of its own."""
         self._rows, self._sizes = rows, np.diff(dictionary.starts)
-        self._grower = dictionary.grower(rows, target)
+        self._grower = dictionary.grower(target)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
         """Return the boxes of one batch, in memory, with their gradients."""
