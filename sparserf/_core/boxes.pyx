@@ -363,19 +363,6 @@ def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not No
                     out[a, b] += number(&left[a, start], &right[b, start], n)
 
 
-def count(const uint64_t[:, :] bits not None, int64_t[:] out not None, int level=-1):
-    """Add the number of rows in each box to out."""
-    cdef ptrdiff_t r
-    cdef box_common_kernel number = common_of(level)
-    check_words(bits, BOX_WORD * bits.shape[1])
-    check_equal("out", "entries", bits.shape[0], out.shape[0])
-    if bits.shape[1] == 0:
-        return
-    with nogil:
-        for r in range(bits.shape[0]):
-            out[r] += number(&bits[r, 0], &bits[r, 0], bits.shape[1])
-
-
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
               double[:, :] out not None, int level=-1):
     """Add the sum of v[k, i] over the rows i in box r to out[k, r]; v's last axis is contiguous."""

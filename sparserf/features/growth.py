@@ -33,7 +33,6 @@ from .._core.boxes import (
     BinBoxes,
     best_splits,
     bin_columns,
-    draw_rows,
     histograms,
     keep_histograms,
 )
@@ -238,18 +237,6 @@ def to_grid(values: np.ndarray, largest: float, n_rows: int) -> np.ndarray:
     bits = np.frexp(largest)[1] + np.frexp(float(max(1, n_rows)))[1]
     unit = max(np.ldexp(2.0, bits - np.frexp(EXACT)[1]), SMALLEST)
     return np.rint(values / unit) * unit
-
-
-def drawn_rows(seed: int, share: float, first_row: int, n_rows: int) -> np.ndarray:
-    """Return the places of a random share of rows, ascending, the first of which is first_row.
-
-    A draw depends on the number of its row alone. Where trees see few of many rows, these are drawn
-    once for all trees of a round, and their bins copied: `bins[:, drawn_rows(...)]`.
-    """
-    words = np.zeros(-(-n_rows // 64), np.uint64)
-    draw_rows(seed, share, first_row, n_rows, words)
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")
-    return np.flatnonzero(bits[:n_rows])
 
 
 # ---------------------------------------------------------------- trees

@@ -4,7 +4,7 @@ bins      bin_columns against searchsorted, for any strides and missing cells; e
           neighbouring values
 boxes     BinBoxes and NumberBoxes against their definitions, at every instruction set; thresholds
           of bins
-sums      count, common, correlate, apply, spread and the sums in slices on threads
+sums      common, correlate, apply, spread and the sums in slices on threads
 trees     draws of rows, histograms and best splits against loops; siblings by subtraction; whole
           trees against a plain growth; the same boxes for any threads and chunks of rows; limits on
           columns that meet and on directions
@@ -196,13 +196,11 @@ def test_thresholds_of_bins_hold_the_same_rows(rng, dtype):
 def test_sums_over_rows_in_boxes(rng, n, level):
     inside = rng.random((13, n)) < rng.random((13, 1))
     bits, v, coef = as_bits(inside), rng.standard_normal((2, n)), rng.standard_normal((2, 13))
-    counts, products = np.ones(13, np.int64), np.ones((13, 5), np.int64)
+    products = np.ones((13, 5), np.int64)
     sums, f = np.ones((2, 13)), np.ones((2, n))
-    core.count(read_only(bits), counts, level)
-    core.common(bits, bits[4:9], products, level=level)
+    core.common(read_only(bits), bits[4:9], products, level=level)
     core.correlate(bits, read_only(v), sums, level)
     core.apply(bits, read_only(coef), f, level)
-    np.testing.assert_array_equal(counts, 1 + inside.sum(axis=1))
     np.testing.assert_array_equal(products, 1 + inside.astype(int) @ inside[4:9].T)
     np.testing.assert_allclose(sums, 1 + v @ inside.T, atol=1e-12)
     np.testing.assert_allclose(f, 1 + coef @ inside, atol=1e-13)
@@ -254,7 +252,6 @@ def test_sums_of_many_rows_are_the_same_bits_for_any_workers(rng):
     np.testing.assert_allclose(part, (inside * v[0] ** 2) @ inside[:7].T, rtol=1e-12)
     np.testing.assert_array_equal(sums, box_sums.correlate_bits(bits, v, Workers(2)))
     np.testing.assert_array_equal(f, box_sums.apply_bits(bits, v[:, :30], n, Workers(2)))
-    np.testing.assert_array_equal(box_sums.count(bits), inside.sum(axis=1))
 
 
 # ---------------------------------------------------------------- trees

@@ -71,8 +71,12 @@ class BoxBlock(FeatureBlock):
 
     # ---------------------------------------------------------------- values
 
+    @property
+    def heights(self) -> np.ndarray:
+        return self.scale * self.height
+
     def largest_value(self) -> np.ndarray:
-        return np.abs(self.scale * self.height)
+        return np.abs(self.heights)
 
     @cached_property
     def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -185,15 +189,19 @@ class BoxPanels:
         no_missing = np.zeros(used.shape, np.uint8)
         inputs = np.where(used, block.inputs, -1).astype(np.int32)
         self._boxes = NumberBoxes(inputs, block.low, block.high, no_missing)
-        self._height = block.scale * block.height
+        self._height = block.heights
+
+    def bits(self, X: Any) -> np.ndarray:
+        """Return which rows are in each box, as bits: uint64 (n_features, n_words)."""
+        bits = np.empty((len(self._height), -(-len(X) // 64)), np.uint64)
+        self._boxes.evaluate(X, bits)
+        return bits
 
     def _bits(self, X):
-        """Yield some rows at a time: (slice of the rows, the bits of these rows)."""
+        """Yield some rows at a time: (slice of the rows, their `bits`)."""
         for start in range(0, len(X), ROWS):
             rows = slice(start, min(start + ROWS, len(X)))
-            bits = np.empty((len(self._height), -(-(rows.stop - start) // 64)), np.uint64)
-            self._boxes.evaluate(X[rows], bits)
-            yield rows, bits
+            yield rows, self.bits(X[rows])
 
     def correlate(
         self, X: Any, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: Any = None
