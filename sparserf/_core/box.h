@@ -68,6 +68,16 @@ typedef struct {
                        double least, int32_t column, box_split *best);
 } box_kernels;
 
+/* Two rounds of Wellons' low-bias mixer of 32 bits, one for each half of the key. */
+static inline uint32_t box_mixed(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x21f0aaadu;
+    x = (x ^ (x >> 15)) * 0x735a2d97u;
+    return x ^ (x >> 15);
+}
+static inline uint32_t box_hash(uint64_t key, uint32_t number) {
+    return box_mixed(box_mixed(number ^ (uint32_t)key) + (uint32_t)(key >> 32));
+}
+
 /* The kernels of a level of tile.h that this processor has. */
 const box_kernels *box_select(int level);
 /* The fastest `common` of a level on this processor. */

@@ -73,13 +73,6 @@ TARGET_EXTERN uint64_t NAME(inside_numbers)(const double *x, const number_test *
     return word;
 }
 
-/* Two rounds of Wellons' low-bias mixer of 32 bits, one for each half of the seed. */
-TARGET uint32_t NAME(mixed)(uint32_t x) {
-    x = (x ^ (x >> 16)) * 0x21f0aaadu;
-    x = (x ^ (x >> 15)) * 0x735a2d97u;
-    return x ^ (x >> 15);
-}
-
 TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows,
                               uint64_t *words) {
     uint32_t low = (uint32_t)seed, high = (uint32_t)(seed >> 32), last = (uint32_t)(limit - 1);
@@ -92,11 +85,11 @@ TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row,
         } else if ((row + 63) >> 32 != row >> 32) { /* rows on both sides of a multiple of 2^32 */
             for (int i = 0; i < 64; i++) {
                 uint32_t above = (uint32_t)((row + i) >> 32) * 0x9e3779b9u;
-                in[i] = NAME(mixed)(NAME(mixed)((uint32_t)(row + i) ^ low) + high + above) <= last;
+                in[i] = box_mixed(box_mixed((uint32_t)(row + i) ^ low) + high + above) <= last;
             }
         } else {
             for (int i = 0; i < 64; i++)
-                in[i] = NAME(mixed)(NAME(mixed)((from + i) ^ low) + high + carry) <= last;
+                in[i] = box_mixed(box_mixed((from + i) ^ low) + high + carry) <= last;
         }
         uint64_t word = 0;
         UNROLL for (int j = 0; j < 64 / VB; j++)

@@ -1,5 +1,5 @@
-"""Boxes: which rows lie in them, sums over these rows, and the histograms and splits by which trees
-of boxes are grown.
+"""Boxes: which rows lie in them, sums over these rows, and the histograms by which trees of boxes
+are grown (`trees.pyx`).
 
 bins    uint8 (n_columns, n_rows), each column contiguous: the bin of each cell, 0 to 254, or
         MISSING. `bin_columns` makes them: the bin of x is the number of edges below x, so that x <=
@@ -34,9 +34,6 @@ cdef extern from "box.h" nogil:
         int32_t column
         int8_t above, may_miss
         double bound
-    ctypedef struct box_split:
-        double gain, left_gradient, left_curvature
-        int32_t column, bin, missing_left
     ctypedef struct box_kernels:
         void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
                             uint64_t *) noexcept nogil
@@ -50,8 +47,6 @@ cdef extern from "box.h" nogil:
         void (*spread_single)(const uint64_t *, ptrdiff_t, const double *, float *) noexcept nogil
         void (*spread_double)(const uint64_t *, ptrdiff_t, const double *, double *) noexcept nogil
         void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
-        void (*best_split)(const double *, int, const double *, double, double, int32_t,
-                           box_split *) noexcept nogil
     const box_kernels *box_select(int)
     box_common_kernel box_common(int)
     ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
@@ -437,7 +432,7 @@ cdef int spread_numbers(const uint64_t[:, :] bits, floating[:, :] out, const dou
     return 0
 
 
-# ---------------------------------------------------------------- histograms and splits of nodes
+# ---------------------------------------------------------------- histograms of nodes
 
 
 cdef uint64_t limit_of(double share) except? 1:
@@ -564,105 +559,3 @@ cdef int check_place(str name, int64_t place, int64_t size, ptrdiff_t n) except 
     if place < 0 or size > n - place:
         raise ValueError(f"{name} must have room for {size} sums from {place} on, got {n}")
     return 0
-
-
-def keep_histograms(const double[:, ::1] sums not None, const int64_t[::1] at not None,
-                    const int64_t[::1] size not None, const int64_t[::1] to not None,
-                    const int64_t[::1] parent not None, double[:, ::1] kept not None):
-    """Copy histograms, and subtract them from those of their parents, which become the siblings'.
-
-    at, size : where each histogram is in sums
-    to, parent : where it comes to in kept, and where that of its parent is there; -1: it has none
-    """
-    cdef ptrdiff_t r
-    cdef int64_t i
-    cdef const double *of_node
-    cdef double *of_parent
-    for name, n in (("size", size.shape[0]), ("to", to.shape[0]), ("parent", parent.shape[0])):
-        check_equal(name, "entries", at.shape[0], n)
-    check_equal("sums", "columns", 2, sums.shape[1])
-    check_equal("kept", "columns", 2, kept.shape[1])
-    for r in range(at.shape[0]):
-        if size[r] < 0:
-            raise ValueError(f"size must be at least 0, got {size[r]}")
-        check_place("sums", at[r], size[r], sums.shape[0])
-        check_place("kept", to[r], size[r], kept.shape[0])
-        if parent[r] != -1:
-            check_place("kept", parent[r], size[r], kept.shape[0])
-    with nogil:
-        for r in range(at.shape[0]):
-            if size[r] == 0:
-                continue
-            of_node = &sums[at[r], 0]
-            memcpy(&kept[to[r], 0], of_node, 2 * size[r] * sizeof(double))
-            if parent[r] >= 0:
-                of_parent = &kept[parent[r], 0]
-                for i in range(2 * size[r]):
-                    of_parent[i] -= of_node[i]
-
-
-def best_splits(const double[:, ::1] sums not None, const int64_t[::1] at not None,
-                const int64_t[::1] counts not None, const int32_t[::1] tree not None,
-                const int32_t[:, ::1] columns not None, const int64_t[:, ::1] first not None,
-                const uint8_t[:, ::1] allowed, double ridge, double min_samples,
-                double[:, ::1] found not None, int32_t[:, ::1] place not None, ptrdiff_t start,
-                ptrdiff_t stop, int level=-1):
-    """Find the split of each of some nodes with the largest gain.
-
-    The gain is G_l^2 / C_l + G_r^2 / C_r - G^2 / C of the sides and the node, where G are sums of
-    the gradient, and C of the curvature plus ridge. A side must have min_samples of the counts[r]
-    rows, in proportion to curvature. Among equal gains, the first column and the lowest bin win,
-    with missing cells to the right.
-
-    sums, at, tree, columns, first : as in `histograms`
-    allowed : (n_nodes, n), of which columns of its tree a node may be split; None: of all
-    found : (n_nodes, 5): the gain, 0 where there is no split; gradient and curvature to the left;
-        and those of the node
-    start, stop : the nodes
-    place : (n_nodes, 3): column, the last bin to the left, and whether missing cells go to the
-        left, -1 if there are none
-    """
-    cdef ptrdiff_t r, j, t, n_nodes = at.shape[0]
-    cdef int64_t i
-    cdef double[2] total
-    cdef double least
-    cdef box_split best
-    cdef const box_kernels *kernels = kernels_of(level)
-    check_trees(<ptrdiff_t>2**31, tree, n_nodes, columns, first)
-    check_equal("counts", "nodes", n_nodes, counts.shape[0])
-    check_equal("found", "nodes", n_nodes, found.shape[0])
-    check_equal("found", "numbers a node", 5, found.shape[1])
-    check_equal("place", "nodes", n_nodes, place.shape[0])
-    check_equal("place", "numbers a node", 3, place.shape[1])
-    check_equal("sums", "columns", 2, sums.shape[1])
-    if not (ridge >= 0 and min_samples > 0):
-        raise ValueError(f"ridge must be at least 0 and min_samples positive, "
-                         f"got {ridge} and {min_samples}")
-    if allowed is not None:
-        check_equal("allowed", "nodes", n_nodes, allowed.shape[0])
-        check_equal("allowed", "columns", columns.shape[1], allowed.shape[1])
-    if not 0 <= start <= stop <= n_nodes:
-        raise ValueError(f"start and stop must be between 0 and {n_nodes}, got {(start, stop)}")
-    for r in range(start, stop):
-        check_place("sums", at[r], first[tree[r], columns.shape[1]], sums.shape[0])
-    with nogil:
-        for r in range(start, stop):
-            t = tree[r]
-            total[0] = total[1] = 0
-            if columns.shape[1] > 0:
-                for i in range(first[t, 0], first[t, 1]):
-                    total[0] += sums[at[r] + i, 0]
-                    total[1] += sums[at[r] + i, 1]
-            best.gain = best.left_gradient = best.left_curvature = 0
-            best.column = best.bin = best.missing_left = -1
-            if counts[r] >= 2 * min_samples and total[1] > 0:
-                least = min_samples * total[1] / counts[r]
-                for j in range(columns.shape[1]):
-                    if allowed is None or allowed[r, j]:
-                        kernels.best_split(&sums[at[r] + first[t, j], 0],
-                                           <int>(first[t, j + 1] - first[t, j]), &total[0], ridge,
-                                           least, columns[t, j], &best)
-            found[r, 0], found[r, 1] = best.gain, best.left_gradient
-            found[r, 2] = best.left_curvature
-            found[r, 3], found[r, 4] = total[0], total[1]
-            place[r, 0], place[r, 1], place[r, 2] = best.column, best.bin, best.missing_left

@@ -23,7 +23,7 @@ from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
-from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
+from .growth import BINNED_CELLS, HIGHEST, Bins, Forest, Limits, Trees, to_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,14 +265,7 @@ class RuleGrower(Follower):
         """
         dictionary = self._dictionary
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
-        boxes = grow_boxes(
-            partial(self._ask, rows, v, h, largest),
-            dictionary.bins.n_bins,
-            dictionary.trees,
-            self._rng,
-            rows.workers,
-            dictionary.limits,
-        )
+        boxes = self._grow(rows, v, h, largest)
         block, sense = self._block(boxes), dictionary.limits.sense(boxes)[0]
         features = FeatureSet([block], dictionary.n_features_in)
         g, share = rows.sum(partial(_sums_in_boxes, features), v, dictionary.weight)
@@ -290,14 +283,23 @@ class RuleGrower(Follower):
         features = FeatureSet(blocks, dictionary.n_features_in)
         return start, features, g[np.concatenate(places)]
 
-    def _ask(self, rows, v, h, largest, asked):
-        """Return the histograms of a pass over all rows."""
+    def _grow(self, rows, v, h, largest):
+        """Return the boxes of new trees, grown in memory or by passes over the rows."""
         dictionary = self._dictionary
+        bins = dictionary.bins
+        forest = Forest(bins.n_bins, dictionary.trees, self._rng, dictionary.limits)
         kept = dictionary.binned(rows)
-        bins_of = partial(_bins_of, dictionary.bins, dictionary.inputs)
-        bins_of = bins_of if kept is None else partial(_same, kept)
-        answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
-        return rows.sum(answer, v, h, dictionary.numbers)
+        if kept is not None:
+            rows.sum(partial(_grow, forest, kept, largest), v, h)
+            return forest.boxes()
+
+        def ask(asked):
+            bins_of = partial(_bins_of, bins, dictionary.inputs)
+            answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
+            return rows.sum(answer, v, h, dictionary.numbers)
+
+        forest.grow_by_passes(ask, rows.workers)
+        return forest.boxes()
 
     def _block(self, boxes):
         """Return boxes of bins as intervals of numbers, of height 1."""
@@ -330,9 +332,22 @@ def _bins_of(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
     return out
 
 
-def _same(binned: np.ndarray, block: Block) -> np.ndarray:
-    """Return bins that were made before, of rows that are one block."""
-    return binned
+def _grow(
+    forest: Forest, bins: np.ndarray, largest: list[float], block: Block, v: Array, h: Array
+) -> None:
+    """Grow trees on the rows of a block, which is all rows, and whose bins are given."""
+    forest.grow(bins, *_on_grid(v, h, largest, block.n_rows), block.workers)
+
+
+def _on_grid(v: Array, h: Array, largest: list[float], n_rows: int) -> list[np.ndarray]:
+    """Return gradient and curvature of some of n_rows rows, such that all of their sums are exact.
+
+    largest : max |n_rows v| and max |n_rows h| over all rows
+    """
+    return [
+        to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
+        for each, most in zip((v, h), largest, strict=True)
+    ]
 
 
 def _histograms(
@@ -345,12 +360,6 @@ def _histograms(
     h: Array,
     numbers: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the histograms of the rows of a block, whose numbers among all rows are given.
-
-    largest : max |n_rows v| and max |n_rows h| over all rows
-    """
-    gradient, curvature = (
-        to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
-        for each, most in zip((v, h), largest, strict=True)
-    )
+    """Return the histograms of the rows of a block, whose numbers among all rows are given."""
+    gradient, curvature = _on_grid(v, h, largest, n_rows)
     return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), block.workers)

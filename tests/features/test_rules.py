@@ -82,13 +82,14 @@ def test_trees_grow_on_the_threads_of_the_rows_with_the_same_bits(monkeypatch):
     Z = rng.normal(size=(30_000, 6))
     y = (Z[:, 0] > 0) * (Z[:, 1] < 0.5) + 0.1 * rng.normal(size=len(Z))
     one = fit(Z, y, **ONE_BATCH)
-    threads, histograms = set(), growth.histograms
+    threads = set()
 
-    def noted(*args):
-        threads.add(threading.get_ident())
-        histograms(*args)
+    class NotedTree(growth.Tree):
+        def grow(self, *rows):
+            threads.add(threading.get_ident())
+            super().grow(*rows)
 
-    monkeypatch.setattr(growth, "histograms", noted)
+    monkeypatch.setattr(growth, "Tree", NotedTree)
     other = fit(Z, y, workers=3, **ONE_BATCH)
     assert threads - {threading.get_ident()}
     assert other.coef.tobytes() == one.coef.tobytes()
@@ -279,7 +280,7 @@ def test_where_rules_cannot_be_grown():
 def test_a_single_penalty_has_as_many_rules_as_a_fit_without_larger_ones_needs():
     assert MODEL.info.n_drawn == 2_000
     assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 200
-    assert MODEL.info.objective[-1] < 0.95 * fit(**ONE_BATCH).info.objective[-1]
+    assert MODEL.info.objective[-1] < 0.99 * fit(**ONE_BATCH).info.objective[-1]
 
 
 def test_conditions_and_samples_are_as_asked():

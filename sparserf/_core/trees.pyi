@@ -1,0 +1,25 @@
+"""Trees of boxes that grow along a gradient. See trees.pyx."""
+
+from typing import Any
+
+import numpy as np
+
+class Tree:
+    boxes: np.ndarray
+    seed: int
+
+    def __init__(
+        self,
+        how: Any,
+        boxes: np.ndarray,
+        seed: int,
+        columns: np.ndarray,
+        n_bins: np.ndarray,
+        groups: np.ndarray | None = None,
+        monotone: np.ndarray | None = None,
+        level: int = -1,
+    ) -> None: ...
+    def asks(self) -> list[int]: ...
+    def grown(self) -> list[int]: ...
+    def answer(self, sums: np.ndarray, counts: np.ndarray) -> None: ...
+    def grow(self, bins: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> None: ...
