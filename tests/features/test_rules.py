@@ -117,7 +117,7 @@ def test_dask_rows_grow_the_same_rules():
     ],
 )
 def test_every_loss_and_several_outputs(loss, y):
-    model = fit(y=y, loss=loss)
+    model = fit(y=y, loss=loss, max_iter=1000)
     assert model.info.converged
     assert np.isfinite(model.decision_function(X)).all()
     constant = fit(y=y, loss=loss, alpha=1e6)
