@@ -240,7 +240,8 @@ cdef class NumberBoxes:
 
     cdef number_test *tests
     cdef ptrdiff_t *first
-    cdef int32_t *used
+    cdef int32_t *used    # the columns that boxes see
+    cdef int32_t *places  # where each column is among these
     cdef ptrdiff_t n
     cdef ptrdiff_t n_used
     cdef int32_t last_column
@@ -248,6 +249,7 @@ cdef class NumberBoxes:
     def __cinit__(self, const int32_t[:, :] columns not None, const double[:, :] low not None,
                   const double[:, :] high not None, const uint8_t[:, :] missing not None):
         cdef ptrdiff_t r, k, n = 0, n_tests = columns.shape[0] * columns.shape[1]
+        cdef int32_t place
         for name, m, c in (("low", low.shape[0], low.shape[1]),
                            ("high", high.shape[0], high.shape[1]),
                            ("missing", missing.shape[0], missing.shape[1])):
@@ -260,26 +262,33 @@ cdef class NumberBoxes:
         self.used = <int32_t *>malloc((n_tests + 1) * sizeof(int32_t))
         if self.tests == NULL or self.first == NULL or self.used == NULL:
             raise MemoryError
-        places = {}
+        for r in range(columns.shape[0]):
+            for k in range(columns.shape[1]):
+                if columns[r, k] < -1:
+                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
+                self.last_column = max(self.last_column, columns[r, k])
+        self.places = <int32_t *>malloc((self.last_column + 2) * sizeof(int32_t))
+        if self.places == NULL:
+            raise MemoryError
+        memset(self.places, -1, (self.last_column + 2) * sizeof(int32_t))
         for r in range(columns.shape[0]):
             self.first[r] = n
             for k in range(columns.shape[1]):
                 if columns[r, k] == -1:
                     continue
-                if columns[r, k] < -1:
-                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
                 if low[r, k] != low[r, k] or high[r, k] != high[r, k]:
                     raise ValueError(f"low and high must be numbers, got NaN in box {r}")
-                place = places.setdefault(columns[r, k], len(places))
-                self.used[place] = columns[r, k]
-                self.last_column = max(self.last_column, columns[r, k])
+                if self.places[columns[r, k]] < 0:
+                    self.places[columns[r, k]] = <int32_t>self.n_used
+                    self.used[self.n_used] = columns[r, k]
+                    self.n_used += 1
+                place = self.places[columns[r, k]]
                 # Without a bound on either side a test remains where a missing cell must not pass.
                 if high[r, k] < INFINITY or (low[r, k] == -INFINITY and not missing[r, k]):
                     n = self.add(n, place, False, high[r, k], missing[r, k])
                 if low[r, k] > -INFINITY:
                     n = self.add(n, place, True, low[r, k], missing[r, k])
         self.first[columns.shape[0]] = n
-        self.n_used = len(places)
 
     cdef ptrdiff_t add(self, ptrdiff_t n, int32_t column, bint above, double bound,
                        uint8_t missing) noexcept:
@@ -291,6 +300,7 @@ cdef class NumberBoxes:
         free(self.tests)
         free(self.first)
         free(self.used)
+        free(self.places)
 
     def n_boxes(self):
         """Return the number of boxes."""

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._base.arrays import is_foreign, to_host
+from .._base.arrays import is_foreign, namespace, to_host
 from .._base.checks import check_integer, check_real, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
@@ -312,7 +312,7 @@ class RuleGrower(Follower):
 
 def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) -> Any:
     """Return Phi'v and Phi'weight of a block of rows."""
-    return block.correlate(features, v), block.correlate(features, weight)
+    return block.correlate(features, namespace(v).stack([v, weight]))
 
 
 def _bins_of(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
