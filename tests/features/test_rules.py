@@ -99,7 +99,7 @@ def test_trees_grow_on_the_threads_of_the_rows_with_the_same_bits(monkeypatch):
 @pytest.mark.slow
 def test_dask_rows_grow_the_same_rules():
     model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200), **ONE_BATCH)
-    np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-9)
+    np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-4)
 
 
 @pytest.mark.parametrize(
