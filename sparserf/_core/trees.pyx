@@ -130,8 +130,8 @@ cdef class Tree:
     groups, monotone : as `Limits` has them
     """
 
-    cdef readonly object boxes
-    cdef readonly uint64_t seed
+    cdef object boxes
+    cdef uint64_t seed
     cdef int32_t[:, :, ::1] conditions
     cdef const int32_t[::1] columns
     cdef const int64_t[::1] n_bins
@@ -205,12 +205,12 @@ cdef class Tree:
         free(self.hashes)
 
     def asks(self):
-        """Return the nodes whose histograms the tree asks for; none: it has grown."""
-        return [self.asked[i] for i in range(self.n_asked)]
+        """Return the boxes of the nodes whose histograms the tree asks for; none: it has grown."""
+        return self.boxes[[self.asked[i] for i in range(self.n_asked)]]
 
     def grown(self):
-        """Return the nodes but the root, without those that do not keep the limits."""
-        return [k for k in range(1, self.n_nodes) if self.nodes[k].is_kept]
+        """Return the boxes of the nodes but the root that keep the limits."""
+        return self.boxes[[k for k in range(1, self.n_nodes) if self.nodes[k].is_kept]]
 
     def answer(self, const double[:, ::1] sums not None, const int64_t[::1] counts not None):
         """Take the histograms that the tree asks for, one after the other, and grow by a level.

@@ -86,7 +86,8 @@ class Rules:
     -----
     A column is binned once, to a byte a cell. A missing cell is a value of its own, on the side of
     a threshold where it lowers the loss more. The levels of a category are ordered by how frequent
-    they are: no code knows y. Growth takes a pass over the rows for each level of the trees.
+    they are: no code knows y. Where rows are not in memory, growth takes a pass over them for each
+    level of the trees.
 
     References
     ----------
