@@ -22,44 +22,13 @@ from libc.string cimport memcpy, memset
 
 from sparserf._core import rows as rows_module
 
-ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-
-cdef extern from "box.h" nogil:
-    enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
-    enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
-    ctypedef struct bin_test:
-        int32_t column
-        uint8_t start, length
-    ctypedef struct number_test:
-        int32_t column
-        int8_t above, may_miss
-        double bound
-    ctypedef struct box_kernels:
-        void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
-                            uint64_t *) noexcept nogil
-        uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
-        void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-        double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
-        void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
-                      double *) noexcept nogil
-        void (*spread_single)(const uint64_t *, ptrdiff_t, const double *, float *) noexcept nogil
-        void (*spread_double)(const uint64_t *, ptrdiff_t, const double *, double *) noexcept nogil
-        void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
-    const box_kernels *box_select(int)
-    box_common_kernel box_common(int)
-    ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
-                       double *)
-    void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
-
 MISSING = BOX_MISSING
 HIGHEST = BOX_MISSING - 1  # the last bin that there can be: as `high` of a condition, no bound
 cdef int default_level = rows_module.LEVEL
 cdef int n_levels = len(rows_module.LEVELS)
 
 
-cdef inline const box_kernels *kernels_of(int level) noexcept nogil:
+cdef const box_kernels *kernels_of(int level) noexcept nogil:
     return box_select(level if 0 <= level < n_levels else default_level)
 
 
@@ -534,13 +503,13 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
                     boxes.inside(kernels, r, &bins[0, block], bins.strides[0], n, &words[0])
                     for j in range(words_of(n)):
                         words[j] &= seen[j]
-                    n_listed = box_list(&words[0], words_of(n), &gradient[block], &curvature[block],
-                                        rows, pairs)
+                    n_listed = kernels.list(&words[0], words_of(n), &gradient[block],
+                                            &curvature[block], rows, pairs)
                     counts[r] += n_listed
                     for j in range(columns.shape[1]):
                         column, size = columns[t, j], first[t, j + 1] - first[t, j]
-                        box_histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
-                                      &sums[at[r] + first[t, j], 0])
+                        kernels.histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
+                                          &sums[at[r] + first[t, j], 0])
         free(rows)
         free(pairs)
         free(used)

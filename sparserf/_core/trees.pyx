@@ -15,27 +15,9 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memmove, memset
 
-from sparserf._core import rows as rows_module
+from sparserf._core.boxes cimport (BLOCK_WORDS, BOX_BLOCK, BOX_MISSING, BOX_SLOTS, BOX_WORD,
+                                   box_hash, box_kernels, box_split, kernels_of)
 
-cdef extern from "box.h" nogil:
-    enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
-    enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
-    ctypedef struct box_split:
-        double gain, left_gradient, left_curvature
-        int32_t column, bin, missing_left
-    ctypedef struct box_kernels:
-        void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*best_split)(const double *, int, const double *, double, double, int32_t,
-                           box_split *) noexcept nogil
-    const box_kernels *box_select(int)
-    uint32_t box_hash(uint64_t, uint32_t)
-    ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
-                       double *)
-    void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
-
-cdef int default_level = rows_module.LEVEL
-cdef int n_levels = len(rows_module.LEVELS)
 cdef enum:
     NO_NODE = -1
     NO_COLUMN = -1
@@ -154,7 +136,7 @@ cdef class Tree:
         self.columns, self.n_bins, self.groups, self.monotone = columns, n_bins, groups, monotone
         self.pace, self.node_share, self.row_share = how.pace, how.node_share, how.row_share
         self.min_samples, self.ridge = how.min_samples, how.ridge
-        self.kernels = box_select(level if 0 <= level < n_levels else default_level)
+        self.kernels = kernels_of(level)
         self.check()
         self.n_columns, self.most_leaves = columns.shape[0], (boxes.shape[0] + 1) // 2
         self.nodes = <tree_node *>calloc(boxes.shape[0], sizeof(tree_node))
@@ -311,8 +293,8 @@ cdef class Tree:
             self.kernels.in_use(rows.gradient + start, rows.curvature + start, n, &used[0])
             for i in range(n_words):
                 words[i] &= used[i]
-            n = box_list(&words[0], n_words, rows.gradient + start, rows.curvature + start,
-                         rows.rows + n_listed, rows.pairs)
+            n = self.kernels.list(&words[0], n_words, rows.gradient + start, rows.curvature + start,
+                                  rows.rows + n_listed, rows.pairs)
             for i in range(n_listed, n_listed + n):
                 rows.rows[i] += <uint32_t>start
             n_listed += n
@@ -346,9 +328,9 @@ cdef class Tree:
             n = min(<int64_t>BOX_BLOCK, count - BOX_BLOCK * i)
             gather(rows, start, n)
             for j in range(self.n_columns):
-                box_histogram(rows.bins + self.columns[j] * rows.step, rows.rows + start,
-                              rows.pairs, n, <int>(self.first[j + 1] - self.first[j]),
-                              sums + 2 * self.first[j])
+                self.kernels.histogram(rows.bins + self.columns[j] * rows.step, rows.rows + start,
+                                       rows.pairs, n, <int>(self.first[j + 1] - self.first[j]),
+                                       sums + 2 * self.first[j])
         return 0
 
     # ------------------------------------------------------------ splits
@@ -421,8 +403,9 @@ cdef class Tree:
             if node.sums == NULL:
                 sums = &of_column[0]
                 memset(sums, 0, 2 * n_slots * sizeof(double))
-                box_histogram(rows.bins + self.columns[j] * rows.step, rows.rows + node.start,
-                              rows.pairs, node.count, n_slots, sums)
+                self.kernels.histogram(rows.bins + self.columns[j] * rows.step,
+                                       rows.rows + node.start, rows.pairs, node.count, n_slots,
+                                       sums)
             else:
                 sums = node.sums + 2 * self.first[j]
             self.kernels.best_split(sums, n_slots, &node.total[0], self.ridge, least,
