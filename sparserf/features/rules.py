@@ -337,18 +337,22 @@ def _grow(
     forest: Forest, bins: np.ndarray, largest: list[float], block: Block, v: Array, h: Array
 ) -> None:
     """Grow trees on the rows of a block, which is all rows, and whose bins are given."""
-    forest.grow(bins, *_on_grid(v, h, largest, block.n_rows), block.workers)
+    gradient, curvature = _on_grid(v, h, largest, block.n_rows)
+    forest.grow(bins, gradient, curvature, block.workers)
 
 
-def _on_grid(v: Array, h: Array, largest: list[float], n_rows: int) -> list[np.ndarray]:
+def _on_grid(
+    v: Array, h: Array, largest: list[float], n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return gradient and curvature of some of n_rows rows, such that all of their sums are exact.
 
     largest : max |n_rows v| and max |n_rows h| over all rows
     """
-    return [
+    gradient, curvature = (
         to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
         for each, most in zip((v, h), largest, strict=True)
-    ]
+    )
+    return gradient, curvature
 
 
 def _histograms(
