@@ -18,7 +18,7 @@ from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
 from .clocks import DATES, DURATIONS
 from .kinds import CLIP, CLIPPED, DAY, KINDS, LEVEL, MISSING, NUMBER, PRESENT, WEEK, YEAR, Encoding
-from .stage import ColumnStage
+from .stage import BEYOND_NUMBERS, LARGEST_NUMBER, ColumnStage
 from .table import UNKNOWN, label
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ MOST_NUMBERS = 2**20
 SHARES = np.concatenate([[1e-3], (np.arange(64) + 0.5) / 64, [1 - 1e-3]])
 # The number of folds of the training rows in which categories are encoded by the target.
 N_FOLDS = 5
-# Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
-# holds it.
-BEYOND_NUMBERS = 1e38
 
 
 class NumericRows(Protocol):
@@ -221,10 +218,10 @@ def fit_interval_stage(
             rank = np.argsort(np.argsort(-share, kind="stable")).astype(np.float64)
             scores = np.append(rank.max(initial=0.0), rank)
             knots[j] = np.append(UNKNOWN, np.arange(len(levels))), scores
-        if not there.all() and np.abs(X[there, j]).max(initial=0.0) >= BEYOND_NUMBERS / 10:
+        if not there.all() and np.abs(X[there, j]).max(initial=0.0) >= LARGEST_NUMBER:
             where = label(None if table is None else table.names, j)
             raise ValueError(
-                f"X must have numbers below {BEYOND_NUMBERS / 10:g} in size in {where}, which has "
+                f"X must have numbers below {LARGEST_NUMBER:g} in size in {where}, which has "
                 f"missing cells, got {X[there, j][np.abs(X[there, j]).argmax()]:g}"
             )
         if there.all():

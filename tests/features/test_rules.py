@@ -243,6 +243,11 @@ def test_large_numbers_are_not_missing_cells():
     text = fit(Z, 3.0 * (Z[:, 0] > 1) + 0.01 * X[:, 3]).formula()
     assert "x0 > 5e+38" in text
     assert "missing" not in text
+    # as the median of a column of a frame, which has no missing cells
+    frame = pd.DataFrame({"a": np.where(X[:, 0] > -1, 1e39, 1.0), "b": X[:, 1]})
+    text = fit(frame, 3.0 * (X[:, 0] > -1) + 0.01 * X[:, 3]).formula()
+    assert "a > 5e+38" in text
+    assert "missing" not in text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import numpy as np
 from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
-from ...columns.encodings import BEYOND_NUMBERS
 from ...columns.table import UNKNOWN
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 # Files hold no infinite numbers: these stand for the ends of intervals that have none.
 LARGEST = float(np.finfo(np.float64).max)
-# Ends of intervals that are farther out lie between numbers and missing cells.
-BEYOND = BEYOND_NUMBERS / 10
 # The most levels of a category that are listed.
 MOST_LEVELS = 8
 # Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
@@ -304,19 +301,18 @@ def conditions(
             label = stage.take(np.array([v])).names({encoding.column: name})[0]
             words += _interval_words(label, above, at_most, _number_words)
         else:
-            if encoding is not None and abs(encoding.fill) > BEYOND:
-                has_missing = True
-                takes_missing &= above < encoding.fill <= at_most
+            if encoding is not None:
+                above, at_most, takes = stage.of_numbers(v, above, at_most)
+                has_missing |= takes is not None
+                takes_missing &= takes is not False
             if encoding is not None and stage.table is not None:
                 clock = stage.table.clocks.get(encoding.column)
                 show = _number_words if clock is None else _clock_words(clock)
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))
-    if has_missing:
-        low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
-        if high < -BEYOND or low > BEYOND:
-            return [*words, f"{name} is missing"]
+    if has_missing and (low == np.inf or high == -np.inf):
+        return [*words, f"{name} is missing"]
     of_numbers = _interval_words(name, low, high, show)
     if has_missing and not of_numbers and not takes_missing:
         of_numbers = [f"{name} is not missing"]
