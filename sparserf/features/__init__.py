@@ -35,6 +35,7 @@ from .dictionary import (
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
 from .following import FIRST_DRAW, FollowingDictionary
 from .fourier import Fourier, Kernel
+from .growth import Order
 from .laplacian import Bumps
 from .learning import (
     BaseDistribution,
@@ -77,6 +78,7 @@ __all__ = [
     "LinearFunctions",
     "MonomialBlock",
     "NeuronBlock",
+    "Order",
     "Perceptron",
     "Pieces",
     "Projection",

@@ -285,6 +285,16 @@ class Trees:
             raise ValueError(f"ridge must be at least 0, got {self.ridge!r}")
 
 
+class Order(NamedTuple):
+    """The most columns of X that a box may see.
+
+    column : the column of X from which each column of bins is made
+    """
+
+    most: int
+    column: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Limits:
     """Which columns may meet in a box, and in which direction boxes may be bounded.
@@ -294,10 +304,12 @@ class Limits:
     monotone : (n_columns,), 1 or -1 where a model rises or falls with a column; None: nowhere. A
         box is bounded on one side of such columns, and has a `sense`, the sign that its coefficient
         may have
+    order : the most columns of X in a box; None: no limit
     """
 
     groups: np.ndarray | None = None
     monotone: np.ndarray | None = None
+    order: Order | None = None
 
     def may_split(self, boxes: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return a mask of which of the columns (n_boxes, n) each box may be split on."""
@@ -307,6 +319,12 @@ class Limits:
         if self.groups is not None:
             fits = (self.groups[:, used] | (used < 0)).all(axis=2).T  # (n_boxes, n_groups)
             allowed &= (fits[:, :, None] & self.groups[:, columns].transpose(1, 0, 2)).any(axis=1)
+        if self.order is not None:
+            most, column = self.order
+            own = np.where(used < 0, -1, column[used])
+            n_seen = (np.diff(np.sort(own, axis=1), prepend=-1) > 0).sum(axis=1)
+            is_seen = (column[columns][:, :, None] == own[:, None, :]).any(axis=2)
+            allowed &= is_seen | (n_seen < most)[:, None]
         return allowed
 
     def sense(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
-from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
+from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Order, Trees, grow_boxes, to_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,14 +203,15 @@ def make_rule_dictionary(
     *,
     n_components: int | None,
     batch_size: int | None,
-    gamma: Any,
     rng: np.random.Generator,
     weight: np.ndarray,
     constraints: InputConstraints | None = None,
+    order: Order | None = None,
 ) -> RuleDictionary:
-    """Make the dictionary of some rules, with bins from a sample of the rows."""
-    if gamma is not None:
-        raise ValueError(f"gamma must be None where features is Rules, got {gamma!r}")
+    """Make the dictionary of some rules, with bins from a sample of the rows.
+
+    order : the most columns of X in a rule, and the column of each input; None: no limit
+    """
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     d = rows.n_features_in
@@ -225,10 +226,11 @@ def make_rule_dictionary(
     if not len(inputs):
         inputs = np.zeros(1, np.intp)
     X = X[:, inputs]
-    limits = Limits()
+    limits = Limits(order=None if order is None else order._replace(column=order.column[inputs]))
     if constraints is not None:
         own = constraints.take(inputs)
-        limits = Limits(own.groups, own.sign if own.sign.any() else None)
+        sign = own.sign if own.sign.any() else None
+        limits = replace(limits, groups=own.groups, monotone=sign)
     # No more than there can be: trees keep places for all that they may get.
     trees = replace(
         rules.trees,
