@@ -174,6 +174,22 @@ def test_missing_cells_and_levels_are_told_apart_and_printed():
     assert "age > 40" in str(model.summary())
 
 
+def test_a_summary_says_what_rules_add_and_for_how_many_rows():
+    frame, y, _ = table()
+    model = fit(frame, y, alpha=0.02)
+    phi = model.features.transform(frame)
+    sizes = np.abs(model.coef) * np.abs(phi).max(axis=0)
+    k = sizes.argmax()
+    added, share = f"{model.coef[k] * phi[:, k].max():+.4g}", f"{100 * (phi[:, k] != 0).mean():.1f}"
+    title = model.summary(frame).terms[0][0]
+    assert re.fullmatch(rf"if .*: {re.escape(added)} \({share} % of rows\)", title)
+    assert model.summary().terms[0][0] == title[: title.index(" (" + share)]
+    assert title in str(model.summary(frame))
+    assert title.replace(">", "&gt;").replace("<", "&lt;") in model.summary(frame)._repr_html_()
+    several = fit(y=np.stack([Y, -Y], axis=1)).summary(X).terms[0][0]
+    assert re.fullmatch(r"if [^:]* \([0-9.]+ % of rows\)", several)
+
+
 def test_levels_that_say_nothing_are_not_learned():
     falls = []
     for seed in range(5):
