@@ -479,7 +479,7 @@ def test_every_library_and_the_file(models, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "broken", [{"table_kind": [-5, -1, -4]}, {"table_size": [2, 0, 0]}, {"table_size": [0, 0, 1]}]
+    "broken", [{"table_kind": [-6, -1, -4]}, {"table_size": [2, 0, 0]}, {"table_size": [0, 0, 1]}]
 )
 def test_broken_files_are_refused(models, broken, tmp_path):
     models[1]["mfga"].save(tmp_path / "m.npz")

@@ -1,5 +1,6 @@
 """Rules: boxes grown along the gradient of a fit, in all homes of rows and all that fits take."""
 
+import pickle
 import re
 import threading
 
@@ -383,6 +384,28 @@ def _is_met(part, row):
         levels = [each.strip("'") for each in re.findall(r"'[^']*'|[^,\s]+", listed)]
         return (cell in levels) != (" not in " in part)
     return not pd.isna(cell) and bool(eval(part, {name: cell}))
+
+
+@pytest.mark.parametrize("dtype", [bool, "boolean"])
+def test_booleans_are_named_as_they_are(dtype, tmp_path):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"flag": rng.random(N) < 0.4, "a": X[:, 0]}).astype({"flag": dtype})
+    flag = frame["flag"].to_numpy(bool)
+    y = 3.0 * (flag & (X[:, 0] > 0.3)) + 2.0 * (~flag & (X[:, 0] < -0.2)) + 0.1 * X[:, 1]
+    model = fit(frame, y)
+    model.save(tmp_path / "m.npz")
+    for each in (model, srf.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        text = each.formula()
+        assert "if flag and a > " in text and "if not flag and a <= " in text
+        assert "flag >" not in text and "flag <" not in text
+    if dtype == "boolean":
+        frame.loc[::7, "flag"] = pd.NA
+        text = fit(frame, y + 2.0 * (np.arange(N) % 7 == 0), alpha=0.001).formula()
+        assert "flag is missing" in text and "flag >" not in text
+    chunks = srf.Chunks(lambda start, stop: frame[start:stop], frame.shape, block_rows=200)
+    assert "flag >" not in fit(chunks, y, n_components=200).formula()
+    # numbers are numbers, though they are 0 and 1
+    assert "flag > 0.5" in fit(frame.astype({"flag": float}), y).formula()
 
 
 def test_numbers_as_large_as_missing_cells_are_refused():

@@ -291,7 +291,7 @@ def conditions(
     """
     words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
     of_levels, levels = [], ()
-    show = _number_words
+    show, in_words = _number_words, _interval_words
     for v, above, at_most in asked:
         encoding = None if stage is None else stage.encoding(v)
         if encoding is not None and stage.levels_of(v) is not None:
@@ -308,12 +308,13 @@ def conditions(
             if encoding is not None and stage.table is not None:
                 clock = stage.table.clocks.get(encoding.column)
                 show = _number_words if clock is None else _clock_words(clock)
+                in_words = _flag_words if encoding.column in stage.table.flags else _interval_words
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))
     if has_missing and (low == np.inf or high == -np.inf):
         return [*words, f"{name} is missing"]
-    of_numbers = _interval_words(name, low, high, show)
+    of_numbers = in_words(name, low, high, show)
     if has_missing and not of_numbers and not takes_missing:
         of_numbers = [f"{name} is not missing"]
     elif has_missing and of_numbers and takes_missing:
@@ -338,6 +339,14 @@ def _interval_words(name, low, high, show):
     if low > -np.inf:
         return [f"{name} > {show(low)}"]
     return [f"{name} <= {show(high)}"] if high < np.inf else []
+
+
+def _flag_words(name, low, high, show):
+    """Return in words that a boolean is in an interval, as `_interval_words` does."""
+    takes = [low < value <= high for value in (0, 1)]
+    if takes[0] != takes[1]:
+        return [name if takes[1] else f"not {name}"]
+    return [] if takes[0] else _interval_words(name, low, high, show)
 
 
 def _levels_words(name, asked, levels):
