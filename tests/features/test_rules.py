@@ -408,6 +408,16 @@ def test_booleans_are_named_as_they_are(dtype, tmp_path):
     assert "flag > 0.5" in fit(frame.astype({"flag": float}), y).formula()
 
 
+def test_times_of_periods_are_said_as_a_person_says_them():
+    rng = np.random.default_rng(6)
+    when = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 10**6, 2000), unit="min")
+    y = 2.0 * ((when.hour >= 8) & (when.hour < 17)) + 1.0 * ((when.month > 3) & (when.month < 9))
+    text = fit(pd.DataFrame({"when": when}), y + 0.1 * rng.normal(size=2000), alpha=0.1).formula()
+    assert re.search(r"when is from (07:[45]|08:0)\d to (16:[45]|17:0)\d", text)
+    assert re.search(r"when is from (Mar 31|Apr \d) to (Aug|Sep) \d", text)
+    assert "sine" not in text
+
+
 def test_numbers_as_large_as_missing_cells_are_refused():
     Z = X.copy()
     Z[:5, 1], Z[5, 1] = np.nan, 1e38

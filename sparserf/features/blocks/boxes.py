@@ -12,6 +12,7 @@ import numpy as np
 from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
+from ...columns.clocks import arcs, moment_in
 from ...columns.table import UNKNOWN
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
@@ -290,13 +291,16 @@ def conditions(
     mentioned.
     """
     words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
-    of_levels, levels = [], ()
+    of_levels, levels, of_angles = [], (), {}
     show, in_words = _number_words, _interval_words
     for v, above, at_most in asked:
         encoding = None if stage is None else stage.encoding(v)
         if encoding is not None and stage.levels_of(v) is not None:
             of_levels.append((encoding, above, at_most))
             levels = stage.levels_of(v)
+        elif encoding is not None and encoding.of_kind.turn and encoding.unit > 0:
+            ends = (encoding.center + encoding.unit * end for end in (above, at_most))
+            of_angles.setdefault(encoding.of_kind, []).append((encoding.level, *ends))
         elif encoding is not None and not encoding.of_kind.is_number:
             label = stage.take(np.array([v])).names({encoding.column: name})[0]
             words += _interval_words(label, above, at_most, _number_words)
@@ -312,6 +316,8 @@ def conditions(
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))
+    for kind, intervals in of_angles.items():
+        words += _period_words(name, kind, intervals)
     if has_missing and (low == np.inf or high == -np.inf):
         return [*words, f"{name} is missing"]
     of_numbers = in_words(name, low, high, show)
@@ -339,6 +345,19 @@ def _interval_words(name, low, high, show):
     if low > -np.inf:
         return [f"{name} > {show(low)}"]
     return [f"{name} <= {show(high)}"] if high < np.inf else []
+
+
+def _period_words(name, kind, asked):
+    """Return in words that a time is in the parts of a period in which the cosines of its angle,
+    (level, low, high) of each, are in their intervals."""
+    parts = arcs(kind.turn, asked)
+    if parts is None:
+        return []
+    ends = [[moment_in(kind.name, days) for days in part] for part in parts]
+    listed = " or ".join(f"{name} is from {first} to {last}" for first, last in ends)
+    if not parts:
+        return [f"{name} is at no time of the {kind.name}"]
+    return [listed if len(parts) == 1 else f"({listed})"]
 
 
 def _flag_words(name, low, high, show):
