@@ -35,7 +35,6 @@ from .dictionary import (
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
 from .following import FIRST_DRAW, FollowingDictionary
 from .fourier import Fourier, Kernel
-from .growth import Order
 from .laplacian import Bumps
 from .learning import (
     BaseDistribution,
@@ -48,7 +47,14 @@ from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
-from .rules import RuleDictionary, RuleGrower, Rules, make_rule_dictionary, rules_at_a_penalty
+from .rules import (
+    RuleDictionary,
+    RuleGrower,
+    RuleInputs,
+    Rules,
+    make_rule_dictionary,
+    rules_at_a_penalty,
+)
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
@@ -78,7 +84,6 @@ __all__ = [
     "LinearFunctions",
     "MonomialBlock",
     "NeuronBlock",
-    "Order",
     "Perceptron",
     "Pieces",
     "Projection",
@@ -90,6 +95,7 @@ __all__ = [
     "Relaxation",
     "RuleDictionary",
     "RuleGrower",
+    "RuleInputs",
     "Rules",
     "Solution",
     "Taylor",

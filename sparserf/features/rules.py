@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .._base.types import Array, RowVector
     from ..columns.constraints import InputConstraints
+    from ..columns.stage import ColumnStage
     from ..rows import Block, Rows
     from .growth import Pass
 
@@ -39,6 +40,8 @@ MOST_COLUMNS = 1024
 SAMPLE = 100_000
 # Draws in a batch where the user gives no number.
 BATCH = 200
+# Cosines of an angle that are so near are those of one time: angles of days since 1970 are rounded.
+SAME_ANGLE = 1e-9
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
 # share of all weight.
 LEAST_DEVIATION = 1e-9
@@ -146,21 +149,70 @@ class Rules:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class RuleInputs:
+    """What rules may see of some rows.
+
+    inputs : the inputs that they may see, at most MOST_COLUMNS
+    bins, limits : of these inputs
+    n_features_in : the number of all inputs
+    """
+
+    inputs: np.ndarray
+    bins: Bins
+    limits: Limits
+    n_features_in: int
+
+    @classmethod
+    def from_rows(
+        cls,
+        n_bins: int,
+        rows: Rows,
+        weight: np.ndarray,
+        rng: np.random.Generator,
+        stage: ColumnStage | None = None,
+        max_order: int | None = None,
+        constraints: InputConstraints | None = None,
+    ) -> Self:
+        """Take the bins from a sample of the rows.
+
+        stage : the stage that makes the inputs of the columns of X; None: these are the columns
+        max_order : the most columns of X in a rule; None: no limit
+        """
+        d = rows.n_features_in
+        sample, _ = sample_rows(weight, SAMPLE, rng)
+        X = rows.array(sample)
+        inputs = np.arange(d)
+        if d > MOST_COLUMNS:
+            inputs = np.sort(np.argsort(-rows.spreads(weight)[0], kind="stable")[:MOST_COLUMNS])
+        if constraints is not None:
+            constraints = constraints.without_curved()
+            inputs = inputs[~constraints.is_barred[inputs]]
+        if not len(inputs):
+            inputs = np.zeros(1, np.intp)
+        gaps = None if stage is None else np.where(stage.turn[inputs] > 0, SAME_ANGLE, 0.0)
+        limits = Limits()
+        if max_order is not None:
+            column = inputs if stage is None else stage.column[inputs]
+            limits = replace(limits, order=Order(max_order, column))
+        if constraints is not None:
+            own = constraints.take(inputs)
+            sign = own.sign if own.sign.any() else None
+            limits = replace(limits, groups=own.groups, monotone=sign)
+        return cls(inputs, Bins.of_sample(X[:, inputs], n_bins, gaps), limits, d)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RuleDictionary(FollowingDictionary):
     """A dictionary of rules, grown batch by batch along the gradient of a fit.
 
     trees : how trees are grown
-    inputs : the inputs that rules may see
-    bins : the bins of these inputs
-    limits : what boxes may see of these inputs
+    seen : what rules may see
     weight : the weight of each row, of mean 1
     """
 
     trees: Trees
-    inputs: np.ndarray
-    bins: Bins
-    limits: Limits
+    seen: RuleInputs
     weight: np.ndarray
 
     kind = "grown"
@@ -171,7 +223,7 @@ class RuleDictionary(FollowingDictionary):
         None: the rows are elsewhere.
         """
         if rows.in_memory and rows not in self._binned:
-            self._binned[rows] = rows.map(partial(_bins_of, self.bins, self.inputs))
+            self._binned[rows] = rows.map(partial(_bins_of, self.seen))
         return self._binned.get(rows)
 
     @cached_property
@@ -199,53 +251,29 @@ def rules_at_a_penalty(is_one_of_many: bool) -> int:
 
 def make_rule_dictionary(
     rules: Rules,
-    rows: Rows,
+    seen: RuleInputs,
+    weight: np.ndarray,
     *,
     n_components: int | None,
     batch_size: int | None,
     rng: np.random.Generator,
-    weight: np.ndarray,
-    constraints: InputConstraints | None = None,
-    order: Order | None = None,
 ) -> RuleDictionary:
-    """Make the dictionary of some rules, with bins from a sample of the rows.
-
-    order : the most columns of X in a rule, and the column of each input; None: no limit
-    """
+    """Make the dictionary of some rules."""
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
-    d = rows.n_features_in
-    sample, _ = sample_rows(weight, SAMPLE, rng)
-    X = rows.array(sample)
-    inputs = np.arange(d)
-    if d > MOST_COLUMNS:
-        inputs = np.sort(np.argsort(-rows.spreads(weight)[0], kind="stable")[:MOST_COLUMNS])
-    if constraints is not None:
-        constraints = constraints.without_curved()
-        inputs = inputs[~constraints.is_barred[inputs]]
-    if not len(inputs):
-        inputs = np.zeros(1, np.intp)
-    X = X[:, inputs]
-    limits = Limits(order=None if order is None else order._replace(column=order.column[inputs]))
-    if constraints is not None:
-        own = constraints.take(inputs)
-        sign = own.sign if own.sign.any() else None
-        limits = replace(limits, groups=own.groups, monotone=sign)
     # No more than there can be: trees keep places for all that they may get.
     trees = replace(
         rules.trees,
-        max_conditions=min(rules.max_conditions, len(inputs)),
-        most_leaves=min(rules.max_leaves, max(2, rows.n_rows)),
+        max_conditions=min(rules.max_conditions, len(seen.inputs)),
+        most_leaves=min(rules.max_leaves, max(2, len(weight))),
     )
     return RuleDictionary(
         trees=trees,
-        inputs=inputs,
-        bins=Bins.of_sample(X, rules.n_bins),
-        limits=limits,
+        seen=seen,
         weight=weight,
         n_components=n_components,
         batch_size=batch_size,
-        n_features_in=d,
+        n_features_in=seen.n_features_in,
         seed=draw_seed(rng),
     )
 
@@ -269,13 +297,13 @@ class RuleGrower(Follower):
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
         boxes = grow_boxes(
             partial(self._ask, rows, v, h, largest),
-            dictionary.bins.n_bins,
+            dictionary.seen.bins.n_bins,
             dictionary.trees,
             self._rng,
             rows.workers,
-            dictionary.limits,
+            dictionary.seen.limits,
         )
-        block, sense = self._block(boxes), dictionary.limits.sense(boxes)[0]
+        block, sense = self._block(boxes), dictionary.seen.limits.sense(boxes)[0]
         features = FeatureSet([block], dictionary.n_features_in)
         g, share = rows.sum(partial(_sums_in_boxes, features), v, dictionary.weight)
         share = share / rows.n_rows
@@ -296,7 +324,7 @@ class RuleGrower(Follower):
         """Return the histograms of a pass over all rows."""
         dictionary = self._dictionary
         kept = dictionary.binned(rows)
-        bins_of = partial(_bins_of, dictionary.bins, dictionary.inputs)
+        bins_of = partial(_bins_of, dictionary.seen)
         bins_of = bins_of if kept is None else partial(_same, kept)
         answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
         return rows.sum(answer, v, h, dictionary.numbers)
@@ -304,8 +332,8 @@ class RuleGrower(Follower):
     def _block(self, boxes):
         """Return boxes of bins as intervals of numbers, of height 1."""
         dictionary = self._dictionary
-        column, low, high, _ = dictionary.bins.thresholds(boxes)
-        inputs = np.where(column >= 0, dictionary.inputs[column], 0).astype(np.int32)
+        column, low, high, _ = dictionary.seen.bins.thresholds(boxes)
+        inputs = np.where(column >= 0, dictionary.seen.inputs[column], 0).astype(np.int32)
         low, high = np.where(column >= 0, low, -np.inf), np.where(column >= 0, high, np.inf)
         return BoxBlock(1.0, inputs, low, high, np.ones(len(boxes)))
 
@@ -315,17 +343,17 @@ def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) 
     return block.correlate(features, v), block.correlate(features, weight)
 
 
-def _bins_of(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
+def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
     """Return the bins of a block of rows, uint8 (n_inputs, n_rows)."""
-    out = np.empty((len(inputs), block.n_rows), np.uint8)
-    size = max(1, BINNED_CELLS // len(inputs))
+    out = np.empty((len(seen.inputs), block.n_rows), np.uint8)
+    size = max(1, BINNED_CELLS // len(seen.inputs))
 
     def part(start):
         some = np.arange(start, min(start + size, block.n_rows))
         X = block.take(some)
-        X = (to_host(X) if is_foreign(X) else X)[:, inputs]
+        X = (to_host(X) if is_foreign(X) else X)[:, seen.inputs]
         X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
-        out[:, some] = bins.transform(X, Workers(1))
+        out[:, some] = seen.bins.transform(X, Workers(1))
 
     for _ in block.workers.map(part, range(0, block.n_rows, size)):
         pass

@@ -418,6 +418,16 @@ def test_times_of_periods_are_said_as_a_person_says_them():
     assert "sine" not in text
 
 
+def test_days_of_the_week_are_told_apart_in_other_years():
+    rng = np.random.default_rng(7)
+    day = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 700, 1000), unit="D")
+    y = 2.0 * (day.day_of_week < 2) + 0.1 * rng.normal(size=1000)
+    model = fit(pd.DataFrame({"day": day}), y, alpha=0.05)
+    later = pd.date_range("2040-01-01", "2060-01-01")
+    f = model.predict(pd.DataFrame({"day": later}))
+    assert np.abs(f - 2.0 * (later.day_of_week < 2)).max() < 0.2
+
+
 def test_numbers_as_large_as_missing_cells_are_refused():
     Z = X.copy()
     Z[:5, 1], Z[5, 1] = np.nan, 1e38

@@ -17,8 +17,8 @@ from ..._base.warnings import warn
 from ...features import (
     NAMES,
     FeatureSet,
-    Order,
     RandomCosines,
+    RuleInputs,
     Rules,
     make_dictionary,
     make_learning_dictionary,
@@ -122,15 +122,14 @@ class SparseRFOptions(FitOptions):
             )
         n_components = default if self.n_components is None else self.n_components
         sizes = {"n_components": n_components, "batch_size": self.batch_size, "rng": self.rng}
-        weights = {"weight": task.weight, "constraints": constraints}
-        if are_rules:
-            order, column = None, np.arange(rows.n_features_in)
-            if self.max_order is not None:
-                order = Order(self.max_order, column if task.stage is None else task.stage.column)
-            return make_rule_dictionary(task.features, rows, **sizes, **weights, order=order)
-        if not self.is_auto:
+        if not self.follows:
+            weights = {"weight": task.weight, "constraints": constraints}
             return make_dictionary(task.features, rows, gamma=self.gamma, **sizes, **weights)
-        start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
+        known = rows, task.weight, self.rng, task.stage, self.max_order, constraints
+        if are_rules:
+            seen = RuleInputs.from_rows(task.features.n_bins, *known)
+            return make_rule_dictionary(task.features, seen, task.weight, **sizes)
+        start = base.from_rows(*known)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
 
