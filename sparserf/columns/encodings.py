@@ -203,7 +203,8 @@ def fit_interval_stage(
     Numbers are as they are. The levels of a category are numbered by how frequent they are, the
     most frequent first, or in their order where the model must rise or fall in it; a new level
     counts as the rarest. A column with missing cells has two encodings, in which these cells lie
-    below and above all numbers: an interval takes them in on either side, or leaves them out.
+    below and above all numbers: an interval takes them in on either side, or leaves them out. In
+    the cosines of angles they lie below.
     Arguments as in `fit_stage`.
     """
     X, sample_weight = _sample(rows, weight, rng)
@@ -224,6 +225,7 @@ def fit_interval_stage(
                 f"X must have numbers below {LARGEST_NUMBER:g} in size in {where}, which has "
                 f"missing cells, got {X[there, j][np.abs(X[there, j]).argmax()]:g}"
             )
+        below = 0.0 if there.all() else -BEYOND_NUMBERS
         if there.all():
             middle = 0.0 if j in knots else weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
             encodings.append(Encoding(j, NUMBER, 0, knots.get(j), fill=float(middle)))
@@ -232,7 +234,7 @@ def fit_interval_stage(
             encodings += [Encoding(j, NUMBER, 0, knots.get(j), fill=fill) for fill in fills]
         if table is not None and j in table.clocks:
             encodings += [
-                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn)
+                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn, fill=below)
                 for kind in _angles(X[:, j], sample_weight, table.clocks[j])
                 for part in (0, 1)
             ]

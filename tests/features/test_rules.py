@@ -416,6 +416,19 @@ def test_times_of_periods_are_said_as_a_person_says_them():
     assert re.search(r"when is from (07:[45]|08:0)\d to (16:[45]|17:0)\d", text)
     assert re.search(r"when is from (Mar 31|Apr \d) to (Aug|Sep) \d", text)
     assert "sine" not in text
+    is_missing = rng.random(2000) < 0.2
+    frame = pd.DataFrame({"when": when.where(~is_missing)})
+    y = 2.0 * ((when.hour >= 8) & (when.hour < 17) | is_missing) + 0.1 * rng.normal(size=2000)
+    model = fit(frame, y, alpha=0.1)
+    lines = [line for line in model.formula().splitlines() if " if " in line]
+    assert any("or when is missing)" in line for line in lines)
+    assert np.mean((model.predict(frame) - y) ** 2) < 0.1 * y.var()
+    # of missing cells a rule holds where it says so
+    missing = model.features.transform(frame[is_missing].head(1))[0]
+    for term in terms_of(model.features):
+        words = term.condition(["when"], model.features.stage)
+        holds = words.endswith(("when is missing", "when is missing)"))
+        assert (missing[term.position] != 0) == holds
 
 
 def test_days_of_the_week_are_told_apart_in_other_years():

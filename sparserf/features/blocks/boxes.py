@@ -290,7 +290,8 @@ def conditions(
     Missing cells lie beyond all numbers where training rows had some; elsewhere they are not
     mentioned.
     """
-    words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
+    words, low, high = [], -np.inf, np.inf
+    has_missing, takes_missing, asks_missing = False, True, False
     of_levels, levels, of_angles = [], (), {}
     show, in_words = _number_words, _interval_words
     for v, above, at_most in asked:
@@ -298,17 +299,19 @@ def conditions(
         if encoding is not None and stage.levels_of(v) is not None:
             of_levels.append((encoding, above, at_most))
             levels = stage.levels_of(v)
-        elif encoding is not None and encoding.of_kind.turn and encoding.unit > 0:
+            continue
+        if encoding is not None:
+            above, at_most, takes = stage.of_numbers(v, above, at_most)
+            has_missing |= takes is not None
+            takes_missing &= takes is not False
+            asks_missing |= takes is True and (above == np.inf or at_most == -np.inf)
+        if encoding is not None and encoding.of_kind.turn and encoding.unit > 0:
             ends = (encoding.center + encoding.unit * end for end in (above, at_most))
             of_angles.setdefault(encoding.of_kind, []).append((encoding.level, *ends))
         elif encoding is not None and not encoding.of_kind.is_number:
             label = stage.take(np.array([v])).names({encoding.column: name})[0]
             words += _interval_words(label, above, at_most, _number_words)
         else:
-            if encoding is not None:
-                above, at_most, takes = stage.of_numbers(v, above, at_most)
-                has_missing |= takes is not None
-                takes_missing &= takes is not False
             if encoding is not None and stage.table is not None:
                 clock = stage.table.clocks.get(encoding.column)
                 show = _number_words if clock is None else _clock_words(clock)
@@ -316,15 +319,15 @@ def conditions(
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))
-    for kind, intervals in of_angles.items():
-        words += _period_words(name, kind, intervals)
-    if has_missing and (low == np.inf or high == -np.inf):
+    if asks_missing:
         return [*words, f"{name} is missing"]
     of_numbers = in_words(name, low, high, show)
+    for kind, intervals in of_angles.items():
+        of_numbers += _period_words(name, kind, intervals)
     if has_missing and not of_numbers and not takes_missing:
         of_numbers = [f"{name} is not missing"]
     elif has_missing and of_numbers and takes_missing:
-        of_numbers = [f"({of_numbers[0]} or {name} is missing)"]
+        of_numbers = [f"({' and '.join(of_numbers)} or {name} is missing)"]
     return [*words, *of_numbers]
 
 
