@@ -12,8 +12,7 @@ class Tree:
         seed: int,
         columns: np.ndarray,
         n_bins: np.ndarray,
-        groups: np.ndarray | None = None,
-        monotone: np.ndarray | None = None,
+        limits: Any = None,
         level: int = -1,
     ) -> None: ...
     def asks(self) -> np.ndarray: ...

@@ -109,7 +109,7 @@ cdef class Tree:
     seed : by which rows, and the columns of nodes, are drawn
     columns : the columns that it sees, ascending
     n_bins : the number of bins of each of all columns
-    groups, monotone : as `Limits` has them
+    limits : `Limits.typed`, or None
     """
 
     cdef object boxes
@@ -119,21 +119,26 @@ cdef class Tree:
     cdef const int64_t[::1] n_bins
     cdef const uint8_t[:, ::1] groups
     cdef const int8_t[::1] monotone
+    cdef const int32_t[::1] of_column
     cdef tree_node *nodes
     cdef ranked *waiting
     cdef int32_t *asked
     cdef int64_t *first
     cdef uint32_t *hashes
     cdef ptrdiff_t n_nodes, n_waiting, n_asked, n_leaves, most_leaves, n_columns
+    cdef ptrdiff_t most_order
     cdef double pace, node_share, row_share, min_samples, ridge
     cdef const box_kernels *kernels
 
     def __cinit__(self, how, boxes, uint64_t seed, const int32_t[::1] columns not None,
-                  const int64_t[::1] n_bins not None, const uint8_t[:, ::1] groups=None,
-                  const int8_t[::1] monotone=None, int level=-1):
+                  const int64_t[::1] n_bins not None, limits=None, int level=-1):
         cdef ptrdiff_t j
         self.boxes, self.conditions, self.seed = boxes, boxes, seed
-        self.columns, self.n_bins, self.groups, self.monotone = columns, n_bins, groups, monotone
+        self.columns, self.n_bins = columns, n_bins
+        if limits is not None:
+            self.groups, self.monotone = limits.groups, limits.monotone
+            if limits.order is not None:
+                self.most_order, self.of_column = limits.order
         self.pace, self.node_share, self.row_share = how.pace, how.node_share, how.row_share
         self.min_samples, self.ridge = how.min_samples, how.ridge
         self.kernels = kernels_of(level)
@@ -167,6 +172,8 @@ cdef class Tree:
             check_equal("groups", "columns", d, self.groups.shape[1])
         if self.monotone is not None:
             check_equal("monotone", "columns", d, self.monotone.shape[0])
+        if self.of_column is not None:
+            check_equal("of_column", "columns", d, self.of_column.shape[0])
         for j in range(d):
             if not 1 <= self.n_bins[j] < BOX_SLOTS:
                 raise ValueError(f"n_bins must be between 1 and {BOX_SLOTS - 1}, "
@@ -436,6 +443,8 @@ cdef class Tree:
         cdef bint fits = self.conditions[k, n_conditions - 1, 0] == NO_COLUMN
         for c in range(n_conditions):
             fits |= self.conditions[k, c, 0] == column
+        if self.of_column is not None and fits:
+            fits = self.order_with(k, column) <= self.most_order
         if self.groups is None or not fits:
             return fits
         for g in range(self.groups.shape[0]):
@@ -446,6 +455,21 @@ cdef class Tree:
             if fits:
                 return True
         return False
+
+    cdef ptrdiff_t order_with(self, ptrdiff_t k, int32_t column) noexcept nogil:
+        """Return how many columns of X a box sees together with this column."""
+        cdef ptrdiff_t c, b, n = 1
+        cdef int32_t own
+        cdef bint is_new
+        for c in range(self.conditions.shape[1]):
+            if self.conditions[k, c, 0] == NO_COLUMN:
+                break
+            own = self.of_column[self.conditions[k, c, 0]]
+            is_new = own != self.of_column[column]
+            for b in range(c):
+                is_new &= own != self.of_column[self.conditions[k, b, 0]]
+            n += is_new
+        return n
 
     # ------------------------------------------------------------ children
 

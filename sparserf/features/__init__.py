@@ -47,7 +47,14 @@ from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
-from .rules import RuleDictionary, RuleGrower, Rules, make_rule_dictionary, rules_at_a_penalty
+from .rules import (
+    RuleDictionary,
+    RuleGrower,
+    RuleInputs,
+    Rules,
+    make_rule_dictionary,
+    rules_at_a_penalty,
+)
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
@@ -88,6 +95,7 @@ __all__ = [
     "Relaxation",
     "RuleDictionary",
     "RuleGrower",
+    "RuleInputs",
     "Rules",
     "Solution",
     "Taylor",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -571,14 +571,9 @@ def make_learning_dictionary(
     *,
     n_components: int | None,
     batch_size: int | None,
-    gamma: Any,
     rng: np.random.Generator,
 ) -> LearningDictionary:
     """Make the dictionary of features="auto", which starts from the distribution `base`."""
-    if gamma is not None:
-        raise ValueError(
-            f"gamma must be None where features is 'auto', which tries many, got {gamma!r}"
-        )
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
     return LearningDictionary(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -23,13 +23,14 @@ from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
-from .growth import BINNED_CELLS, HIGHEST, Bins, Forest, Limits, Trees, to_grid
+from .growth import BINNED_CELLS, HIGHEST, Bins, Forest, Limits, Order, Trees, to_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array, RowVector
     from ..columns.constraints import InputConstraints
+    from ..columns.stage import ColumnStage
     from ..rows import Block, Rows
     from .growth import Pass
 
@@ -39,6 +40,8 @@ MOST_COLUMNS = 1024
 SAMPLE = 100_000
 # Draws in a batch where the user gives no number.
 BATCH = 200
+# Cosines of an angle that are so near are those of one time: angles of days since 1970 are rounded.
+SAME_ANGLE = 1e-9
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
 # share of all weight.
 LEAST_DEVIATION = 1e-9
@@ -147,21 +150,70 @@ class Rules:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class RuleInputs:
+    """What rules may see of some rows.
+
+    inputs : the inputs that they may see, at most MOST_COLUMNS
+    bins, limits : of these inputs
+    n_features_in : the number of all inputs
+    """
+
+    inputs: np.ndarray
+    bins: Bins
+    limits: Limits
+    n_features_in: int
+
+    @classmethod
+    def from_rows(
+        cls,
+        n_bins: int,
+        rows: Rows,
+        weight: np.ndarray,
+        rng: np.random.Generator,
+        stage: ColumnStage | None = None,
+        max_order: int | None = None,
+        constraints: InputConstraints | None = None,
+    ) -> Self:
+        """Take the bins from a sample of the rows.
+
+        stage : the stage that makes the inputs of the columns of X; None: these are the columns
+        max_order : the most columns of X in a rule; None: no limit
+        """
+        d = rows.n_features_in
+        sample, _ = sample_rows(weight, SAMPLE, rng)
+        X = rows.array(sample)
+        inputs = np.arange(d)
+        if d > MOST_COLUMNS:
+            inputs = np.sort(np.argsort(-rows.spreads(weight)[0], kind="stable")[:MOST_COLUMNS])
+        if constraints is not None:
+            constraints = constraints.without_curved()
+            inputs = inputs[~constraints.is_barred[inputs]]
+        if not len(inputs):
+            inputs = np.zeros(1, np.intp)
+        gaps = None if stage is None else np.where(stage.turn[inputs] > 0, SAME_ANGLE, 0.0)
+        limits = Limits()
+        if max_order is not None:
+            column = inputs if stage is None else stage.column[inputs]
+            limits = replace(limits, order=Order(max_order, column))
+        if constraints is not None:
+            own = constraints.take(inputs)
+            sign = own.sign if own.sign.any() else None
+            limits = replace(limits, groups=own.groups, monotone=sign)
+        return cls(inputs, Bins.of_sample(X[:, inputs], n_bins, gaps), limits, d)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RuleDictionary(FollowingDictionary):
     """A dictionary of rules, grown batch by batch along the gradient of a fit.
 
     trees : how trees are grown
-    inputs : the inputs that rules may see
-    bins : the bins of these inputs
-    limits : what boxes may see of these inputs
+    seen : what rules may see
     weight : the weight of each row, of mean 1
     """
 
     trees: Trees
-    inputs: np.ndarray
-    bins: Bins
-    limits: Limits
+    seen: RuleInputs
     weight: np.ndarray
 
     kind = "grown"
@@ -172,7 +224,7 @@ class RuleDictionary(FollowingDictionary):
         None: the rows are elsewhere.
         """
         if rows.in_memory and rows not in self._binned:
-            self._binned[rows] = rows.map(partial(_bins_of, self.bins, self.inputs))
+            self._binned[rows] = rows.map(partial(_bins_of, self.seen))
         return self._binned.get(rows)
 
     @cached_property
@@ -200,51 +252,29 @@ def rules_at_a_penalty(is_one_of_many: bool) -> int:
 
 def make_rule_dictionary(
     rules: Rules,
-    rows: Rows,
+    seen: RuleInputs,
+    weight: np.ndarray,
     *,
     n_components: int | None,
     batch_size: int | None,
-    gamma: Any,
     rng: np.random.Generator,
-    weight: np.ndarray,
-    constraints: InputConstraints | None = None,
 ) -> RuleDictionary:
-    """Make the dictionary of some rules, with bins from a sample of the rows."""
-    if gamma is not None:
-        raise ValueError(f"gamma must be None where features is Rules, got {gamma!r}")
+    """Make the dictionary of some rules."""
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
-    d = rows.n_features_in
-    sample, _ = sample_rows(weight, SAMPLE, rng)
-    X = rows.array(sample)
-    inputs = np.arange(d)
-    if d > MOST_COLUMNS:
-        inputs = np.sort(np.argsort(-rows.spreads(weight)[0], kind="stable")[:MOST_COLUMNS])
-    if constraints is not None:
-        constraints = constraints.without_curved()
-        inputs = inputs[~constraints.is_barred[inputs]]
-    if not len(inputs):
-        inputs = np.zeros(1, np.intp)
-    X = X[:, inputs]
-    limits = Limits()
-    if constraints is not None:
-        own = constraints.take(inputs)
-        limits = Limits(own.groups, own.sign if own.sign.any() else None)
     # No more than there can be: trees keep places for all that they may get.
     trees = replace(
         rules.trees,
-        max_conditions=min(rules.max_conditions, len(inputs)),
-        most_leaves=min(rules.max_leaves, max(2, rows.n_rows)),
+        max_conditions=min(rules.max_conditions, len(seen.inputs)),
+        most_leaves=min(rules.max_leaves, max(2, len(weight))),
     )
     return RuleDictionary(
         trees=trees,
-        inputs=inputs,
-        bins=Bins.of_sample(X, rules.n_bins),
-        limits=limits,
+        seen=seen,
         weight=weight,
         n_components=n_components,
         batch_size=batch_size,
-        n_features_in=d,
+        n_features_in=seen.n_features_in,
         seed=draw_seed(rng),
     )
 
@@ -267,7 +297,7 @@ class RuleGrower(Follower):
         dictionary = self._dictionary
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
         boxes = self._grow(rows, v, h, largest)
-        block, sense = self._block(boxes), dictionary.limits.sense(boxes)[0]
+        block, sense = self._block(boxes), dictionary.seen.limits.sense(boxes)[0]
         features = FeatureSet([block], dictionary.n_features_in)
         g, share = rows.sum(partial(_sums_in_boxes, features), v, dictionary.weight)
         share = share / rows.n_rows
@@ -287,15 +317,15 @@ class RuleGrower(Follower):
     def _grow(self, rows, v, h, largest):
         """Return the boxes of new trees, grown in memory or by passes over the rows."""
         dictionary = self._dictionary
-        bins = dictionary.bins
-        forest = Forest(bins.n_bins, dictionary.trees, self._rng, dictionary.limits)
+        seen = dictionary.seen
+        forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
         kept = dictionary.binned(rows)
         if kept is not None:
             rows.sum(partial(_grow, forest, kept, largest), v, h)
             return forest.boxes()
 
         def ask(asked):
-            bins_of = partial(_bins_of, bins, dictionary.inputs)
+            bins_of = partial(_bins_of, seen)
             answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
             return rows.sum(answer, v, h, dictionary.numbers)
 
@@ -305,8 +335,8 @@ class RuleGrower(Follower):
     def _block(self, boxes):
         """Return boxes of bins as intervals of numbers, of height 1."""
         dictionary = self._dictionary
-        column, low, high, _ = dictionary.bins.thresholds(boxes)
-        inputs = np.where(column >= 0, dictionary.inputs[column], 0).astype(np.int32)
+        column, low, high, _ = dictionary.seen.bins.thresholds(boxes)
+        inputs = np.where(column >= 0, dictionary.seen.inputs[column], 0).astype(np.int32)
         low, high = np.where(column >= 0, low, -np.inf), np.where(column >= 0, high, np.inf)
         return BoxBlock(1.0, inputs, low, high, np.ones(len(boxes)))
 
@@ -316,17 +346,17 @@ def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) 
     return block.correlate(features, namespace(v).stack([v, weight]))
 
 
-def _bins_of(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
+def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
     """Return the bins of a block of rows, uint8 (n_inputs, n_rows)."""
-    out = np.empty((len(inputs), block.n_rows), np.uint8)
-    size = max(1, BINNED_CELLS // len(inputs))
+    out = np.empty((len(seen.inputs), block.n_rows), np.uint8)
+    size = max(1, BINNED_CELLS // len(seen.inputs))
 
     def part(start):
         some = np.arange(start, min(start + size, block.n_rows))
         X = block.take(some)
-        X = (to_host(X) if is_foreign(X) else X)[:, inputs]
+        X = (to_host(X) if is_foreign(X) else X)[:, seen.inputs]
         X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
-        out[:, some] = bins.transform(X, Workers(1))
+        out[:, some] = seen.bins.transform(X, Workers(1))
 
     for _ in block.workers.map(part, range(0, block.n_rows, size)):
         pass

@@ -132,6 +132,15 @@ def test_edges_of_values_next_to_each_other_and_huge():
     assert len(column_edges(np.array([np.nan]), 255)) == len(column_edges(np.empty(0), 255)) == 0
 
 
+def test_values_within_a_gap_are_one_value(rng):
+    values = np.array([-0.9, -0.2, 0.0, 0.6, 1.0])
+    x = values[rng.integers(0, 5, 3000)] + rng.uniform(0, 1e-12, 3000)
+    np.testing.assert_allclose(column_edges(x, 255, 1e-9), [-0.5, -0.1, 0.3, 0.8], atol=0.06)
+    edges = column_edges(x, 3, 1e-9)
+    assert len(edges) == 2 and np.abs(edges[:, None] - values).min() > 0.05
+    assert len(column_edges(x, 255)) == 254
+
+
 def test_bins_of_sparse_rows_are_those_of_dense_ones(rng):
     X = rng.integers(-300, 400, (3000, 6)) * (rng.random((3000, 6)) < 0.3) * 1.0
     X[:, 2] = 0

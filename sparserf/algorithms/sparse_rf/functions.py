@@ -149,9 +149,11 @@ def sparse_rf(
         R, the draws in a batch. None: 500 with "auto"; 200 of `Rules`; else 2,500, fewer for more
         than 3,300 columns.
     max_order : int, optional
-        The most inputs that a feature of "auto" sees. None: all.
+        The most inputs that a feature of "auto" sees, and the most columns of X in one of `Rules`,
+        which is also at most its `max_conditions`. None: all.
     exact : bool, default False
-        Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto".
+        Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto"
+        or `Rules`.
     validation : float, mask, indices, pairs or splitter, default 0.1
         For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to
         hold out) for each round, also from a splitter of scikit-learn.

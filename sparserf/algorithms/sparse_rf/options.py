@@ -18,6 +18,7 @@ from ...features import (
     NAMES,
     FeatureSet,
     RandomCosines,
+    RuleInputs,
     Rules,
     make_dictionary,
     make_learning_dictionary,
@@ -79,10 +80,15 @@ class SparseRFOptions(FitOptions):
         super().__post_init__()
         if isinstance(self.features, str):
             check_choice("features", self.features, ("auto", *NAMES))
-        if self.max_order is not None and not self.is_auto:
+        if self.max_order is not None and not self.follows:
             raise ValueError(
-                f"max_order needs features='auto', got {self.max_order!r} with other features"
+                f"max_order needs features='auto' or Rules, got {self.max_order!r} with others"
             )
+
+    @property
+    def follows(self) -> bool:
+        """Whether draws follow the fit, from a dictionary that has bandwidths of its own."""
+        return self.is_auto or isinstance(self.features, Rules)
 
     def dictionary(
         self,
@@ -103,24 +109,27 @@ class SparseRFOptions(FitOptions):
         are_rules = isinstance(self.features, Rules)
         if are_rules:
             default = rules_at_a_penalty(is_one_of_many)
-        if self.exact and (are_rules or self.is_auto):
+        own = "Rules" if are_rules else "'auto'"
+        if self.exact and self.follows:
             raise ValueError(
-                f"exact must be False where features is {'Rules' if are_rules else repr('auto')}, "
-                "whose draws cannot be made again; got True"
+                f"exact must be False where features is {own}, whose draws cannot be made again; "
+                "got True"
+            )
+        if self.gamma is not None and self.follows:
+            raise ValueError(
+                f"gamma must be None where features is {own}, which has none or tries many, got "
+                f"{self.gamma!r}"
             )
         n_components = default if self.n_components is None else self.n_components
-        sizes = {
-            "n_components": n_components,
-            "batch_size": self.batch_size,
-            "gamma": self.gamma,
-            "rng": self.rng,
-        }
-        weights = {"weight": task.weight, "constraints": constraints}
+        sizes = {"n_components": n_components, "batch_size": self.batch_size, "rng": self.rng}
+        if not self.follows:
+            weights = {"weight": task.weight, "constraints": constraints}
+            return make_dictionary(task.features, rows, gamma=self.gamma, **sizes, **weights)
+        known = rows, task.weight, self.rng, task.stage, self.max_order, constraints
         if are_rules:
-            return make_rule_dictionary(task.features, rows, **sizes, **weights)
-        if not self.is_auto:
-            return make_dictionary(task.features, rows, **sizes, **weights)
-        start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
+            seen = RuleInputs.from_rows(task.features.n_bins, *known)
+            return make_rule_dictionary(task.features, seen, task.weight, **sizes)
+        start = base.from_rows(*known)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
 
