@@ -317,6 +317,8 @@ LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
 # batch is solved to the tolerance. With a penalty so small that the model keeps as many terms as
 # there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
+# For rules, which are grown where the fit errs: all that a batch has may enter.
+RULES = BatchRules(solves="none", enter_per_term=1, enter_at_least=200)
 # For linear functions of all inputs, one of which enters in a round: in the model their sum is a
 # single term, and a few rounds are as good as many.
 LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
@@ -327,7 +329,9 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 
     to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
     """
-    if isinstance(dictionary, (LearningDictionary, RuleDictionary)):
+    if isinstance(dictionary, RuleDictionary):
+        return LEARNING_TO_TOLERANCE if to_tolerance else RULES
+    if isinstance(dictionary, LearningDictionary):
         return LEARNING_TO_TOLERANCE if to_tolerance else LEARNING
     if isinstance(dictionary, LinearFunctions):
         return LINEAR
