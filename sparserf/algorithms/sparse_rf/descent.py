@@ -317,7 +317,7 @@ LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
 # batch is solved to the tolerance. With a penalty so small that the model keeps as many terms as
 # there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
-# For rules, which are grown where the fit errs: all that a batch has may enter.
+# For rules, which are grown where the fit errs: as many may enter as the model has, or 200.
 RULES = BatchRules(solves="none", enter_per_term=1, enter_at_least=200)
 # For linear functions of all inputs, one of which enters in a round: in the model their sum is a
 # single term, and a few rounds are as good as many.
