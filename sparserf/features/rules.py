@@ -36,7 +36,7 @@ MOST_COLUMNS = 1024
 # The edges of bins are computed from a sample of at most so many rows.
 SAMPLE = 100_000
 # Draws in a batch, and draws of each target in all, where the user gives no numbers.
-BATCH = 200
+BATCH = 400
 # The index of the first draw of the first target.
 FIRST_DRAW = 1 << 40
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a

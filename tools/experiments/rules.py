@@ -56,7 +56,9 @@ class Fit:
 
 def loss_of(z, y, loss):
     """Half the mean square, or nats."""
-    return float(np.mean((z - y) ** 2) / 2 if loss == "squared" else np.mean(np.logaddexp(0, -y * z)))
+    return float(
+        np.mean((z - y) ** 2) / 2 if loss == "squared" else np.mean(np.logaddexp(0, -y * z))
+    )
 
 
 def five_folds(data, fold, rules, **more):
@@ -110,9 +112,7 @@ def lightgbms(data, fold):
         fit = of(n_estimators=few(2000, 50), learning_rate=0.05, n_jobs=1, verbose=-1)
         held = [(data.X[fold == k], data.y[fold == k])]
         stop = [lightgbm.early_stopping(50, verbose=False)]
-        each.append(
-            fit.fit(data.X[fold != k], data.y[fold != k], eval_set=held, callbacks=stop)
-        )
+        each.append(fit.fit(data.X[fold != k], data.y[fold != k], eval_set=held, callbacks=stop))
     return lambda X: np.mean([fit.predict(X, raw_score=logistic) for fit in each], axis=0)
 
 
@@ -191,7 +191,11 @@ def few_rules(data, seed, most):
             _, cpu = timed(fit.fit, data.X, label)
             z = scaled(fit, data) if logistic and who == "FIGS" else None
             z = margins(fit, data.X_test, logistic) if z is None else z
-            each[f"{who}, {n}"] = {"error": loss_of(z, data.y_test, data.loss), "cpu": cpu, "size": n}
+            each[f"{who}, {n}"] = {
+                "error": loss_of(z, data.y_test, data.loss),
+                "cpu": cpu,
+                "size": n,
+            }
     return {"each": each}
 
 
@@ -220,7 +224,9 @@ def against(data, seed, who):
     if who == "RuleFit":
         from imodels import RuleFitClassifier, RuleFitRegressor
 
-        fit = (RuleFitClassifier if logistic else RuleFitRegressor)(max_rules=200, random_state=seed)
+        fit = (RuleFitClassifier if logistic else RuleFitRegressor)(
+            max_rules=200, random_state=seed
+        )
     else:
         from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 

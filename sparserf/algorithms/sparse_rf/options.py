@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # Rules that are grown for each target at each of many penalties.
 RULES_A_PENALTY = 400
 # Rules that are grown at a single penalty, batch by batch.
-RULES_OF_ONE_PENALTY = 2_000
+RULES_OF_ONE_PENALTY = 4_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
