@@ -1,13 +1,15 @@
-"""Models of rules beside bagged boosted trees, all in one process by turns: each of five folds a path
-of falling penalties, the mean of their models, their rules pooled and fitted to all rows, one model
-grown on all rows, and the call of the library."""
+"""Models of rules beside bagged boosted trees, by turns in one process, and beside others that one
+can read.
+
+Of five folds, each a path of falling penalties: the mean of their models, their rules pooled and
+fitted to all rows, one model grown on all rows, and the call of the library."""
 
 import inspect
 import time
 import warnings
 
 import numpy as np
-from experiments.data import few
+from experiments.data import WORKERS, few
 
 import sparserf as srf
 from sparserf._base.threads import single_threaded_blas
@@ -19,8 +21,8 @@ from sparserf.algorithms.task import model_of
 from sparserf.features.feature_set import keys_of
 
 FOLDS = 5
-# Each penalty over the one before; a path ends where so many penalties have not lowered the held-out
-# loss by this share, or a fold has so many rules.
+# Each penalty over the one before; a path ends where so many penalties have not lowered the
+# held-out loss by this share, or a fold has so many rules.
 FALL, PATIENCE, LEAST_FALL, MOST = 0.7, 3, 1e-3, 1500
 MOST_ALPHAS = 40
 
@@ -34,7 +36,6 @@ class Fit:
             for name, each in inspect.signature(srf.sparse_rf).parameters.items()
             if each.default is not inspect.Parameter.empty
         }
-        # `alpha` says that the draws of one penalty are not all that there are
         call |= {"X": X, "y": y, "loss": loss, "features": rules, "rng": seed, "verbose": False}
         options = SparseRFOptions.of_call(call | {"alpha": 1.0} | more)
         self.task = read_task(X, y, options)
@@ -62,7 +63,7 @@ def loss_of(z, y, loss):
 
 
 def five_folds(data, fold, rules, **more):
-    """(the models of the folds at the penalty of the lowest held-out loss, the penalties so far)."""
+    """(the models of the folds at the penalty of the lowest held-out loss, the penalties to it)."""
     X, y = data.X, data.y
     fits = [Fit(X[fold != k], y[fold != k], data.loss, rules, k, **more) for k in range(FOLDS)]
     alpha = FALL * max(fit.largest() for fit in fits)
@@ -136,11 +137,8 @@ def beside(data, seed, public=True):
         each[who] = {"error": error, "cpu": cpu, "rows": len(data.y)}
         each[who] |= {"inputs": data.X.shape[1]} | ({} if size is None else {"size": size})
 
-    try:
-        predict, cpu = timed(lightgbms, data, fold)
-        note("five LightGBMs", predict, cpu, None)
-    except ImportError:
-        pass
+    predict, cpu = timed(lightgbms, data, fold)
+    note("five LightGBMs", predict, cpu, None)
     (models, alphas), of_folds = timed(five_folds, data, fold, rules)
     sizes = [len(model.support) for model in models]
     note("mean of five folds", mean_of(models), of_folds, float(np.median(sizes)))
@@ -152,7 +150,13 @@ def beside(data, seed, public=True):
         call = {"features": rules, "loss": data.loss, "rng": seed, "verbose": False}
         model, cpu = timed(srf.sparse_rf, data.X, data.y, **call)
         note("sparse_rf", model.decision_function, cpu, len(model.support))
-    return {"each": each}
+    first = each["five LightGBMs"]
+    return {"each": {who: one | over(one, first) for who, one in each.items()}}
+
+
+def over(one, other):
+    """The error and the cost of one over those of another."""
+    return {"over": one["error"] / other["error"], "cpu_over": one["cpu"] / other["cpu"]}
 
 
 def grown(data, rules, alphas):
@@ -163,6 +167,41 @@ def grown(data, rules, alphas):
 
 def mean_of(models):
     return lambda X: np.mean([model.decision_function(X) for model in models], axis=0)
+
+
+def shares(data, seed, **ways):
+    """The mean of five folds for some ways to grow rules, beside the first of them."""
+    fold, each = np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS, {}
+    for who, how in ways.items():
+        (models, _), cpu = timed(five_folds, data, fold, srf.Rules(**how))
+        error = loss_of(mean_of(models)(data.X_test), data.y_test, data.loss)
+        sizes = [len(model.support) for model in models]
+        each[who] = {"error": error, "cpu": cpu, "size": float(np.median(sizes))}
+    first = next(iter(each.values()))
+    return {"each": {who: one | over(one, first) for who, one in each.items()}}
+
+
+def grow_once(data, n_rules, trees):
+    """A fit with one batch of rules of some trees: bins, growth, and the choice among them."""
+    rules = srf.Rules(n_trees=trees, max_leaves=30)
+    how = {"n_components": n_rules, "alpha": 0.05 * float(np.std(data.y)), "verbose": False}
+    with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
+        return srf.sparse_rf(data.X, data.y, features=rules, rng=0, workers=WORKERS, **how)
+
+
+def boost(data, trees):
+    """LightGBM with so many trees, of at most 30 leaves."""
+    from lightgbm import Dataset, train
+
+    how = {"num_leaves": 30, "num_threads": WORKERS, "verbose": -1, "objective": "regression"}
+    return train(how, Dataset(data.X, data.y), trees)
+
+
+def size_of(data, result):
+    """The rules, or leaves, of a result."""
+    if hasattr(result, "support"):
+        return {"size": len(result.support)}
+    return {"size": sum(tree["num_leaves"] for tree in result.dump_model()["tree_info"])}
 
 
 def few_rules(data, seed, most):
@@ -196,6 +235,8 @@ def few_rules(data, seed, most):
                 "cpu": cpu,
                 "size": n,
             }
+    for who, one in each.items():
+        one |= over(each[f"rules, {who.split(', ')[1]}"], one)
     return {"each": each}
 
 
@@ -237,9 +278,6 @@ def against(data, seed, who):
     _, theirs = timed(fit.fit, data.X, label)
     loss = loss_of(model.decision_function(data.X_test), data.y_test, data.loss)
     other = loss_of(margins(fit, data.X_test, logistic), data.y_test, data.loss)
-    return {
-        "each": {
-            "rules": {"error": loss, "cpu": ours, "size": len(model.support)},
-            who: {"error": other, "cpu": theirs},
-        }
-    }
+    one = {"error": loss, "cpu": ours, "size": len(model.support)}
+    rival = {"error": other, "cpu": theirs}
+    return {"each": {"rules": one, who: rival | over(one, rival)}}
