@@ -320,7 +320,7 @@ LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
 # batch is solved to the tolerance. With a penalty so small that the model keeps as many terms as
 # there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
-# For rules, which are grown where the fit errs: as many may enter as the model has, or 200. Many are
+# For rules, grown where the fit errs: as many may enter as the model has, or 200. Many are
 # nearly collinear, so that the last tenth of a violation takes long, and pays only where the loss
 # is not quadratic.
 RULES = BatchRules(
