@@ -39,7 +39,7 @@ MOST_COLUMNS = 1024
 # The edges of bins are computed from a sample of at most so many rows.
 SAMPLE = 100_000
 # Draws in a batch where the user gives no number.
-BATCH = 200
+BATCH = 400
 # Cosines of an angle that are so near are those of one time: angles of days since 1970 are rounded.
 SAME_ANGLE = 1e-9
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
@@ -69,13 +69,13 @@ class Rules:
     ----------
     max_conditions : int, default 6
         The most columns in one rule, at least 1.
-    n_bins : int, default 255
+    n_bins : int, default 127
         The most different intervals into which a column is cut, 2 to 255.
     min_samples : int, default 5
         The fewest rows in a node of a tree and in its complement, at least 1.
     max_leaves : int, default 30
         Each tree has 2 to so many leaves, at random.
-    n_trees : int, default 30
+    n_trees : int, default 20
         The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
         The share of the rows that a tree sees, and of the columns that a node sees, in (0, 1].
@@ -113,10 +113,10 @@ class Rules:
     """
 
     max_conditions: int = 6
-    n_bins: int = 255
+    n_bins: int = 127
     min_samples: int = 5
     max_leaves: int = 30
-    n_trees: int = 30
+    n_trees: int = 20
     max_samples: float = 0.7
     max_features: float = 0.7
 
@@ -145,6 +145,7 @@ class Rules:
             most_leaves=self.max_leaves,
             row_share=self.max_samples,
             node_share=self.max_features,
+            pace=1.0,
             max_conditions=self.max_conditions,
             min_samples=float(self.min_samples),
         )
@@ -305,6 +306,7 @@ class RuleGrower(Follower):
         height = np.where(sense < 0, -1.0, 1.0) / np.sqrt(np.maximum(deviation, LEAST_DEVIATION))
         g = g * height
         worth = np.where(sense == 0, np.abs(g), -g)  # of a rule that may only rise, g < 0
+        worth[~_first_of_rows(g, share, block)] = 0.0
         best = np.argsort(-worth, kind="stable")[:n]
         best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (worth[best] > 0)])
         start = self._numbered(n)
@@ -339,6 +341,15 @@ class RuleGrower(Follower):
         inputs = np.where(column >= 0, dictionary.seen.inputs[column], 0).astype(np.int32)
         low, high = np.where(column >= 0, low, -np.inf), np.where(column >= 0, high, np.inf)
         return BoxBlock(1.0, inputs, low, high, np.ones(len(boxes)))
+
+
+def _first_of_rows(g: np.ndarray, share: np.ndarray, block: BoxBlock) -> np.ndarray:
+    """Return a mask of the simplest of the boxes that hold the same rows, which have the same
+    gradient and share to the last bit."""
+    order = np.lexsort((block.is_used.sum(axis=1), share, g))
+    is_first = np.ones(len(g), bool)
+    is_first[order[1:]] = (np.diff(g[order]) != 0) | (np.diff(share[order]) != 0)
+    return is_first
 
 
 def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) -> Any:

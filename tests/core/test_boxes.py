@@ -22,7 +22,7 @@ from sparserf._core import boxes as core
 from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
 from sparserf._core.rows import LEVELS
 from sparserf._core.trees import Tree
-from sparserf.features.growth import Bins, Forest, Limits, Pass, Trees, column_edges, to_grid
+from sparserf.features.growth import Bins, Forest, Limits, Order, Pass, Trees, column_edges, to_grid
 
 from ..conftest import SIZES, each_dtype, read_only
 from . import box_sums
@@ -430,10 +430,13 @@ def plain_split(histogram, columns, first, count, ridge, min_samples, allowed):
     return best
 
 
-def may_meet(conditions, j, trees, groups):
+def may_meet(conditions, j, trees, limits):
     """Return whether a box may be split on a column."""
     columns = {condition[0] for condition in conditions} | {j}
-    fits = groups is None or any(all(group[list(columns)]) for group in groups)
+    fits = limits.groups is None or any(all(group[list(columns)]) for group in limits.groups)
+    if limits.order is not None:
+        most, of_column = limits.order
+        fits &= len({of_column[column] for column in columns}) <= most
     return fits and len(columns) <= trees.max_conditions
 
 
@@ -464,7 +467,7 @@ def plain_growth(bins, gradient, curvature, n_bins, trees, rng, limits):
                 one = np.zeros(1, np.int32), seeds[[t]], trees.row_share, columns[None], first[None]
                 asked = Pass(box, *one, np.zeros(1, np.int64), int(first[-1]))
                 histogram, count = plain_histogram(asked, 0, bins, gradient, curvature, n_bins)
-                allowed = [may_meet(conditions, j, trees, limits.groups) for j in range(d)]
+                allowed = [may_meet(conditions, j, trees, limits) for j in range(d)]
                 allowed = drawn_columns(key, trees.node_share, allowed)
                 split = plain_split(
                     histogram, columns, first, count, trees.ridge, trees.min_samples, allowed
@@ -511,6 +514,7 @@ LIMITS = {
     "free": Limits(),
     "groups": Limits(np.array([[1, 0, 1, 1, 0], [0, 1, 0, 1, 1]], bool)),
     "monotone": Limits(monotone=np.array([0, 1, 1, -1, 1])),
+    "order": Limits(order=Order(2, np.array([0, 1, 1, 2, 2]))),
 }
 
 
@@ -727,11 +731,11 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         (
             "monotone must have 5 columns, got 4",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, None, np.zeros(4, np.int8)),
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(monotone=np.zeros(4)).typed),
         ),
         (
             "groups must have 5 columns, got 2",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, np.ones((1, 2), np.uint8)),
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(np.ones((1, 2))).typed),
         ),
         ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], v[0], v[0])),
         (

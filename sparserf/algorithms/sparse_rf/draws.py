@@ -418,7 +418,9 @@ class RuleSource(DrawSource):
         (t,) = batches
         h = A.row_curvature()
         start, features, g = self._grower.batch(self._sizes[t], self._rows, A.v, h)
-        return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
+        # a box of the same rows as a term has its slope to the last bit
+        new = np.flatnonzero(~np.isin(g, A.g))
+        return DrawsInMemory(self._rows, features.take(new), start + new, A.v, g[new])
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return no question: boxes are grown at the dual point."""
