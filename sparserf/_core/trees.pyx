@@ -135,10 +135,11 @@ cdef class Tree:
         cdef ptrdiff_t j
         self.boxes, self.conditions, self.seed = boxes, boxes, seed
         self.columns, self.n_bins = columns, n_bins
-        if limits is not None:
-            self.groups, self.monotone = limits.groups, limits.monotone
-            if limits.order is not None:
-                self.most_order, self.of_column = limits.order
+        self.groups = None if limits is None else limits.groups
+        self.monotone = None if limits is None else limits.monotone
+        self.most_order, self.of_column = 0, None
+        if limits is not None and limits.order is not None:
+            self.most_order, self.of_column = limits.order
         self.pace, self.node_share, self.row_share = how.pace, how.node_share, how.row_share
         self.min_samples, self.ridge = how.min_samples, how.ridge
         self.kernels = kernels_of(level)

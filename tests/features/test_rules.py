@@ -322,7 +322,7 @@ def test_an_order_that_all_rules_have_changes_nothing():
 
 
 def test_a_single_penalty_has_as_many_rules_as_a_fit_without_larger_ones_needs():
-    assert MODEL.info.n_drawn == 2_000
+    assert MODEL.info.n_drawn == 4_000
     assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 200
     assert MODEL.info.objective[-1] < 0.99 * fit(**ONE_BATCH).info.objective[-1]
 
