@@ -233,6 +233,14 @@ def test_rows_of_a_table_are_chosen_and_sorted_by_expressions_and_know_the_best_
     ]
 
 
+def test_means_are_over_all_sets(tools):
+    _, report = tools
+    found = records({("a", "x", 0): 1.0, ("b", "x", 0): 4.0, ("a", "y", 0): 3.0})
+    columns = {"": "{contender}", "sets": "{error_n}", "mean": "{error_geo:.1f}"}
+    _, _, *rows = report.means({"columns": columns}, {}, found)
+    assert rows == ["| x | 2 | 2.0 |", "| y | 1 | 3.0 |"]
+
+
 def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
     _, report = tools
     sets = {name: {"contenders": {"x": {}, "y": {}}} for name in ("a1", "b1")}

@@ -169,6 +169,18 @@ def mean_of(models):
     return lambda X: np.mean([model.decision_function(X) for model in models], axis=0)
 
 
+def printed(data, seed, max_terms, **how):
+    """The formula of a model of rules pruned to so many, and the errors on the test rows of the
+    pruned model and of the whole."""
+    call = {"loss": data.loss, "rng": seed, "verbose": False, "features": srf.Rules(**how)}
+    model = srf.sparse_rf(data.X, data.y, **call)
+    small = srf.prune(model, data.X, max_terms=max_terms)
+    found = {"says": small.formula(), "size": len(model.support), "inputs": data.X.shape[1]}
+    for key, one in {"error": model, "error_small": small}.items():
+        found[key] = loss_of(one.decision_function(data.X_test), data.y_test, data.loss)
+    return found | {"rows": len(data.y), "tested": len(data.y_test)}
+
+
 def shares(data, seed, **ways):
     """The mean of five folds for some ways to grow rules, beside the first of them."""
     fold, each = np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS, {}
