@@ -60,7 +60,7 @@ class Rules:
 
     At each penalty small trees are grown along the gradient of the loss, on random rows and
     columns; every node but the root is proposed as a box, and boxes that violate the optimality
-    condition enter.
+    condition enter, of those that hold the same rows the simplest.
 
     Parameters
     ----------
