@@ -215,6 +215,7 @@ def test_the_public_names():
         "FeatureSet",
         "FitInfo",
         "Fourier",
+        "GroupedRowsWarning",
         "IndexWarning",
         "Intervals",
         "Linear",
