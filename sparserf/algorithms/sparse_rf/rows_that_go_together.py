@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 # follow one another; of more than MOST_COLUMNS columns and outputs so many, evenly spaced.
 FEWEST_ROWS, MOST_ROWS, RUN, MOST_COLUMNS, MOST_OUTPUTS = 50, 10_000, 500, 200, 10
 # The correlation of what is left of y from row to row: .33 and more in 30 of the 38 tables in which
-# blocks or groups matter; at most .25 where they do not, but in one table of
-# 132 rows and in tables sorted by y.
+# blocks or groups matter; at most .25 where they do not, but in one table of 132 rows and in tables
+# sorted by y.
 FOLLOWS = 0.3
-# Its number of standard errors, and that of the difference between levels: by chance, 4 come in less
-# than one of a hundred tables of 200 columns.
+# Its number of standard errors, and that of the difference between levels: by chance, 4 come in
+# less than one of a hundred tables of 200 columns.
 ERRORS = 4.0
 # The share of rows whose nearest row, by the columns, is within a tenth of all rows in the order:
-# .19 by chance, .17 to .27 in tables sorted by a number or a count, .40 and more in 23 of the 24
-# tables with such a correlation in which order matters. QUERIES rows are asked.
+# .19 by chance, .17 to .27 in tables sorted by a number or a count, .40 and more in all but one of
+# those with such a correlation in which order matters. QUERIES rows are asked.
 NEAR_IN_ORDER, WITHIN, QUERIES = 0.33, 0.1, 500
 # Rows are sorted by y where it rises, or falls, in this share of the steps; of labels where there
 # are fewer changes than the share CHANGES of those in random order.
@@ -62,9 +62,6 @@ NEXT_LEVEL = 0.6
 # of more rows are categories, which new rows will have as well. A level of more than the share
 # LARGE of the rows, such as 0, is left out: without this, counts and pixels look grouped. What
 # remains must be the share MANY of all rows.
-FEWEST_LEVELS, of at most MOST_IN_LEVEL rows in the mean: levels
-# of more rows are categories, which new rows will have as well. A level of more than the share
-# LARGE of the rows, such as 0, is left out; what remains must be the share MANY of all rows.
 FEWEST_LEVELS, MOST_IN_LEVEL, LARGE, MANY = 20, 30, 0.05, 0.3
 # Waves of the drift over the rows, and the ridge penalty, as a share of the number of rows.
 WAVES, RIDGE = 5, 0.01
