@@ -4,7 +4,6 @@ comes of independent rows.
 A fit is cut short by a callback: the warning comes before the search.
 """
 
-import datetime
 import time
 import warnings
 
@@ -74,14 +73,18 @@ def test_order_is_seen_and_said():
         fit_briefly(X, y)
 
 
-def test_dates_are_an_order_too():
-    rng = np.random.default_rng(2)
-    X, y = days(rng)
-    day = [datetime.date(2020, 1, 1) + datetime.timedelta(days=i) for i in range(len(y))]
-    table = pd.DataFrame(X, columns=list("abc")).assign(day=pd.to_datetime(day))
-    some = rng.permutation(len(y))
-    with pytest.warns(srf.GroupedRowsWarning, match=r"by column 'day'.*sort them by X\['day'\]"):
-        fit_briefly(table.iloc[some], y[some])
+@pytest.mark.parametrize("seed", range(5))
+def test_seasons_of_dates_are_no_order(seed):
+    rng = np.random.default_rng(seed)
+    X, y = days(rng, 1500)
+    day = np.arange(1500.0)
+    dated = np.column_stack([X, day])
+    assert what_goes_together(dated, y[None], dates=[3]) is not None
+    y = np.sin(2 * np.pi * day / 365.2425) + (day % 7 < 2) + 0.3 * rng.normal(size=len(day))
+    assert what_goes_together(dated, y[None], dates=[3]) is None
+    assert what_goes_together(day[:, None], y[None], dates=[0]) is None
+    table = pd.DataFrame({"at": pd.to_datetime(day, unit="D")})
+    fit_briefly(table, y)
 
 
 @pytest.mark.parametrize("said", ["groups", "pairs", "mask", "share"])

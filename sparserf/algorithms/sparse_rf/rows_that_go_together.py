@@ -2,7 +2,8 @@
 
 Rows held out at random say too little of the error where rows come in groups or in time: each has
 its like among the rows that are fitted. `warn_of_rows_that_go_together` warns where that seems to
-be so. It looks at what y keeps beyond a quadratic function of the columns, and asks two questions.
+be so. It looks at what a quadratic function of the columns, and waves of the seasons of
+dates, leave of y, and asks two questions.
 
 Do rows of one level of a column go together? They do where what is left of y is alike in rows of a
 level, and not in rows of the next level, as for numbers of persons; of an effect of the column that
@@ -65,15 +66,18 @@ NEXT_LEVEL = 0.6
 FEWEST_LEVELS, MOST_IN_LEVEL, LARGE, MANY = 20, 30, 0.05, 0.3
 # Waves of the drift over the rows, and the ridge penalty, as a share of the number of rows.
 WAVES, RIDGE = 5, 0.01
+# Of dates, the lengths of seasons in days, and the number of waves of each: what y owes to them is
+# in the columns, and no sign of an order.
+SEASONS = ((365.2425, 3), (7.0, 3), (1.0, 2))
 # Below this share of the squares of y what is left is what the penalty has shrunk.
 NOTHING_LEFT = 0.01
 
 
 class Seen(NamedTuple):
-    """What goes together: the rows in an order, or those of a level of a column.
+    """What goes together: rows that follow one another, or those of a level of a column.
 
-    column : the column of the levels or of the dates that order the rows; None: they are in order
-    levels : the number of levels, 0 for an order
+    column : the column of the levels; None: rows that follow one another
+    levels : the number of levels
     rows : the mean number of rows of a level
     """
 
@@ -118,13 +122,6 @@ def _message(seen, table):
     names = None if table is None else table.names
     name = repr(seen.column if names is None else names[seen.column])
     cells = f"X[:, {name}]" if names is None else f"X[{name}]"
-    if not seen.levels:
-        return (
-            f"rows look ordered in time by column {name}: y is alike in rows of near dates, beyond "
-            "what X says, so that rows held out at random tell too little of the error on later "
-            f"ones: sort them by {cells} and give validation=TimeSeriesSplit(5) of scikit-learn"
-            + ends
-        )
     return (
         f"rows look grouped by column {name} ({seen.levels} levels of {seen.rows:.3g} rows in the "
         "mean): y is alike within a level, and not in the next, so that rows held out at random "
@@ -161,6 +158,8 @@ def what_goes_together(
     if not columns:
         return None
     ranks = np.stack([column.ranks() for column in columns], axis=1)
+    if len(dates):
+        ranks = np.hstack([ranks, seasons(X[:, list(dates)])])
     y = np.stack([y_k if has_labels else Column.of_cells(y_k).ranks() for y_k in y], axis=1)
     y = y - y.mean(axis=0)
 
@@ -182,12 +181,6 @@ def what_goes_together(
         return Seen(column.number, len(column.counts), len(left) / len(column.counts))
     if not any(column.is_grid for column in columns) and follow(left, y, ranks, has_labels):
         return Seen(None)
-    for column in columns:
-        if column.is_date:
-            order = np.argsort(column.place, kind="stable")
-            y_then, ranks_then = y[order], ranks[order]
-            if follow(what_is_left(y_then, ranks_then), y_then, ranks_then, has_labels):
-                return Seen(column.number)
     return None
 
 
@@ -250,6 +243,13 @@ class Column:
         error = np.sqrt(own.var() / len(own) + other.var() / len(other))
         is_curve = other.mean() < NEXT_LEVEL * 2 * (left**2).sum(axis=1).mean()
         return np.inf if is_curve or gap <= ERRORS * error else own.mean() / other.mean()
+
+
+def seasons(days: np.ndarray) -> np.ndarray:
+    """Return waves of these columns of days, by the year, the week and the day; 0 where missing."""
+    turns = np.hstack([days * (k / length) for length, most in SEASONS for k in range(1, most + 1)])
+    angles = 2 * np.pi * (turns % 1)
+    return np.nan_to_num(np.hstack([np.cos(angles), np.sin(angles)])) * np.sqrt(2)
 
 
 def rising(values: np.ndarray) -> float:
