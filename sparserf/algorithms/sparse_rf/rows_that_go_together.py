@@ -256,7 +256,7 @@ def rising(values: np.ndarray) -> float:
     """Return the share of the steps from row to row in which values do not fall, or do not rise,
     whichever is more."""
     steps = np.diff(values)
-    return max(np.mean(steps >= 0), np.mean(steps <= 0))
+    return max(float(np.mean(steps >= 0)), float(np.mean(steps <= 0)))
 
 
 def what_is_left(y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
