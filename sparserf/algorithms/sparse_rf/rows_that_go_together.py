@@ -60,10 +60,11 @@ WITHIN_LEVEL = 2 / 3
 # sine of a rounded column, that the quadratic function leaves, looks grouped without this.
 NEXT_LEVEL = 0.6
 # A column with levels has at least FEWEST_LEVELS, of at most MOST_IN_LEVEL rows in the mean: levels
-# of more rows are categories, which new rows will have as well. A level of more than the share
+# of more rows (the most that were seen to matter: 23) are categories, which new rows will have as
+# well. A level of more than the share
 # LARGE of the rows, such as 0, is left out: without this, counts and pixels look grouped. What
 # remains must be the share MANY of all rows.
-FEWEST_LEVELS, MOST_IN_LEVEL, LARGE, MANY = 20, 30, 0.05, 0.3
+FEWEST_LEVELS, MOST_IN_LEVEL, LARGE, MANY = 20, 25, 0.05, 0.3
 # Waves of the drift over the rows, and the ridge penalty, as a share of the number of rows.
 WAVES, RIDGE = 5, 0.01
 # Of dates, the lengths of seasons in days, and the number of waves of each: what y owes to them is
