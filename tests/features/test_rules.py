@@ -257,6 +257,18 @@ def test_a_search_where_there_are_no_rules_gives_a_constant(Z):
     assert y.min() <= model.predict(Z)[0] <= y.max()
 
 
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_missing_levels_are_named_where_rows_had_some(has_gaps):
+    rng = np.random.default_rng(3)
+    state = rng.choice(["a", "b", "c"], 400).astype(object)
+    y = 3.0 * (state == "b") + 0.01 * rng.standard_normal(400)
+    if has_gaps:
+        state[::5], y[::5] = None, 3.0
+    text = fit(pd.DataFrame({"state": state, "x": rng.random(400)}), y).formula()
+    assert "state" in text
+    assert ("missing" in text) == has_gaps
+
+
 def test_large_numbers_are_not_missing_cells():
     Z = np.where(X[:, :1] > 0, 1e39, X[:, :1])
     text = fit(Z, 3.0 * (Z[:, 0] > 1) + 0.01 * X[:, 3]).formula()
@@ -323,7 +335,7 @@ def test_an_order_that_all_rules_have_changes_nothing():
 
 def test_a_single_penalty_has_as_many_rules_as_a_fit_without_larger_ones_needs():
     assert MODEL.info.n_drawn == 4_000
-    assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 200
+    assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 400
     assert MODEL.info.objective[-1] < 0.99 * fit(**ONE_BATCH).info.objective[-1]
 
 

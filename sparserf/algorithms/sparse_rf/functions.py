@@ -27,6 +27,7 @@ from ..task import Task, model_of, partial_fits_on_error, with_ranges
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
 from .fits import fits_of
 from .options import ChoiceOptions, SparseRFOptions
+from .rows_that_go_together import warn_of_rows_that_go_together
 from .search import choose_by_held_out_rows
 from .start import begin_at, check_start_of_task, first_search, with_indices_of
 
@@ -216,6 +217,9 @@ def sparse_rf(
         `time_limit`.
     TimeLimitWarning
         For alpha=None, not one search was finished within `time_limit`.
+    GroupedRowsWarning
+        For alpha=None, rows in memory look grouped or ordered in time, and neither `groups` nor
+        `validation` was given.
 
     See Also
     --------
@@ -253,6 +257,8 @@ def sparse_rf(
         task = read_task(X, y, options, has_several_encodings=alpha is None and options.is_auto)
         if alpha is not None:
             return _fit_path(task, options, [alpha])[0]
+        if groups is None and start is None and choice.holds_out_as_by_default:
+            warn_of_rows_that_go_together(task)
         model = choose_by_held_out_rows(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)
 

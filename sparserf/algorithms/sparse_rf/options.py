@@ -169,6 +169,12 @@ class ChoiceOptions(Arguments):
                 raise ValueError(f"validation must be below 1, got {share}")
             object.__setattr__(self, "validation", share)
 
+    @property
+    def holds_out_as_by_default(self) -> bool:
+        """Whether nothing was said of which rows to hold out, or how many."""
+        validation = self.validation
+        return isinstance(validation, float) and validation == ChoiceOptions.validation
+
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are
         to be drawn."""

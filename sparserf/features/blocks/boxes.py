@@ -297,7 +297,7 @@ def conditions(
     for v, above, at_most in asked:
         encoding = None if stage is None else stage.encoding(v)
         if encoding is not None and stage.levels_of(v) is not None:
-            of_levels.append((encoding, above, at_most))
+            of_levels.append((encoding, above, at_most, stage.of_numbers(v, above, at_most)[2]))
             levels = stage.levels_of(v)
             continue
         if encoding is not None:
@@ -373,17 +373,19 @@ def _flag_words(name, low, high, show):
 
 def _levels_words(name, asked, levels):
     """Return in words which levels of a category have their scores in all intervals
-    (encoding, low, high)."""
-    takes_new, takes_missing, inside = True, True, set(range(len(levels)))
-    for of_column, low, high in asked:
+    (encoding, low, high, whether missing cells do; None: training rows had none)."""
+    takes_new, inside = True, set(range(len(levels)))
+    for of_column, low, high, _ in asked:
         scores = dict(zip(of_column.knots[0].tolist(), of_column.knots[1].tolist(), strict=True))
         inside = {k for k in inside if low < scores[k] <= high}
         takes_new &= low < scores[UNKNOWN] <= high
-        takes_missing &= low < of_column.fill <= high
+    takes_missing = [takes for *_, takes in asked if takes is not None]
     outside = [level for k, level in enumerate(levels) if k not in inside]
     inside = [levels[k] for k in sorted(inside)]
     listed, joint = (outside, "not in") if takes_new else (inside, "in")
-    listed = [*map(_quoted, map(str, listed)), *(["missing"] if takes_missing != takes_new else [])]
+    listed = [_quoted(str(level)) for level in listed]
+    if takes_missing and all(takes_missing) != takes_new:
+        listed.append("missing")
     if len(listed) > MOST_LEVELS:
         listed = [*listed[:MOST_LEVELS], f"... {len(listed) - MOST_LEVELS} more"]
     return f"{name} {joint} {{{', '.join(listed)}}}"
