@@ -311,7 +311,8 @@ TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const doubl
 static const box_kernels NAME(kernels) = {
     NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
     NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
-    NAME(spread_double), NAME(bin),          NAME(best_split)};
+    NAME(spread_double), NAME(bin),          list_rows,           add_histogram,
+    NAME(best_split)};
 
 #undef VL
 #undef BYTES

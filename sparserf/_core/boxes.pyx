@@ -22,44 +22,13 @@ from libc.string cimport memcpy, memset
 
 from sparserf._core import rows as rows_module
 
-ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-
-cdef extern from "box.h" nogil:
-    enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
-    enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
-    ctypedef struct bin_test:
-        int32_t column
-        uint8_t start, length
-    ctypedef struct number_test:
-        int32_t column
-        int8_t above, may_miss
-        double bound
-    ctypedef struct box_kernels:
-        void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
-                            uint64_t *) noexcept nogil
-        uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
-        void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-        double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
-        void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
-                      double *) noexcept nogil
-        void (*spread_single)(const uint64_t *, ptrdiff_t, const double *, float *) noexcept nogil
-        void (*spread_double)(const uint64_t *, ptrdiff_t, const double *, double *) noexcept nogil
-        void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
-    const box_kernels *box_select(int)
-    box_common_kernel box_common(int)
-    ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
-                       double *)
-    void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
-
 MISSING = BOX_MISSING
 HIGHEST = BOX_MISSING - 1  # the last bin that there can be: as `high` of a condition, no bound
 cdef int default_level = rows_module.LEVEL
 cdef int n_levels = len(rows_module.LEVELS)
 
 
-cdef inline const box_kernels *kernels_of(int level) noexcept nogil:
+cdef const box_kernels *kernels_of(int level) noexcept nogil:
     return box_select(level if 0 <= level < n_levels else default_level)
 
 
@@ -240,7 +209,8 @@ cdef class NumberBoxes:
 
     cdef number_test *tests
     cdef ptrdiff_t *first
-    cdef int32_t *used
+    cdef int32_t *used    # the columns that boxes see
+    cdef int32_t *places  # where each column is among these
     cdef ptrdiff_t n
     cdef ptrdiff_t n_used
     cdef int32_t last_column
@@ -248,6 +218,7 @@ cdef class NumberBoxes:
     def __cinit__(self, const int32_t[:, :] columns not None, const double[:, :] low not None,
                   const double[:, :] high not None, const uint8_t[:, :] missing not None):
         cdef ptrdiff_t r, k, n = 0, n_tests = columns.shape[0] * columns.shape[1]
+        cdef int32_t place
         for name, m, c in (("low", low.shape[0], low.shape[1]),
                            ("high", high.shape[0], high.shape[1]),
                            ("missing", missing.shape[0], missing.shape[1])):
@@ -260,26 +231,33 @@ cdef class NumberBoxes:
         self.used = <int32_t *>malloc((n_tests + 1) * sizeof(int32_t))
         if self.tests == NULL or self.first == NULL or self.used == NULL:
             raise MemoryError
-        places = {}
+        for r in range(columns.shape[0]):
+            for k in range(columns.shape[1]):
+                if columns[r, k] < -1:
+                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
+                self.last_column = max(self.last_column, columns[r, k])
+        self.places = <int32_t *>malloc((self.last_column + 2) * sizeof(int32_t))
+        if self.places == NULL:
+            raise MemoryError
+        memset(self.places, -1, (self.last_column + 2) * sizeof(int32_t))
         for r in range(columns.shape[0]):
             self.first[r] = n
             for k in range(columns.shape[1]):
                 if columns[r, k] == -1:
                     continue
-                if columns[r, k] < -1:
-                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
                 if low[r, k] != low[r, k] or high[r, k] != high[r, k]:
                     raise ValueError(f"low and high must be numbers, got NaN in box {r}")
-                place = places.setdefault(columns[r, k], len(places))
-                self.used[place] = columns[r, k]
-                self.last_column = max(self.last_column, columns[r, k])
+                if self.places[columns[r, k]] < 0:
+                    self.places[columns[r, k]] = <int32_t>self.n_used
+                    self.used[self.n_used] = columns[r, k]
+                    self.n_used += 1
+                place = self.places[columns[r, k]]
                 # Without a bound on either side a test remains where a missing cell must not pass.
                 if high[r, k] < INFINITY or (low[r, k] == -INFINITY and not missing[r, k]):
                     n = self.add(n, place, False, high[r, k], missing[r, k])
                 if low[r, k] > -INFINITY:
                     n = self.add(n, place, True, low[r, k], missing[r, k])
         self.first[columns.shape[0]] = n
-        self.n_used = len(places)
 
     cdef ptrdiff_t add(self, ptrdiff_t n, int32_t column, bint above, double bound,
                        uint8_t missing) noexcept:
@@ -291,6 +269,7 @@ cdef class NumberBoxes:
         free(self.tests)
         free(self.first)
         free(self.used)
+        free(self.places)
 
     def n_boxes(self):
         """Return the number of boxes."""
@@ -356,19 +335,6 @@ def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not No
                 end = min(a + 1, right.shape[0]) if symmetric else right.shape[0]
                 for b in range(end):
                     out[a, b] += number(&left[a, start], &right[b, start], n)
-
-
-def count(const uint64_t[:, :] bits not None, int64_t[:] out not None, int level=-1):
-    """Add the number of rows in each box to out."""
-    cdef ptrdiff_t r
-    cdef box_common_kernel number = common_of(level)
-    check_words(bits, BOX_WORD * bits.shape[1])
-    check_equal("out", "entries", bits.shape[0], out.shape[0])
-    if bits.shape[1] == 0:
-        return
-    with nogil:
-        for r in range(bits.shape[0]):
-            out[r] += number(&bits[r, 0], &bits[r, 0], bits.shape[1])
 
 
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
@@ -537,13 +503,13 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
                     boxes.inside(kernels, r, &bins[0, block], bins.strides[0], n, &words[0])
                     for j in range(words_of(n)):
                         words[j] &= seen[j]
-                    n_listed = box_list(&words[0], words_of(n), &gradient[block], &curvature[block],
-                                        rows, pairs)
+                    n_listed = kernels.list(&words[0], words_of(n), &gradient[block],
+                                            &curvature[block], rows, pairs)
                     counts[r] += n_listed
                     for j in range(columns.shape[1]):
                         column, size = columns[t, j], first[t, j + 1] - first[t, j]
-                        box_histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
-                                      &sums[at[r] + first[t, j], 0])
+                        kernels.histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
+                                          &sums[at[r] + first[t, j], 0])
         free(rows)
         free(pairs)
         free(used)

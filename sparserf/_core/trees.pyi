@@ -5,9 +5,6 @@ from typing import Any
 import numpy as np
 
 class Tree:
-    boxes: np.ndarray
-    seed: int
-
     def __init__(
         self,
         how: Any,
@@ -15,11 +12,10 @@ class Tree:
         seed: int,
         columns: np.ndarray,
         n_bins: np.ndarray,
-        groups: np.ndarray | None = None,
-        monotone: np.ndarray | None = None,
+        limits: Any = None,
         level: int = -1,
     ) -> None: ...
-    def asks(self) -> list[int]: ...
-    def grown(self) -> list[int]: ...
+    def asks(self) -> np.ndarray: ...
+    def grown(self) -> np.ndarray: ...
     def answer(self, sums: np.ndarray, counts: np.ndarray) -> None: ...
     def grow(self, bins: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> None: ...

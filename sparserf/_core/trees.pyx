@@ -15,27 +15,9 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
 from libc.string cimport memcpy, memmove, memset
 
-from sparserf._core import rows as rows_module
+from sparserf._core.boxes cimport (BLOCK_WORDS, BOX_BLOCK, BOX_MISSING, BOX_SLOTS, BOX_WORD,
+                                   box_hash, box_kernels, box_split, kernels_of)
 
-cdef extern from "box.h" nogil:
-    enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
-    enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
-    ctypedef struct box_split:
-        double gain, left_gradient, left_curvature
-        int32_t column, bin, missing_left
-    ctypedef struct box_kernels:
-        void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*best_split)(const double *, int, const double *, double, double, int32_t,
-                           box_split *) noexcept nogil
-    const box_kernels *box_select(int)
-    uint32_t box_hash(uint64_t, uint32_t)
-    ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
-                       double *)
-    void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
-
-cdef int default_level = rows_module.LEVEL
-cdef int n_levels = len(rows_module.LEVELS)
 cdef enum:
     NO_NODE = -1
     NO_COLUMN = -1
@@ -127,34 +109,40 @@ cdef class Tree:
     seed : by which rows, and the columns of nodes, are drawn
     columns : the columns that it sees, ascending
     n_bins : the number of bins of each of all columns
-    groups, monotone : as `Limits` has them
+    limits : `Limits.typed`, or None
     """
 
-    cdef readonly object boxes
-    cdef readonly uint64_t seed
+    cdef object boxes
+    cdef uint64_t seed
     cdef int32_t[:, :, ::1] conditions
     cdef const int32_t[::1] columns
     cdef const int64_t[::1] n_bins
     cdef const uint8_t[:, ::1] groups
     cdef const int8_t[::1] monotone
+    cdef const int32_t[::1] of_column
     cdef tree_node *nodes
     cdef ranked *waiting
     cdef int32_t *asked
     cdef int64_t *first
     cdef uint32_t *hashes
     cdef ptrdiff_t n_nodes, n_waiting, n_asked, n_leaves, most_leaves, n_columns
+    cdef ptrdiff_t most_order
     cdef double pace, node_share, row_share, min_samples, ridge
     cdef const box_kernels *kernels
 
     def __cinit__(self, how, boxes, uint64_t seed, const int32_t[::1] columns not None,
-                  const int64_t[::1] n_bins not None, const uint8_t[:, ::1] groups=None,
-                  const int8_t[::1] monotone=None, int level=-1):
+                  const int64_t[::1] n_bins not None, limits=None, int level=-1):
         cdef ptrdiff_t j
         self.boxes, self.conditions, self.seed = boxes, boxes, seed
-        self.columns, self.n_bins, self.groups, self.monotone = columns, n_bins, groups, monotone
+        self.columns, self.n_bins = columns, n_bins
+        self.groups = None if limits is None else limits.groups
+        self.monotone = None if limits is None else limits.monotone
+        self.most_order, self.of_column = 0, None
+        if limits is not None and limits.order is not None:
+            self.most_order, self.of_column = limits.order
         self.pace, self.node_share, self.row_share = how.pace, how.node_share, how.row_share
         self.min_samples, self.ridge = how.min_samples, how.ridge
-        self.kernels = box_select(level if 0 <= level < n_levels else default_level)
+        self.kernels = kernels_of(level)
         self.check()
         self.n_columns, self.most_leaves = columns.shape[0], (boxes.shape[0] + 1) // 2
         self.nodes = <tree_node *>calloc(boxes.shape[0], sizeof(tree_node))
@@ -185,6 +173,8 @@ cdef class Tree:
             check_equal("groups", "columns", d, self.groups.shape[1])
         if self.monotone is not None:
             check_equal("monotone", "columns", d, self.monotone.shape[0])
+        if self.of_column is not None:
+            check_equal("of_column", "columns", d, self.of_column.shape[0])
         for j in range(d):
             if not 1 <= self.n_bins[j] < BOX_SLOTS:
                 raise ValueError(f"n_bins must be between 1 and {BOX_SLOTS - 1}, "
@@ -205,12 +195,12 @@ cdef class Tree:
         free(self.hashes)
 
     def asks(self):
-        """Return the nodes whose histograms the tree asks for; none: it has grown."""
-        return [self.asked[i] for i in range(self.n_asked)]
+        """Return the boxes of the nodes whose histograms the tree asks for; none: it has grown."""
+        return self.boxes[[self.asked[i] for i in range(self.n_asked)]]
 
     def grown(self):
-        """Return the nodes but the root, without those that do not keep the limits."""
-        return [k for k in range(1, self.n_nodes) if self.nodes[k].is_kept]
+        """Return the boxes of the nodes but the root that keep the limits."""
+        return self.boxes[[k for k in range(1, self.n_nodes) if self.nodes[k].is_kept]]
 
     def answer(self, const double[:, ::1] sums not None, const int64_t[::1] counts not None):
         """Take the histograms that the tree asks for, one after the other, and grow by a level.
@@ -311,8 +301,8 @@ cdef class Tree:
             self.kernels.in_use(rows.gradient + start, rows.curvature + start, n, &used[0])
             for i in range(n_words):
                 words[i] &= used[i]
-            n = box_list(&words[0], n_words, rows.gradient + start, rows.curvature + start,
-                         rows.rows + n_listed, rows.pairs)
+            n = self.kernels.list(&words[0], n_words, rows.gradient + start, rows.curvature + start,
+                                  rows.rows + n_listed, rows.pairs)
             for i in range(n_listed, n_listed + n):
                 rows.rows[i] += <uint32_t>start
             n_listed += n
@@ -346,9 +336,9 @@ cdef class Tree:
             n = min(<int64_t>BOX_BLOCK, count - BOX_BLOCK * i)
             gather(rows, start, n)
             for j in range(self.n_columns):
-                box_histogram(rows.bins + self.columns[j] * rows.step, rows.rows + start,
-                              rows.pairs, n, <int>(self.first[j + 1] - self.first[j]),
-                              sums + 2 * self.first[j])
+                self.kernels.histogram(rows.bins + self.columns[j] * rows.step, rows.rows + start,
+                                       rows.pairs, n, <int>(self.first[j + 1] - self.first[j]),
+                                       sums + 2 * self.first[j])
         return 0
 
     # ------------------------------------------------------------ splits
@@ -421,8 +411,9 @@ cdef class Tree:
             if node.sums == NULL:
                 sums = &of_column[0]
                 memset(sums, 0, 2 * n_slots * sizeof(double))
-                box_histogram(rows.bins + self.columns[j] * rows.step, rows.rows + node.start,
-                              rows.pairs, node.count, n_slots, sums)
+                self.kernels.histogram(rows.bins + self.columns[j] * rows.step,
+                                       rows.rows + node.start, rows.pairs, node.count, n_slots,
+                                       sums)
             else:
                 sums = node.sums + 2 * self.first[j]
             self.kernels.best_split(sums, n_slots, &node.total[0], self.ridge, least,
@@ -453,6 +444,8 @@ cdef class Tree:
         cdef bint fits = self.conditions[k, n_conditions - 1, 0] == NO_COLUMN
         for c in range(n_conditions):
             fits |= self.conditions[k, c, 0] == column
+        if self.of_column is not None and fits:
+            fits = self.order_with(k, column) <= self.most_order
         if self.groups is None or not fits:
             return fits
         for g in range(self.groups.shape[0]):
@@ -463,6 +456,21 @@ cdef class Tree:
             if fits:
                 return True
         return False
+
+    cdef ptrdiff_t order_with(self, ptrdiff_t k, int32_t column) noexcept nogil:
+        """Return how many columns of X a box sees together with this column."""
+        cdef ptrdiff_t c, b, n = 1
+        cdef int32_t own
+        cdef bint is_new
+        for c in range(self.conditions.shape[1]):
+            if self.conditions[k, c, 0] == NO_COLUMN:
+                break
+            own = self.of_column[self.conditions[k, c, 0]]
+            is_new = own != self.of_column[column]
+            for b in range(c):
+                is_new &= own != self.of_column[self.conditions[k, b, 0]]
+            n += is_new
+        return n
 
     # ------------------------------------------------------------ children
 

@@ -22,7 +22,7 @@ from sparserf._core import boxes as core
 from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
 from sparserf._core.rows import LEVELS
 from sparserf._core.trees import Tree
-from sparserf.features.growth import Bins, Forest, Limits, Pass, Trees, column_edges, to_grid
+from sparserf.features.growth import Bins, Forest, Limits, Order, Pass, Trees, column_edges, to_grid
 
 from ..conftest import SIZES, each_dtype, read_only
 from . import box_sums
@@ -130,6 +130,15 @@ def test_edges_of_values_next_to_each_other_and_huge():
     edges = column_edges(x, 255)
     np.testing.assert_array_equal(np.searchsorted(edges, np.sort(x)), np.arange(7))
     assert len(column_edges(np.array([np.nan]), 255)) == len(column_edges(np.empty(0), 255)) == 0
+
+
+def test_values_within_a_gap_are_one_value(rng):
+    values = np.array([-0.9, -0.2, 0.0, 0.6, 1.0])
+    x = values[rng.integers(0, 5, 3000)] + rng.uniform(0, 1e-12, 3000)
+    np.testing.assert_allclose(column_edges(x, 255, 1e-9), [-0.5, -0.1, 0.3, 0.8], atol=0.06)
+    edges = column_edges(x, 3, 1e-9)
+    assert len(edges) == 2 and np.abs(edges[:, None] - values).min() > 0.05
+    assert len(column_edges(x, 255)) == 254
 
 
 def test_bins_of_sparse_rows_are_those_of_dense_ones(rng):
@@ -421,10 +430,13 @@ def plain_split(histogram, columns, first, count, ridge, min_samples, allowed):
     return best
 
 
-def may_meet(conditions, j, trees, groups):
+def may_meet(conditions, j, trees, limits):
     """Return whether a box may be split on a column."""
     columns = {condition[0] for condition in conditions} | {j}
-    fits = groups is None or any(all(group[list(columns)]) for group in groups)
+    fits = limits.groups is None or any(all(group[list(columns)]) for group in limits.groups)
+    if limits.order is not None:
+        most, of_column = limits.order
+        fits &= len({of_column[column] for column in columns}) <= most
     return fits and len(columns) <= trees.max_conditions
 
 
@@ -455,7 +467,7 @@ def plain_growth(bins, gradient, curvature, n_bins, trees, rng, limits):
                 one = np.zeros(1, np.int32), seeds[[t]], trees.row_share, columns[None], first[None]
                 asked = Pass(box, *one, np.zeros(1, np.int64), int(first[-1]))
                 histogram, count = plain_histogram(asked, 0, bins, gradient, curvature, n_bins)
-                allowed = [may_meet(conditions, j, trees, limits.groups) for j in range(d)]
+                allowed = [may_meet(conditions, j, trees, limits) for j in range(d)]
                 allowed = drawn_columns(key, trees.node_share, allowed)
                 split = plain_split(
                     histogram, columns, first, count, trees.ridge, trees.min_samples, allowed
@@ -502,6 +514,7 @@ LIMITS = {
     "free": Limits(),
     "groups": Limits(np.array([[1, 0, 1, 1, 0], [0, 1, 0, 1, 1]], bool)),
     "monotone": Limits(monotone=np.array([0, 1, 1, -1, 1])),
+    "order": Limits(order=Order(2, np.array([0, 1, 1, 2, 2]))),
 }
 
 
@@ -579,8 +592,8 @@ def test_trees_are_the_same_at_all_levels(rng, n):
         boxes = np.empty((39, 3, 4), np.int32)
         tree = Tree(Trees(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
         tree.grow(bins, gradient, curvature)
-        grown.append(boxes[tree.grown()].tobytes())
-        assert not tree.asks()
+        grown.append(tree.grown().tobytes())
+        assert len(tree.asks()) == 0
     assert len(set(grown)) == 1
 
 
@@ -718,11 +731,11 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         (
             "monotone must have 5 columns, got 4",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, None, np.zeros(4, np.int8)),
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(monotone=np.zeros(4)).typed),
         ),
         (
             "groups must have 5 columns, got 2",
-            lambda: Tree(Trees(), nodes, 0, columns, n_bins, np.ones((1, 2), np.uint8)),
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(np.ones((1, 2))).typed),
         ),
         ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], v[0], v[0])),
         (

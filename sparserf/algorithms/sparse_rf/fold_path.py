@@ -607,7 +607,7 @@ class RuleDraws(Draws):
         trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
         own = replace(dictionary, weight=path.weight, trees=trees)
         self._path, self._n, self._few = path, -(-dictionary.batch_size // few), few
-        self._growers = [own.grower(path.fitted_rows, k * K + j) for j in range(K)]
+        self._growers = [own.grower(k * K + j) for j in range(K)]
         self._next = 0
 
     def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
