@@ -594,7 +594,7 @@ def test_rules_are_bars_with_their_conditions(model):
     of_rules = srf.sparse_rf(X, y, features=srf.Rules(), alpha=0.05, rng=0)
     ax = plot.rules(of_rules, X, n_rules=3)
     first = ax.get_yticklabels()[0].get_text()
-    assert re.search(r"age > 40 and bmi <= (25|24\.9|25\.[01])\d* \([0-9.]+ % of rows", first)
+    assert "age > 40" in first and "bmi <= 25" in first and "% of rows" in first
     widths = [bar.get_width() for bar in ax.patches]
     added = of_rules.coef * of_rules.features.transform(X).max(axis=0)
     assert np.isclose(abs(widths[0]), np.abs(added).max())

@@ -127,7 +127,7 @@ cdef class Tree:
     cdef uint32_t *hashes
     cdef ptrdiff_t n_nodes, n_waiting, n_asked, n_leaves, most_leaves, n_columns
     cdef ptrdiff_t most_order
-    cdef double pace, node_share, row_share, min_samples, ridge
+    cdef double node_share, row_share, min_samples, ridge
     cdef const box_kernels *kernels
 
     def __cinit__(self, how, boxes, uint64_t seed, const int32_t[::1] columns not None,
@@ -140,7 +140,7 @@ cdef class Tree:
         self.most_order, self.of_column = 0, None
         if limits is not None and limits.order is not None:
             self.most_order, self.of_column = limits.order
-        self.pace, self.node_share, self.row_share = how.pace, how.node_share, how.row_share
+        self.node_share, self.row_share = how.node_share, how.row_share
         self.min_samples, self.ridge = how.min_samples, how.ridge
         self.kernels = kernels_of(level)
         self.check()
@@ -344,34 +344,24 @@ cdef class Tree:
     # ------------------------------------------------------------ splits
 
     cdef void grow_level(self, row_list *rows) noexcept nogil:
-        """Look for splits of the nodes of a level, and split the best of all nodes that wait, until
-        some of the children are to be looked at."""
-        cdef ptrdiff_t i
+        """Look for splits of the nodes of a level, and split the best, as many as there may be
+        leaves yet."""
+        cdef ptrdiff_t i, n
+        self.n_waiting = 0
         for i in range(self.n_asked):
             self.look_at(self.asked[i], rows)
             if self.asked[i] > 0:
                 self.look_at(sibling_of(self.asked[i]), rows)
         qsort(self.waiting, self.n_waiting, sizeof(ranked), &by_gain)
-        self.n_asked = 0
-        while self.n_asked == 0 and self.n_waiting > 0 and self.n_leaves < self.most_leaves:
-            self.split_best(rows)
+        n = min(self.n_waiting, self.most_leaves - self.n_leaves)
+        self.n_asked, self.n_leaves = 0, self.n_leaves + n
+        for i in range(n):
+            self.split(self.waiting[i].node, rows)
         if self.n_leaves == self.most_leaves:
             self.n_asked = 0
         if self.n_asked == 0:
             for i in range(self.n_nodes):
                 self.forget(i)
-
-    cdef void split_best(self, row_list *rows) noexcept nogil:
-        """Split the best of the nodes that wait, at most a share of the leaves that there may be
-        yet."""
-        cdef ptrdiff_t i
-        cdef ptrdiff_t n = <ptrdiff_t>ceil(self.pace * (self.most_leaves - self.n_leaves))
-        n = min(n, self.n_waiting)
-        self.n_leaves += n
-        for i in range(n):
-            self.split(self.waiting[i].node, rows)
-        self.n_waiting -= n
-        memmove(self.waiting, self.waiting + n, self.n_waiting * sizeof(ranked))
 
     cdef void look_at(self, ptrdiff_t k, row_list *rows) noexcept nogil:
         """Find the best split of a node, which waits if it has one."""

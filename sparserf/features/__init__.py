@@ -33,7 +33,7 @@ from .dictionary import (
     make_dictionary,
 )
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
-from .following import FIRST_DRAW, FollowingDictionary
+from .following import FIRST_DRAW
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import (
@@ -49,7 +49,6 @@ from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
 from .rules import (
     RuleDictionary,
-    RuleGrower,
     RuleInputs,
     Rules,
     make_rule_dictionary,
@@ -73,7 +72,6 @@ __all__ = [
     "FeatureSet",
     "Features",
     "FixedDictionary",
-    "FollowingDictionary",
     "Fourier",
     "Gamma",
     "Group",
@@ -94,7 +92,6 @@ __all__ = [
     "RandomSteps",
     "Relaxation",
     "RuleDictionary",
-    "RuleGrower",
     "RuleInputs",
     "Rules",
     "Solution",

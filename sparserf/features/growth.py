@@ -252,9 +252,6 @@ class Trees:
     row_share, column_share : the shares of all rows and columns that each tree sees
     node_share : the share of the columns of its tree, as far as it may be split on them, that each
         node sees
-    pace : the share of the leaves that it still may get that a tree gets at a level, rounded up;
-        the splits of lower gain wait. 1 takes the fewest passes; less finds small boxes where they
-        gain.
     max_conditions : the most columns on which a box depends
     min_samples : fewest rows of a node, in proportion to curvature
     ridge : what is added to the curvature of each side
@@ -265,7 +262,6 @@ class Trees:
     row_share: float = 0.7
     column_share: float = 1.0
     node_share: float = 0.7
-    pace: float = 0.5
     max_conditions: int = 6
     min_samples: float = 5.0
     ridge: float = 1.0
@@ -275,7 +271,7 @@ class Trees:
             value = getattr(self, name)
             if isinstance(value, bool) or value != int(value) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-        for name in ("row_share", "column_share", "node_share", "pace"):
+        for name in ("row_share", "column_share", "node_share"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(
                     f"{name} must be above 0 and at most 1, got {getattr(self, name)!r}"

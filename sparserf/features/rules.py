@@ -146,7 +146,6 @@ class Rules:
             most_leaves=self.max_leaves,
             row_share=self.max_samples,
             node_share=self.max_features,
-            pace=1.0,
             max_conditions=self.max_conditions,
             min_samples=float(self.min_samples),
         )
@@ -324,7 +323,8 @@ class RuleGrower(Follower):
         forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
         kept = dictionary.binned(rows)
         if kept is not None:
-            rows.sum(partial(_grow, forest, kept, largest), v, h)
+            own = (rows.vectors.fetch(each) for each in (v, h))
+            forest.grow(kept, *_on_grid(*own, largest, rows.n_rows), rows.workers)
             return forest.boxes()
 
         def ask(asked):
@@ -373,14 +373,6 @@ def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
     for _ in block.workers.map(part, range(0, block.n_rows, size)):
         pass
     return out
-
-
-def _grow(
-    forest: Forest, bins: np.ndarray, largest: list[float], block: Block, v: Array, h: Array
-) -> None:
-    """Grow trees on the rows of a block, which is all rows, and whose bins are given."""
-    gradient, curvature = _on_grid(v, h, largest, block.n_rows)
-    forest.grow(bins, gradient, curvature, block.workers)
 
 
 def _on_grid(

@@ -477,7 +477,7 @@ def plain_growth(bins, gradient, curvature, n_bins, trees, rng, limits):
             if not waiting:
                 break
             waiting.sort(key=lambda each: -each[0][0])
-            n, fresh = int(np.ceil(trees.pace * (budget[t] - leaves))), []
+            n, fresh = budget[t] - leaves, []
             for (_, column, b, side), conditions, key in waiting[:n]:
                 others = [c for c in conditions if c[0] != column]
                 low, high = next((c[1:3] for c in conditions if c[0] == column), (0, HIGHEST))
@@ -521,9 +521,8 @@ LIMITS = {
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("node_share", [0.2, 0.7, 1.0])
 @pytest.mark.parametrize("max_conditions", [1, 2, 4])
-@pytest.mark.parametrize("pace", [0.1, 0.5, 1.0])
-def test_trees_are_those_of_a_plain_growth(pace, max_conditions, node_share, limits):
-    rng = np.random.default_rng(int(10 * pace + 100 * node_share) + max_conditions)
+def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
+    rng = np.random.default_rng(int(10 + 100 * node_share) + max_conditions)
     n, n_bins = 300, np.array([1, 2, 9, 40, 255])
     bins, limits = random_bins(rng, n), LIMITS[limits]
     gradient = to_grid(rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1), 9.0, n)
@@ -532,7 +531,6 @@ def test_trees_are_those_of_a_plain_growth(pace, max_conditions, node_share, lim
     trees = Trees(
         n_trees=3,
         most_leaves=9,
-        pace=pace,
         node_share=node_share,
         max_conditions=max_conditions,
         min_samples=2.0,
@@ -658,7 +656,6 @@ def test_bins_that_are_too_many(n_bins):
         ("row_share", 0.0),
         ("column_share", 1.5),
         ("node_share", -1),
-        ("pace", 0),
         ("min_samples", 0),
         ("ridge", -1.0),
         ("ridge", np.nan),

@@ -23,7 +23,7 @@ N = 600
 X = RNG.normal(size=(N, 4))
 Y = 2.0 * ((X[:, 0] > 0.3) & (X[:, 1] <= 1)) - (X[:, 2] > 0) + 0.1 * RNG.normal(size=N)
 RULES = srf.Rules()
-ONE_BATCH = {"n_components": 200}
+ONE_BATCH = {"n_components": 200, "tol": 1e-10}
 
 
 def fit(X=X, y=Y, **others):
@@ -57,7 +57,7 @@ def test_all_homes_of_rows_grow_the_same_rules():
     # of one batch, since later ones are grown along a gradient that is rounded otherwise
     model = fit(**ONE_BATCH)
     chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=150)
-    np.testing.assert_allclose(fit(chunks, **ONE_BATCH).predict(X), model.predict(X), atol=1e-4)
+    np.testing.assert_allclose(fit(chunks, **ONE_BATCH).predict(X), model.predict(X), atol=1e-5)
     there = [strict.asarray(each, device=strict.Device("device1")) for each in (X, Y)]
     np.testing.assert_allclose(fit(*there, **ONE_BATCH).coef, model.coef, atol=1e-9)
     Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
@@ -101,7 +101,7 @@ def test_trees_grow_on_the_threads_of_the_rows_with_the_same_bits(monkeypatch):
 @pytest.mark.slow
 def test_dask_rows_grow_the_same_rules():
     model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200), **ONE_BATCH)
-    np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-4)
+    np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -145,9 +145,9 @@ def sparse_rf(
         `losses.Quantile(level=0.9)`.
     n_components : int, optional
         D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with
-        `start`; of `Rules` 2,000, and 200 for each of several penalties.
+        `start`; of `Rules` 4,000, and 400 for each of several penalties.
     batch_size : int, optional
-        R, the draws in a batch. None: 500 with "auto"; 200 of `Rules`; else 2,500, fewer for more
+        R, the draws in a batch. None: 500 with "auto"; 400 of `Rules`; else 2,500, fewer for more
         than 3,300 columns.
     max_order : int, optional
         The most inputs that a feature of "auto" sees, and the most columns of X in one of `Rules`,

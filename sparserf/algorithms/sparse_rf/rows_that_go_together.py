@@ -2,8 +2,8 @@
 
 Rows held out at random say too little of the error where rows come in groups or in time: each has
 its like among the rows that are fitted. `warn_of_rows_that_go_together` warns where that seems to
-be so. It looks at what a quadratic function of the columns, and waves of the seasons of
-dates, leave of y, and asks two questions.
+be so. It looks at what a quadratic function of the columns, and waves of the seasons of dates,
+leave of y, and asks two questions.
 
 Do rows of one level of a column go together? They do where what is left of y is alike in rows of a
 level, and not in rows of the next level, as for numbers of persons; of an effect of the column that
@@ -61,9 +61,8 @@ WITHIN_LEVEL = 2 / 3
 NEXT_LEVEL = 0.6
 # A column with levels has at least FEWEST_LEVELS, of at most MOST_IN_LEVEL rows in the mean: levels
 # of more rows (the most that were seen to matter: 23) are categories, which new rows will have as
-# well. A level of more than the share
-# LARGE of the rows, such as 0, is left out: without this, counts and pixels look grouped. What
-# remains must be the share MANY of all rows.
+# well. A level of more than the share LARGE of the rows, such as 0, is left out: without this,
+# counts and pixels look grouped. What remains must be the share MANY of all rows.
 FEWEST_LEVELS, MOST_IN_LEVEL, LARGE, MANY = 20, 25, 0.05, 0.3
 # Waves of the drift over the rows, and the ridge penalty, as a share of the number of rows.
 WAVES, RIDGE = 5, 0.01
