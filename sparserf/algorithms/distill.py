@@ -75,7 +75,6 @@ class DistillOptions(Arguments):
     test_size: float = checked(check_real, 0, strict=True)
     categorical: Categorical
     max_order: int | None = checked(check_integer, 1, default=None)
-    n_models: int | None = checked(check_integer, 1, default=None)
     effort: float = checked(check_real, 0, strict=True)
     rng: Any = checked(lambda _, rng: check_rng(rng))
     workers: int
@@ -107,7 +106,6 @@ def distill(
     test_size: float = 0.1,
     categorical: Categorical = None,
     max_order: int | None = None,
-    n_models: int | None = 1,
     effort: float = 1.0,
     time_limit: float | None = None,
     sample_weight: ArrayLike | None = None,
@@ -146,8 +144,6 @@ def distill(
         The share of the rows of X, in (0, 1), that is kept apart to compare model and teacher on.
     time_limit : float, optional
         Seconds that the call may take; the teacher is asked for all rows in any case.
-    n_models : int, optional
-        The rounds of searches of `sparse_rf`, by default 1. None: as many as there by default.
     sample_weight : array of shape (n_samples,), optional
         Nonnegative weights. A made row has the mean of those that its cells are from.
     groups : array of shape (n_samples,), optional

@@ -40,23 +40,25 @@ class FitInfo:
     ----------
     converged : bool
         Whether the tolerance was reached.
-    dual_gap : float
+    dual_gap : float, or None where alpha was chosen by `sparse_rf`
         A bound on the distance of the objective to the optimum of the problem that was solved last.
         One-vs-rest: the sum.
     objective : tuple of float
         The objective after each iteration, never rising. One-vs-rest: the sum over the classes.
+        Where alpha was chosen by `sparse_rf`: the least mean loss of held-out rows so far, after
+        each penalty of each member.
     n_iter : int
         The number of iterations of the algorithm (of `sparse_rf`: batches and, where exact, sweeps
-        over all draws after them).
+        over all draws after them; penalties, where it chose alpha).
     n_drawn : int
         The number of features that the fit searched.
     n_nonzero : int
         The number of features in the model.
-    alpha : float
+    alpha : float, or None where `sparse_rf` chose several
         The penalty.
-    validation_loss : float, or None where alpha was not chosen by the fit The mean loss of the
-        held-out rows (logistic, multinomial: with one row more, of any class), before the last fit
-        to all rows. While alpha is searched, the least so far.
+    validation_loss : float, or None where alpha was not chosen by the fit
+        The mean loss of the held-out rows (logistic, multinomial: with one row more, of any class),
+        before the last fit to all rows. While alpha is searched, the least so far.
     n_projections, n_conjugate, n_passes : int, or None but for `drp`
         The number of projections of the sketch or directions of the basis, of steps of conjugate
         gradients in all, and of passes over X (of a path: up to this penalty).
@@ -85,10 +87,10 @@ class FitInfo:
     n_iter: int
     converged: bool
     objective: tuple[float, ...]
-    dual_gap: float
+    dual_gap: float | None
     n_drawn: int
     n_nonzero: int
-    alpha: float
+    alpha: float | None
     validation_loss: float | None = None
     n_projections: int | None = None
     n_conjugate: int | None = None

@@ -176,7 +176,7 @@ class Summary:
         parts += [
             "converged to its tolerance" if info.converged else "not converged to its tolerance"
         ]
-        parts += [f"penalty alpha {info.alpha:.4g}"]
+        parts += [f"penalty alpha {info.alpha:.4g}"] if info.alpha is not None else []
         if held_out is not None and np.isfinite(held_out):
             # the loss is half the square
             is_squared = self.loss == "squared" and len(self.outputs) == 1

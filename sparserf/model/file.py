@@ -293,7 +293,7 @@ def _checked_info(meta, objective):
     require(objective.ndim == 1 and len(objective) > 0 and type(meta["converged"]) is bool, "info")
     require(
         all(
-            type(meta[n]) in (int, float) and np.isfinite(float(meta[n]))
+            meta[n] is None or (type(meta[n]) in (int, float) and np.isfinite(float(meta[n])))
             for n in ("dual_gap", "alpha")
         ),
         "info",

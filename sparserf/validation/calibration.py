@@ -115,9 +115,7 @@ def calibrated(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (1000, 2))
     >>> y = rng.random(1000) < 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))
-    >>> fit = partial(
-    ...     srf.sparse_rf, loss="squared_hinge", features="gaussian", n_components=300, n_models=1
-    ... )
+    >>> fit = partial(srf.sparse_rf, loss="squared_hinge", features="gaussian", n_components=300)
     >>> model = srf.calibrated(fit, X[:700], y[:700], rng=0)
     >>> p = model.predict_proba(X[700:])[:, 1]
     >>> bool(abs(p.mean() - y[700:].mean()) < 0.05), bool(np.mean((p > 0.5) == y[700:]) > 0.7)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -384,7 +383,7 @@ def intervals(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, (1200, 1))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * (1 + X[:, 0] ** 2) * rng.standard_normal(1200)
-    >>> fit = partial(srf.sparse_rf, features="gaussian", n_components=300, n_models=1)
+    >>> fit = partial(srf.sparse_rf, features="gaussian", n_components=300)
     >>> bands = srf.intervals(fit, X[:800], y[:800], coverage=0.9, method="cv+", rng=0)
     >>> lower, upper = bands.predict(X[800:])
     >>> bool(0.85 < np.mean((lower <= y[800:]) & (y[800:] <= upper)) < 0.95)
@@ -538,7 +537,7 @@ def learn_scale(
     if not floor > 0:
         return None
     data = replace(data, y=np.log(residual + floor), offset=None)
-    of_log = data.fit(partial(sparse_rf, n_models=1), learning, seed)
+    of_log = data.fit(sparse_rf, learning, seed)
     seen = of_log.predict(data.take(learning)[0])
     scale = Scale(of_log, float(seen.min()), float(seen.max()))
     X, _, weight = data.take(deciding)

@@ -10,12 +10,11 @@ Where to find what:
   `descent.py`; of all classes together, in `multinomial.py`. Which of the two fits a task has:
   `fits.py`.
 - The draws, which of them violate the optimality condition, and where they come from: `draws.py`.
-- How alpha, the kind of model and its terms are chosen where alpha is None:
-  `choose_by_held_out_rows` in `search.py`.
-- Which rows are held out by default: `hold_out` in `held_out.py`. Which rows a search looks at:
-  `Sample.draw`, there, too. How rows to hold out, and groups, are read from what users give:
-  `_base/splits.py`.
-- What a call may cost: `budget.py`.
+- What happens where alpha is None: `choose_model` in `default.py`. Which rows are looked at and
+  held out: `folds.py`; how those to hold out, and groups, are read from what users give:
+  `_base/splits.py`. The kinds of models: `members.py`, which go down their penalties by
+  `fold_path.py`. How much each counts: `stack.py`. How several models become one: `mean.py`; one of
+  fewer terms: `fewer_terms.py`.
 """
 
 from .functions import sparse_rf as sparse_rf

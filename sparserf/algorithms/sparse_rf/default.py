@@ -3,12 +3,12 @@
 Members (`members.py`) go down a path of falling penalties on each fold of the rows (`folds.py`).
 So every row is predicted by fits that have not seen it. These predictions choose the penalty of
 each member and how much it counts (`stack.py`). What the folds have found is fitted to all rows,
-the mean is taken, and terms that do not pay for themselves are dropped.
+the weighted mean is taken (`mean.py`), and terms that do not pay for themselves are dropped
+(`fewer_terms.py`).
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,140 +16,115 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.deadline import NEVER, time_left
+from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
+from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import in_units, with_ranges
-from .folds import folds_of
-from .held_out import errors_to_beat_constant, splits_of_task, strata_of
+from .fewer_terms import drop_terms, drop_terms_at_once
+from .folds import folds_of, splits_of_task, strata_of
+from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
-from .search import (
-    LEAST_TOL_IN_SINGLE,
-    drop_terms,
-    drop_terms_at_once,
-    in_their_units,
-    merge_linear_functions,
-    widen_encodings,
-    with_best_intercept,
-    with_equal_outputs,
-)
-from .stack import HeldOutLoss, Stack
+from .outputs import in_their_units, with_equal_outputs
+from .stack import HeldOutLoss, Stack, errors_to_beat_constant
 
 if TYPE_CHECKING:
-    from ...model import SparseModel
+    from collections.abc import Callable, Iterator
+
+    from ...model import FitInfo, SparseModel
     from ..task import Task
+    from .folds import Folds
+    from .members import Member
     from .options import ChoiceOptions, SparseRFOptions
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
 PRUNED = 0.001
-# The most terms that may stay, those that vary most.
+# Of more terms than LOOKED_AT those that vary most may stay; or nearly all, where more than half of
+# these do.
 LOOKED_AT = 800
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
+# The least tolerance of the user's with which searches are in single precision.
+LEAST_TOL_IN_SINGLE = 1e-5
 # The shares of the time that is left which searches and pruning may take.
 SEARCHING, OF_PRUNING = 0.65, 0.6
+# The share of the progress bar that searches have; nothing else depends on it.
+SHOWN_AS_SEARCH = 0.8
 
 
 def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) -> SparseModel:
     """Return the model of `sparse_rf` with alpha=None."""
-    task, units = with_equal_outputs(
-        replace(task, is_single=options.is_auto and options.tol >= LEAST_TOL_IN_SINGLE)
-    )
-    strata, validation = strata_of(task), choice.validation
-    if not isinstance(validation, float):
-        validation = splits_of_task(validation, task, strata)
-    elif validation == 0.1:
-        validation = None
-    whole = Effort(np.inf, deadline=options.deadline)
+    is_single = options.is_auto and options.tol >= LEAST_TOL_IN_SINGLE
+    task, units = with_equal_outputs(replace(task, is_single=is_single))
+    effort = Effort(np.inf, deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
     with single_threaded_blas(), task.rows, workers:
-        most_rows = most_search_rows(task, options, choice.effort)
-        folds = folds_of(task, strata, validation, most_rows, options.rng)
-        loss = HeldOutLoss.of(folds.task, folds)
-        searches = whole.part(1.0, SEARCHING)
-        paths = []
-        for kind, share in members_of(folds, options, choice.effort):
-            if paths and searches.is_late:
-                searches.note_cut("members")
-                break
-            beaten = min((path.loss for path in paths), default=np.inf)
-            paths.append(follow(kind(), folds, loss, searches.part(1.0, share), workers, beaten))
-        stack = Stack.of(loss, paths, options.fit_intercept)
-        is_worth = stack.is_better_than_constant(errors_to_beat_constant(task, strata))
-        used = stack.used if is_worth else []
-        if os.environ.get("REPORT"):
-            for path, u in zip(paths, stack.weights, strict=True):
-                print(
-                    path.member.name, f"{path.loss:.5f}", len(path.losses), path.n_terms, f"{u:.3f}"
-                )
-            print(stack.loss_of_stack, stack.loss_of_constant, is_worth)
-        model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, task, workers)
-        before = len(model.features)
-        if used:
-            worth = min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
-            most = choice.max_terms or MOST_TERMS
-            prune = partial(_pruned, model, task, PRUNED * worth, most, options.rng)
-            small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
-            model = drop_terms_at_once(model, task, most) if small is None else small
-            if options.fit_intercept:
-                model = whole.done_in_time(
-                    "intercepts", partial(with_best_intercept, model, task), model
-                )
-        if os.environ.get("REPORT"):
-            print("terms", before, len(model.features))
-    model = with_ranges(
-        whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
-    )
-    unit = task.unit(task.targets[0])
-    value = stack.loss_of_stack if used else stack.loss_of_constant
-    info = replace(
-        model.info,
-        validation_loss=in_units(value, unit, task.loss.degree),
-        cut=dict(whole.cuts_in_time),
-    )
-    return in_their_units(replace(model, info=info), units)
+        with part(SHOWN_AS_SEARCH):
+            stack = search(task, options, choice, effort.part(1.0, SEARCHING), workers)
+        if effort.cuts_in_time and not effort.n_finished:
+            _warn_of_time(effort)
+        model = fit_to_all_rows(stack, task, workers)
+        if stack.used:
+            model = small_model(model, stack, task, options, choice.max_terms, effort)
+        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
+        model = with_ranges(model, task)
+    model = replace(model, info=info_of(stack, model, task, effort))
+    return in_their_units(model, units)
 
 
-def _pruned(model, task, worth, most, rng):
-    """Return the model without the terms that it does not need: of those that vary most, or, where
-    most of these stay, of nearly all."""
-    looked_at = LOOKED_AT
-    small = drop_terms(model, task, worth, most, looked_at, rng)
-    if len(small.support) <= looked_at // 2 or looked_at >= len(model.support):
-        return small
-    return drop_terms(model, task, worth, most, 5 * most // 4, rng)
+def search(
+    task: Task, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
+) -> Stack:
+    """Follow the members down their paths on folds of the rows; return how much each counts."""
+    strata, validation = strata_of(task), choice.validation
+    if not (validation is None or isinstance(validation, float)):
+        validation = splits_of_task(validation, task, strata)
+    most_rows = most_search_rows(choice.effort, options.deadline)
+    folds = folds_of(task, strata, validation, most_rows, options.rng)
+    loss, paths = HeldOutLoss.of(folds.task, folds), []
+    for make, share in members_of(folds, options, choice.effort):
+        if paths and effort.is_late:
+            effort.note_cut("members")
+            break
+        beaten = min((path.loss for path in paths), default=np.inf)
+        with part(share, is_open=True):
+            path = follow(make(), folds, loss, effort.part(1.0, share), workers, beaten)
+        paths.append(path)
+    return Stack.of(loss, paths, options.fit_intercept, errors_to_beat_constant(task, strata))
 
 
-def most_search_rows(task: Task, options: SparseRFOptions, effort: float) -> int:
+def members_of(
+    folds: Folds, options: SparseRFOptions, effort: float
+) -> Iterator[tuple[Callable[[], Member], float]]:
+    """Yield functions that make the members, each with the share of the time left that it may
+    take."""
+    if not options.is_auto:
+        yield partial(Given.of_folds, folds, options), 1.0
+        return
+    yield partial(Linear.of_folds, folds, options), 0.2
+    yield partial(Cosines.of_folds, folds, options, effort), 0.5
+    yield partial(GrownRules.of_folds, folds, options, effort), 1.0
+
+
+def most_search_rows(effort: float, deadline: float) -> int:
     """Return about how many rows are searched: as many as the effort and the time allow."""
     most = round(MOST_SEARCH_ROWS * effort**0.5)
-    if options.deadline < NEVER:
-        seconds = time_left(options.deadline)
-        most = min(most, max(FEWEST_ROWS, round(ROWS_A_SECOND * seconds)))
+    if deadline < NEVER:
+        most = min(most, max(FEWEST_ROWS, round(ROWS_A_SECOND * time_left(deadline))))
     return most
 
 
-def members_of(folds, options, effort):
-    """Return functions that make the members, each with the share of the time left that it may
-    take."""
-    if not options.is_auto:
-        return [(partial(Given.of_folds, folds, options), 1.0)]
-    return [
-        (partial(Linear.of_folds, folds, options), 0.2),
-        (partial(Cosines.of_folds, folds, options, effort), 0.5),
-        (partial(GrownRules.of_folds, folds, options, effort), 1.0),
-    ]
-
-
-def _fit_to_all_rows(used, intercepts, task, workers):
-    """Return the weighted sum of what the members predict, fitted to all rows."""
+def fit_to_all_rows(stack: Stack, task: Task, workers: Workers) -> SparseModel:
+    """Return the weighted sum of what the members predict, fitted to all rows; or the constant."""
+    if not stack.used:
+        return stack.paths[0].member.constant(task)
     models, weights, places = [], [], []
-    for path, u in used:
-        found = path.member.models(task, path, workers) if u else [path.member.constant(task)]
+    for path, u in stack.used:
+        found, own = path.member.models(task, path, workers), path.member.places
         models += found
         weights += [u / len(found)] * len(found)
-        own = path.member.places
         places += [own[k % len(own)] for k in range(len(found))]
     if places[0] is not None:
         every = np.unique(np.concatenate(places))
@@ -157,34 +132,60 @@ def _fit_to_all_rows(used, intercepts, task, workers):
             widen_encodings(model, of_model, every, task.stage)
             for model, of_model in zip(models, places, strict=True)
         ]
-    if len(models) == 1 and weights[0] == 0:
-        return models[0]
-    return merge_linear_functions(weighted_sum(models, weights, intercepts, task))
+    return merge_linear_functions(weighted_sum(models, weights, stack.intercepts, task))
 
 
-def weighted_sum(models, weights, intercepts, task):
-    """Return the model whose f is the weighted sum of those of the models, around the centres of
-    the targets, and the intercepts."""
-    first = models[0]
-    every = np.concatenate([model.support for model in models])
-    support, at, place = np.unique(every, return_index=True, return_inverse=True)
-    coef = np.zeros((*first.coef.shape[:-1], len(support)))
-    features, start = first.features, 0
-    center = np.reshape(
-        np.concatenate([np.ravel(c) for c in task.centers]), np.shape(first.intercept)
+def small_model(
+    model: SparseModel,
+    stack: Stack,
+    task: Task,
+    options: SparseRFOptions,
+    max_terms: int | None,
+    effort: Effort,
+) -> SparseModel:
+    """Return the model without the terms that do not pay for themselves, with the intercept that is
+    best for all rows."""
+    most = max_terms or MOST_TERMS
+    worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
+
+    def pruned():
+        small = drop_terms(model, task, worth, most, LOOKED_AT, options.rng)
+        if len(small.support) <= LOOKED_AT // 2 or LOOKED_AT >= len(model.support):
+            return small
+        return drop_terms(model, task, worth, most, 5 * most // 4, options.rng)
+
+    small = effort.part(1.0, OF_PRUNING).done_in_time("prunings", pruned, None)
+    small = drop_terms_at_once(model, task, most) if small is None else small
+    if not options.fit_intercept:
+        return small
+    return effort.done_in_time("intercepts", partial(with_best_intercept, small, task), small)
+
+
+def info_of(stack: Stack, model: SparseModel, task: Task, effort: Effort) -> FitInfo:
+    """Return what the model says of its fit, in units of y."""
+    unit, losses = (
+        task.unit(task.targets[0]),
+        [loss for path in stack.paths for loss in path.losses],
     )
-    unit = task.unit(task.targets[0])
-    b = center + unit * np.reshape(intercepts, np.shape(first.intercept))
-    for k, (model, u) in enumerate(zip(models, weights, strict=True)):
-        np.add.at(coef, (..., place[start : start + len(model.support)]), u * model.coef)
-        features = features if k == 0 else features.concat(model.features)
-        start += len(model.support)
-        b = b + u * (model.intercept - center)
+    least = np.minimum.accumulate(losses)
     return replace(
-        first,
-        coef=coef,
-        intercept=b if np.ndim(b) else float(b),
-        support=support,
-        features=features.take(at),
-        info=replace(first.info, n_nonzero=len(support)),
+        model.info,
+        alpha=None,
+        dual_gap=None,
+        n_iter=len(losses),
+        objective=tuple(in_units(loss, unit, task.loss.degree) for loss in least),
+        n_nonzero=len(model.support),
+        validation_loss=in_units(stack.loss_of_choice, unit, task.loss.degree),
+        cut=dict(effort.cuts_in_time),
+        converged=not effort.cuts_in_time,
+    )
+
+
+def _warn_of_time(effort):
+    """Warn that no member has come to the end of its path."""
+    what = ", ".join(f"{n} {name}" for name, n in effort.cuts_in_time.items())
+    warn(
+        "time_limit: not one search was finished, and the model is the best until then, maybe a "
+        f"constant: ended early or left out were {what}; raise time_limit",
+        TimeLimitWarning,
     )

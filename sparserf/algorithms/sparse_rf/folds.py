@@ -77,6 +77,46 @@ class Folds:
         return np.concatenate([each[:, rows] for each, rows in pairs], axis=1)
 
 
+def strata_of(task: Task) -> np.ndarray:
+    """Return the stratum of each row: its class or, with a log link, whether its count is above 0.
+
+    A sample takes, and holds out, the same share of each stratum.
+    """
+    if task.loss.link == "log":
+        return (task.targets[0] > 0).astype(np.intp)
+    classes = task.targets if task.loss.is_classifier else ()
+    return np.argmax([np.zeros(task.raw.n_rows), *classes], axis=0)
+
+
+def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> list[Split]:
+    """Return splits of all rows of X as splits of the rows of a task; raise a ValueError where one
+    has too few rows.
+
+    Of rows of positive weight each needs some in either part, and to fit some of each class or,
+    with a log link, an event.
+    """
+    splits = [(fitted[task.index], held[task.index]) for fitted, held in splits]
+    for k, (fitted, held) in enumerate(splits):
+        for what, part in (("fit", fitted), ("hold out", held)):
+            if not part.any():
+                raise ValueError(
+                    f"validation must have rows of positive weight to {what} in each pair, got "
+                    f"none in pair {k}"
+                )
+        if task.loss.is_classifier and len(missing := np.setdiff1d(strata, strata[fitted])):
+            label = task.classes[missing[0] - (len(task.classes) > 2)].item()
+            raise ValueError(
+                "validation must have rows of each class to fit in each pair, got none of "
+                f"{label!r} in pair {k}"
+            )
+        if task.loss.link == "log" and not strata[fitted].any():
+            raise ValueError(
+                "validation must have rows to fit with y above 0 in each pair, got none in pair "
+                f"{k}"
+            )
+    return splits
+
+
 def folds_of(
     task: Task,
     strata: np.ndarray,

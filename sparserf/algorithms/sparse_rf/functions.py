@@ -3,7 +3,7 @@ Random Features).
 
 A function reads its arguments into a `Task` (rows, targets, weights) and `SparseRFOptions`. With a
 penalty `_fit_path` runs Algorithm 1 or the exact descent (`descent.py`) for each target; without
-one `choose_by_held_out_rows` (`search.py`) chooses it. Both may begin with the terms of a model
+one `choose_model` (`default.py`) chooses all. Both may begin with the terms of a model
 (`start.py`).
 """
 
@@ -24,11 +24,11 @@ from ...losses import JOINTLY
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import Task, model_of, partial_fits_on_error, with_ranges
+from .default import choose_model
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
 from .fits import fits_of
 from .options import ChoiceOptions, SparseRFOptions
 from .rows_that_go_together import warn_of_rows_that_go_together
-from .search import choose_by_held_out_rows
 from .start import begin_at, check_start_of_task, first_search, with_indices_of
 
 if TYPE_CHECKING:
@@ -68,9 +68,8 @@ def sparse_rf(
     batch_size: int | None = None,
     max_order: int | None = None,
     exact: bool = False,
-    validation: float | Splits = 0.1,
+    validation: float | Splits | None = None,
     groups: ArrayLike | None = None,
-    n_models: int | None = None,
     max_terms: int | None = None,
     effort: float = 1.0,
     time_limit: float | None = None,
@@ -155,20 +154,18 @@ def sparse_rf(
     exact : bool, default False
         Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto"
         or `Rules`.
-    validation : float, mask, indices, pairs or splitter, default 0.1
-        For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to
-        hold out) for each round, also from a splitter of scikit-learn.
+    validation : float, mask, indices, pairs or splitter, optional
+        For alpha=None, the rows to hold out: a share s, for round(1/s) folds of two to five; a mask
+        or indices; or (rows to fit, rows to hold out) for each fold, also from a splitter of
+        scikit-learn. None: five folds up to 8,000 rows, three up to 50,000, a fifth of the rows
+        beyond.
     groups : array of shape (n_samples,), optional
         The group of each row. Whole groups are held out, and means of a category come from other
         groups.
-    n_models : int, optional
-        For alpha=None, the rounds of searches, whose models are averaged. None: two, three or more.
     max_terms : int, optional
-        For alpha=None, the most terms. None: 2,000, and a bump at each of up to 5,000 rows where
-        that helps.
+        For alpha=None, the most terms. None: 2,000.
     effort : float, default 1.0
-        For alpha=None: 10 takes about ten times the time, for more rows, terms and models; 0.1 a
-        tenth.
+        For alpha=None: the draws, in proportion; the rows, with its root.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
     fit_intercept : bool, default True
@@ -201,9 +198,10 @@ def sparse_rf(
     Returns
     -------
     SparseModel
-        `info.dual_gap` bounds the distance of the objective from its optimum: over all D draws if
-        `exact`, else over the last batch and the working set; for alpha=None over its terms.
-        `support` holds their indices in the dictionary.
+        With alpha, `info.dual_gap` bounds the distance of the objective from its optimum: over all
+        D draws if `exact`, else over the last batch and the working set. For alpha=None
+        `info.validation_loss` is the mean loss of rows by fits that have not seen them, and alpha
+        and the gap are None. `support` holds the indices of terms in the dictionary.
 
     Raises
     ------
@@ -259,12 +257,7 @@ def sparse_rf(
             return _fit_path(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
             warn_of_rows_that_go_together(task)
-        import os
-
-        from .default import choose_model
-
-        choose = choose_by_held_out_rows if os.environ.get("OLD") else choose_model
-        model = choose(task, options, choice.with_splits(X, y, groups))
+        model = choose_model(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)
 
 

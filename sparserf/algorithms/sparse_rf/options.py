@@ -138,15 +138,14 @@ class ChoiceOptions(Arguments):
     """The arguments by which a penalty is chosen. Beside a given penalty they have no meaning but
     their defaults.
 
-    validation : the share of the rows that each round holds out; or which rows, after `with_splits`
-        as splits of all rows of X
-    max_terms, n_models, effort : as in `sparse_rf`, which `Budget` checks
+    validation : the share of the rows that each fold holds out; or which rows, after `with_splits`
+        as splits of all rows of X; None: folds that suit the number of rows
+    max_terms, effort : as in `sparse_rf`
     """
 
-    max_terms: int | None = None
-    n_models: int | None = None
-    effort: float = 1.0
-    validation: float | Splits | Sequence[Split] = 0.1
+    max_terms: int | None = checked(check_integer, 1, default=None)
+    effort: float = checked(check_real, 0, strict=True, default=1.0)
+    validation: float | Splits | Sequence[Split] | None = None
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
@@ -163,6 +162,7 @@ class ChoiceOptions(Arguments):
         return own
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.validation, Real):
             share = check_real("validation", self.validation, 0, strict=True)
             if share >= 1:
@@ -172,13 +172,12 @@ class ChoiceOptions(Arguments):
     @property
     def holds_out_as_by_default(self) -> bool:
         """Whether nothing was said of which rows to hold out, or how many."""
-        validation = self.validation
-        return isinstance(validation, float) and validation == ChoiceOptions.validation
+        return self.validation is None
 
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are
         to be drawn."""
-        if isinstance(self.validation, float):
+        if self.validation is None or isinstance(self.validation, float):
             return self
         return replace(
             self, validation=read_splits("validation", self.validation, X, as_array("y", y), groups)

@@ -1,0 +1,101 @@
+"""Dropping the terms that a model does not need: those without which its predictions change by
+little beside its loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..prune import ROWS_A_TERM, pruned
+
+if TYPE_CHECKING:
+    from ...model import SparseModel
+    from ...rows import Rows
+    from ..task import Task
+
+# Where there are at most FEW_ROWS rows, and fewer than ROWS_A_TERM for each term, terms are dropped
+# on MIXED_A_ROW made rows for each row as well, whose cells are each with probability MIXED that of
+# another row: a model in few of its terms can agree with it on few rows and not between them. On
+# 687 rows with 1,200 terms, dropping terms raised the error on test rows by 3.5 % without made rows
+# and by .6 % with them; on 892 rows with 270 terms by .3 and .2 %.
+FEW_ROWS, MIXED_A_ROW, MIXED = 5_000, 2, 0.25
+# Where there is no time to prune, the terms that are allowed are chosen on this number of rows, at
+# least.
+FEWEST_PRUNED_ON = 1_000
+
+
+def drop_terms(
+    model: SparseModel,
+    task: Task,
+    worth: float,
+    max_terms: int,
+    looked_at: int,
+    rng: np.random.Generator,
+) -> SparseModel:
+    """Return the model without the terms that it does not need, of at most max_terms.
+
+    worth : what dropping terms may add to the mean loss, in the unit of the first target
+    looked_at : of more terms, this number, the ones that vary most, may stay
+    """
+    if not len(model.support):
+        return model
+    rows = task.raw.staged(model.features.stage, is_asked_often=True)
+    unit = task.unit(task.targets[0])
+    weight, curvature = loss_curvature(task, rows, model, unit)
+    change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+    most = min(FEW_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
+    is_few = task.raw.n_rows <= most
+    if is_few and weight is task.weight and not task.raw.is_sparse:
+        raw, weight = with_mixed_rows(task.raw, weight, rng)
+        rows = raw.staged(model.features.stage, is_asked_often=True)
+    return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
+
+
+def with_mixed_rows(
+    rows: Rows, weight: np.ndarray, rng: np.random.Generator
+) -> tuple[Rows, np.ndarray]:
+    """Return dense rows and as much weight of rows that are mixed of two: some of the cells of a
+    row are those of another."""
+    X, n = rows.array(), MIXED_A_ROW * rows.n_rows
+    one, other = np.arange(n) % rows.n_rows, rng.choice(rows.n_rows, n, p=weight / weight.sum())
+    mixed = np.where(rng.random((n, X.shape[1])) < MIXED, X[other], X[one])
+    return rows.on_same_threads(np.concatenate([X, mixed])), np.concatenate(
+        [weight, weight[one] / MIXED_A_ROW]
+    )
+
+
+def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
+    """Return the model in at most max_terms of its terms, chosen on few rows, where there is no
+    time for more."""
+    if len(model.support) <= max_terms:
+        return model
+    n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
+    some = np.arange(n) * task.raw.n_rows // n
+    rows = task.raw.take(some).staged(model.features.stage)
+    return pruned(rows, model, task.weight[some], max_terms, looked_at=max_terms)
+
+
+def loss_curvature(
+    task: Task, rows: Rows, model: SparseModel, unit: float
+) -> tuple[np.ndarray, float]:
+    """Return weights of the rows and c such that a change of f raises the loss by at most c/2 times
+    its weighted mean square.
+
+    Where the curvature of the loss has no bound, weights and c are computed at the model's f, and
+    about right near it. Where the loss has corners that were smoothed, c is the mean of the
+    curvature over the rows at the model's f.
+    """
+    loss = task.loss_of(task.targets[0])
+    if not (np.isinf(loss.smoothness) or loss.is_smoothed):
+        # the largest eigenvalue of the softmax's Hessian is 1/2
+        of_several = 2 if task.is_joint else 1
+        return task.weight, of_several * loss.smoothness
+    f = rows.vectors.fetch(rows.apply(model.features.staged(None), model.coef)) + (
+        model.intercept - task.centers[0]
+    )
+    h = task.weight * loss.curvature(f / unit, task.target_of(task.targets[0]))
+    mean = float(h.mean())
+    if not 0 < mean < np.inf:
+        return task.weight, min(loss.smoothness, 1.0)
+    return task.weight if loss.is_smoothed else h / mean, mean
