@@ -163,10 +163,8 @@ def small_model(
 
 def info_of(stack: Stack, model: SparseModel, task: Task, effort: Effort) -> FitInfo:
     """Return what the model says of its fit, in units of y."""
-    unit, losses = (
-        task.unit(task.targets[0]),
-        [loss for path in stack.paths for loss in path.losses],
-    )
+    unit = task.unit(task.targets[0])
+    losses = [loss for path in stack.paths for loss in path.losses]
     least = np.minimum.accumulate(losses)
     return replace(
         model.info,
