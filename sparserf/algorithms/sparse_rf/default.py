@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from .options import ChoiceOptions, SparseRFOptions
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
-PRUNED = 0.001
-# Of more terms than LOOKED_AT those that vary most may stay; or nearly all, where more than half of
-# these do.
-LOOKED_AT = 800
+PRUNED = 0.002
+# Of more terms than this those that vary most may stay.
+LOOKED_AT = 2_500
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
@@ -147,14 +146,8 @@ def small_model(
     best for all rows."""
     most = max_terms or MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
-
-    def pruned():
-        small = drop_terms(model, task, worth, most, LOOKED_AT, options.rng)
-        if len(small.support) <= LOOKED_AT // 2 or LOOKED_AT >= len(model.support):
-            return small
-        return drop_terms(model, task, worth, most, 5 * most // 4, options.rng)
-
-    small = effort.part(1.0, OF_PRUNING).done_in_time("prunings", pruned, None)
+    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, options.rng)
+    small = effort.part(1.0, OF_PRUNING).done_in_time("prunings", drop, None)
     small = drop_terms_at_once(model, task, most) if small is None else small
     if not options.fit_intercept:
         return small
