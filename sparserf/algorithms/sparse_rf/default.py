@@ -19,7 +19,8 @@ from ..._base.deadline import NEVER, time_left
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..task import in_units, with_ranges
+from ..task import in_units, partial_model_on_error, with_ranges
+from .all_rows import fitted_to_all_rows
 from .folds import folds_of
 from .held_out import errors_to_beat_constant, splits_of_task, strata_of
 from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
@@ -84,23 +85,23 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                     path.member.name, f"{path.loss:.5f}", len(path.losses), path.n_terms, f"{u:.3f}"
                 )
             print(stack.loss_of_stack, stack.loss_of_constant, is_worth)
-        model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, task, workers)
+        model = _fit_to_all_rows(used or [(paths[0], 0.0)], stack.intercepts, folds.task, workers)
         before = len(model.features)
         if used:
             worth = min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
             most = choice.max_terms or MOST_TERMS
-            prune = partial(_pruned, model, task, PRUNED * worth, most, options.rng)
+            prune = partial(_pruned, model, folds.task, PRUNED * worth, most, options.rng)
             small = whole.part(1.0, OF_PRUNING).done_in_time("prunings", prune, None)
-            model = drop_terms_at_once(model, task, most) if small is None else small
+            model = drop_terms_at_once(model, folds.task, most) if small is None else small
             if options.fit_intercept:
                 model = whole.done_in_time(
-                    "intercepts", partial(with_best_intercept, model, task), model
+                    "intercepts", partial(with_best_intercept, model, folds.task), model
                 )
+        model = whole.done_in_time("fallbacks", partial(with_fallbacks, model, folds.task), model)
+        with partial_model_on_error(lambda: model):
+            model = of_all_rows(model, folds.task, task, options.fit_intercept, whole)
         if os.environ.get("REPORT"):
             print("terms", before, len(model.features))
-    model = with_ranges(
-        whole.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
-    )
     unit = task.unit(task.targets[0])
     value = stack.loss_of_stack if used else stack.loss_of_constant
     info = replace(
@@ -109,6 +110,16 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         cut=dict(whole.cuts_in_time),
     )
     return in_their_units(replace(model, info=info), units)
+
+
+def of_all_rows(
+    model: SparseModel, sample: Task, task: Task, fit_intercept: bool, effort: Effort
+) -> SparseModel:
+    """Return a model of a sample of the rows as one of all rows: with their weights and ranges."""
+    if len(sample.weight) == len(task.weight):
+        return with_ranges(model, sample)
+    again = partial(fitted_to_all_rows, model, task, fit_intercept)
+    return with_ranges(effort.done_in_time("fits to all rows", again, model), task)
 
 
 def _pruned(model, task, worth, most, rng):
