@@ -4,7 +4,8 @@ Members (`members.py`) go down a path of falling penalties on each fold of the r
 So every row is predicted by fits that have not seen it. These predictions choose the penalty of
 each member and how much it counts (`stack.py`). What the folds have found is fitted to all rows,
 the weighted mean is taken (`mean.py`), and terms that do not pay for themselves are dropped
-(`fewer_terms.py`).
+(`fewer_terms.py`). Where there are many rows, or they are not in memory, all this is done on a
+sample in memory, and the weights are fitted to all rows at the end (`all_rows.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..task import in_units, with_ranges
+from ..task import in_units, partial_model_on_error, with_ranges
+from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .folds import folds_of, splits_of_task, strata_of
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
@@ -64,12 +66,17 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
             stack = search(task, options, choice, effort.part(1.0, SEARCHING), workers)
         if effort.cuts_in_time and not effort.n_finished:
             _warn_of_time(effort)
-        model = fit_to_all_rows(stack, task, workers)
+        sample = stack.loss.folds.task
+        model = fit_to_sample(stack, sample, workers)
         if stack.used:
-            model = small_model(model, stack, task, options, choice.max_terms, effort)
-        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
-        model = with_ranges(model, task)
-    model = replace(model, info=info_of(stack, model, task, effort))
+            model = small_model(model, stack, sample, options, choice.max_terms, effort)
+        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, sample), model)
+        with partial_model_on_error(lambda: model):
+            if len(sample.weight) < len(task.weight):
+                again = partial(fitted_to_all_rows, model, task, options.fit_intercept)
+                model = effort.done_in_time("fits to all rows", again, model)
+            model = with_ranges(model, task)
+    model = replace(model, info=info_of(stack, model, sample, effort))
     return in_their_units(model, units)
 
 
@@ -115,8 +122,9 @@ def most_search_rows(effort: float, deadline: float) -> int:
     return most
 
 
-def fit_to_all_rows(stack: Stack, task: Task, workers: Workers) -> SparseModel:
-    """Return the weighted sum of what the members predict, fitted to all rows; or the constant."""
+def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
+    """Return the weighted sum of what the members predict, fitted to all rows of the search; or the
+    constant."""
     if not stack.used:
         return stack.paths[0].member.constant(task)
     models, weights, places = [], [], []

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.splits import stratified_folds
+from ...rows.remote import MOST_FETCHED_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,14 +43,6 @@ class Folds:
 
     def __len__(self) -> int:
         return len(self.splits)
-
-    def task_of(self, k: int, task: Task) -> Task:
-        """Return a task of the same rows for fold k: rows that it does not fit have no weight, and
-        so their predictions come with the fit."""
-        weight = task.weight * self.splits[k][0]
-        of_fold = replace(task, weight=weight / weight.mean())
-        of_fold.__dict__["rows"] = task.rows  # encoded once for all folds
-        return of_fold
 
     def share(self, k: int) -> float:
         """Return the share of the weight of all rows that fold k fits."""
@@ -129,8 +122,10 @@ def folds_of(
     strata : the stratum of each row (`strata_of`)
     validation : a share s, for round(1 / s) folds and at most five; the masks of the rows to fit
         and to hold out of each fold; or None, for a number of folds that suits the rows
-    most_rows : about the most rows that are looked at
+    most_rows : about the most rows that are looked at, in the memory of this process
     """
+    if not task.raw.in_memory:  # wide rows are fewer
+        most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
     if np.count_nonzero(task.weight) > most_rows:
         weight = thinned(strata, task.weight, most_rows, rng)
         some = np.flatnonzero(weight)
@@ -138,6 +133,8 @@ def folds_of(
         strata = strata[some]
         if not (validation is None or isinstance(validation, float)):
             validation = [(fitted[some], held[some]) for fitted, held in validation]
+    elif not task.raw.in_memory:
+        task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))
     if validation is not None and not isinstance(validation, float):
         return Folds(task, validation)
     n, share = _number_of_folds(task, validation)
