@@ -21,7 +21,7 @@ from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import in_units, with_ranges
 from .folds import folds_of
-from .held_out import errors_to_beat_constant, splits_of_task, strata_of
+from .held_out import splits_of_task, strata_of
 from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
 from .search import (
     LEAST_TOL_IN_SINGLE,
@@ -76,7 +76,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
             beaten = min((path.loss for path in paths), default=np.inf)
             paths.append(follow(kind(), folds, loss, searches.part(1.0, share), workers, beaten))
         stack = Stack.of(loss, paths, options.fit_intercept)
-        is_worth = stack.is_better_than_constant(errors_to_beat_constant(task, strata))
+        is_worth = stack.is_better_than_constant()
         used = stack.used if is_worth else []
         if os.environ.get("REPORT"):
             for path, u in zip(paths, stack.weights, strict=True):

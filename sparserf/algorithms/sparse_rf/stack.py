@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 LEAST_WEIGHT = 0.02
 # The largest weight: where all classes are predicted right, the loss falls for ever.
 MOST_WEIGHT = 2.0
+# The standard errors by which the stack must be better than the constant. Penalties and weights are
+# chosen on the rows that judge, and so noise seems to be better by up to 1.4 in .97 of 51 kinds of
+# tables of noise (40 to 1,000 rows, numbers and labels). Of 440 real tables of 40 to 300 rows those
+# that are lost cost 1.6 % of error; with 0 it is .9 %, with 2 3.8 %.
+ERRORS = 1.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,8 +154,9 @@ class Stack:
         """The mean loss of the best constant on the rows held out."""
         return float(self.loss.folds.weight @ self.constant)
 
-    def is_better_than_constant(self, errors: float) -> bool:
-        """Return whether the stack is better than the constant by so many standard errors."""
+    def is_better_than_constant(self) -> bool:
+        """Return whether the stack is better than the constant by so many standard errors that it
+        is no chance."""
         folds, gains = self.loss.folds, self.constant - self.stacked
         of = folds.row if folds.task.groups is None else folds.task.groups[folds.row]
         _, place = np.unique(of, return_inverse=True)
@@ -161,4 +167,4 @@ class Stack:
         if alone >= 1 - 1e-12:
             return False
         error = np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
-        return bool(self.weights.any() and mean > errors * error)
+        return bool(self.weights.any() and mean > ERRORS * error)
