@@ -29,7 +29,7 @@ from .folds import folds_of, splits_of_task, strata_of
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
 from .outputs import in_their_units, with_equal_outputs
-from .stack import HeldOutLoss, Stack, errors_to_beat_constant
+from .stack import HeldOutLoss, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,7 +98,7 @@ def search(
         with part(share, is_open=True):
             path = follow(make(), folds, loss, effort.part(1.0, share), workers, beaten)
         paths.append(path)
-    return Stack.of(loss, paths, options.fit_intercept, errors_to_beat_constant(task, strata))
+    return Stack.of(loss, paths, options.fit_intercept)
 
 
 def members_of(
