@@ -166,7 +166,7 @@ def test_a_start_of_wrong_signs_is_refused():
 
 
 def test_the_mean_of_a_search_keeps_flags_and_signs():
-    model = srf.sparse_rf(X, TARGETS["squared"], features=MIXED, n_models=3, rng=0)
+    model = srf.sparse_rf(X, TARGETS["squared"], features=MIXED, rng=0)
     check_signs(model)
     index = model.support
     np.testing.assert_array_equal(model.features.nonnegative, MIXED.nonnegative[index])

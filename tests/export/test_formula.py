@@ -101,7 +101,7 @@ def test_code_of_an_array_of_categories_and_of_counts():
     assert_same(model, run(model)["decision_function"](Z), Z)
     counts = np.random.default_rng(1).poisson(1.0, (300, 6)).astype(float)
     y = np.minimum(counts[:, 0], 2) + (counts[:, 1] > 0)
-    model = srf.sparse_rf(csr_array(counts), y, n_models=1, n_components=400, rng=0)
+    model = srf.sparse_rf(csr_array(counts), y, n_components=400, rng=0)
     assert_same(model, run(model)["decision_function"](counts), counts)
 
 
