@@ -100,7 +100,9 @@ def check_finite(model, X):
     model."""
     answers = [model.coef, model.intercept, model.decision_function(X)]
     if isinstance(model, srf.SparseModel):
-        answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
+        told = model.info.dual_gap, model.info.alpha, model.info.validation_loss
+        answers += [each for each in told if each is not None]
+        answers += [model.info.objective, model.input_usage()]
     else:
         answers += [model.objective, model.dual_gap]
     answers += [model.predict_proba(X)] if model.loss == "logistic" else []
