@@ -86,8 +86,10 @@ def bits(model, places=None):
     if "features" in fields:
         features = fields.pop("features")
         fields |= {
-            f"features {k}": np.vstack([block.weights.T, block.offset])
+            f"features {k}, {name}": value
             for k, block in enumerate(features.blocks)
+            for name, value in vars(block).items()
+            if not name.startswith("_")
         }
     elif places is not None:
         fields["support"] = places[fields["support"]]

@@ -231,7 +231,7 @@ def test_fits_learn_which_inputs_matter(rng):
 
 
 def penalised(alpha):
-    """Return options of a fit with that alpha, or of two short searches for alpha."""
+    """Return options of a fit with that alpha, or of a search with few draws."""
     return {"n_components": 400} if alpha is None else {"alpha": alpha, "n_components": 1500}
 
 
