@@ -231,7 +231,7 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     for v, view in WrittenModel.from_model(model).encodings.items():
         column = view.find("cell").column
         label = f"clip(x{column})" if view.find("squeezed") else f"z(x{column})"
-        if not view.find("between"):
+        if not view.find("between") and np.isfinite(stage.reach[v]):
             said = next(
                 line for line in text.splitlines() if line.strip().startswith(label + " = ")
             ).split(" = ")[1]
