@@ -214,7 +214,9 @@ def test_views_are_defined(models, of_frame):
             "squeeze(u) = " in text
         )
         assert ("quantiles" in text) == ('formula("python")' in text)
-    assert "(12 of " in of_frame[0].formula()
+    frame, y = of_frame[1], np.arange(len(of_frame[1])) % 3
+    of_means = srf.sparse_rf(frame, y, alpha=0.01, categorical=["many"], features="gaussian", rng=0)
+    assert "(12 of " in of_means.formula()
 
 
 def test_soft_and_squeezed_views_are_as_the_formula_says(models):
