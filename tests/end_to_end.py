@@ -40,7 +40,7 @@ TARGETS = {
 FRAME = pd.DataFrame(X, columns=list("abc")).assign(k=["u", "v", None] * (N // 3))
 FRAME.loc[3:9, "a"] = np.nan
 FITS = {
-    "default": partial(srf.sparse_rf, n_models=1, effort=0.02),
+    "default": partial(srf.sparse_rf, effort=0.02),
     "sparse_rf": partial(srf.sparse_rf, features="gaussian", alpha=0.01, n_components=100),
     "harfe": partial(srf.harfe, n_nonzero_coefs=8, n_components=100),
     "mfga": partial(srf.mfga, n_nonzero_coefs=5),

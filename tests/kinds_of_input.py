@@ -37,8 +37,8 @@ def fitting(function, **options):
 FITS = {
     "sparse_rf": fitting(srf.sparse_rf, alpha=0.01, **NAMED),
     "sparse_rf exact": fitting(srf.sparse_rf, alpha=0.01, exact=True, **NAMED),
-    "sparse_rf auto": fitting(srf.sparse_rf, n_models=1, **SMALL),
-    "sparse_rf searched": fitting(srf.sparse_rf, n_models=1, **NAMED),
+    "sparse_rf auto": fitting(srf.sparse_rf, **SMALL),
+    "sparse_rf searched": fitting(srf.sparse_rf, **NAMED),
     "sparse_rf_path": fitting(srf.sparse_rf_path, n_alphas=2, **NAMED),
     "harfe": fitting(srf.harfe, n_nonzero_coefs=4, **SMALL),
     "harfe_path": fitting(srf.harfe_path, n_nonzero_coefs=[2, 4], **SMALL),
@@ -100,7 +100,9 @@ def check_finite(model, X):
     model."""
     answers = [model.coef, model.intercept, model.decision_function(X)]
     if isinstance(model, srf.SparseModel):
-        answers += [model.info.objective, model.info.dual_gap, model.input_usage()]
+        told = model.info.dual_gap, model.info.alpha, model.info.validation_loss
+        answers += [each for each in told if each is not None]
+        answers += [model.info.objective, model.input_usage()]
     else:
         answers += [model.objective, model.dual_gap]
     answers += [model.predict_proba(X)] if model.loss == "logistic" else []
@@ -563,7 +565,6 @@ BAD_OPTIONS = {
     "n_components": COUNT,
     "n_nonzero_coefs": [bad for bad in COUNT if not isinstance(bad, (list, np.ndarray))],
     "n_projections": COUNT,
-    "n_models": COUNT,
     "n_terms": [*COUNT, None],
     "max_terms": COUNT,
     "max_rows": [*COUNT, None, N - 1],

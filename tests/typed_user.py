@@ -80,7 +80,7 @@ class LogCosh(srf.losses.Loss):
 
 
 def stop(info: srf.FitInfo) -> bool:
-    return info.dual_gap < 1e-3
+    return info.dual_gap is not None and info.dual_gap < 1e-3
 
 
 srf.sparse_rf(X, y, loss=LogCosh(), callback=stop)

@@ -40,7 +40,6 @@ from .learning import (
     BaseDistribution,
     LearningDictionary,
     RandomCosines,
-    RandomSteps,
     make_learning_dictionary,
 )
 from .linear import Linear, LinearFunctions, inputs_times, linear_functions
@@ -89,7 +88,6 @@ __all__ = [
     "RandomCosines",
     "RandomDictionary",
     "RandomNeurons",
-    "RandomSteps",
     "Relaxation",
     "RuleDictionary",
     "RuleInputs",

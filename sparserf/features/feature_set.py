@@ -366,7 +366,6 @@ def _contents(features):
         written |= {name: array.tobytes() for name, array in features.stage.to_arrays().items()}
     for block, place in features.by_block(features.to_blocks(np.arange(len(features)))):
         of_kind = block.take(np.argsort(place))
-        written[block.kind] = [
-            array.tobytes() for array in (np.sort(place), *of_kind.arrays.values())
-        ]
+        arrays = (np.sort(place), *of_kind.arrays.values())
+        written[block.kind] = [(array + 0).tobytes() for array in arrays]  # -0 is 0
     return written

@@ -1,11 +1,10 @@
 """A dictionary that learns: draws that follow the features which a fit has accepted.
 
 The draws come in batches. The first batch is drawn from a base distribution: `RandomCosines`, of
-any bandwidth and of any number of inputs, or `RandomSteps`, which jump as trees do. Each further
-batch is in part drawn from it again and in part proposed: the weights w of accepted features,
-picked with probability in proportion to |coefficient|, are changed by one of five moves (`MOVES`).
-Moves whose proposals stayed in the fit get a larger share of the next batch. docs/learning.md has
-the measurements.
+any bandwidth and of any number of inputs. Each further batch is in part drawn from it again and in
+part proposed: the weights w of accepted features, picked with probability in proportion to
+|coefficient|, are changed by one of five moves (`MOVES`). Moves whose proposals stayed in the fit
+get a larger share of the next batch. docs/learning.md has the measurements.
 """
 
 from __future__ import annotations
@@ -46,10 +45,6 @@ NARROWEST = 0.25
 WIDEST = 4.0
 # About the number of sampled rows whose distances are compared.
 FEW_DISTANCES = 500
-# About the number of sampled rows among which the thresholds of a batch of steps are drawn.
-THRESHOLDS = 500
-# Probability that a random step of some inputs takes no further input.
-NO_MORE = 0.4
 # The least share of the base distribution that sees inputs in which the model must rise, fall, or
 # be convex or concave.
 BOUND = 0.5
@@ -58,9 +53,6 @@ BOUND = 0.5
 INHERITED = 0.7
 # That place is moved by about this share of the standard deviation of w'x.
 MOVED = 0.2
-# Two values of w'x are different if they differ by more than this share of the largest |w'x|: more
-# than float32 rounds by.
-DIFFERENT = 1e-5
 # Draws in a batch by default: small batches let proposals follow the accepted features early.
 BATCH = 500
 # Share of each batch that comes from the base distribution: the convergence rate of the paper is
@@ -117,8 +109,6 @@ class BaseDistribution(ABC):
 
     activation: ClassVar[str]
     scale: ClassVar[float]
-    # Whether neurons of the `shapes` keep something of those that they follow.
-    keeps_middles: ClassVar[bool] = False
     shapes: ClassVar[tuple[Shape, ...]]
     is_finite = False
 
@@ -225,7 +215,7 @@ class BaseDistribution(ABC):
 
         weights : their weights, by `weights_of`
         """
-        if self.constraints is None or not self.keeps_middles:
+        if self.constraints is None:
             return None
         number = {(each.activation, np.sign(each.scale)): k for k, each in enumerate(self.shapes)}
         shape, offset = [np.zeros(0, int)], [np.zeros(0)]
@@ -339,7 +329,6 @@ class RandomCosines(BaseDistribution):
 
     activation: ClassVar[str] = "cos"
     scale: ClassVar[float] = float(np.sqrt(2))
-    keeps_middles: ClassVar[bool] = True
     # Half are tanh, which told most on the tables that were measured.
     shapes: ClassVar[tuple[Shape, ...]] = (
         Shape("tanh", 1.0),
@@ -401,73 +390,6 @@ class RandomCosines(BaseDistribution):
 
     def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return -(weights * self.sample[rng.integers(0, len(self.sample), len(weights))]).sum(axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class RandomSteps(BaseDistribution):
-    """Steps, 1 where w'x > t and -1 elsewhere, of a few inputs, from which a dictionary starts for
-    functions that jump.
-
-    The entries of w are +-1 in units of half the ranges of the inputs; w has q inputs with
-    probability p (1 - p)^(q - 1), p being NO_MORE. The threshold t lies between w'x of some row and
-    the next larger value, at random, so that no row lies on a step, where rounding would decide. Of
-    one input, a step is the split of a tree; of several that are 0 or 1, it says that some of them
-    are 1 together; of others, it is a half space.
-
-    units : 1 / half the range of each input
-    """
-
-    activation: ClassVar[str] = "sign"
-    scale: ClassVar[float] = 1.0
-    shapes: ClassVar[tuple[Shape, ...]] = (Shape("sign", 1.0),)
-
-    @classmethod
-    def from_rows(
-        cls,
-        rows: Rows,
-        weight: np.ndarray,
-        rng: np.random.Generator,
-        stage: ColumnStage | None = None,
-        max_order: int | None = None,
-        constraints: InputConstraints | None = None,
-    ) -> Self:
-        inputs, scale = inputs_that_vary(rows, weight, stage)
-        if not len(inputs):
-            return cls(np.zeros(1, np.intp), np.zeros(1), np.zeros((1, 1)), max_order=max_order)
-        X = _sample(rows, inputs, weight, rng)[0]
-        constraints = None if constraints is None else constraints.without_curved().take(inputs)
-        return cls(inputs, 1 / scale[1], X, max_order=max_order, constraints=constraints)
-
-    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        used, _ = self.inputs_used(n, lambda most: np.minimum(rng.geometric(NO_MORE, n), most), rng)
-        return rng.choice([-1.0, 1.0], used.shape) * used * self.units
-
-    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return rng.choice([-1.0, 1.0], len(j)) * self.units[j]
-
-    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw -t of each w, with t between w'x of a row of the sample, more often from the middle,
-        and the next larger w'x.
-
-        Where there is no larger one, t is below the largest; where w'x is always the same, t is
-        below it.
-        """
-        sample, n = self.sample, len(self.sample)
-        if n > THRESHOLDS:
-            sample = sample[rng.choice(n, THRESHOLDS, replace=False)]
-        Z = weights @ sample.T
-        z = np.median(
-            np.take_along_axis(Z, rng.integers(0, Z.shape[1], (len(Z), 3)), axis=1), axis=1
-        )
-        least = DIFFERENT * np.maximum(np.abs(Z.max(axis=1)), np.abs(Z.min(axis=1)))
-        above = np.where(Z > (z + least)[:, None], Z, np.inf).min(axis=1)
-        below = np.where(Z < (z - least)[:, None], Z, -np.inf).max(axis=1)
-        is_highest = np.isinf(above)
-        low = np.where(is_highest, np.where(np.isinf(below), z - 1 - np.abs(z), below), z)
-        high = np.where(is_highest, z, above)
-        return -(low + (high - low) * rng.uniform(0.25, 0.75, len(weights)))
-
-    middles = offsets
 
 
 def inputs_that_vary(rows, weight, stage):

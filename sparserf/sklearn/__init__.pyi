@@ -387,8 +387,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     batch_size: int | None
     max_order: int | None
     exact: bool
-    validation: float | Splits
-    n_models: int | None
+    validation: float | Splits | None
     max_terms: int | None
     effort: float
     time_limit: float | None
@@ -418,8 +417,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         batch_size: int | None = None,
         max_order: int | None = None,
         exact: bool = False,
-        validation: float | Splits = 0.1,
-        n_models: int | None = None,
+        validation: float | Splits | None = None,
         max_terms: int | None = None,
         effort: float = 1.0,
         time_limit: float | None = None,
@@ -449,8 +447,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     batch_size: int | None
     max_order: int | None
     exact: bool
-    validation: float | Splits
-    n_models: int | None
+    validation: float | Splits | None
     max_terms: int | None
     effort: float
     time_limit: float | None
@@ -481,8 +478,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         batch_size: int | None = None,
         max_order: int | None = None,
         exact: bool = False,
-        validation: float | Splits = 0.1,
-        n_models: int | None = None,
+        validation: float | Splits | None = None,
         max_terms: int | None = None,
         effort: float = 1.0,
         time_limit: float | None = None,

@@ -10,7 +10,7 @@ import sparserf as srf
 from sparserf import losses
 from sparserf import sklearn as srfs
 from sparserf.algorithms.arguments import FitOptions, RowSetting
-from sparserf.algorithms.sparse_rf.held_out import Sample, strata_of
+from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
 from sparserf.algorithms.task import Task
 
 from ..conftest import bits, ignore_convergence
@@ -25,7 +25,7 @@ LABELS = np.array(["no", "yes"])[
     (np.sin(2 * X[:, 0]) + OFFSET + 0.5 * RNG.standard_normal(N) > 0.8).astype(int)
 ]
 SOME = RNG.integers(0, 3, N).astype(float)
-QUICK = {"features": "gaussian", "n_components": 100, "n_models": 2, "rng": 0}
+QUICK = {"features": "gaussian", "n_components": 100, "rng": 0}
 COUNT_LOSSES = {"poisson": "poisson", "tweedie": losses.Tweedie(1.4)}
 CASES = {name: {"y": COUNTS, "loss": loss} for name, loss in COUNT_LOSSES.items()}
 CASES |= {
@@ -94,13 +94,14 @@ def test_a_task_of_some_rows():
 @pytest.mark.parametrize("validation", [0.2, (GROUPS < 25, GROUPS >= 30)], ids=["share", "pair"])
 @pytest.mark.parametrize("most_rows", [80, N])
 def test_a_sample_has_the_offsets_and_groups_of_its_rows(validation, most_rows):
-    task = task_of()
-    sample = Sample.draw(task, strata_of(task), validation, most_rows, np.random.default_rng(0))
-    assert np.array_equal(sample.task.offset, OFFSET[sample.index])
-    assert np.array_equal(sample.task.groups, GROUPS[sample.index])
-    assert not set(GROUPS[sample.index[sample.held > 0]]) & set(
-        GROUPS[sample.index[sample.task.weight > 0]]
-    )
+    task, rng = task_of(), np.random.default_rng(0)
+    validation = validation if isinstance(validation, float) else [validation]
+    folds = folds_of(task, strata_of(task), validation, most_rows, rng)
+    index = folds.task.index
+    assert np.array_equal(folds.task.offset, OFFSET[index])
+    assert np.array_equal(folds.task.groups, GROUPS[index])
+    for fitted, held in folds.splits:
+        assert held.any() and not set(GROUPS[index[held]]) & set(GROUPS[index[fitted]])
 
 
 @ignore_convergence
@@ -180,6 +181,6 @@ def test_intervals_of_new_groups_with_offsets():
         np.sin(2 * X[:, 0]) + OFFSET + 0.1 * RNG.standard_normal(N),
         {"offset": OFFSET, "groups": GROUPS},
     )
-    bands = srf.intervals(partial(srf.sparse_rf, n_models=1), X, y, **more, coverage=0.8, rng=0)
+    bands = srf.intervals(srf.sparse_rf, X, y, **more, coverage=0.8, rng=0)
     lower, upper = bands.predict(X, offset=OFFSET)
     assert np.mean((lower <= y) & (y <= upper)) > 0.7 and np.mean(upper - lower) < 1.5

@@ -309,7 +309,6 @@ def test_rows_that_are_no_table(rows):
     "wrong",
     [
         {"max_order": 0},
-        {"n_models": 0},
         {"effort": 0},
         {"time_limit": -1},
         {"workers": 0},

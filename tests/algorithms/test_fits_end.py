@@ -5,15 +5,12 @@ Limits of time are far above what the fits take: only a hang fails.
 """
 
 import inspect
-import re
 import time
 
 import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf import budget as _budget
-from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.baselines import srfe
 
 from ..conftest import HAS_TIMERS, after, each_loss, ignore_convergence
@@ -235,72 +232,3 @@ def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
         assert np.isfinite(
             [*np.ravel(model.coef), *model.info.objective, model.info.dual_gap]
         ).all()
-
-
-def bounded(monkeypatch, most):
-    """Let the searches of the calls to come take at most so many multiplications, and return the
-    list of their efforts."""
-    for name, value in (("SEARCHES", most), ("SEARCH_WORK_A_ROW", 0), ("PASSES", 0)):
-        monkeypatch.setattr(_budget, name, value)
-    efforts, effort_of = [], _search.effort_of_searches
-    monkeypatch.setattr(
-        _search, "effort_of_searches", lambda *args: efforts.append(effort_of(*args)) or efforts[-1]
-    )
-    return efforts
-
-
-def outputs(n_outputs, loss):
-    """Return (X, y) with so many real targets, or classes."""
-    rng = np.random.default_rng(0)
-    Z = rng.uniform(-2, 2, (300, 4))
-    f = np.sin(2 * Z @ rng.normal(size=(4, n_outputs)))
-    return Z, f if loss == "squared" else f.argmax(axis=1)
-
-
-@pytest.mark.parametrize("n_outputs", [3, 12])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
-def test_the_work_of_a_call_is_bounded_for_all_outputs_together(n_outputs, loss, monkeypatch):
-    """The step at hand may pass the bound; one warning says what was cut; the model is the best
-    that was found."""
-    most = 3e9
-    efforts = bounded(monkeypatch, most)
-    Z, y = outputs(n_outputs, loss)
-    with pytest.warns(srf.ConvergenceWarning) as told:
-        model, again = (
-            srf.sparse_rf(Z, y, loss=loss, rng=0, workers=workers) for workers in (1, 2)
-        )
-    assert len(told) == len(efforts) == 2 and not model.info.converged
-    assert re.search(
-        r"effort=1: .* were [1-9]\d* (paths of penalties|rounds of searches).*raise effort, or fit "
-        r"fewer classes",
-        str(told[0].message),
-    )
-    for searches in efforts:
-        assert 0.5 * most < searches.spent < 1.2 * most and searches.within.spent < 1.4 * most
-    assert (model.coef.tobytes(), np.asarray(model.intercept).tobytes()) == (
-        again.coef.tobytes(),
-        np.asarray(again.intercept).tobytes(),
-    )
-    error = np.mean((model.predict(Z) - y) ** 2 if loss == "squared" else model.predict(Z) != y)
-    assert error < 0.9 * (y.var() if loss == "squared" else np.mean(y != np.bincount(y).argmax()))
-
-
-def test_a_call_within_its_bound_is_not_changed_by_it(monkeypatch):
-    Z, y = outputs(3, "logistic")
-    monkeypatch.setattr(_budget, "MODELS", 1)
-    monkeypatch.setattr(_budget, "ROUNDS_ON_FEW_ROWS", 1)
-    efforts = bounded(monkeypatch, 1e12)
-    model = srf.sparse_rf(Z, y, loss="logistic", rng=0)
-    (searches,) = efforts
-    assert 0 < searches.spent < 1e11 and not searches.within.cuts
-    monkeypatch.setattr(_budget, "SEARCHES", 10 * searches.spent)
-    assert srf.sparse_rf(Z, y, loss="logistic", rng=0).coef.tobytes() == model.coef.tobytes()
-
-
-def test_max_iter_lifts_the_bound_of_a_call(monkeypatch):
-    Z, y = outputs(2, "squared")
-    monkeypatch.setattr(_budget, "MODELS", 1)
-    monkeypatch.setattr(_budget, "ROUNDS_ON_FEW_ROWS", 1)
-    efforts = bounded(monkeypatch, 1e6)
-    srf.sparse_rf(Z, y, rng=0, max_iter=20)
-    assert efforts[0].spent > 1e7 and not efforts[0].within.cuts

@@ -16,10 +16,7 @@ def test_terms_of_few_inputs(order, alpha):
     """No term has more inputs than max_order, also after moves that join features; linear
     functions, sums over inputs, are exempt."""
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
-    few = {} if alpha else {"n_models": 1}
-    model = srf.sparse_rf(
-        X[5:], y[5:], alpha=alpha, max_order=order, n_components=1000, rng=0, **few
-    )
+    model = srf.sparse_rf(X[5:], y[5:], alpha=alpha, max_order=order, n_components=1000, rng=0)
     orders = [
         len(term.columns) for term in terms_of(model.features) if term.activation != "identity"
     ]

@@ -342,7 +342,7 @@ def test_paths_and_callbacks(name):
 
 def test_the_default_learns():
     X, y = data(n=300, noise=0.2)
-    model = srf.sparse_rf(X, y, loss="multinomial", n_models=1, n_components=100, rng=0)
+    model = srf.sparse_rf(X, y, loss="multinomial", n_components=100, rng=0)
     assert mean_loss(model.decision_function(X), y) < 0.6 and model.info.converged
 
 

@@ -21,7 +21,7 @@ from sparserf.algorithms.sparse_rf.rows_that_go_together import (
 
 
 def fit_briefly(X, y, **options):
-    return srf.sparse_rf(X, y, effort=0.02, n_models=1, rng=0, **options)
+    return srf.sparse_rf(X, y, effort=0.02, rng=0, **options)
 
 
 def persons(rng, n=60, visits=6):

@@ -9,7 +9,9 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.algorithms.sparse_rf.held_out import hold_out
+from sparserf.algorithms.arguments import RowSetting
+from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
+from sparserf.algorithms.task import Task
 from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
 from sparserf.rows import as_rows
 
@@ -32,9 +34,9 @@ def path(fit, *args, **options):
 
 
 EVERY_LOSS = {
-    "auto": partial(sparse_rf, rng=0, n_components=100, n_models=1),
+    "auto": partial(sparse_rf, rng=0, n_components=100),
     "auto, alpha given": partial(sparse_rf, rng=0, n_components=400, batch_size=200, alpha=0.05),
-    "gaussian": partial(sparse_rf, rng=0, n_components=200, n_models=1, features="gaussian"),
+    "gaussian": partial(sparse_rf, rng=0, n_components=200, features="gaussian"),
     "laplacian, knn": partial(
         sparse_rf, rng=0, n_components=200, alpha=0.01, features="laplacian", gamma="knn"
     ),
@@ -84,8 +86,10 @@ def bits(model, places=None):
     if "features" in fields:
         features = fields.pop("features")
         fields |= {
-            f"features {k}": np.vstack([block.weights.T, block.offset])
+            f"features {k}, {name}": value
             for k, block in enumerate(features.blocks)
+            for name, value in vars(block).items()
+            if not name.startswith("_")
         }
     elif places is not None:
         fields["support"] = places[fields["support"]]
@@ -321,17 +325,21 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 
 
 def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
-    """Over many splits each row is held out equally often; in one split it is held out whole or not
-    at all."""
+    """Each row is held out by one fold, whole; over many draws by the first as often as any."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
-    held = np.array([hold_out(np.zeros(60), weight, 0.2, rng)[1] > 0 for _ in range(n)])
-    assert (held.sum(axis=1) == 12).all()
-    np.testing.assert_allclose(held.mean(axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
+    task = Task.from_arrays(np.zeros((60, 1)), np.arange(60.0), RowSetting(sample_weight=weight))
+    first = []
+    for _ in range(n):
+        folds = folds_of(task, strata_of(task), None, 1_000, rng)
+        held = np.array([held for _, held in folds.splits])
+        assert (held.sum(axis=0) == 1).all() and (held.sum(axis=1) == 12).all()
+        first.append(held[0])
+    np.testing.assert_allclose(np.mean(first, axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
 
 
 @each_loss
 @pytest.mark.parametrize(
-    "options", [{"n_models": 2}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
+    "options", [{}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
 )
 def test_weights_that_are_all_alike_are_none(rng, loss, options):
     X, y = friedman(rng, 200, 6)

@@ -15,7 +15,7 @@ from sparserf.columns.constraints import read_constraints
 from sparserf.expansion.terms import terms_of
 from sparserf.features import FeatureSet, keeps
 
-SMALL = {"n_models": 1, "effort": 0.2, "n_components": 400}
+SMALL = {"effort": 0.2, "n_components": 400}
 
 
 def table(n, seed):

@@ -116,9 +116,7 @@ def test_by_default_fewer_features_are_drawn():
 
 
 STARTS = {
-    "steps, linear functions and cosines": lambda: srf.sparse_rf(
-        X, F, rng=0, n_models=2, n_components=300
-    ),
+    "steps, linear functions and cosines": lambda: srf.sparse_rf(X, F, rng=0, n_components=300),
     "harfe": lambda: srf.harfe(X, F, n_components=300, n_nonzero_coefs=10, order=2, rng=0),
     "mfga": lambda: srf.mfga(X, F, n_nonzero_coefs=10, rng=0),
     "drp": lambda: srf.drp(X, F, alpha=0.01),
@@ -128,9 +126,7 @@ STARTS = {
     "no term": lambda: srf.sparse_rf(
         X, F, features="gaussian", n_components=200, alpha=100.0, rng=0
     ),
-    "pruned": lambda: srf.prune(
-        srf.sparse_rf(X, F, rng=0, n_models=1, n_components=300), X, max_terms=5
-    ),
+    "pruned": lambda: srf.prune(srf.sparse_rf(X, F, rng=0, n_components=300), X, max_terms=5),
 }
 
 
@@ -193,10 +189,8 @@ def table(n, seed):
 @pytest.mark.parametrize("alpha", [0.01, None], ids=["alpha", "chosen"])
 def test_tables_keep_their_encodings(alpha):
     (old, y), (new, y_new) = table(400, 0), table(300, 1)
-    start = srf.sparse_rf(old, y, rng=0, n_models=1, n_components=300)
-    model = srf.sparse_rf(
-        new[["age", "city"]], y_new, start=start, alpha=alpha, rng=0, n_models=None
-    )
+    start = srf.sparse_rf(old, y, rng=0, n_components=300)
+    model = srf.sparse_rf(new[["age", "city"]], y_new, start=start, alpha=alpha, rng=0)
     for name in ("column", "kind", "level", "center", "unit"):
         places = np.isin(start.features.stage.column, model.features.stage.column)
         np.testing.assert_array_equal(
@@ -250,7 +244,7 @@ def test_without_a_penalty_the_terms_are_those_of_the_start(name):
 
 def test_without_a_penalty_a_linear_model_stays_one():
     y = X @ [1.0, 2.0, 3.0] + 0.1 * RNG.standard_normal(N)
-    start = srf.sparse_rf(X[FIRST], y[FIRST], rng=0, n_models=1)
+    start = srf.sparse_rf(X[FIRST], y[FIRST], rng=0)
     model = srf.sparse_rf(X[HALF], y[HALF] + 1, start=start, rng=0)
     assert r2(model, X, y + 1) > 0.98 and len(model.support) <= len(start.support)
 

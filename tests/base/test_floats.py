@@ -29,7 +29,7 @@ TARGETS = {
     "multinomial": np.digitize(F, [-0.7, 0.7]),
 }
 BY_LOSS = {
-    "sparse_rf": lambda X, y, **how: srf.sparse_rf(X, y, n_models=1, effort=0.02, **how),
+    "sparse_rf": lambda X, y, **how: srf.sparse_rf(X, y, effort=0.02, **how),
     "gaussian": lambda X, y, **how: srf.sparse_rf(
         X, y, features="gaussian", alpha=0.01, n_components=100, **how
     ),

@@ -22,9 +22,7 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1]
 LABELS = np.digitize(Y, [-0.3, 0.3])
 NAMED = {"features": "gaussian", "n_components": 100, "rng": 0}
 FITS = {
-    "sparse_rf": lambda **k: srf.sparse_rf(
-        X, Y, n_models=1, n_components=60, max_terms=10, rng=0, **k
-    ),
+    "sparse_rf": lambda **k: srf.sparse_rf(X, Y, n_components=60, max_terms=10, rng=0, **k),
     "three classes": lambda **k: srf.sparse_rf(
         X, LABELS, loss="logistic", alpha=0.05, batch_size=50, **NAMED, **k
     ),

@@ -46,7 +46,7 @@ OF_TABLE = (
 )
 
 FITS = {
-    "auto": lambda X, y, **how: srf.sparse_rf(X, y, rng=0, n_models=1, n_components=300, **how),
+    "auto": lambda X, y, **how: srf.sparse_rf(X, y, rng=0, n_components=300, **how),
     "gaussian": lambda X, y, **how: srf.sparse_rf(
         X, y, features="gaussian", gamma=0.1, alpha=1e-3, n_components=500, rng=0, **how
     ),
@@ -279,7 +279,6 @@ def test_classes_of_a_table():
         np.where(OF_TABLE > 0.5, "high", "low"),
         loss="logistic",
         rng=0,
-        n_models=1,
         n_components=300,
     )
     assert np.mean(model.predict(TABLE) == np.where(OF_TABLE > 0.5, "high", "low")) > 0.85
@@ -355,7 +354,7 @@ def test_skewed_columns_get_other_encodings():
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((1500, 3))
     y, skewed = np.sin(2 * Z[:, 0]) + Z[:, 1] * Z[:, 2], np.sign(Z) * np.expm1(np.abs(Z)) ** 2
-    how = {"n_models": 1, "n_components": 3000, "rng": 0}
+    how = {"n_components": 3000, "rng": 0}
     model = srf.sparse_rf(skewed[:1000], y[:1000], **how)
     plain = srf.sparse_rf(srf.Chunks(skewed[:1000]), y[:1000], **how, scale=None)
     assert model.features.stage.kind.any() or len(model.features.stage.knots)
@@ -369,9 +368,7 @@ def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     counts = sp.csr_array(there * np.exp(2.5 * rng.standard_exponential((1200, 40))).round())
     f = there @ rng.standard_normal(40)
     y = f + 0.3 * rng.standard_normal(1200) > np.median(f)
-    model = srf.sparse_rf(
-        counts[:800], y[:800], loss="logistic", rng=0, n_models=2, n_components=500
-    )
+    model = srf.sparse_rf(counts[:800], y[:800], loss="logistic", rng=0, n_components=500)
     assert (
         np.mean(model.predict(counts[800:]) == y[800:]) > 0.9 and model.features.stage is not None
     )

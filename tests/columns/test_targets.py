@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.search import deviation, in_their_units
+from sparserf.algorithms.sparse_rf.outputs import deviation, in_their_units
 from sparserf.columns.targets import check_labels, check_target, warn_of_labels
 
 from ..conftest import as_within_a_call
@@ -25,7 +25,7 @@ SIGNS = np.where(Y > 0, "up", "down")
 KERNEL = {"features": "gaussian", "gamma": 0.5, "n_components": 200, "rng": 0}
 FITS = {
     "sparse_rf": lambda y, **k: srf.sparse_rf(X, y, alpha=0.01, **KERNEL, **k),
-    "sparse_rf chosen": lambda y, **k: srf.sparse_rf(X, y, n_components=60, n_models=1, rng=0, **k),
+    "sparse_rf chosen": lambda y, **k: srf.sparse_rf(X, y, n_components=60, rng=0, **k),
     "harfe": lambda y, **k: srf.harfe(X, y, n_components=200, n_nonzero_coefs=10, rng=0, **k),
     "mfga": lambda y, **k: srf.mfga(X, y, n_nonzero_coefs=5, rng=0, **k),
     "drp": lambda y, **k: srf.drp(X, y, alpha=0.01, rng=0, **k),

@@ -96,7 +96,7 @@ EXPANSIONS = NEURONS | {
     ),
 }
 REGRESSIONS = EXPANSIONS | {
-    "sparse_rf": lambda: srf.sparse_rf(X, Y, rng=0, n_models=1, n_components=500),
+    "sparse_rf": lambda: srf.sparse_rf(X, Y, rng=0, n_components=500),
     "harfe": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, order=2, rng=0),
     "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, rng=0),
     "drp": lambda: srf.drp(X, Y, alpha=1e-3, rng=0),
@@ -146,7 +146,7 @@ REGRESSIONS = EXPANSIONS | {
 }
 LIMITS = {"limited": (-0.1, 0.7), "limited above": (-np.inf, 0.1), "limited counts": (0.7, 1.3)}
 OF_CSR = {
-    "words": lambda: srf.sparse_rf(WORDS, OF_WORDS, rng=0, n_models=1, n_components=300),
+    "words": lambda: srf.sparse_rf(WORDS, OF_WORDS, rng=0, n_components=300),
     "words, drp": lambda: srf.drp(WORDS, OF_WORDS, alpha=1e-3, rng=0),
     "words, gaussian": lambda: srf.sparse_rf(
         WORDS, OF_WORDS, features="gaussian", alpha=1e-3, n_components=300, rng=0
@@ -164,9 +164,7 @@ OF_CSR = {
     ),
 }
 CLASSIFIERS = {
-    "logistic": lambda: srf.sparse_rf(
-        X, Y > 0, loss="logistic", rng=0, n_models=1, n_components=300
-    ),
+    "logistic": lambda: srf.sparse_rf(X, Y > 0, loss="logistic", rng=0, n_components=300),
     "multinomial": lambda: srf.mfga(
         X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, rng=0
     ),
@@ -351,9 +349,7 @@ def feed_of(frame, dtype):
 def of_frame():
     """Fit a model whose columns are numbers, levels, and flags of missing cells. Whether the search
     takes clipped numbers, too, depends on rounding."""
-    model = srf.sparse_rf(
-        FRAME, OF_FRAME, categorical=["floor"], rng=1, n_models=1, n_components=600
-    )
+    model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=1, n_components=600)
     stage = model.features.stage
     assert {"number", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
     assert (np.diff(stage.first_knot) > 0).any()
@@ -391,7 +387,7 @@ def test_onnx_of_columns_that_have_the_names_of_outputs():
 
 def test_onnx_where_an_empty_string_is_missing():
     frame = FRAME[["place", "label"]]
-    model = srf.sparse_rf(frame, OF_FRAME, rng=0, n_models=1, n_components=300)
+    model = srf.sparse_rf(frame, OF_FRAME, rng=0, n_components=300)
     assert "missing" in " ".join(model.features.stage.names(["place", "label"]))
     answer = asked(model, feed_of(frame, np.float64), dtype="float64")["variable"].ravel()
     assert np.allclose(answer, model.predict(frame), rtol=1e-12)
@@ -400,7 +396,7 @@ def test_onnx_where_an_empty_string_is_missing():
 @pytest.mark.parametrize("strings", [True, False])
 def test_onnx_of_an_array_with_categories(strings):
     cells = np.array([SEEN[:, 0], FRAME["kind" if strings else "floor"]], object).T
-    model = srf.sparse_rf(cells, OF_FRAME, categorical=[1], rng=0, n_models=1, n_components=300)
+    model = srf.sparse_rf(cells, OF_FRAME, categorical=[1], rng=0, n_components=300)
     feed = (
         {"x0": cells[:, :1].astype(float), "x1": cells[:, 1:]}
         if strings
@@ -732,7 +728,7 @@ def test_missing_numbers(tmp_path):
     columns in their place."""
     some = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
     for model in (
-        srf.sparse_rf(some, Y, rng=0, n_models=1, n_components=300),
+        srf.sparse_rf(some, Y, rng=0, n_components=300),
         fitted("sparse_rf", REGRESSIONS["sparse_rf"]),
     ):
         assert error_of(of_rows(compiled(model, tmp_path), some, 1), model, some) < 1e-12

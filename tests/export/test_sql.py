@@ -137,7 +137,7 @@ def test_tables_of_all_kinds_of_cells(engine):
     data["share"] = np.random.default_rng(2).choice([0.1, 1 / 3, 1e-3, 2.0], len(data))
     y = y + 2 * (data["w.o\nr'd"] == "A") - data["w.o\nr'd"].isin(["", "a\\"]) + data["share"]
     model = srf.sparse_rf(
-        data, y, n_models=1, categorical=["many", "share"], n_components=200, max_terms=40, rng=0
+        data, y, categorical=["many", "share"], n_components=200, max_terms=40, rng=0
     )
     rows = data[:60].reset_index(drop=True).astype({"many": float})
     rows["w.o\nr'd"] = [[*words, "new", "B'", None][k % 18] for k in range(60)]

@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf import search as _search
 from sparserf.algorithms.sparse_rf.descent import L1Fit
 from sparserf.algorithms.sparse_rf.draws import LearningSource
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
@@ -232,12 +231,8 @@ def test_fits_learn_which_inputs_matter(rng):
 
 
 def penalised(alpha):
-    """Return options of a fit with that alpha, or of two short searches for alpha."""
-    return (
-        {"n_models": 2, "n_components": 400}
-        if alpha is None
-        else {"alpha": alpha, "n_components": 1500}
-    )
+    """Return options of a fit with that alpha, or of a search with few draws."""
+    return {"n_components": 400} if alpha is None else {"alpha": alpha, "n_components": 1500}
 
 
 @each_loss
@@ -283,28 +278,16 @@ def test_fits_to_sparse_single_precision_and_wide_rows(rng, alpha):
     assert sparse_rf(csr_array(wide), y, **how).n_features_in == 1106
 
 
-@pytest.mark.parametrize("alpha", [0.01, None])
 @pytest.mark.slow
-def test_each_class_has_draws_of_its_own(rng, alpha, monkeypatch):
+def test_each_class_has_draws_of_its_own(rng):
     X = rng.standard_normal((600, 3))
     y = np.array(["a", "b", "c"])[np.argmax(np.sin(2 * X), axis=1)]
-    how = {"alpha": alpha, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
-    how |= {"n_models": 2} if alpha is None else {}
-    # it gives all classes all terms
-    monkeypatch.setattr(_search, "pruned", lambda rows, model, *args, **options: model)
+    how = {"alpha": 0.01, "features": "auto", "loss": "logistic", "rng": 0, "n_components": 1000}
     model = sparse_rf(X, y, **how)
-    # Class k of 3 in search j draws from stream 3 j + k; a search of any kind or encoding counts as
-    # one.
-    stream = (model.support >> 40) - 1
-    searches = np.unique(stream // 3).tolist()
-    assert np.unique(stream).tolist() == [3 * j + k for j in searches for k in range(3)]
-    assert (
-        searches == [0]
-        if alpha
-        else len(searches) in (2, 4, 6) and len({j // 5 for j in searches}) == 2
-    )
+    stream = (model.support >> 40) - 1  # class k of 3 draws from stream k
+    assert np.unique(stream).tolist() == [0, 1, 2]
     for k in range(3):
-        assert not model.coef[k, stream % 3 != k].any() and model.coef[k, stream % 3 == k].all()
+        assert not model.coef[k, stream != k].any() and model.coef[k, stream == k].all()
     assert (model.predict(X) == y).mean() > 0.85
 
 

@@ -58,7 +58,7 @@ def models():
         X,
         srf.mfga(X, np.where(Y > 0, "ja", "nein"), loss="squared_hinge", n_nonzero_coefs=4, rng=0),
     )
-    yield "chosen", X, srf.sparse_rf(X, Y, n_models=1, n_components=40, max_terms=6, rng=0)
+    yield "chosen", X, srf.sparse_rf(X, Y, n_components=40, max_terms=6, rng=0)
     yield "frame", FRAME, srf.sparse_rf(FRAME, Y, alpha=0.03, **few)
     yield "bumps", X, srf.sparse_rf(X, Y, features=srf.Bumps(), alpha=0.01, rng=0)
     yield (

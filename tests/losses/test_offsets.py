@@ -51,7 +51,7 @@ def last(path, *given, **options):
 
 FITS = {
     "sparse_rf": partial(srf.sparse_rf, features=DRAWN, alpha=0.02, exact=True, tol=1e-7),
-    "sparse_rf, chosen": partial(srf.sparse_rf, n_models=1, n_components=50, rng=0),
+    "sparse_rf, chosen": partial(srf.sparse_rf, n_components=50, rng=0),
     "sparse_rf_path": partial(
         last, srf.sparse_rf_path, features=DRAWN, alphas=[0.1, 0.02], exact=True, tol=1e-7
     ),
@@ -299,7 +299,7 @@ def test_the_default_knows_exposures():
     """Beside one that does not, and about as well as rates with weights; in the mean over its rows
     it predicts the counts."""
     fitted, new = np.arange(200), np.arange(200, N)
-    how = {"loss": "poisson", "n_models": 2, "n_components": 300, "rng": 0}
+    how = {"loss": "poisson", "n_components": 300, "rng": 0}
     model = srf.sparse_rf(X[fitted], COUNTS[fitted], offset=OFFSET[fitted], **how)
     without = srf.sparse_rf(X[fitted], COUNTS[fitted], **how)
     of_rates = srf.sparse_rf(
@@ -317,10 +317,8 @@ def test_the_default_of_labels_knows_offsets(rng):
     offset = rng.normal(0, 2, 600)
     label = rng.random(600) < expit(2 * Z[:, 0] + offset)
     fitted, new = np.arange(300), np.arange(300, 600)
-    model = srf.sparse_rf(
-        Z[fitted], label[fitted], loss="logistic", offset=offset[fitted], n_models=1, rng=0
-    )
-    without = srf.sparse_rf(Z[fitted], label[fitted], loss="logistic", n_models=1, rng=0)
+    model = srf.sparse_rf(Z[fitted], label[fitted], loss="logistic", offset=offset[fitted], rng=0)
+    without = srf.sparse_rf(Z[fitted], label[fitted], loss="logistic", rng=0)
     right = [
         np.mean(model.predict(Z[new], offset=offset[new]) == label[new]),
         np.mean(without.predict(Z[new]) == label[new]),
@@ -335,9 +333,7 @@ def test_the_default_of_labels_knows_offsets(rng):
 def test_exposures_alone_are_a_constant(rng):
     """Counts that exposures explain have no terms, with the offsets."""
     counts = rng.poisson(5 * EXPOSURE)
-    model = srf.sparse_rf(
-        X, counts, loss="poisson", offset=OFFSET, n_models=1, n_components=300, rng=0
-    )
+    model = srf.sparse_rf(X, counts, loss="poisson", offset=OFFSET, n_components=300, rng=0)
     assert len(model.features) == 0
     np.testing.assert_allclose(np.exp(model.intercept), counts.sum() / EXPOSURE.sum(), rtol=1e-9)
 
@@ -350,7 +346,7 @@ def test_categories_are_encoded_by_rates(rng):
     exposure = np.exp(np.linspace(-2, 2, 40))[level] * rng.uniform(0.5, 2, 2000)
     counts = rng.poisson(20 * exposure * rate[level])
     table = pd.DataFrame({"level": pd.Categorical([f"l{k}" for k in level])})
-    how = {"loss": "poisson", "n_models": 1, "n_components": 200, "rng": 0}
+    how = {"loss": "poisson", "n_components": 200, "rng": 0}
     model = srf.sparse_rf(table, counts, offset=np.log(exposure), **how)
     predicted = model.predict(table)
     first = [int(np.flatnonzero(level == k)[0]) for k in range(40)]

@@ -781,11 +781,11 @@ FIELDS = {  # whether a value of the field is legal; None: no value of WRONG is
     "info.n_drawn": lambda v: type(v) is int,
     "info.n_nonzero": lambda v: type(v) is int,
     "info.converged": lambda v: isinstance(v, bool),
-    "info.dual_gap": lambda v: type(v) in (int, float) and v < 2**1000,
+    "info.dual_gap": lambda v: v is None or (type(v) in (int, float) and v < 2**1000),
     "info.progress": None,
     "info.cut": lambda v: v == {} or v == {"a": 1},
     "info.fidelity": lambda v: v is None or type(v) is float,
-    "info.alpha": lambda v: type(v) in (int, float) and v < 2**1000,
+    "info.alpha": lambda v: v is None or (type(v) in (int, float) and v < 2**1000),
 }
 
 

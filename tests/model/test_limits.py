@@ -24,7 +24,7 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(N)
 FEW = {"n_components": 100, "rng": 0}
 FITS = {
     "sparse_rf": lambda **how: srf.sparse_rf(X, Y, alpha=0.003, **FEW, **how),
-    "sparse_rf of y alone": lambda **how: srf.sparse_rf(X, Y, n_models=1, effort=0.1, **FEW, **how),
+    "sparse_rf of y alone": lambda **how: srf.sparse_rf(X, Y, effort=0.1, **FEW, **how),
     "sparse_rf_path": lambda **how: srf.sparse_rf_path(
         X, Y, alphas=[0.1, 0.003], features="gaussian", **FEW, **how
     )[-1],
@@ -34,7 +34,7 @@ FITS = {
         X, np.stack([Y, 2 - Y], axis=1), alpha=0.003, **FEW, **how
     ),
     "outputs of y alone": lambda **how: srf.sparse_rf(
-        X, np.stack([Y, 9 * Y], axis=1), n_models=1, effort=0.1, **FEW, **how
+        X, np.stack([Y, 9 * Y], axis=1), effort=0.1, **FEW, **how
     ),
 }
 LOG_FITS = {
@@ -222,9 +222,7 @@ ALL = {
     "sparse_rf": lambda X, y, **how: srf.sparse_rf(
         X, y, alpha=0.001, features="gaussian", **FEW, **how
     ),
-    "sparse_rf of y alone": lambda X, y, **how: srf.sparse_rf(
-        X, y, n_models=1, effort=0.1, **FEW, **how
-    ),
+    "sparse_rf of y alone": lambda X, y, **how: srf.sparse_rf(X, y, effort=0.1, **FEW, **how),
     "sparse_rf_path": lambda X, y, **how: srf.sparse_rf_path(
         X, y, alphas=[0.001], features="gaussian", **FEW, **how
     )[0],

@@ -41,7 +41,7 @@ NORMAL = np.random.default_rng(3).standard_normal((300, D))
 WILD = np.where(np.random.default_rng(4).random(NORMAL.shape) < 0.1, np.nan, NORMAL**5)
 F = np.sin(2 * NORMAL[:, 0]) + NORMAL[:, 1] * np.tanh(NORMAL[:, 2])
 NINE = np.digitize(F, np.quantile(F, np.arange(1, 9) / 9))
-DEFAULT = {"y": F, "features": "auto", "alpha": None, "n_models": 1, "n_components": 300}
+DEFAULT = {"y": F, "features": "auto", "alpha": None, "n_components": 300}
 # Features of the default see encoded columns: ranks, and whether a cell is missing.
 OF_VIEWS = {
     "default": DEFAULT,

@@ -317,9 +317,7 @@ EVERY = {
     "sparse_rf of classes": lambda X: srf.sparse_rf(
         X, LABELS, alpha=0.05, loss="logistic", **SHORT | {"features": "gaussian"}
     ),
-    "sparse_rf chosen": lambda X: srf.sparse_rf(
-        X, Y, n_models=1, features="gaussian", n_components=200, rng=0
-    ),
+    "sparse_rf chosen": lambda X: srf.sparse_rf(X, Y, features="gaussian", n_components=200, rng=0),
     "harfe of classes": lambda X: srf.harfe(
         X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0
     ),

@@ -27,7 +27,7 @@ KERNEL = {"features": "gaussian", "gamma": 0.1, "n_components": 200, "rng": 0}
 FITS = {
     "sparse_rf": lambda Z, **more: srf.sparse_rf(Z, Y, alpha=0.05, **KERNEL, **more),
     "sparse_rf chosen": lambda Z, **more: srf.sparse_rf(
-        Z, Y, n_models=1, features="gaussian", n_components=100, rng=0, **more
+        Z, Y, features="gaussian", n_components=100, rng=0, **more
     ),
     "sparse_rf logistic": lambda Z, **more: srf.sparse_rf(
         Z, Y > 0, loss="logistic", alpha=0.05, **KERNEL, **more

@@ -26,7 +26,7 @@ from sparserf.solvers.problem import Problem
 from .homes import HOMES, LABELS, NAMED, SHORT, SPARSE, WEIGHT, D, N, OtherDevice, X, Y
 
 FITS = {
-    "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_models=2, n_components=2000, rng=0),
+    "sparse_rf auto, chosen": lambda X: srf.sparse_rf(X, Y, n_components=2000, rng=0),
     "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.02, **SHORT),
     "sparse_rf weighted": lambda X: srf.sparse_rf(
         X, LABELS, alpha=0.01, loss="logistic", sample_weight=WEIGHT, **NAMED

@@ -477,7 +477,7 @@ def test_weights_are_routed():
 # Rows that are held out
 
 PATIENT = np.array([f"patient {k}" for k in np.arange(N) % 30])
-CHOOSING = srfs.SparseRFRegressor(features="gaussian", n_components=200, n_models=2, random_state=0)
+CHOOSING = srfs.SparseRFRegressor(features="gaussian", n_components=200, random_state=0)
 
 
 @pytest.mark.parametrize("splitter", [TimeSeriesSplit(3), GroupKFold(3)], ids=["time", "groups"])
@@ -487,7 +487,6 @@ def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
     how = {
         "features": "gaussian",
         "n_components": 200,
-        "n_models": 2,
         "validation": splitter,
         "groups": groups,
         "rng": 0,

@@ -77,7 +77,7 @@ def test_searches_of_sparse_rf_within_the_limit(n_readings, monkeypatch):
         return 0.0 if count[0] <= n_readings else 1e9
 
     monkeypatch.setattr(_deadline, "now", now)
-    fit = partial(srf.sparse_rf, n_components=30, n_models=1)
+    fit = partial(srf.sparse_rf, n_components=30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", srf.TimeLimitWarning)
         found = srf.cross_validate(fit, X, Y, GRID, cv=2, time_limit=1.0, rng=0)

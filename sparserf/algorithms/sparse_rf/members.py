@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._base.progress import ends_at, parts
 from ...features import Rules, linear_functions
-from ..task import model_of
+from ..task import model_of, power_of_two
 from .descent import N_COMPONENTS
 from .fold_path import FoldFit, L1Path, RidgePath, WideRidgePath
 
@@ -219,10 +219,10 @@ class Linear(Member):
 
 def as_functions(model: SparseModel) -> SparseModel:
     """Return a model of inputs as one of a linear function for each output."""
-    W = np.atleast_2d(model.coef)
-    coef = np.eye(len(W)).reshape(*model.coef.shape[:-1], -1)
-    n = model.features.n_inputs
-    features = linear_functions(W).staged(model.features.stage)
+    W, n = np.atleast_2d(model.coef), model.features.n_inputs
+    unit = power_of_two(W)  # y, and so W, may be of any size
+    coef = unit * np.eye(len(W)).reshape(*model.coef.shape[:-1], -1)
+    features = linear_functions(W / unit).staged(model.features.stage)
     return replace(
         model,
         coef=coef,

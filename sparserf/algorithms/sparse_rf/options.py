@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from ..._base.splits import Split, Splits
     from ..._base.types import MatrixLike
-    from ...features import BaseDistribution
     from ...features.dictionary import Dictionary
     from ..task import Task
 
@@ -94,14 +93,12 @@ class SparseRFOptions(FitOptions):
         self,
         task: Task,
         default: int,
-        base: type[BaseDistribution] = RandomCosines,
         *,
         is_one_of_many: bool = True,
     ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws; rules have as many as suit them. One
-        that learns starts from the distribution `base`.
+        Where `n_components` is None it has `default` draws; rules have as many as suit them.
 
         is_one_of_many : whether it is searched again at each of many penalties
         """
@@ -129,7 +126,7 @@ class SparseRFOptions(FitOptions):
         if are_rules:
             seen = RuleInputs.from_rows(task.features.n_bins, *known)
             return make_rule_dictionary(task.features, seen, task.weight, **sizes)
-        start = base.from_rows(*known)
+        start = RandomCosines.from_rows(*known)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
 
