@@ -46,6 +46,7 @@ from ..columns.encodings import (
     target_encode,
 )
 from ..columns.frames import names_of_frame
+from ..columns.kinds import NUMBER, Encoding
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
@@ -131,6 +132,8 @@ class Task:
         constraints.
     limits : tuple of float or None
         The limits (lower, upper) of f that the model is to have. Fits do not look at them.
+    is_held : bool
+        Whether the model is to be constant beyond the ranges of numbers, as `with_ranges` makes it.
     """
 
     raw: Rows
@@ -148,6 +151,7 @@ class Task:
     is_single: bool = False
     constraints: Constraints | None = None
     limits: tuple[float | None, float | None] = (None, None)
+    is_held: bool = False
 
     @classmethod
     def from_options(
@@ -185,7 +189,10 @@ class Task:
             X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss
         )
         task = replace(
-            task, features=features.staged(None) if is_drawn else features, limits=options.limits
+            task,
+            features=features.staged(None) if is_drawn else features,
+            limits=options.limits,
+            is_held=columns.extrapolate == "constant",
         )
         task = task._constrained(columns, given, table)
         if drawn is not None:
@@ -663,7 +670,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
 
 def with_ranges(model: SparseModel, task: Task) -> SparseModel:
     """Return the model with the ranges of the numbers that its terms see, over the rows of the
-    task: one pass."""
+    task: one pass. Where the task says so, the model is constant beyond them."""
     seen, stage = model.features.columns_seen, task.stage
     if stage is not None and stage.table is not None:
         seen &= [levels is None for levels in stage.table.levels]
@@ -672,7 +679,26 @@ def with_ranges(model: SparseModel, task: Task) -> SparseModel:
         return model
     low, high = task.raw.extremes[:, columns]
     there = low <= high  # not of a column of NaN alone
-    return replace(model, ranges=Ranges(columns[there], np.column_stack([low, high])[there]))
+    ranges = Ranges(columns[there], np.column_stack([low, high])[there])
+    return replace(model, ranges=ranges, features=_held(model.features, ranges, task))
+
+
+def _held(features, ranges, task):
+    """Return the features, constant beyond the ranges where the task says so.
+
+    Columns in which the model is convex stay lines, and so do CSR rows, whose zeros no knot keeps.
+    """
+    if not task.is_held or task.raw.is_sparse:
+        return features
+    stage = features.stage
+    if stage is None:
+        numbers = [Encoding(j, NUMBER) for j in range(features.n_inputs)]
+        stage = ColumnStage.from_encodings(numbers, len(numbers), may_miss=False)
+    is_free = np.ones(task.raw.n_features_in, bool)
+    if task.constraints is not None:
+        is_free = task.constraints.curvature == 0
+    held = is_free[ranges.column]
+    return features.staged(stage.held(ranges.column[held], ranges.ends[held]))
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from .._base.types import Array
     from .kinds import Kind
 
-# The arguments scale and missing of fits.
+# The arguments scale, missing and extrapolate of fits.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
+Extrapolate: TypeAlias = Literal["constant", "linear"]
 
 # The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots,
 # and their names in the file.
@@ -293,6 +294,23 @@ class ColumnStage:
             else self
         )
         return replace(stage, fill=fill)
+
+    def held(self, columns: np.ndarray, ends: np.ndarray) -> ColumnStage:
+        """Return the stage with numbers that are constant beyond the ends (low, high) of their
+        columns: a knot at each end, whose score is itself. Ranks are constant there already."""
+        of_column = dict(zip(columns.tolist(), ends, strict=True))
+        given = {}
+        for v in np.flatnonzero(self._of_kinds("is_number") & (self.unit > 0)).tolist():
+            low, high = of_column.get(int(self.column[v]), (0.0, 0.0))
+            if low < high and (self.encoding(v).knots is None or self.encoding(v).is_held):
+                given[v] = np.array([low, high]), np.array([low, high])
+        return self._with_knots(given) if given else self
+
+    @property
+    def released(self) -> ColumnStage:
+        """The stage before `held`: for a fit to other rows."""
+        held = [v for v in range(len(self)) if self.encoding(v).is_held]
+        return self._with_knots(dict.fromkeys(held, (np.zeros(0), np.zeros(0)))) if held else self
 
     @cached_property
     def in_knots(self) -> ColumnStage:
