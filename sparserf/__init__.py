@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from . import baselines, losses, plot
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
-    from ._base.warnings import TimeLimitWarning
+    from ._base.warnings import GroupedRowsWarning, TimeLimitWarning
     from .algorithms.distill import distill
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # themselves.
 _NAMES = {
     "_base.calls": ("IndexWarning",),
-    "_base.warnings": ("TimeLimitWarning",),
+    "_base.warnings": ("GroupedRowsWarning", "TimeLimitWarning"),
     "algorithms.distill": ("distill",),
     "algorithms.drp": ("drp", "drp_path"),
     "algorithms.harfe": ("harfe", "harfe_path"),
@@ -80,6 +80,7 @@ __all__ = [
     "FeatureSet",
     "FitInfo",
     "Fourier",
+    "GroupedRowsWarning",
     "IndexWarning",
     "Intervals",
     "Linear",

@@ -12,6 +12,7 @@ tweedie and gamma are for numbers. Each line begins with the seconds since the s
 import argparse
 import csv
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ START = time.perf_counter()
 
 def main():
     args = arguments()
+    # The rows to test are drawn at random, as those that are held out.
+    warnings.simplefilter("ignore", srf.GroupedRowsWarning)
     say(f"reads {Path(args.csv).name}")
     X, y, words, target = read(args.csv, args.target)
     loss = args.loss or loss_for(y)

@@ -387,6 +387,16 @@ def ranks(table, sets, records):
     return markdown(head, [row for _, row in sorted(rows)])
 
 
+def means(table, sets, records):
+    """Of each contender, its measures over all sets, as elsewhere over seeds."""
+    each = by_contender([r for r in records if "skipped" not in r])
+    spaces = [measures(some) | {"contender": who} for who, some in each.items()]
+    return markdown(
+        [*table["columns"]],
+        [[cell(template, space) for template in table["columns"].values()] for space in spaces],
+    )
+
+
 def quoted(table, sets, records):
     """What a program said."""
     said = next(spaces(table, sets, records), {"says": ""})["says"].splitlines()
@@ -469,5 +479,11 @@ def dots(picture, sets, records):
     return figure
 
 
-TABLES = {"plain": plain, "standing": standing, "ranks": ranks, "quoted": quoted}
+TABLES = {
+    "plain": plain,
+    "standing": standing,
+    "ranks": ranks,
+    "means": means,
+    "quoted": quoted,
+}
 PICTURES = {"lines": lines, "dots": dots}

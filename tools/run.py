@@ -7,8 +7,9 @@ that is measured.
     python tools/run.py --report                                # pages and pictures, from records
     python tools/run.py --quick                                 # does everything run? Few rows
 
---contenders names some contenders of the sets. --quick runs few rows and one seed, and writes to a
-temporary folder.
+--interpreters old=PYTHON new=PYTHON have other installations of sparserf, for contenders that name
+one of them. --contenders names some contenders of the sets. --quick runs few rows and one seed, and
+writes to a temporary folder.
 
 An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders,
 and what is told of a result. Each contender runs on each set and seed in a process of its own,
@@ -36,6 +37,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DOCS, FOLDER = Path(__file__).parents[1] / "docs", Path(__file__).parent / "experiments"
+LIBRARY = DOCS.parent / "sparserf"
 PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 DEFAULTS = {
     "seeds": 1,
@@ -110,12 +112,20 @@ def arguments():
         default=int(os.environ.get("SPARSERF_WORKERS", 2)),
         help="of contenders (2)",
     )
+    parser.add_argument(
+        "--interpreters",
+        nargs="+",
+        metavar="NAME=PYTHON",
+        default=[],
+        help="of contenders that name one",
+    )
     parser.add_argument("--again", action="store_true", help="run what has a record, too")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--to", type=Path, help="the folder that is written to (default: docs)")
     parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    args.interpreters = dict(one.split("=", 1) for one in args.interpreters)
     args.to = args.to or (Path(tempfile.mkdtemp(prefix="quick-")) if args.quick else DOCS)
     threads = {
         "SPARSERF_WORKERS": str(args.threads),
@@ -219,27 +229,37 @@ def run(experiment, records, args):
 
 
 def chosen(there, args):
-    """(set, contender, seed) and the set, of what is asked for; in a quick run of one set of each
-    group."""
+    """(set, contender, seed) and the set, of what is asked for, contenders by turns; in a quick run
+    of one set of each group."""
     groups = set()
     for name, one in there.items():
         is_new, quick = one["group"] not in groups, args.quick and args.sets == ["*"]
         if any(fnmatch(name, pattern) for pattern in args.sets) and (is_new or not quick):
             groups.add(one["group"])
-            for who, spec in one["contenders"].items():
-                if any(fnmatch(who, pattern) for pattern in args.contenders):
-                    seeds = spec.get("seeds", one["seeds"]) if args.seeds is None else args.seeds
-                    yield from (((name, who, k), one) for k in range(seeds))
+            seeds = {
+                who: spec.get("seeds", one["seeds"]) if args.seeds is None else args.seeds
+                for who, spec in one["contenders"].items()
+                if any(fnmatch(who, pattern) for pattern in args.contenders)
+            }
+            for k in range(max(seeds.values(), default=0)):
+                yield from (((name, who, k), one) for who, n in seeds.items() if k < n)
 
 
 def in_process(name, one, key, args):
     """Its record; or why there is none, which is `skipped` where that is a result, `absent` where
     something is to be had."""
-    command = [sys.executable, __file__, "--to", args.to, "--one", name, *map(str, key)]
+    spec = one["contenders"][key[1]]
+    named = spec.get("interpreter")
+    if named and named not in args.interpreters:
+        return {"absent": f"needs --interpreters {named}=PYTHON"}
+    python = args.interpreters.get(named, sys.executable)
+    command = [python, __file__, "--to", args.to, "--one", name, *map(str, key)]
     # whose files go, too, where the contender is stopped
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            env = os.environ | {"TMPDIR": scratch} | one["contenders"][key[1]].get("env", {})
+            env = os.environ | {"TMPDIR": scratch} | spec.get("env", {})
+            if named:  # an editable installation builds itself by programs that are beside it
+                env["PATH"] = os.pathsep.join([str(Path(python).parent), env.get("PATH", "")])
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=one["longest"], env=env
             )
@@ -272,7 +292,8 @@ def measure(one, name, contender, seed, first):
         return {"skipped": str(error)} | where(())
     describe = spec.get("describe", one["describe"])
     told = call(describe, data, result, **context) if describe else result
-    return costs | told | where(spec.get("needs", ()))
+    folder = Path(sys.modules["sparserf"].__file__).parent if "interpreter" in spec else LIBRARY
+    return costs | told | where(spec.get("needs", ()), folder)
 
 
 def call(spec, /, *args, **context):
@@ -283,7 +304,7 @@ def call(spec, /, *args, **context):
     options = {
         key: value
         for key, value in spec.items()
-        if key not in ("of", "needs", "env", "seeds", "describe")
+        if key not in ("of", "needs", "env", "seeds", "describe", "interpreter")
     }
     asked = inspect.signature(function).parameters
     return function(
@@ -320,12 +341,12 @@ def processor():
     )
 
 
-def where(needs):
+def where(needs, library=LIBRARY):
     """Where a record is made; the commit with a + where the library has been changed since."""
 
     def git(*words):
         return subprocess.run(
-            ["git", *words], capture_output=True, text=True, cwd=FOLDER
+            ["git", *words], capture_output=True, text=True, cwd=library
         ).stdout.strip()
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -13,11 +13,16 @@ also the number of terms; ``prune`` then makes a model of fewer terms that predi
 # The model is fitted to 2,000 of the rows, and its error measured on 1,000 others. Save the table,
 # :download:`ccpp.csv <../../tools/data/ccpp.csv>`, beside this program.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 import sparserf as srf
+
+# hours of the same vacuum go together: here the model is for the same plant
+warnings.simplefilter("ignore", srf.GroupedRowsWarning)
 
 table = pd.read_csv("ccpp.csv")
 train, test = table[:2000], table[-1000:]

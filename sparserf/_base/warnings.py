@@ -19,6 +19,26 @@ class TimeLimitWarning(UserWarning):
     """
 
 
+class GroupedRowsWarning(UserWarning):
+    """Issued if rows look grouped or ordered in time, and neither `groups` nor `validation` says
+    so.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> person = rng.permutation(np.repeat(np.arange(50.0), 6))
+    >>> y = rng.normal(size=50)[person.astype(int)] + 0.3 * rng.normal(size=300)
+    >>> X = np.column_stack([person, rng.normal(size=300)])
+    >>> with warnings.catch_warnings(record=True) as warned:
+    ...     warnings.simplefilter("always", srf.GroupedRowsWarning)
+    ...     model = srf.sparse_rf(X, y, rng=0)
+    >>> str(warned[0].message)[:60]
+    'rows look grouped by column 0 (50 levels of 6 rows in the me'
+    >>> model = srf.sparse_rf(X, y, groups=person, rng=0)
+    """
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning that points at the user's line, beyond all functions of this package."""
     frame, level = sys._getframe(), 1

@@ -1,5 +1,5 @@
-/* Instantiates box_impl.h for each instruction set, as tile.c does tile_impl.h; and the histograms,
-   which no vectors speed up. */
+/* Instantiates box_impl.h for each instruction set, as tile.c does tile_impl.h. Lists of rows and
+   histograms, which no vectors speed up, are the same in all. */
 #include "box.h"
 #include "tile.h"
 #include <string.h>
@@ -20,6 +20,49 @@
 #else
 #define HAS_X86_LEVELS 0
 #endif
+
+static ptrdiff_t list_rows(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
+                           const double *curvature, uint32_t *rows, double *pairs) {
+    ptrdiff_t n = 0;
+    for (ptrdiff_t w = 0; w < n_words; w++)
+        for (uint64_t word = words[w]; word; word &= word - 1, n++) {
+            uint32_t i = (uint32_t)(64 * w + __builtin_ctzll(word));
+            rows[n] = i;
+            pairs[2 * n] = gradient[i];
+            pairs[2 * n + 1] = curvature[i];
+        }
+    return n;
+}
+
+typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* Of columns with so few bins, rows in turn go to TURNS copies of the sums: one after the other,
+   they would wait for the same sum. */
+#define FEW_SLOTS 32
+#define TURNS 4
+
+static void add_histogram(const uint8_t *bins, const uint32_t *rows, const double *pairs,
+                          ptrdiff_t n, int n_slots, double *sums) {
+    const pair *from = (const pair *)pairs;
+    pair *to = (pair *)sums;
+    const uint32_t missing = (uint32_t)n_slots - 1;
+    ptrdiff_t i = 0;
+#define SLOT(i) (bins[rows[i]] < missing ? bins[rows[i]] : missing)
+    if (n_slots <= FEW_SLOTS && n >= 4 * n_slots) {
+        pair part[TURNS][FEW_SLOTS];
+        memset(part, 0, sizeof part);
+        for (; i + TURNS <= n; i += TURNS) {
+            part[0][SLOT(i)] += from[i];
+            part[1][SLOT(i + 1)] += from[i + 1];
+            part[2][SLOT(i + 2)] += from[i + 2];
+            part[3][SLOT(i + 3)] += from[i + 3];
+        }
+        for (int b = 0; b < n_slots; b++) to[b] += (part[0][b]
+                                                    + part[1][b]) + (part[2][b] + part[3][b]);
+    }
+    for (; i < n; i++) to[SLOT(i)] += from[i];
+#undef SLOT
+}
 
 /* Lanes whose bit is set, as masks; a sum in such lanes. */
 #if HAS_X86_LEVELS
@@ -114,48 +157,4 @@ const box_kernels *box_select(int level) {
 #endif
     (void)level;
     return &base_kernels;
-}
-
-ptrdiff_t box_list(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
-                   const double *curvature, uint32_t *rows,
-                   double *pairs) {
-    ptrdiff_t n = 0;
-    for (ptrdiff_t w = 0; w < n_words; w++)
-        for (uint64_t word = words[w]; word; word &= word - 1, n++) {
-            uint32_t i = (uint32_t)(64 * w + __builtin_ctzll(word));
-            rows[n] = i;
-            pairs[2 * n] = gradient[i];
-            pairs[2 * n + 1] = curvature[i];
-        }
-    return n;
-}
-
-typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
-
-/* Of columns with so few bins, rows in turn go to TURNS copies of the sums: one after the other,
-   they would wait for the same sum. */
-#define FEW_SLOTS 32
-#define TURNS 4
-
-void box_histogram(const uint8_t *bins, const uint32_t *rows, const double *pairs, ptrdiff_t n,
-                   int n_slots, double *sums) {
-    const pair *from = (const pair *)pairs;
-    pair *to = (pair *)sums;
-    const uint32_t missing = (uint32_t)n_slots - 1;
-    ptrdiff_t i = 0;
-#define SLOT(i) (bins[rows[i]] < missing ? bins[rows[i]] : missing)
-    if (n_slots <= FEW_SLOTS && n >= 4 * n_slots) {
-        pair part[TURNS][FEW_SLOTS];
-        memset(part, 0, sizeof part);
-        for (; i + TURNS <= n; i += TURNS) {
-            part[0][SLOT(i)] += from[i];
-            part[1][SLOT(i + 1)] += from[i + 1];
-            part[2][SLOT(i + 2)] += from[i + 2];
-            part[3][SLOT(i + 3)] += from[i + 3];
-        }
-        for (int b = 0; b < n_slots; b++) to[b] += (part[0][b]
-                                                    + part[1][b]) + (part[2][b] + part[3][b]);
-    }
-    for (; i < n; i++) to[SLOT(i)] += from[i];
-#undef SLOT
 }

@@ -61,6 +61,13 @@ typedef struct {
     /* codes[i] = the number of edges below x[i], BOX_MISSING where x[i] is NaN, for 64 numbers;
      * there are 2^k - 1 edges, ascending, padded with infinity */
     void (*bin)(const double *x, const double *edges, int n_edges, uint8_t *codes);
+    /* Write the positions of the bits of the words, and the pairs of gradient and curvature at
+     * these, to lists; return how many. */
+    ptrdiff_t (*list)(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
+                      const double *curvature, uint32_t *rows, double *pairs);
+    /* sums[bin] += pairs for the n rows in a list, the missing cells in the last of the n_slots. */
+    void (*histogram)(const uint8_t *bins, const uint32_t *rows, const double *pairs, ptrdiff_t n,
+                      int n_slots, double *sums);
     /* Improve `best` by the splits of a column: sums are n_slots pairs, the last of missing cells,
      * whose total is that of the node; each side must have a curvature of at least `least`, which
      * is positive. */
@@ -68,16 +75,18 @@ typedef struct {
                        double least, int32_t column, box_split *best);
 } box_kernels;
 
+/* Two rounds of Wellons' low-bias mixer of 32 bits, one for each half of the key. */
+static inline uint32_t box_mixed(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x21f0aaadu;
+    x = (x ^ (x >> 15)) * 0x735a2d97u;
+    return x ^ (x >> 15);
+}
+static inline uint32_t box_hash(uint64_t key, uint32_t number) {
+    return box_mixed(box_mixed(number ^ (uint32_t)key) + (uint32_t)(key >> 32));
+}
+
 /* The kernels of a level of tile.h that this processor has. */
 const box_kernels *box_select(int level);
 /* The fastest `common` of a level on this processor. */
 int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t);
-
-/* Write the positions of the bits of the words, and the pairs of gradient and curvature at these,
- * to lists; return how many. */
-ptrdiff_t box_list(const uint64_t *words, ptrdiff_t n_words, const double *gradient,
-                   const double *curvature, uint32_t *rows, double *pairs);
-/* sums[bin] += pairs for the n rows in a list, the missing cells in the last of the n_slots. */
-void box_histogram(const uint8_t *bins, const uint32_t *rows, const double *pairs, ptrdiff_t n,
-                   int n_slots, double *sums);
 #endif

@@ -73,13 +73,6 @@ TARGET_EXTERN uint64_t NAME(inside_numbers)(const double *x, const number_test *
     return word;
 }
 
-/* Two rounds of Wellons' low-bias mixer of 32 bits, one for each half of the seed. */
-TARGET uint32_t NAME(mixed)(uint32_t x) {
-    x = (x ^ (x >> 16)) * 0x21f0aaadu;
-    x = (x ^ (x >> 15)) * 0x735a2d97u;
-    return x ^ (x >> 15);
-}
-
 TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row, ptrdiff_t n_rows,
                               uint64_t *words) {
     uint32_t low = (uint32_t)seed, high = (uint32_t)(seed >> 32), last = (uint32_t)(limit - 1);
@@ -92,11 +85,11 @@ TARGET_EXTERN void NAME(draw)(uint64_t seed, uint64_t limit, uint64_t first_row,
         } else if ((row + 63) >> 32 != row >> 32) { /* rows on both sides of a multiple of 2^32 */
             for (int i = 0; i < 64; i++) {
                 uint32_t above = (uint32_t)((row + i) >> 32) * 0x9e3779b9u;
-                in[i] = NAME(mixed)(NAME(mixed)((uint32_t)(row + i) ^ low) + high + above) <= last;
+                in[i] = box_mixed(box_mixed((uint32_t)(row + i) ^ low) + high + above) <= last;
             }
         } else {
             for (int i = 0; i < 64; i++)
-                in[i] = NAME(mixed)(NAME(mixed)((from + i) ^ low) + high + carry) <= last;
+                in[i] = box_mixed(box_mixed((from + i) ^ low) + high + carry) <= last;
         }
         uint64_t word = 0;
         UNROLL for (int j = 0; j < 64 / VB; j++)
@@ -271,30 +264,46 @@ TARGET int NAME(best_place)(const double *g, const double *c, int n, const doubl
     return b;
 }
 
+/* Bit 2 * b says whether the pair of slot b has a number that is not 0, of at most 32 slots. */
+TARGET uint64_t NAME(slots_in_use)(const double *sums, int n) {
+    uint64_t bits = 0;
+    int i = 0;
+    for (; i + VL <= 2 * n; i += VL) {
+        VEC x = *(const VEC *)(sums + i), zero = {0};
+        bits |= (uint64_t)(GT_BITS(x, zero) | GT_BITS(-x, zero)) << i;
+    }
+    for (; i < 2 * n; i++) bits |= (uint64_t)(sums[i] != 0) << i;
+    return (bits | bits >> 1) & 0x5555555555555555u;
+}
+
 TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const double *total,
                                     double ridge, double least,
                                     int32_t column, box_split *best) {
     double g[BOX_SLOTS + 8], c[BOX_SLOTS + 8], none[2] = {0, 0};
+    uint8_t slots[BOX_SLOTS];
     const double *missing = sums + 2 * (n_slots - 1);
-    int n = n_slots - 1, is_missing = missing[0] != 0 || missing[1] != 0;
+    int n = 0, is_missing = missing[0] != 0 || missing[1] != 0;
     double gradient = 0, curvature = 0;
-    for (int b = 0; b < n; b++) {
-        g[b] = gradient += sums[2 * b];
-        c[b] = curvature += sums[2 * b + 1];
+    /* Slots of no rows change no side. */
+    for (int start = 0; start < n_slots - 1; start += 32) {
+        int n_here = n_slots - 1 - start < 32 ? n_slots - 1 - start : 32;
+        uint64_t bits = NAME(slots_in_use)(sums + 2 * start, n_here);
+        for (; bits; bits &= bits - 1, n++) {
+            unsigned b = slots[n] = (uint8_t)(start + (__builtin_ctzll(bits) >> 1));
+            g[n] = gradient += sums[2 * b];
+            c[n] = curvature += sums[2 * b + 1];
+        }
     }
-    /* The last prefix is all that is not missing: a split only from what is missing. */
-    int last = is_missing ? n : n - 1;
-    for (int b = last; b < (last + VL - 1) / VL * VL; b++) g[b] = 0, c[b] = -1;
-    int at = NAME(best_place)(g, c, last, none, total, ridge, least, &best->gain);
+    for (int b = n; b < (n + VL - 1) / VL * VL; b++) g[b] = 0, c[b] = -1 - missing[1];
+    int at = NAME(best_place)(g, c, n, none, total, ridge, least, &best->gain);
     if (at >= 0) {
-        best->column = column, best->bin = at, best->missing_left = is_missing ? 0 : -1;
+        best->column = column, best->bin = slots[at], best->missing_left = is_missing ? 0 : -1;
         best->left_gradient = g[at], best->left_curvature = c[at];
     }
     if (!is_missing) return;
-    for (int b = n - 1; b < (n - 1 + VL - 1) / VL * VL; b++) c[b] = -2 - missing[1];
-    at = NAME(best_place)(g, c, n - 1, missing, total, ridge, least, &best->gain);
+    at = NAME(best_place)(g, c, n, missing, total, ridge, least, &best->gain);
     if (at >= 0) {
-        best->column = column, best->bin = at, best->missing_left = 1;
+        best->column = column, best->bin = slots[at], best->missing_left = 1;
         best->left_gradient = g[at] + missing[0], best->left_curvature = c[at] + missing[1];
     }
 }
@@ -302,7 +311,8 @@ TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const doubl
 static const box_kernels NAME(kernels) = {
     NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
     NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
-    NAME(spread_double), NAME(bin),          NAME(best_split)};
+    NAME(spread_double), NAME(bin),          list_rows,           add_histogram,
+    NAME(best_split)};
 
 #undef VL
 #undef BYTES

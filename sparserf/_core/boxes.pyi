@@ -1,4 +1,4 @@
-"""Boxes, sums over the rows in them, and the histograms and splits of trees. See boxes.pyx."""
+"""Boxes, sums over the rows in them, and the histograms of trees. See boxes.pyx."""
 
 import numpy as np
 
@@ -23,7 +23,6 @@ def bin_columns(
 def common(
     left: np.ndarray, right: np.ndarray, out: np.ndarray, symmetric: bool = False, level: int = -1
 ) -> None: ...
-def count(bits: np.ndarray, out: np.ndarray, level: int = -1) -> None: ...
 def correlate(bits: np.ndarray, v: np.ndarray, out: np.ndarray, level: int = -1) -> None: ...
 def apply(bits: np.ndarray, coef: np.ndarray, out: np.ndarray, level: int = -1) -> None: ...
 def spread(
@@ -46,30 +45,6 @@ def histograms(
     at: np.ndarray,
     sums: np.ndarray,
     counts: np.ndarray,
-    start: int,
-    stop: int,
-    level: int = -1,
-) -> None: ...
-def keep_histograms(
-    sums: np.ndarray,
-    at: np.ndarray,
-    size: np.ndarray,
-    to: np.ndarray,
-    parent: np.ndarray,
-    kept: np.ndarray,
-) -> None: ...
-def best_splits(
-    sums: np.ndarray,
-    at: np.ndarray,
-    counts: np.ndarray,
-    tree: np.ndarray,
-    columns: np.ndarray,
-    first: np.ndarray,
-    allowed: np.ndarray | None,
-    ridge: float,
-    min_samples: float,
-    found: np.ndarray,
-    place: np.ndarray,
     start: int,
     stop: int,
     level: int = -1,

@@ -1,5 +1,5 @@
-"""Boxes: which rows lie in them, sums over these rows, and the histograms and splits by which trees
-of boxes are grown.
+"""Boxes: which rows lie in them, sums over these rows, and the histograms by which trees of boxes
+are grown (`trees.pyx`).
 
 bins    uint8 (n_columns, n_rows), each column contiguous: the bin of each cell, 0 to 254, or
         MISSING. `bin_columns` makes them: the bin of x is the number of edges below x, so that x <=
@@ -22,49 +22,13 @@ from libc.string cimport memcpy, memset
 
 from sparserf._core import rows as rows_module
 
-ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-
-cdef extern from "box.h" nogil:
-    enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
-    enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
-    ctypedef struct bin_test:
-        int32_t column
-        uint8_t start, length
-    ctypedef struct number_test:
-        int32_t column
-        int8_t above, may_miss
-        double bound
-    ctypedef struct box_split:
-        double gain, left_gradient, left_curvature
-        int32_t column, bin, missing_left
-    ctypedef struct box_kernels:
-        void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
-                            uint64_t *) noexcept nogil
-        uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
-        void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
-        void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-        double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
-        void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
-                      double *) noexcept nogil
-        void (*spread_single)(const uint64_t *, ptrdiff_t, const double *, float *) noexcept nogil
-        void (*spread_double)(const uint64_t *, ptrdiff_t, const double *, double *) noexcept nogil
-        void (*bin)(const double *, const double *, int, uint8_t *) noexcept nogil
-        void (*best_split)(const double *, int, const double *, double, double, int32_t,
-                           box_split *) noexcept nogil
-    const box_kernels *box_select(int)
-    box_common_kernel box_common(int)
-    ptrdiff_t box_list(const uint64_t *, ptrdiff_t, const double *, const double *, uint32_t *,
-                       double *)
-    void box_histogram(const uint8_t *, const uint32_t *, const double *, ptrdiff_t, int, double *)
-
 MISSING = BOX_MISSING
 HIGHEST = BOX_MISSING - 1  # the last bin that there can be: as `high` of a condition, no bound
 cdef int default_level = rows_module.LEVEL
 cdef int n_levels = len(rows_module.LEVELS)
 
 
-cdef inline const box_kernels *kernels_of(int level) noexcept nogil:
+cdef const box_kernels *kernels_of(int level) noexcept nogil:
     return box_select(level if 0 <= level < n_levels else default_level)
 
 
@@ -245,7 +209,8 @@ cdef class NumberBoxes:
 
     cdef number_test *tests
     cdef ptrdiff_t *first
-    cdef int32_t *used
+    cdef int32_t *used    # the columns that boxes see
+    cdef int32_t *places  # where each column is among these
     cdef ptrdiff_t n
     cdef ptrdiff_t n_used
     cdef int32_t last_column
@@ -253,6 +218,7 @@ cdef class NumberBoxes:
     def __cinit__(self, const int32_t[:, :] columns not None, const double[:, :] low not None,
                   const double[:, :] high not None, const uint8_t[:, :] missing not None):
         cdef ptrdiff_t r, k, n = 0, n_tests = columns.shape[0] * columns.shape[1]
+        cdef int32_t place
         for name, m, c in (("low", low.shape[0], low.shape[1]),
                            ("high", high.shape[0], high.shape[1]),
                            ("missing", missing.shape[0], missing.shape[1])):
@@ -265,26 +231,33 @@ cdef class NumberBoxes:
         self.used = <int32_t *>malloc((n_tests + 1) * sizeof(int32_t))
         if self.tests == NULL or self.first == NULL or self.used == NULL:
             raise MemoryError
-        places = {}
+        for r in range(columns.shape[0]):
+            for k in range(columns.shape[1]):
+                if columns[r, k] < -1:
+                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
+                self.last_column = max(self.last_column, columns[r, k])
+        self.places = <int32_t *>malloc((self.last_column + 2) * sizeof(int32_t))
+        if self.places == NULL:
+            raise MemoryError
+        memset(self.places, -1, (self.last_column + 2) * sizeof(int32_t))
         for r in range(columns.shape[0]):
             self.first[r] = n
             for k in range(columns.shape[1]):
                 if columns[r, k] == -1:
                     continue
-                if columns[r, k] < -1:
-                    raise ValueError(f"columns must be at least -1, got {columns[r, k]} in box {r}")
                 if low[r, k] != low[r, k] or high[r, k] != high[r, k]:
                     raise ValueError(f"low and high must be numbers, got NaN in box {r}")
-                place = places.setdefault(columns[r, k], len(places))
-                self.used[place] = columns[r, k]
-                self.last_column = max(self.last_column, columns[r, k])
+                if self.places[columns[r, k]] < 0:
+                    self.places[columns[r, k]] = <int32_t>self.n_used
+                    self.used[self.n_used] = columns[r, k]
+                    self.n_used += 1
+                place = self.places[columns[r, k]]
                 # Without a bound on either side a test remains where a missing cell must not pass.
                 if high[r, k] < INFINITY or (low[r, k] == -INFINITY and not missing[r, k]):
                     n = self.add(n, place, False, high[r, k], missing[r, k])
                 if low[r, k] > -INFINITY:
                     n = self.add(n, place, True, low[r, k], missing[r, k])
         self.first[columns.shape[0]] = n
-        self.n_used = len(places)
 
     cdef ptrdiff_t add(self, ptrdiff_t n, int32_t column, bint above, double bound,
                        uint8_t missing) noexcept:
@@ -296,6 +269,7 @@ cdef class NumberBoxes:
         free(self.tests)
         free(self.first)
         free(self.used)
+        free(self.places)
 
     def n_boxes(self):
         """Return the number of boxes."""
@@ -361,19 +335,6 @@ def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not No
                 end = min(a + 1, right.shape[0]) if symmetric else right.shape[0]
                 for b in range(end):
                     out[a, b] += number(&left[a, start], &right[b, start], n)
-
-
-def count(const uint64_t[:, :] bits not None, int64_t[:] out not None, int level=-1):
-    """Add the number of rows in each box to out."""
-    cdef ptrdiff_t r
-    cdef box_common_kernel number = common_of(level)
-    check_words(bits, BOX_WORD * bits.shape[1])
-    check_equal("out", "entries", bits.shape[0], out.shape[0])
-    if bits.shape[1] == 0:
-        return
-    with nogil:
-        for r in range(bits.shape[0]):
-            out[r] += number(&bits[r, 0], &bits[r, 0], bits.shape[1])
 
 
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
@@ -450,7 +411,7 @@ cdef int spread_numbers(const uint64_t[:, :] bits, floating[:, :] out, const dou
     return 0
 
 
-# ---------------------------------------------------------------- histograms and splits of nodes
+# ---------------------------------------------------------------- histograms of nodes
 
 
 cdef uint64_t limit_of(double share) except? 1:
@@ -542,13 +503,13 @@ def histograms(BinBoxes boxes not None, const uint8_t[:, :] bins not None,
                     boxes.inside(kernels, r, &bins[0, block], bins.strides[0], n, &words[0])
                     for j in range(words_of(n)):
                         words[j] &= seen[j]
-                    n_listed = box_list(&words[0], words_of(n), &gradient[block], &curvature[block],
-                                        rows, pairs)
+                    n_listed = kernels.list(&words[0], words_of(n), &gradient[block],
+                                            &curvature[block], rows, pairs)
                     counts[r] += n_listed
                     for j in range(columns.shape[1]):
                         column, size = columns[t, j], first[t, j + 1] - first[t, j]
-                        box_histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
-                                      &sums[at[r] + first[t, j], 0])
+                        kernels.histogram(&bins[column, block], rows, pairs, n_listed, <int>size,
+                                          &sums[at[r] + first[t, j], 0])
         free(rows)
         free(pairs)
         free(used)
@@ -577,105 +538,3 @@ cdef int check_place(str name, int64_t place, int64_t size, ptrdiff_t n) except 
     if place < 0 or size > n - place:
         raise ValueError(f"{name} must have room for {size} sums from {place} on, got {n}")
     return 0
-
-
-def keep_histograms(const double[:, ::1] sums not None, const int64_t[::1] at not None,
-                    const int64_t[::1] size not None, const int64_t[::1] to not None,
-                    const int64_t[::1] parent not None, double[:, ::1] kept not None):
-    """Copy histograms, and subtract them from those of their parents, which become the siblings'.
-
-    at, size : where each histogram is in sums
-    to, parent : where it comes to in kept, and where that of its parent is there; -1: it has none
-    """
-    cdef ptrdiff_t r
-    cdef int64_t i
-    cdef const double *of_node
-    cdef double *of_parent
-    for name, n in (("size", size.shape[0]), ("to", to.shape[0]), ("parent", parent.shape[0])):
-        check_equal(name, "entries", at.shape[0], n)
-    check_equal("sums", "columns", 2, sums.shape[1])
-    check_equal("kept", "columns", 2, kept.shape[1])
-    for r in range(at.shape[0]):
-        if size[r] < 0:
-            raise ValueError(f"size must be at least 0, got {size[r]}")
-        check_place("sums", at[r], size[r], sums.shape[0])
-        check_place("kept", to[r], size[r], kept.shape[0])
-        if parent[r] != -1:
-            check_place("kept", parent[r], size[r], kept.shape[0])
-    with nogil:
-        for r in range(at.shape[0]):
-            if size[r] == 0:
-                continue
-            of_node = &sums[at[r], 0]
-            memcpy(&kept[to[r], 0], of_node, 2 * size[r] * sizeof(double))
-            if parent[r] >= 0:
-                of_parent = &kept[parent[r], 0]
-                for i in range(2 * size[r]):
-                    of_parent[i] -= of_node[i]
-
-
-def best_splits(const double[:, ::1] sums not None, const int64_t[::1] at not None,
-                const int64_t[::1] counts not None, const int32_t[::1] tree not None,
-                const int32_t[:, ::1] columns not None, const int64_t[:, ::1] first not None,
-                const uint8_t[:, ::1] allowed, double ridge, double min_samples,
-                double[:, ::1] found not None, int32_t[:, ::1] place not None, ptrdiff_t start,
-                ptrdiff_t stop, int level=-1):
-    """Find the split of each of some nodes with the largest gain.
-
-    The gain is G_l^2 / C_l + G_r^2 / C_r - G^2 / C of the sides and the node, where G are sums of
-    the gradient, and C of the curvature plus ridge. A side must have min_samples of the counts[r]
-    rows, in proportion to curvature. Among equal gains, the first column and the lowest bin win,
-    with missing cells to the right.
-
-    sums, at, tree, columns, first : as in `histograms`
-    allowed : (n_nodes, n), of which columns of its tree a node may be split; None: of all
-    found : (n_nodes, 5): the gain, 0 where there is no split; gradient and curvature to the left;
-        and those of the node
-    start, stop : the nodes
-    place : (n_nodes, 3): column, the last bin to the left, and whether missing cells go to the
-        left, -1 if there are none
-    """
-    cdef ptrdiff_t r, j, t, n_nodes = at.shape[0]
-    cdef int64_t i
-    cdef double[2] total
-    cdef double least
-    cdef box_split best
-    cdef const box_kernels *kernels = kernels_of(level)
-    check_trees(<ptrdiff_t>2**31, tree, n_nodes, columns, first)
-    check_equal("counts", "nodes", n_nodes, counts.shape[0])
-    check_equal("found", "nodes", n_nodes, found.shape[0])
-    check_equal("found", "numbers a node", 5, found.shape[1])
-    check_equal("place", "nodes", n_nodes, place.shape[0])
-    check_equal("place", "numbers a node", 3, place.shape[1])
-    check_equal("sums", "columns", 2, sums.shape[1])
-    if not (ridge >= 0 and min_samples > 0):
-        raise ValueError(f"ridge must be at least 0 and min_samples positive, "
-                         f"got {ridge} and {min_samples}")
-    if allowed is not None:
-        check_equal("allowed", "nodes", n_nodes, allowed.shape[0])
-        check_equal("allowed", "columns", columns.shape[1], allowed.shape[1])
-    if not 0 <= start <= stop <= n_nodes:
-        raise ValueError(f"start and stop must be between 0 and {n_nodes}, got {(start, stop)}")
-    for r in range(start, stop):
-        check_place("sums", at[r], first[tree[r], columns.shape[1]], sums.shape[0])
-    with nogil:
-        for r in range(start, stop):
-            t = tree[r]
-            total[0] = total[1] = 0
-            if columns.shape[1] > 0:
-                for i in range(first[t, 0], first[t, 1]):
-                    total[0] += sums[at[r] + i, 0]
-                    total[1] += sums[at[r] + i, 1]
-            best.gain = best.left_gradient = best.left_curvature = 0
-            best.column = best.bin = best.missing_left = -1
-            if counts[r] >= 2 * min_samples and total[1] > 0:
-                least = min_samples * total[1] / counts[r]
-                for j in range(columns.shape[1]):
-                    if allowed is None or allowed[r, j]:
-                        kernels.best_split(&sums[at[r] + first[t, j], 0],
-                                           <int>(first[t, j + 1] - first[t, j]), &total[0], ridge,
-                                           least, columns[t, j], &best)
-            found[r, 0], found[r, 1] = best.gain, best.left_gradient
-            found[r, 2] = best.left_curvature
-            found[r, 3], found[r, 4] = total[0], total[1]
-            place[r, 0], place[r, 1], place[r, 2] = best.column, best.bin, best.missing_left

@@ -4,8 +4,9 @@
     w_j >= 0 where a mask says so
 
 The gradient v = g + H (w - w0) is kept up to date: looking at a coordinate reads one number,
-changing it one row of H.
+changing it one row of H, which is float32 or float64.
 """
+from cython cimport floating
 from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
 
@@ -29,16 +30,21 @@ cdef inline double violation(double w, double v, double alpha, bint is_nonnegati
     return max(fabs(v) - alpha, 0.0)
 
 
-cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alpha,
+cdef bint epoch(const floating[:, ::1] H, double[::1] w, double[::1] v, double alpha,
                 const unsigned char[::1] nonnegative, bint nonzeros) noexcept nogil:
     """Pass once over all coordinates, or over the nonzeros; return whether the support changed."""
     cdef ptrdiff_t i, j, p = w.shape[0]
     cdef double new, change
+    cdef double *slope = &v[0]
+    cdef const floating *row
     cdef bint moved = False
     for j in range(p):
-        if H[j, j] <= 0.0 or (nonzeros and w[j] == 0.0):
+        if w[j] == 0.0 and (nonzeros or fabs(v[j]) <= alpha):
             continue
-        new = soft_threshold(w[j] * H[j, j] - v[j], alpha) / H[j, j]
+        row = &H[j, 0]
+        if row[j] <= 0.0:
+            continue
+        new = soft_threshold(w[j] * row[j] - v[j], alpha) / row[j]
         if nonnegative is not None and nonnegative[j] and new < 0:
             new = 0.0
         change = new - w[j]
@@ -47,7 +53,7 @@ cdef bint epoch(const double[:, ::1] H, double[::1] w, double[::1] v, double alp
         moved |= (new == 0.0) != (w[j] == 0.0)
         w[j] = new
         for i in range(p):  # v += H[:, j] * change, which is a row by symmetry
-            v[i] += H[j, i] * change
+            slope[i] += row[i] * change
     return moved
 
 
@@ -82,7 +88,7 @@ def as_bytes(nonnegative, n):
     return nonnegative.view("uint8")
 
 
-def descend(const double[:, ::1] H not None, double[::1] w not None, double[::1] v not None,
+def descend(const floating[:, ::1] H not None, double[::1] w not None, double[::1] v not None,
             double alpha, int n_epochs, double tol=0.0, nonnegative=None):
     """Change w and v in place by passes over the coordinates.
 

@@ -37,6 +37,7 @@ from .._base.progress import part, parts, reporting
 from .._base.random import draw_rows
 from .._base.splits import check_groups, draw_groups
 from .._base.threads import check_workers, single_threaded_blas
+from .._base.warnings import GroupedRowsWarning
 from ..columns.made_rows import draw_sources, number_rows, take_cells
 from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
@@ -257,6 +258,7 @@ def distill(
         # Fit the model to its values.
         left = None if time_limit is None else max(1e-3, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            warnings.simplefilter("ignore", GroupedRowsWarning)  # rows are made, not seen
             model = sparse_rf(
                 rows,
                 targets if labels is None else _log_odds(targets),

@@ -122,6 +122,8 @@ class Task:
     encoding_sets : tuple of ndarray
         For each form of all columns (as they are, clipped, in ranks) the places of its encodings in
         the stage. Empty where the columns have one form alone.
+    intervals : ndarray or None
+        The places of the encodings in which rules look for intervals, where there are others, too.
     features : any
         The `features` argument; a FeatureSet without its stage, which the task has.
     is_single : bool
@@ -147,6 +149,7 @@ class Task:
     groups: np.ndarray | None = None
     stage: ColumnStage | None = None
     encoding_sets: tuple[np.ndarray, ...] = ()
+    intervals: np.ndarray | None = None
     features: Any = None
     is_single: bool = False
     constraints: Constraints | None = None
@@ -307,7 +310,12 @@ class Task:
             if not (is_scaled and has_several_encodings):
                 return self
             stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng, self.constraints)
-            return replace(self, stage=stage, encoding_sets=tuple(encoding_sets))
+            return replace(
+                self,
+                stage=stage,
+                encoding_sets=tuple(encoding_sets),
+                intervals=encoding_sets[0] if encoding_sets else None,
+            )
 
         if not is_scaled and table is None:
             # In rows outside memory it would take a pass to know.
@@ -316,7 +324,8 @@ class Task:
                 return self
         asks_intervals = isinstance(self.features, Rules)
         if table is not None and any(levels is not None for levels in table.levels):
-            raw, table, means = self._coded(table, rng, has_means=not asks_intervals)
+            has_means = not (asks_intervals or has_several_encodings)
+            raw, table, means = self._coded(table, rng, has_means=has_means)
         if asks_intervals:
             stage = fit_interval_stage(
                 raw, self.weight, rng, table=table, constraints=self.constraints
@@ -332,11 +341,19 @@ class Task:
             is_curved=has_several_encodings,
             constraints=self.constraints,
         )
+        intervals = None
+        if has_several_encodings:
+            more = fit_interval_stage(
+                raw, self.weight, rng, table=table, constraints=self.constraints
+            )
+            intervals = len(stage) + np.arange(len(more))
+            stage = stage.joined(more)
         return replace(
             self,
             raw=raw,
             stage=replace(stage, may_miss=may_miss),
             encoding_sets=tuple(encoding_sets),
+            intervals=intervals,
         )
 
     def _coded(self, table, rng, has_means):
@@ -455,12 +472,24 @@ class Task:
     def losses_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
         """Return, for margins z of each row, the loss of a row like it whose target is unknown;
         mean : that of `rates`."""
+        loss, z, mean = self._of_unknown_row(z, mean)
+        return loss.of_unknown_row(z, mean)
+
+    def slopes_of_unknown_row(self, z: np.ndarray, mean: float) -> np.ndarray:
+        """Return the derivatives of these losses in z."""
+        loss, z, mean = self._of_unknown_row(z, mean)
+        return loss.slope_of_unknown_row(z, mean)
+
+    def _of_unknown_row(self, z, mean):
+        """Return the loss without offsets, and the margins and the mean with them."""
         unit = self.unit(self.targets[0])
         loss = self.loss.scaled(unit)
         if self.offset is None:
-            return loss.of_unknown_row(z, mean)
-        return loss.of_unknown_row(
-            z + self.offset / unit, mean * np.exp(self.offset) if loss.link == "log" else mean
+            return loss, z, mean
+        return (
+            loss,
+            z + self.offset / unit,
+            mean * np.exp(self.offset) if loss.link == "log" else mean,
         )
 
     def slope_unit(self, y: np.ndarray) -> float:

@@ -8,7 +8,7 @@ descends most cannot be found exactly, and a convex surrogate, logistic regressi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .._base.types import MatrixLike, RowVector
     from ..columns.targets import ClassWeight
+    from ..features.dictionary import Kind
     from ..model import Callback, SparseModel
     from ..rows import Rows
 
@@ -167,6 +168,8 @@ class Added:
     features: FeatureSet
     n_batches = 1
     is_random = False
+    kind: ClassVar[Kind] = "random"
+    follows: ClassVar[bool] = False
 
     @property
     def starts(self) -> np.ndarray:

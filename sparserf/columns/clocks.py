@@ -23,6 +23,8 @@ DURATIONS: Final = "durations"
 TIMES: Final = "times of day"
 KINDS_OF_CLOCKS: Final = (DATES, DURATIONS, TIMES)
 EPOCH = dt.datetime(1970, 1, 1)
+WEEKDAYS = "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"
+MONTHS = "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
 
 
 class Clock(NamedTuple):
@@ -102,6 +104,52 @@ class Moments(NamedTuple):
 
     days: np.ndarray
     clock: Clock
+
+
+def moment_in(period: str, days: float) -> str:
+    """Return the moment of a "day", a "week" or a "year" that lies so many days after its start.
+
+    Weeks start as 1970 did, on a Thursday. Years have no February 29, and moments of them are days.
+    """
+    at = EPOCH + dt.timedelta(minutes=round(days * 24 * 60))
+    if period == "year":
+        return f"{MONTHS[at.month - 1]} {at.day}"
+    weekday = f"{WEEKDAYS[at.weekday()]} " if period == "week" else ""
+    return f"{weekday}{at:%H:%M}"
+
+
+def arcs(turn: float, asked: list[tuple[float, float, float]]) -> list[tuple[float, float]] | None:
+    """Return the parts (start, end) of a period, in days since its start, in which the cosines of
+    an angle lie in intervals; None: all of it.
+
+    The end of a part that goes beyond the end of the period is larger than that.
+
+    turn : the angle by which the cosines turn in a day
+    asked : (days since the start of the period at which the angle is 0, low, high) of each cosine
+    """
+    period, ends = 2 * np.pi / turn, [0.0]
+    for level, low, high in asked:
+        for end in (low, high):
+            if abs(end) < 1:
+                away = np.arccos(end) / turn
+                ends += [(level - away) % period, (level + away) % period]
+    ends = np.unique(ends)
+    starts, stops = ends, np.append(ends[1:], period)
+    middle, holds = (starts + stops) / 2, np.ones(len(ends), bool)
+    for level, low, high in asked:
+        cosine = np.cos(turn * (middle - level))
+        holds &= (low < cosine) & (cosine <= high)
+    if holds.all():
+        return None
+    parts: list[tuple[float, float]] = []
+    for start, stop in zip(starts[holds].tolist(), stops[holds].tolist(), strict=True):
+        if parts and parts[-1][1] == start:
+            parts[-1] = parts[-1][0], stop
+        else:
+            parts.append((start, stop))
+    if len(parts) > 1 and parts[0][0] == 0 and parts[-1][1] == period:
+        parts = [*parts[1:-1], (parts[-1][0], period + parts[0][1])]
+    return parts
 
 
 def what_of(kind: type) -> str | None:

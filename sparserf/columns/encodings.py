@@ -18,7 +18,7 @@ from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
 from .clocks import DATES, DURATIONS
 from .kinds import CLIP, CLIPPED, DAY, KINDS, LEVEL, MISSING, NUMBER, PRESENT, WEEK, YEAR, Encoding
-from .stage import ColumnStage
+from .stage import BEYOND_NUMBERS, LARGEST_NUMBER, ColumnStage
 from .table import UNKNOWN, label
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ MOST_NUMBERS = 2**20
 SHARES = np.concatenate([[1e-3], (np.arange(64) + 0.5) / 64, [1 - 1e-3]])
 # The number of folds of the training rows in which categories are encoded by the target.
 N_FOLDS = 5
-# Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
-# holds it.
-BEYOND_NUMBERS = 1e38
 
 
 class NumericRows(Protocol):
@@ -206,7 +203,8 @@ def fit_interval_stage(
     Numbers are as they are. The levels of a category are numbered by how frequent they are, the
     most frequent first, or in their order where the model must rise or fall in it; a new level
     counts as the rarest. A column with missing cells has two encodings, in which these cells lie
-    below and above all numbers: an interval takes them in on either side, or leaves them out.
+    below and above all numbers: an interval takes them in on either side, or leaves them out. In
+    the cosines of angles they lie below.
     Arguments as in `fit_stage`.
     """
     X, sample_weight = _sample(rows, weight, rng)
@@ -221,12 +219,13 @@ def fit_interval_stage(
             rank = np.argsort(np.argsort(-share, kind="stable")).astype(np.float64)
             scores = np.append(rank.max(initial=0.0), rank)
             knots[j] = np.append(UNKNOWN, np.arange(len(levels))), scores
-        if not there.all() and np.abs(X[there, j]).max(initial=0.0) >= BEYOND_NUMBERS / 10:
+        if not there.all() and np.abs(X[there, j]).max(initial=0.0) >= LARGEST_NUMBER:
             where = label(None if table is None else table.names, j)
             raise ValueError(
-                f"X must have numbers below {BEYOND_NUMBERS / 10:g} in size in {where}, which has "
+                f"X must have numbers below {LARGEST_NUMBER:g} in size in {where}, which has "
                 f"missing cells, got {X[there, j][np.abs(X[there, j]).argmax()]:g}"
             )
+        below = 0.0 if there.all() else -BEYOND_NUMBERS
         if there.all():
             middle = 0.0 if j in knots else weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
             encodings.append(Encoding(j, NUMBER, 0, knots.get(j), fill=float(middle)))
@@ -235,7 +234,7 @@ def fit_interval_stage(
             encodings += [Encoding(j, NUMBER, 0, knots.get(j), fill=fill) for fill in fills]
         if table is not None and j in table.clocks:
             encodings += [
-                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn)
+                Encoding(j, kind, part * np.pi / 2 / KINDS[kind].turn, fill=below)
                 for kind in _angles(X[:, j], sample_weight, table.clocks[j])
                 for part in (0, 1)
             ]

@@ -105,6 +105,16 @@ class Columns:
     def __len__(self) -> int:
         return self._n
 
+    @property
+    def booleans(self) -> frozenset[int]:
+        """The places of the columns whose dtype says that they hold booleans."""
+        if self.names is None:
+            return frozenset(k for k, each in enumerate(self._columns) if each.dtype.kind == "b")
+        import narwhals as nw
+
+        dtypes = enumerate(self._frame.schema.values())
+        return frozenset(k for k, dtype in dtypes if dtype == nw.Boolean)
+
     def __getitem__(self, k: int) -> Any:
         """Return column k, a Series of narwhals or a one-dimensional ndarray."""
         return self._columns[k]

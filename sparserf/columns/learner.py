@@ -128,8 +128,11 @@ class TableLearner:
                 self._levels
             )
             self._columns = [_Column() for _ in range(len(columns))]
+            self._flags = frozenset(range(len(columns)))
         self._n_rows += columns.n_rows
-        for k, place in enumerate(self._frame.places(names, len(columns))):
+        places, booleans = self._frame.places(names, len(columns)), columns.booleans
+        self._flags = frozenset(k for k in self._flags if places[k] in booleans)
+        for k, place in enumerate(places):
             self._columns[k].add(label(self._frame.names, k), columns[place], k in self._chosen)
 
     def _place(self, key):
@@ -169,7 +172,7 @@ class TableLearner:
         clocks = {
             k: column.clock for k, column in enumerate(self._columns) if column.clock is not None
         }
-        return Table(names, tuple(levels), clocks), is_single
+        return Table(names, tuple(levels), clocks, self._flags - self._chosen), is_single
 
     def _levels_given(self, k, where, column):
         """Return the levels that the user gives of a category, in their order."""

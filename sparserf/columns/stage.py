@@ -41,6 +41,10 @@ OF_ENCODINGS = "column", "kind", "level", "center", "unit", "reach", "half_range
 OF_KNOTS = "first_knot", "knots", "scores"
 OF_STAGE = tuple(f"stage_{name}" for name in (*OF_ENCODINGS, *OF_KNOTS, "may_miss"))
 ARRAYS = OF_STAGE + OF_TABLE
+# Where missing cells lie, below or above all numbers, for features that ask for intervals; float32
+# holds it. The numbers of such a column are smaller than the second.
+BEYOND_NUMBERS = 1e38
+LARGEST_NUMBER = BEYOND_NUMBERS / 10
 # The encoding of a column that a stage does not know: 0. (A constant has the half range 0.)
 UNKNOWN_ENCODING = {
     "kind": NUMBER,
@@ -125,6 +129,18 @@ class ColumnStage:
         X[:, encoding.column] = cells
         encoded = self.take(np.array([v])).transform(X)[:, 0].tolist() if cells else []
         return encoding.expression(levels, encoded, self.may_miss)
+
+    def of_numbers(self, v: int, low: float, high: float) -> tuple[float, float, bool | None]:
+        """Return what low < u <= high asks of the numbers of encoding v, and whether it holds of
+        missing cells; None where these do not lie beyond all numbers.
+
+        An end beyond the numbers is infinite.
+        """
+        fill = float(self.fill[v])
+        if abs(fill) != BEYOND_NUMBERS:
+            return low, high, None
+        ends = [np.copysign(np.inf, x) if abs(x) > LARGEST_NUMBER else x for x in (low, high)]
+        return float(ends[0]), float(ends[1]), bool(low < fill <= high)
 
     def levels_of(self, v: int) -> tuple[Any, ...] | None:
         """Return the levels of the column of encoding v; None where it holds numbers."""
@@ -255,6 +271,14 @@ class ColumnStage:
         arrays = {name: getattr(self, name)[places] for name in OF_ENCODINGS}
         arrays |= {"first_knot": first, "knots": self.knots[knots], "scores": self.scores[knots]}
         return replace(self, **arrays)
+
+    def joined(self, other: ColumnStage) -> ColumnStage:
+        """Return the stage of these encodings, and then those of another of the same columns."""
+        names = (*OF_ENCODINGS, "knots", "scores")
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
+        arrays = {name: np.concatenate(pair) for name, pair in pairs.items()}
+        first = np.concatenate([self.first_knot, self.first_knot[-1] + other.first_knot[1:]])
+        return replace(self, **arrays, first_knot=first)
 
     def only(self, is_used: np.ndarray) -> ColumnStage:
         """Return the stage with 0 for encodings that are not used.

@@ -59,10 +59,11 @@ PLAIN: dict[type, Any] = {
     float: Number,
 }
 # The arrays of a table in a model's file: the kind of each column, an index in PLAIN, -1 for
-# numbers, or -2, -3 or -4 for one of KINDS_OF_CLOCKS; how many levels it has; the names of the
-# columns, if they have names, and all levels, as one text; and the end of each string in the text.
-# The time zone of a column of dates is written as its one level.
+# numbers, -2, -3 or -4 for one of KINDS_OF_CLOCKS, or FLAG for booleans; how many levels it has;
+# the names of the columns, if they have names, and all levels, as one text; and the end of each
+# string in the text. The time zone of a column of dates is written as its one level.
 ARRAYS = "table_kind", "table_size", "table_text", "table_end"
+FLAG = -2 - len(KINDS_OF_CLOCKS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +79,14 @@ class Table:
         float or bool: sorted, or in the order that the frame gives them.
     clocks : {column: Clock}
         What the numbers of columns of dates, durations and times of day stand for.
+    flags : set of columns
+        Those that hold booleans, whose numbers are 0 and 1.
     """
 
     names: tuple[str, ...] | None
     levels: tuple[tuple[Any, ...] | None, ...]
     clocks: Mapping[int, Clock] = field(default_factory=dict)
+    flags: frozenset[int] = frozenset()
 
     @cached_property
     def is_numeric(self) -> bool:
@@ -161,7 +165,7 @@ class Table:
             )
             warn_of_words(label(names, k), dict(zip(levels[k] or (), count, strict=True)), n_rows)
         return _matrix(columns, np.arange(len(columns)), alone, levels), cls(
-            names, tuple(levels), clocks
+            names, tuple(levels), clocks, columns.booleans - chosen
         )
 
     def read(self, X: Any) -> np.ndarray:
@@ -226,9 +230,9 @@ class Table:
 
     def is_same(self, other: Table | None) -> bool:
         """Return whether another table, or None, has the same names, levels and clocks."""
-        own = self.names, self.levels, self.clocks
+        own = self.names, self.levels, self.clocks, self.flags
         return other is self or (
-            other is not None and own == (other.names, other.levels, other.clocks)
+            other is not None and own == (other.names, other.levels, other.clocks, other.flags)
         )
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -241,6 +245,8 @@ class Table:
         for j, clock in self.clocks.items():
             kind[j] = -2 - KINDS_OF_CLOCKS.index(clock.kind)
             texts[j] = (clock.zone,) if clock.zone else ()
+        for j in self.flags:
+            kind[j] = FLAG
         levels = [level for of_column in texts for level in of_column or ()]
         cells = [
             str(cell).encode("utf-8", "surrogatepass") for cell in (*(self.names or ()), *levels)
@@ -268,7 +274,7 @@ class Table:
         text = arrays["table_text"]
         n = len(kind)
         require(
-            n > 0 and bool(((kind >= -1 - len(KINDS_OF_CLOCKS)) & (kind < len(PLAIN))).all()),
+            n > 0 and bool(((kind >= FLAG) & (kind < len(PLAIN))).all()),
             "table_kind",
         )
         most = np.where(kind >= 0, len(end), kind == -2)
@@ -284,9 +290,10 @@ class Table:
         )
         clocks = {
             k: Clock(KINDS_OF_CLOCKS[-2 - kind[k]], *texts[k])
-            for k in np.flatnonzero(kind < -1).tolist()
+            for k in np.flatnonzero((kind < -1) & (kind > FLAG)).tolist()
         }
-        return cls(tuple(names) or None, tuple(levels), clocks)
+        flags = frozenset(np.flatnonzero(kind == FLAG).tolist())
+        return cls(tuple(names) or None, tuple(levels), clocks, flags)
 
     @cached_property
     def _is_special(self):

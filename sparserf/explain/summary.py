@@ -12,6 +12,7 @@ from .._base import html as html
 from .._base.checks import check_integer
 from ..expansion.outputs import describe_limits, describe_task, function_names, unit_of
 from ..expansion.terms import column_names, term_sizes, terms_of
+from ..rows import read_rows
 from .importances import Importances, ImportanceSample, InputRow, html_table, percent, table
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Summary:
         they are in the order of the columns, and both are NaN.
     terms : tuple of (str, ndarray, float)
         The largest terms: what each is in words, its coefficients, and its size ``|coef|
-        sup|phi|``.
+        sup|phi|``. Of a rule the words say what it adds, and with rows X for how many it holds.
     importances : Importances or None
         The importances over X.
     info : FitInfo
@@ -211,17 +212,12 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
     size = term_sizes(model.features, model.coef).max(axis=0, initial=0.0)
     largest = np.argsort(-size, kind="stable")[:n_terms]
     names = column_names(model)
-    # in the order of blocks
-    titles = {
-        term.position: term.title(names, MOST_NAMED, model.features.stage)
-        for term in terms_of(model.features.take(largest))
-    }
-    coef = np.atleast_2d(model.coef)
-    terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
-    seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
     importances = (
         None if X is None else ImportanceSample.from_rows(model, X, rng=rng).importances(model)
     )
+    titles, coef = _titles(model, largest, names, X), np.atleast_2d(model.coef)
+    terms = tuple((titles[i], coef[:, k], float(size[k])) for i, k in enumerate(largest.tolist()))
+    seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
     rows = (
         (InputRow(j, names[j], np.nan, np.nan) for j in sorted(seen))
         if importances is None
@@ -248,3 +244,26 @@ def summary(model: Expansion, X: MatrixLike | None, n_terms: int, rng: Seed) -> 
         describe_limits(model),
         not all(block.is_bounded for block in model.features.blocks),
     )
+
+
+def _titles(model, which, names, X):
+    """Return some terms in words; of rules also what they add, and the share of rows X, if these
+    are given, for which they hold."""
+    features, coef = model.features.take(which), np.atleast_2d(model.coef)[:, which]
+    titles, rules = [""] * len(which), {}
+    for term in terms_of(features):  # in the order of blocks
+        condition = term.condition(names, features.stage)
+        titles[term.position] = term.title(names, MOST_NAMED, features.stage)
+        if condition:
+            rules[term.position] = term
+            added = f": {coef[0, term.position] * term.gain:+.4g}" if len(coef) == 1 else ""
+            titles[term.position] = f"if {condition}{added}"
+    if X is not None and rules:
+        rows = read_rows(X, features.stage, n_features=model.n_features_in)
+        places = np.array(list(rules))
+        sums = rows.staged(features.stage).correlate(
+            features.take(places).staged(None), np.full(rows.n_rows, 1 / rows.n_rows)
+        )
+        for k, total in zip(rules, sums.tolist(), strict=True):
+            titles[k] += f" ({percent(total / rules[k].gain)} of rows)"
+    return titles

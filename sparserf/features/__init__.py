@@ -33,6 +33,7 @@ from .dictionary import (
     make_dictionary,
 )
 from .feature_set import DefaultNames, FeatureSet, Solution, are_same, check_any_sign
+from .following import FIRST_DRAW
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import (
@@ -46,11 +47,18 @@ from .linear import Linear, LinearFunctions, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
-from .rules import RuleDictionary, RuleGrower, Rules, make_rule_dictionary
+from .rules import (
+    RuleDictionary,
+    RuleInputs,
+    Rules,
+    make_rule_dictionary,
+    rules_at_a_penalty,
+)
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
 
 __all__ = [
+    "FIRST_DRAW",
     "NAMES",
     "PROJECTIONS",
     "Activation",
@@ -84,7 +92,7 @@ __all__ = [
     "RandomSteps",
     "Relaxation",
     "RuleDictionary",
-    "RuleGrower",
+    "RuleInputs",
     "Rules",
     "Solution",
     "Taylor",
@@ -107,4 +115,5 @@ __all__ = [
     "make_projection",
     "make_rule_dictionary",
     "nodes",
+    "rules_at_a_penalty",
 ]

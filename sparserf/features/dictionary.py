@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class FeatureMap(Protocol):
         ...
 
 
+# How a dictionary makes its batches.
+Kind: TypeAlias = Literal["random", "linear", "learned", "grown"]
 # All that `features` may be.
 Features: TypeAlias = (
     "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
@@ -65,7 +67,18 @@ Features: TypeAlias = (
 
 
 class Dictionary(Protocol):
-    """Features in batches; an algorithm searches one batch, or several, at a time."""
+    """Features in batches; an algorithm searches one batch, or several, at a time.
+
+    kind : how batches are made: at random or given, as all linear functions, learned from accepted
+        features, or grown along a gradient
+    follows : whether batches follow a fit, so that none can be made again
+    """
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def follows(self) -> bool: ...
 
     @property
     def n_batches(self) -> int:
@@ -102,6 +115,8 @@ class RandomDictionary:
     constraints: InputConstraints | None = None
     through: np.ndarray | None = None
     is_random = True
+    kind: ClassVar[Kind] = "random"
+    follows: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return self.n_components + len(self._finite)
@@ -164,6 +179,8 @@ class FixedDictionary:
     features: FeatureSet
     batch_size: int
     is_random = False
+    kind: ClassVar[Kind] = "random"
+    follows: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.features)

@@ -13,16 +13,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from .._base.checks import check_integer, check_rng, is_sparse
-from .._base.random import draw_seed, sample_rows, stream
+from .._base.random import draw_seed, sample_rows
 from .activations import ACTIVATIONS
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
 from .blocks import NeuronBlock, Shape, shaped_neurons, within
 from .feature_set import FeatureSet
+from .following import Follower, FollowingDictionary
 from .shapes import in_places
 
 if TYPE_CHECKING:
@@ -74,9 +75,6 @@ SURVIVORS = 1.0
 TRIES = 20.0
 # These counts are multiplied by FADE with each batch.
 FADE = 0.8
-# The index of the first draw of the first target; lower ones belong to the inputs and to linear
-# functions of them.
-FIRST_DRAW = 1 << 40
 
 
 # ---------------------------------------------------------------- base distributions
@@ -550,32 +548,17 @@ MOVES = jitter, add, swap, mix, rescale
 # ---------------------------------------------------------------- batches
 
 
-@dataclass(frozen=True, eq=False)
-class LearningDictionary:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearningDictionary(FollowingDictionary):
     """A dictionary whose batches are drawn once it is known which features of the batches before
     were accepted.
 
     base : the distribution of the first batch, and of a share of the others
-    n_components, batch_size : the number of draws in all, and in a batch
-    n_features_in : the number of inputs of the features
-    seed : the seed from which each target of a fit gets a random stream of its own
     """
 
     base: BaseDistribution
-    n_components: int
-    batch_size: int
-    n_features_in: int
-    seed: np.random.SeedSequence
 
-    @property
-    def n_batches(self) -> int:
-        """Number of batches."""
-        return max(1, -(-self.n_components // self.batch_size))
-
-    @property
-    def starts(self) -> np.ndarray:
-        """Number of features drawn before each batch, and in all."""
-        return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, self.n_components)
+    kind = "learned"
 
     def proposer(self, target: int) -> Proposer:
         """Return the object that draws the batches of one target of a fit."""
@@ -588,33 +571,29 @@ def make_learning_dictionary(
     *,
     n_components: int | None,
     batch_size: int | None,
-    gamma: Any,
     rng: np.random.Generator,
 ) -> LearningDictionary:
     """Make the dictionary of features="auto", which starts from the distribution `base`."""
-    if gamma is not None:
-        raise ValueError(
-            f"gamma must be None where features is 'auto', which tries many, got {gamma!r}"
-        )
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
-    return LearningDictionary(base, n_components, batch_size, n_features_in, draw_seed(rng))
+    return LearningDictionary(
+        base=base,
+        n_components=n_components,
+        batch_size=batch_size,
+        n_features_in=n_features_in,
+        seed=draw_seed(rng),
+    )
 
 
-class Proposer:
+class Proposer(Follower):
     """The sampler of the batches of one target of a fit, which adapts the frequencies of moves to
-    the accepted features.
-
-    Each target has a random stream of its own. The index of its first draw is (target + 1)
-    FIRST_DRAW, so that the draws of no two targets share an index.
-    """
+    the accepted features."""
 
     def __init__(self, dictionary: LearningDictionary, target: int):
+        super().__init__(dictionary, target)
         self._base, self._d = dictionary.base, dictionary.n_features_in
-        self._rng = stream(dictionary.seed, target)
-        # The index of the next draw; the move of each draw of the last batch, 0 for the base
-        # distribution.
-        self._next, self._last = (target + 1) * FIRST_DRAW, np.zeros(0, np.intp)
+        # The move of each draw of the last batch, 0 for the base distribution.
+        self._last = np.zeros(0, np.intp)
         self._survivors, self._tries = np.zeros(len(MOVES) + 1), np.zeros(len(MOVES) + 1)
 
     def batch(
@@ -640,7 +619,7 @@ class Proposer:
                 weights.append(self._base.limited(move(W, first, pick, self._base, rng), rng))
                 followed.append(first)
         self._last = np.repeat(np.arange(len(counts)), counts)
-        start, self._next = self._next, self._next + n
+        start = self._numbered(n)
         origins = self._base.origins(features, W) if len(W) else None
         origins = None if origins is None else origins.take(np.concatenate(followed))
         return start, self._base.features(np.vstack(weights), self._d, rng, origins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -72,6 +72,8 @@ class LinearFunctions:
     # Batches of one function each, at each penalty.
     n_batches = 5
     starts: ClassVar[np.ndarray] = np.arange(n_batches + 1)
+    kind: ClassVar[Literal["linear"]] = "linear"
+    follows: ClassVar[bool] = False
 
     @property
     def n_features_in(self) -> int:

@@ -10,24 +10,27 @@ and column generation for an l1 problem over all boxes (Demiriz, Bennett and Sha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._base.arrays import is_foreign, to_host
+from .._base.arrays import is_foreign, namespace, to_host
 from .._base.checks import check_integer, check_real, is_sparse
-from .._base.random import draw_seed, sample_rows, stream
+from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
-from .growth import BINNED_CELLS, HIGHEST, Bins, Limits, Trees, grow_boxes, to_grid
+from .following import Follower, FollowingDictionary
+from .growth import BINNED_CELLS, HIGHEST, Bins, Forest, Limits, Order, Trees, to_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._base.types import Array, RowVector
     from ..columns.constraints import InputConstraints
+    from ..columns.stage import ColumnStage
     from ..rows import Block, Rows
     from .growth import Pass
 
@@ -35,10 +38,10 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 1024
 # The edges of bins are computed from a sample of at most so many rows.
 SAMPLE = 100_000
-# Draws in a batch, and draws of each target in all, where the user gives no numbers.
-BATCH = 200
-# The index of the first draw of the first target.
-FIRST_DRAW = 1 << 40
+# Draws in a batch where the user gives no number.
+BATCH = 400
+# Cosines of an angle that are so near are those of one time: angles of days since 1970 are rounded.
+SAME_ANGLE = 1e-9
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
 # share of all weight.
 LEAST_DEVIATION = 1e-9
@@ -58,22 +61,23 @@ class Rules:
     is alpha times the root of its standard deviation. The duality gap of a model is over the rules
     that were found, not over all boxes.
 
-    At each penalty small trees are grown along the gradient of the loss, on random rows and
-    columns; every node but the root is proposed as a box, and boxes that violate the optimality
-    condition enter.
+    Batch by batch small trees are grown along the gradient of the loss, on random rows and columns;
+    every node but the root is proposed as a box, and boxes that violate the optimality condition
+    enter, of those that hold the same rows the simplest. A search has one batch at each penalty, a
+    fit of a single penalty ten.
 
     Parameters
     ----------
     max_conditions : int, default 6
         The most columns in one rule, at least 1.
-    n_bins : int, default 255
+    n_bins : int, default 127
         The most different intervals into which a column is cut, 2 to 255.
     min_samples : int, default 5
         The fewest rows in a node of a tree and in its complement, at least 1.
     max_leaves : int, default 30
         Each tree has 2 to so many leaves, at random.
-    n_trees : int, default 30
-        The trees that are grown at each penalty.
+    n_trees : int, default 20
+        The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
         The share of the rows that a tree sees, and of the columns that a node sees, in (0, 1].
 
@@ -86,7 +90,8 @@ class Rules:
     -----
     A column is binned once, to a byte a cell. A missing cell is a value of its own, on the side of
     a threshold where it lowers the loss more. The levels of a category are ordered by how frequent
-    they are: no code knows y. Growth takes a pass over the rows for each level of the trees.
+    they are: no code knows y. Where rows are not in memory, growth takes a pass over them for each
+    level of the trees.
 
     References
     ----------
@@ -109,10 +114,10 @@ class Rules:
     """
 
     max_conditions: int = 6
-    n_bins: int = 255
+    n_bins: int = 127
     min_samples: int = 5
     max_leaves: int = 30
-    n_trees: int = 30
+    n_trees: int = 20
     max_samples: float = 0.7
     max_features: float = 0.7
 
@@ -147,107 +152,140 @@ class Rules:
 
 
 @dataclass(frozen=True, eq=False)
-class RuleDictionary:
-    """A dictionary of rules, grown batch by batch along the gradient of a fit.
+class RuleInputs:
+    """What rules may see of some rows.
 
-    trees : how trees are grown
-    inputs : the inputs that rules may see
-    bins : the bins of these inputs
-    limits : what boxes may see of these inputs
-    weight : the weight of each row, of mean 1
-    n_components, batch_size : the number of draws in all, and in a batch
-    n_features_in : the number of inputs
-    seed : the seed from which each target of a fit gets a random stream of its own
+    inputs : the inputs that they may see, at most MOST_COLUMNS
+    bins, limits : of these inputs
+    n_features_in : the number of all inputs
     """
 
-    trees: Trees
     inputs: np.ndarray
     bins: Bins
     limits: Limits
-    weight: np.ndarray
-    n_components: int
-    batch_size: int
     n_features_in: int
-    seed: np.random.SeedSequence
 
-    @property
-    def n_batches(self) -> int:
-        """Number of batches."""
-        return max(1, -(-self.n_components // self.batch_size))
+    @classmethod
+    def from_rows(
+        cls,
+        n_bins: int,
+        rows: Rows,
+        weight: np.ndarray,
+        rng: np.random.Generator,
+        stage: ColumnStage | None = None,
+        max_order: int | None = None,
+        constraints: InputConstraints | None = None,
+    ) -> Self:
+        """Take the bins from a sample of the rows.
 
-    @property
-    def starts(self) -> np.ndarray:
-        """The number of draws, at most, before each batch, and in all."""
-        return np.minimum(np.arange(self.n_batches + 1) * self.batch_size, self.n_components)
+        stage : the stage that makes the inputs of the columns of X; None: these are the columns
+        max_order : the most columns of X in a rule; None: no limit
+        """
+        d = rows.n_features_in
+        sample, _ = sample_rows(weight, SAMPLE, rng)
+        X = rows.array(sample)
+        inputs = np.arange(d)
+        if d > MOST_COLUMNS:
+            inputs = np.sort(np.argsort(-rows.spreads(weight)[0], kind="stable")[:MOST_COLUMNS])
+        if constraints is not None:
+            constraints = constraints.without_curved()
+            inputs = inputs[~constraints.is_barred[inputs]]
+        if not len(inputs):
+            inputs = np.zeros(1, np.intp)
+        gaps = None if stage is None else np.where(stage.turn[inputs] > 0, SAME_ANGLE, 0.0)
+        limits = Limits()
+        if max_order is not None:
+            column = inputs if stage is None else stage.column[inputs]
+            limits = replace(limits, order=Order(max_order, column))
+        if constraints is not None:
+            own = constraints.take(inputs)
+            sign = own.sign if own.sign.any() else None
+            limits = replace(limits, groups=own.groups, monotone=sign)
+        return cls(inputs, Bins.of_sample(X[:, inputs], n_bins, gaps), limits, d)
 
-    def grower(self, rows: Rows, target: int) -> RuleGrower:
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RuleDictionary(FollowingDictionary):
+    """A dictionary of rules, grown batch by batch along the gradient of a fit.
+
+    trees : how trees are grown
+    seen : what rules may see
+    weight : the weight of each row, of mean 1
+    """
+
+    trees: Trees
+    seen: RuleInputs
+    weight: np.ndarray
+
+    kind = "grown"
+
+    def binned(self, rows: Rows) -> np.ndarray | None:
+        """Return the bins of rows in memory, which all targets share, uint8 (n_inputs, n_rows).
+
+        None: the rows are elsewhere.
+        """
+        if rows.in_memory and rows not in self._binned:
+            self._binned[rows] = rows.map(partial(_bins_of, self.seen))
+        return self._binned.get(rows)
+
+    @cached_property
+    def _binned(self):
+        """The bins of the rows, as long as these are there."""
+        return WeakKeyDictionary()
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The number of each row."""
+        return np.arange(len(self.weight))
+
+    def grower(self, target: int) -> RuleGrower:
         """Return the object that grows the batches of one target of a fit."""
-        return RuleGrower(self, rows, target)
+        return RuleGrower(self, target)
+
+
+def rules_at_a_penalty(is_one_of_many: bool) -> int:
+    """Return how many rules of each target to grow at a penalty where the user gives no number.
+
+    Where it is one of many, the rules that were found at larger penalties are there already.
+    """
+    return BATCH if is_one_of_many else 10 * BATCH
 
 
 def make_rule_dictionary(
     rules: Rules,
-    rows: Rows,
+    seen: RuleInputs,
+    weight: np.ndarray,
     *,
     n_components: int | None,
     batch_size: int | None,
-    gamma: Any,
     rng: np.random.Generator,
-    weight: np.ndarray,
-    constraints: InputConstraints | None = None,
 ) -> RuleDictionary:
-    """Make the dictionary of some rules, with bins from a sample of the rows."""
-    if gamma is not None:
-        raise ValueError(f"gamma must be None where features is Rules, got {gamma!r}")
+    """Make the dictionary of some rules."""
     n_components = check_integer("n_components", n_components, 1)
     batch_size = BATCH if batch_size is None else check_integer("batch_size", batch_size, 1)
-    d = rows.n_features_in
-    sample, _ = sample_rows(weight, SAMPLE, rng)
-    X = rows.array(sample)
-    inputs = np.arange(d)
-    if d > MOST_COLUMNS:
-        inputs = np.sort(np.argsort(-rows.spreads(weight)[0], kind="stable")[:MOST_COLUMNS])
-    if constraints is not None:
-        constraints = constraints.without_curved()
-        inputs = inputs[~constraints.is_barred[inputs]]
-    if not len(inputs):
-        inputs = np.zeros(1, np.intp)
-    X = X[:, inputs]
-    limits = Limits()
-    if constraints is not None:
-        own = constraints.take(inputs)
-        limits = Limits(own.groups, own.sign if own.sign.any() else None)
     # No more than there can be: trees keep places for all that they may get.
     trees = replace(
         rules.trees,
-        max_conditions=min(rules.max_conditions, len(inputs)),
-        most_leaves=min(rules.max_leaves, max(2, rows.n_rows)),
+        max_conditions=min(rules.max_conditions, len(seen.inputs)),
+        most_leaves=min(rules.max_leaves, max(2, len(weight))),
     )
     return RuleDictionary(
-        trees,
-        inputs,
-        Bins.of_sample(X, rules.n_bins),
-        limits,
-        weight,
-        n_components,
-        batch_size,
-        d,
-        draw_seed(rng),
+        trees=trees,
+        seen=seen,
+        weight=weight,
+        n_components=n_components,
+        batch_size=batch_size,
+        n_features_in=seen.n_features_in,
+        seed=draw_seed(rng),
     )
 
 
-class RuleGrower:
-    """Grows the batches of one target of a fit: boxes along its gradient.
+class RuleGrower(Follower):
+    """Grows the batches of one target of a fit: boxes along its gradient."""
 
-    Rows in memory are binned once; other rows at each pass. The index of the first draw is (target
-    + 1) FIRST_DRAW, so that the draws of no two targets share an index.
-    """
-
-    def __init__(self, dictionary: RuleDictionary, rows: Rows, target: int):
-        self._dictionary, self._next = dictionary, (target + 1) * FIRST_DRAW
-        self._rng = stream(dictionary.seed, target)
-        self._numbers = np.arange(rows.n_rows)
-        self._bins = None
+    def __init__(self, dictionary: RuleDictionary, target: int):
+        super().__init__(dictionary, target)
+        self._dictionary = dictionary
 
     def batch(
         self, n: int, rows: Rows, v: RowVector, h: RowVector
@@ -259,15 +297,8 @@ class RuleGrower:
         """
         dictionary = self._dictionary
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
-        boxes = grow_boxes(
-            partial(self._ask, rows, v, h, largest),
-            dictionary.bins.n_bins,
-            dictionary.trees,
-            self._rng,
-            Workers(1),
-            dictionary.limits,
-        )
-        block, sense = self._block(boxes), dictionary.limits.sense(boxes)[0]
+        boxes = self._grow(rows, v, h, largest)
+        block, sense = self._block(boxes), dictionary.seen.limits.sense(boxes)[0]
         features = FeatureSet([block], dictionary.n_features_in)
         g, share = rows.sum(partial(_sums_in_boxes, features), v, dictionary.weight)
         share = share / rows.n_rows
@@ -275,56 +306,87 @@ class RuleGrower:
         height = np.where(sense < 0, -1.0, 1.0) / np.sqrt(np.maximum(deviation, LEAST_DEVIATION))
         g = g * height
         worth = np.where(sense == 0, np.abs(g), -g)  # of a rule that may only rise, g < 0
+        worth[~_first_of_rows(g, share, block)] = 0.0
         best = np.argsort(-worth, kind="stable")[:n]
         best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (worth[best] > 0)])
-        start, self._next = self._next, self._next + n
+        start = self._numbered(n)
         block = replace(block, height=height)
         places = [best[sense[best] == 0], best[sense[best] != 0]]
         blocks = [replace(block.take(some), nonnegative=k == 1) for k, some in enumerate(places)]
         features = FeatureSet(blocks, dictionary.n_features_in)
         return start, features, g[np.concatenate(places)]
 
-    def _ask(self, rows, v, h, largest, asked):
-        """Return the histograms of a pass over all rows."""
+    def _grow(self, rows, v, h, largest):
+        """Return the boxes of new trees, grown in memory or by passes over the rows."""
         dictionary = self._dictionary
-        bins_of = partial(_binned, dictionary.bins, dictionary.inputs)
-        if rows.in_memory:
-            if self._bins is None:
-                self._bins = rows.map(bins_of)
-            bins_of = partial(_same, self._bins)
-        answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
-        return rows.sum(answer, v, h, self._numbers)
+        seen = dictionary.seen
+        forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
+        kept = dictionary.binned(rows)
+        if kept is not None:
+            own = (rows.vectors.fetch(each) for each in (v, h))
+            forest.grow(kept, *_on_grid(*own, largest, rows.n_rows), rows.workers)
+            return forest.boxes()
+
+        def ask(asked):
+            bins_of = partial(_bins_of, seen)
+            answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
+            return rows.sum(answer, v, h, dictionary.numbers)
+
+        forest.grow_by_passes(ask, rows.workers)
+        return forest.boxes()
 
     def _block(self, boxes):
         """Return boxes of bins as intervals of numbers, of height 1."""
         dictionary = self._dictionary
-        column, low, high, _ = dictionary.bins.thresholds(boxes)
-        inputs = np.where(column >= 0, dictionary.inputs[column], 0).astype(np.int32)
+        column, low, high, _ = dictionary.seen.bins.thresholds(boxes)
+        inputs = np.where(column >= 0, dictionary.seen.inputs[column], 0).astype(np.int32)
         low, high = np.where(column >= 0, low, -np.inf), np.where(column >= 0, high, np.inf)
         return BoxBlock(1.0, inputs, low, high, np.ones(len(boxes)))
 
 
+def _first_of_rows(g: np.ndarray, share: np.ndarray, block: BoxBlock) -> np.ndarray:
+    """Return a mask of the simplest of the boxes that hold the same rows, which have the same
+    gradient and share to the last bit."""
+    order = np.lexsort((block.is_used.sum(axis=1), share, g))
+    is_first = np.ones(len(g), bool)
+    is_first[order[1:]] = (np.diff(g[order]) != 0) | (np.diff(share[order]) != 0)
+    return is_first
+
+
 def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) -> Any:
     """Return Phi'v and Phi'weight of a block of rows."""
-    return block.correlate(features, v), block.correlate(features, weight)
+    return block.correlate(features, namespace(v).stack([v, weight]))
 
 
-def _binned(bins: Bins, inputs: np.ndarray, block: Block) -> np.ndarray:
+def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:
     """Return the bins of a block of rows, uint8 (n_inputs, n_rows)."""
-    out = np.empty((len(inputs), block.n_rows), np.uint8)
-    size = max(1, BINNED_CELLS // len(inputs))
-    for start in range(0, block.n_rows, size):
+    out = np.empty((len(seen.inputs), block.n_rows), np.uint8)
+    size = max(1, BINNED_CELLS // len(seen.inputs))
+
+    def part(start):
         some = np.arange(start, min(start + size, block.n_rows))
         X = block.take(some)
-        X = (to_host(X) if is_foreign(X) else X)[:, inputs]
+        X = (to_host(X) if is_foreign(X) else X)[:, seen.inputs]
         X = X.toarray() if is_sparse(X) else np.ascontiguousarray(X)
-        out[:, some] = bins.transform(X, Workers(1))
+        out[:, some] = seen.bins.transform(X, Workers(1))
+
+    for _ in block.workers.map(part, range(0, block.n_rows, size)):
+        pass
     return out
 
 
-def _same(binned: np.ndarray, block: Block) -> np.ndarray:
-    """Return bins that were made before, of rows that are one block."""
-    return binned
+def _on_grid(
+    v: Array, h: Array, largest: list[float], n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return gradient and curvature of some of n_rows rows, such that all of their sums are exact.
+
+    largest : max |n_rows v| and max |n_rows h| over all rows
+    """
+    gradient, curvature = (
+        to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
+        for each, most in zip((v, h), largest, strict=True)
+    )
+    return gradient, curvature
 
 
 def _histograms(
@@ -337,12 +399,6 @@ def _histograms(
     h: Array,
     numbers: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the histograms of the rows of a block, whose numbers among all rows are given.
-
-    largest : max |n_rows v| and max |n_rows h| over all rows
-    """
-    gradient, curvature = (
-        to_grid(n_rows * (to_host(each) if is_foreign(each) else each), most, n_rows)
-        for each, most in zip((v, h), largest, strict=True)
-    )
-    return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), Workers(1))
+    """Return the histograms of the rows of a block, whose numbers among all rows are given."""
+    gradient, curvature = _on_grid(v, h, largest, n_rows)
+    return asked.answer(bins_of(block), gradient, curvature, int(numbers[0]), block.workers)

@@ -192,6 +192,10 @@ class Loss:
         its unknown target."""
         raise NotImplementedError(f"{type(self).__name__} has no doubt")
 
+    def slope_of_unknown_row(self, z: Array, mean: float) -> Array:
+        """Return the derivative of `of_unknown_row` in z, added up over the outputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no doubt")
+
     def size(self, mean: float) -> float:
         """Return the size of the terms that cancel if a row's loss is 0, from the mean of y.
 

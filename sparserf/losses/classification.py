@@ -147,6 +147,9 @@ class Logistic(Loss):
         """Return the mean of the losses for both labels."""
         return (self.value(z, 1.0) + self.value(z, -1.0)) / 2
 
+    def slope_of_unknown_row(self, z: Array, mean: float) -> Array:
+        return (self.derivative(z, 1.0) + self.derivative(z, -1.0)) / 2
+
 
 class Multinomial(Logistic):
     """Multinomial loss, -log(exp(z_y) / sum_k exp(z_k)): one margin z_k for each class, which are
@@ -209,6 +212,11 @@ class Multinomial(Logistic):
         return (
             super().of_unknown_row(z, mean) if is_single(z) else (log_sum_exp(z) - z) / z.shape[0]
         )
+
+    def slope_of_unknown_row(self, z: Array, mean: float) -> Array:
+        if is_single(z):
+            return super().slope_of_unknown_row(z, mean)
+        return softmax(z) - 1.0 / z.shape[0]
 
 
 class OneClassMultinomial(Logistic):

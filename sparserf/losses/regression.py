@@ -291,6 +291,9 @@ class LossOfAmounts(Loss):
     def of_unknown_row(self, z: Array, mean: float) -> Array:
         return self.value(z, namespace(z).full_like(z, mean))
 
+    def slope_of_unknown_row(self, z: Array, mean: float) -> Array:
+        return self.derivative(z, namespace(z).full_like(z, mean))
+
 
 class Poisson(LossOfAmounts):
     """Poisson loss, y log(y / m) - y + m at the mean m = e^z: half the unit deviance, for counts

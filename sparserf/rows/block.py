@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from .._base.threads import Workers
     from .._base.types import Array, DenseOrCSR
     from ..columns.stage import ColumnStage
     from .protocols import FeatureSetLike, ProjectionLike
@@ -29,8 +30,11 @@ class Block(ABC):
 
     Sums over the rows are float64 ndarrays; arrays with an entry or a line for each row are of the
     namespace of X. Overflow is not an error here: it shows as infinity or NaN in the result.
+
+    workers : the threads on which the rows may be worked on, where they are in a process
     """
 
+    workers: Workers
     n_rows: int
     n_features_in: int
     dtype: np.dtype

@@ -514,7 +514,7 @@ class ChunkedRows(RemoteRows):
         self.n_passes += 1
         extremes, looks_at_them = None, self._is_entered and "extremes" not in vars(self)
         for rows, X in self._blocks():
-            block = CoreBlock(X, self._workers, self._scratch)
+            block = CoreBlock(X, self.workers, self._scratch)
             if looks_at_them:
                 extremes = (
                     block.extremes()

@@ -25,6 +25,7 @@ import numpy as np
 from .._base.checks import is_sparse
 from .._base.csr import csr_arrays
 from .._base.threads import Workers, single_threaded_blas
+from .._core.boxes import common
 from .._core.features import PANEL
 from .._core.moments import by_sign, entry_extremes, second_moments
 from .._core.rows import RowSlice
@@ -68,6 +69,8 @@ GRAM_PANEL = 1024
 GRAM_ROWS = 2048
 # Rows whose features are made at a time for that.
 GRAM_PART_ROWS = 128
+# Fewest rows of which bits are made at a time for a Gram matrix.
+BITS_ROWS = 2**13
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
 # Rows that are copied at a time for sums over the columns.
@@ -245,12 +248,14 @@ class CoreBlock(Block):
         return self._correlate(features, v, squared=True)
 
     def correlate_pair(self, features: FeatureSetLike, v: np.ndarray) -> np.ndarray:
-        outputs, totals = np.asarray(v, np.float64)[None], [np.zeros((2, 1, 0))]
+        outputs = np.ascontiguousarray(np.atleast_2d(np.asarray(v, np.float64)))
+        totals = [np.zeros((2, len(outputs), 0))]
 
         for block in features.blocks:
 
             def part(rows, block=block):
-                sums, v = np.zeros((2, 1, _round_up(len(block)))), outputs[:, rows]
+                sums = np.zeros((2, len(outputs), _round_up(len(block))))
+                v = outputs[:, rows]
                 for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
                     panels.correlate(
                         packed_rows,
@@ -261,8 +266,8 @@ class CoreBlock(Block):
                 return sums
 
             totals.append(sum(self._each_slice(part, len(block)))[:, :, : len(block)])
-        total = np.concatenate(totals, axis=2)[:, 0]
-        return features.from_blocks(total)
+        total = np.concatenate(totals, axis=2)
+        return features.from_blocks(total if np.ndim(v) == 2 else total[:, 0])
 
     def _correlate(self, features, v, squared):
         """Return Phi' v for each output v, or (Phi * Phi)' v where squared: the sums of slices,
@@ -432,12 +437,47 @@ class CoreBlock(Block):
         bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
         dtype = np.dtype(dtype or self.dtype) if bounded else np.dtype(np.float64)
         center = None if center is None else left.to_blocks(center)
+        have_heights = all(block.heights is not None for block in (*left.blocks, *right.blocks))
+        if have_heights and center is None and _are_equal(weights):
+            self._add_gram_of_bits(left, right, shared, weights[0], total)
+            return right.from_blocks(left.from_blocks(total.T).T)
         with single_threaded_blas():
             if right is left and len(left) > GRAM_PANEL:
                 self._add_gram_by_panels(left, weights, dtype, center, total)
             else:
                 self._add_gram_by_slices(left, right, shared, weights, dtype, center, total)
         return right.from_blocks(left.from_blocks(total.T).T)
+
+    def _add_gram_of_bits(self, left, right, shared, weight, total):
+        """Add to `total` the product of features that have `heights`: for each pair of them the
+        number of rows in which both are not 0, times their heights and the weight of a row."""
+        if shared is not None:
+            shared = right.to_blocks(left.places[shared])
+
+        def count(rows):
+            bits = self._bits(left, rows)
+            other = bits if right is left else None if shared is None else bits[shared]
+            other = self._bits(right, rows) if other is None else other
+            counts = np.zeros(total.shape, np.int64)
+            common(bits, other, counts, symmetric=right is left)
+            return counts
+
+        for counts in self._each_slice(count, len(left) + len(right), BITS_ROWS):
+            total += counts
+        if right is left:
+            total += np.tril(total, -1).T
+        heights, others = (np.concatenate([b.heights for b in f.blocks]) for f in (left, right))
+        total *= weight * heights[:, None] * others
+
+    def _bits(self, features, rows):
+        """Return, as bits, in which of some rows features are not 0, in the order of the blocks."""
+        out = np.empty((len(features), -(-(rows.stop - rows.start) // 64)), np.uint64)
+        for block, bits in features.by_block(out.T):
+            for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
+                start = (piece.start or 0) // 64
+                of_piece = panels.bits(packed_rows)
+                bits[start : start + of_piece.shape[1]] = of_piece.T
+        return out
 
     def _add_gram_by_slices(self, left, right, shared, weights, dtype, center, total):
         """Add to `total` a product of matrices for each slice of the rows."""
@@ -735,6 +775,11 @@ def _second_moments(U, v, scratch):
 def _round_up(n_features):
     """Return the number of features in whole panels of the kernels."""
     return -(-n_features // PANEL) * PANEL
+
+
+def _are_equal(weights):
+    """Return whether there are weights, and all are the same."""
+    return len(weights) > 0 and bool((weights == weights[0]).all())
 
 
 def _packed(block, X):

@@ -19,6 +19,7 @@ import numpy as np
 
 from .._base.arrays import from_host, is_foreign, is_on_host, namespace_of, to_host
 from .._base.checks import check_device_X
+from .._base.threads import Workers
 from ..columns.stage import EncodedMatrix
 from .block import Block
 from .core_block import slices
@@ -149,7 +150,7 @@ class ArrayBlock(Block):
     n_features_in: int
 
     def __init__(self, X: Array, xp: Any, device: Any):
-        self.X, self.xp, self.device = X, xp, device
+        self.X, self.xp, self.device, self.workers = X, xp, device, Workers(1)
         self.n_rows, self.n_features_in = X.shape
         self.dtype: np.dtype = np.dtype("float32" if X.dtype == xp.float32 else "float64")
         # float64, or float32 where JAX is not set to 64 bits

@@ -47,7 +47,7 @@ class MemoryRows(Rows):
         """
         self._block, self._origin, self.is_finite = block, origin, is_finite
         self.n_rows, self.n_features_in, self.dtype = block.n_rows, block.n_features_in, block.dtype
-        self.is_sparse = is_sparse(block.X)
+        self.is_sparse, self.workers = is_sparse(block.X), block.workers
 
     def sum(self, answer: Callable[..., Any], *vectors: RowVector, add: Any = None) -> Any:
         self.n_passes += 1

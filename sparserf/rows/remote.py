@@ -28,7 +28,7 @@ class RemoteRows(Rows):
     in_memory = False
 
     def __init__(self, workers: int):
-        self._n_workers, self._workers = workers, Workers(workers)
+        self._n_workers, self.workers = workers, Workers(workers)
 
     @staticmethod
     @abstractmethod
@@ -50,11 +50,11 @@ class RemoteRows(Rows):
         return self.select(index)
 
     def on_same_threads(self, X: DenseOrCSR) -> MemoryRows:
-        return MemoryRows(CoreBlock(X, self._workers))
+        return MemoryRows(CoreBlock(X, self.workers))
 
     def __enter__(self) -> Self:
-        self._workers.__enter__()
+        self.workers.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._workers.__exit__(*error)
+        self.workers.__exit__(*error)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
+    from .._base.threads import Workers
     from .._base.types import Array, DenseOrCSR, RowVector
     from ..columns.stage import ColumnStage
     from .block import Block
@@ -67,6 +68,8 @@ class Rows(ABC):
         Whether the rows are in the memory of this process.
     is_finite : bool
         Whether all numbers are known to be finite: no cell is missing.
+    workers : Workers
+        The threads of this process, for what is computed between passes or within a block.
     n_passes : int
         How many passes over all blocks were made.
     """
@@ -77,6 +80,7 @@ class Rows(ABC):
     is_sparse: bool
     in_memory: bool
     is_finite: bool = False
+    workers: Workers
     n_passes: int = 0
 
     # ---------------------------------------------------------------- what a subclass implements
@@ -346,11 +350,13 @@ class StagedRows(Rows):
     n_features_in: int
     dtype: np.dtype
     in_memory: bool
+    workers: Workers
 
     def __init__(self, rows: Rows, stage: ColumnStage):
         self._rows, self._stage = rows, stage
         self.n_rows, self.n_features_in, self.dtype = rows.n_rows, len(stage), rows.dtype
         self.in_memory, self.vectors = rows.in_memory, rows.vectors
+        self.workers = rows.workers
         self.is_sparse: bool = rows.is_sparse and stage.keeps_zeros
 
     @property

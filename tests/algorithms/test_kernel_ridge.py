@@ -204,6 +204,7 @@ def test_without_time_at_the_end_bumps_are_those_of_the_search(rng, monkeypatch)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")  # each row is there twice
 def test_rows_that_are_the_same_have_one_bump(rng):
     X, y = neighbours(rng, 300)
     model = srf.sparse_rf(np.vstack([X, X]), np.concatenate([y, y + 0.01]), rng=0)

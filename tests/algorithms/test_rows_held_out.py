@@ -56,7 +56,8 @@ def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     """The default predicts held-out copies from their twins: it takes some hundred terms, and says
     that nothing is left."""
     X, y, groups, new, y_new = copies(np.random.default_rng(seed))
-    leaking = sparse_rf(X, y, n_models=1, rng=seed)
+    with pytest.warns(srf.GroupedRowsWarning):
+        leaking = sparse_rf(X, y, n_models=1, rng=seed)
     honest = sparse_rf(X, y, groups=groups, n_models=4, rng=seed)
     loss = [np.mean((model.predict(new) - y_new) ** 2) / 2 for model in (leaking, honest)]
     assert len(leaking.features) > 50 and len(honest.features) < len(leaking.features) / 3
@@ -74,7 +75,8 @@ def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     drift = np.cumsum(rng.normal(0, 0.4, 400))
     X = np.column_stack([np.arange(400.0), rng.uniform(-2, 2, (400, 2))])
     y = X[:, 1] + drift + 0.3 * rng.standard_normal(400)
-    leaking = sparse_rf(X, y, n_models=1, rng=seed)
+    with pytest.warns(srf.GroupedRowsWarning):
+        leaking = sparse_rf(X, y, n_models=1, rng=seed)
     honest = sparse_rf(X, y, validation=TimeSeriesSplit(4), n_models=4, rng=seed)
     assert honest.info.validation_loss > 5 * leaking.info.validation_loss
 

@@ -22,8 +22,7 @@ from sparserf.algorithms.sparse_rf.held_out import HeldOutLosses, gain, in_quest
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.task import Task, model_of
 from sparserf.columns.encodings import fit_sparse_stage
-from sparserf.features import LinearFunctions, linear_functions
-from sparserf.features.learning import FIRST_DRAW
+from sparserf.features import FIRST_DRAW, LinearFunctions, linear_functions
 from sparserf.model import FitInfo
 from sparserf.rows import as_rows, core_block
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import sparserf as srf
-from sparserf.columns.clocks import Clock, find_zone
+from sparserf.columns.clocks import Clock, arcs, find_zone, moment_in
 from sparserf.columns.encodings import fit_stage
 from sparserf.columns.table import Table
 from sparserf.expansion.terms import terms_of
@@ -479,7 +479,7 @@ def test_every_library_and_the_file(models, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "broken", [{"table_kind": [-5, -1, -4]}, {"table_size": [2, 0, 0]}, {"table_size": [0, 0, 1]}]
+    "broken", [{"table_kind": [-6, -1, -4]}, {"table_size": [2, 0, 0]}, {"table_size": [0, 0, 1]}]
 )
 def test_broken_files_are_refused(models, broken, tmp_path):
     models[1]["mfga"].save(tmp_path / "m.npz")
@@ -790,3 +790,45 @@ def test_drawn_features_that_see_columns_as_they_are_refuse_words_and_dates():
             TypeError, match=r"^X must hold numbers alone where features is a FeatureSet"
         ):
             srf.harfe(X, Y, features=drawn, n_nonzero_coefs=5, rng=0)
+
+
+@pytest.mark.parametrize("turn", [2 * np.pi, 2 * np.pi / 7, 2 * np.pi / 365.2425])
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_arcs_are_where_cosines_are_in_intervals(rng, turn, n):
+    period = 2 * np.pi / turn
+    for _ in range(50):
+        asked = []
+        for _ in range(n):
+            low, high = np.sort(rng.uniform(-1.5, 1.5, 2))
+            low, high = (-np.inf if low < -1 else low), (np.inf if high > 1 else high)
+            asked.append((rng.choice([0.0, period / 4]), low, high))
+        days = rng.uniform(0, period, 2000)
+        expected = np.ones(len(days), bool)
+        for level, low, high in asked:
+            cosine = np.cos(turn * (days - level))
+            expected &= (low < cosine) & (cosine <= high)
+        parts = arcs(turn, asked)
+        if parts is None:
+            assert expected.all()
+            continue
+        inside = np.zeros(len(days), bool)
+        for (start, stop), (_, last) in zip(parts, [(0, 0), *parts], strict=False):
+            assert last <= start < stop
+            inside |= ((days >= start) & (days < stop)) | (days < stop - period)
+        np.testing.assert_array_equal(inside, expected)
+
+
+def test_moments_of_periods_in_words():
+    assert [moment_in("day", x) for x in (0.0, 0.5, 0.99999, 1.25)] == [
+        "00:00",
+        "12:00",
+        "00:00",
+        "06:00",
+    ]
+    assert [moment_in("week", x) for x in (0.0, 3.75, 6.999999, 8.5)] == [
+        "Thu 00:00",
+        "Sun 18:00",
+        "Thu 00:00",
+        "Fri 12:00",
+    ]
+    assert [moment_in("year", x) for x in (0.0, 31.2, 365.2425)] == ["Jan 1", "Feb 1", "Jan 1"]

@@ -16,6 +16,9 @@ from sparserf._core.moments import KINDS
 
 from ..conftest import convergence_ignored, r2
 
+# The shops of the tables below have levels of their own.
+pytestmark = pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")
+
 N = 900
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3))

@@ -878,7 +878,7 @@ BROKEN = {
     "a name for one": file_of(["a"], (-1, []), (0, ["x"])),
     "levels of numbers": file_of([], (-1, ["x"])),
     "unknown kinds": file_of([], (4, ["x"])),
-    "kinds below": file_of([], (-5, [])),
+    "kinds below": file_of([], (-6, [])),
     "words as booleans": file_of([], (1, ["true"])),
     "words as integers": file_of([], (2, ["x"])),
     "integers that none would write": file_of([], (2, ["0_1"])),

@@ -1,4 +1,4 @@
-"""Sums over the rows in boxes: counts, correlations, Gram matrices and sums of coefficients, in
+"""Sums over the rows in boxes: correlations, Gram matrices and sums of coefficients, in
 slices of rows on threads.
 
 Slices depend on shapes alone and their sums are added up in order: the same bits for any number of
@@ -98,13 +98,6 @@ def apply(boxes: Boxes, rows: np.ndarray, coef: np.ndarray, workers: Workers) ->
     for _ in workers.map(part, _slices(n, ROWS)):
         pass
     return out
-
-
-def count(bits: np.ndarray) -> np.ndarray:
-    """Return the number of rows in each box."""
-    counts = np.zeros(len(bits), np.int64)
-    core.count(bits, counts)
-    return counts
 
 
 def correlate_bits(bits: np.ndarray, v: np.ndarray, workers: Workers) -> np.ndarray:

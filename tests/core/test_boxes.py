@@ -4,14 +4,13 @@ bins      bin_columns against searchsorted, for any strides and missing cells; e
           neighbouring values
 boxes     BinBoxes and NumberBoxes against their definitions, at every instruction set; thresholds
           of bins
-sums      count, common, correlate, apply, spread and the sums in slices on threads
-trees     draws of rows, histograms and best splits against loops; siblings by subtraction; whole
-          trees against a plain growth; the same boxes for any threads and chunks of rows; limits on
-          columns that meet and on directions
+sums      common, correlate, apply, spread and the sums in slices on threads
+trees     draws of rows and histograms against loops; whole trees against a plain growth; the same
+          boxes for rows in memory, any threads and chunks of rows; limits on columns that meet and
+          on directions
 """
 
 import re
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +21,8 @@ from sparserf._base.threads import Workers
 from sparserf._core import boxes as core
 from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
 from sparserf._core.rows import LEVELS
-from sparserf.features.growth import Bins, Limits, Pass, Trees, column_edges, grow_boxes, to_grid
+from sparserf._core.trees import Tree
+from sparserf.features.growth import Bins, Forest, Limits, Order, Pass, Trees, column_edges, to_grid
 
 from ..conftest import SIZES, each_dtype, read_only
 from . import box_sums
@@ -132,6 +132,15 @@ def test_edges_of_values_next_to_each_other_and_huge():
     assert len(column_edges(np.array([np.nan]), 255)) == len(column_edges(np.empty(0), 255)) == 0
 
 
+def test_values_within_a_gap_are_one_value(rng):
+    values = np.array([-0.9, -0.2, 0.0, 0.6, 1.0])
+    x = values[rng.integers(0, 5, 3000)] + rng.uniform(0, 1e-12, 3000)
+    np.testing.assert_allclose(column_edges(x, 255, 1e-9), [-0.5, -0.1, 0.3, 0.8], atol=0.06)
+    edges = column_edges(x, 3, 1e-9)
+    assert len(edges) == 2 and np.abs(edges[:, None] - values).min() > 0.05
+    assert len(column_edges(x, 255)) == 254
+
+
 def test_bins_of_sparse_rows_are_those_of_dense_ones(rng):
     X = rng.integers(-300, 400, (3000, 6)) * (rng.random((3000, 6)) < 0.3) * 1.0
     X[:, 2] = 0
@@ -196,13 +205,11 @@ def test_thresholds_of_bins_hold_the_same_rows(rng, dtype):
 def test_sums_over_rows_in_boxes(rng, n, level):
     inside = rng.random((13, n)) < rng.random((13, 1))
     bits, v, coef = as_bits(inside), rng.standard_normal((2, n)), rng.standard_normal((2, 13))
-    counts, products = np.ones(13, np.int64), np.ones((13, 5), np.int64)
+    products = np.ones((13, 5), np.int64)
     sums, f = np.ones((2, 13)), np.ones((2, n))
-    core.count(read_only(bits), counts, level)
-    core.common(bits, bits[4:9], products, level=level)
+    core.common(read_only(bits), bits[4:9], products, level=level)
     core.correlate(bits, read_only(v), sums, level)
     core.apply(bits, read_only(coef), f, level)
-    np.testing.assert_array_equal(counts, 1 + inside.sum(axis=1))
     np.testing.assert_array_equal(products, 1 + inside.astype(int) @ inside[4:9].T)
     np.testing.assert_allclose(sums, 1 + v @ inside.T, atol=1e-12)
     np.testing.assert_allclose(f, 1 + coef @ inside, atol=1e-13)
@@ -254,7 +261,6 @@ def test_sums_of_many_rows_are_the_same_bits_for_any_workers(rng):
     np.testing.assert_allclose(part, (inside * v[0] ** 2) @ inside[:7].T, rtol=1e-12)
     np.testing.assert_array_equal(sums, box_sums.correlate_bits(bits, v, Workers(2)))
     np.testing.assert_array_equal(f, box_sums.apply_bits(bits, v[:, :30], n, Workers(2)))
-    np.testing.assert_array_equal(box_sums.count(bits), inside.sum(axis=1))
 
 
 # ---------------------------------------------------------------- trees
@@ -267,10 +273,28 @@ def mixed(x):
     return x ^ (x >> 15)
 
 
+def hashed(key, number):
+    """Return the hash by which rows and columns are drawn, in integers of Python."""
+    carry = (key >> 32) + (number >> 32) * 0x9E3779B9
+    return mixed((mixed((number ^ key) & 0xFFFFFFFF) + carry) & 0xFFFFFFFF)
+
+
 def is_drawn(seed, share, row):
-    """Return whether a tree draws a row, in integers of Python."""
-    carry = (seed >> 32) + (row >> 32) * 0x9E3779B9
-    return mixed((mixed((row ^ seed) & 0xFFFFFFFF) + carry) & 0xFFFFFFFF) < round(share * 2**32)
+    """Return whether a tree draws a row."""
+    return hashed(seed, row) < round(share * 2**32)
+
+
+def key_below(key, side):
+    """Return the key by which a child draws columns."""
+    return hashed(key, 2**32 - 1 - 2 * side) << 32 | hashed(key, 2**32 - 2 - 2 * side)
+
+
+def drawn_columns(key, share, allowed):
+    """Return which columns a node sees of those that are allowed."""
+    order = sorted(np.flatnonzero(allowed).tolist(), key=lambda j: hashed(key, j))
+    seen = np.zeros(len(allowed), bool)
+    seen[order[: int(np.ceil(share * len(order)))]] = True
+    return seen
 
 
 @each_level
@@ -406,149 +430,169 @@ def plain_split(histogram, columns, first, count, ridge, min_samples, allowed):
     return best
 
 
-@each_level
-@pytest.mark.parametrize("n", [0, 1, 9, 40, 2000])
-def test_best_splits(rng, n, level):
-    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
-    gradient, curvature = rng.integers(-8, 9, n) / 4, rng.integers(1, 5, n) / 4
-    asked = random_pass(rng, n_bins)
-    sums, counts = asked.answer(bins, gradient, curvature, 0, Workers(1))
-    allowed = (rng.random((12, 3)) < 0.8).astype(np.uint8)
-    found, place = np.empty((12, 5)), np.empty((12, 3), np.int32)
-    core.best_splits(
-        sums,
-        asked.at,
-        counts,
-        asked.tree,
-        asked.columns,
-        asked.first,
-        allowed,
-        1.0,
-        3,
-        found,
-        place,
-        0,
-        12,
-        level,
-    )
-    for r, at in enumerate(asked.at):
-        columns, first = asked.columns[asked.tree[r]], asked.first[asked.tree[r]]
-        histogram = sums[at : at + first[-1]]
-        gain, *where = plain_split(histogram, columns, first, counts[r], 1.0, 3, allowed[r])
-        assert found[r, 0] == pytest.approx(gain, rel=1e-8, abs=1e-8)
-        if gain > 0:
-            assert place[r].tolist() == where
-            np.testing.assert_array_equal(found[r, 3:], histogram[: first[1]].sum(axis=0))
-            column, last, missing_left = where
-            j = columns.tolist().index(column)
-            of_column = histogram[first[j] : first[j + 1]]
-            left = of_column[: last + 1].sum(axis=0) + (missing_left == 1) * of_column[-1]
-            np.testing.assert_allclose(found[r, 1:3], left, atol=1e-12)
+def may_meet(conditions, j, trees, limits):
+    """Return whether a box may be split on a column."""
+    columns = {condition[0] for condition in conditions} | {j}
+    fits = limits.groups is None or any(all(group[list(columns)]) for group in limits.groups)
+    if limits.order is not None:
+        most, of_column = limits.order
+        fits &= len({of_column[column] for column in columns}) <= most
+    return fits and len(columns) <= trees.max_conditions
 
 
-def plain_growth(bins, gradient, curvature, n_bins, trees, rng):
-    """Return what `grow_boxes` grows on all columns, with each histogram made directly."""
+def keeps_directions(conditions, monotone):
+    """Return whether a box is bounded on one side, the same of all, of columns with a direction."""
+    bounded = {
+        sign * side
+        for column, low, high, _ in conditions
+        for side, is_bounded in ((1, low > 0), (-1, high < HIGHEST))
+        if is_bounded and low <= high and (sign := 0 if monotone is None else monotone[column])
+    }
+    return len(bounded) < 2
+
+
+def plain_growth(bins, gradient, curvature, n_bins, trees, rng, limits):
+    """Return what a `Forest` grows on all columns, with each histogram made directly."""
     budget = rng.integers(2, trees.most_leaves + 1, trees.n_trees)
     seeds = rng.integers(0, 2**64, trees.n_trees, np.uint64)
     d, grown = len(n_bins), set()
     columns = np.arange(d, dtype=np.int32)
     first = np.concatenate([[0], np.cumsum(n_bins + 1)])
     for t in range(trees.n_trees):
-        fresh, waiting, leaves = [()], [], 1
+        fresh, waiting, leaves = [((), key_below(int(seeds[t]), 0))], [], 1
         while leaves < budget[t]:
-            for conditions in fresh:
+            for conditions, key in fresh:
                 none = [(-1, 0, 0, 0)] * (trees.max_conditions - len(conditions))
                 box = np.array([[*conditions, *none]], np.int32).reshape(1, -1, 4)
                 one = np.zeros(1, np.int32), seeds[[t]], trees.row_share, columns[None], first[None]
                 asked = Pass(box, *one, np.zeros(1, np.int64), int(first[-1]))
                 histogram, count = plain_histogram(asked, 0, bins, gradient, curvature, n_bins)
-                used = {condition[0] for condition in conditions}
-                allowed = [len(used) < trees.max_conditions or j in used for j in range(d)]
+                allowed = [may_meet(conditions, j, trees, limits) for j in range(d)]
+                allowed = drawn_columns(key, trees.node_share, allowed)
                 split = plain_split(
                     histogram, columns, first, count, trees.ridge, trees.min_samples, allowed
                 )
                 if split[0] > 0:
-                    waiting.append((split, conditions))
+                    waiting.append((split, conditions, key))
             if not waiting:
                 break
-            waiting.sort(key=lambda pair: -pair[0][0])
-            n, fresh = int(np.ceil(trees.pace * (budget[t] - leaves))), []
-            for (_, column, b, side), conditions in waiting[:n]:
+            waiting.sort(key=lambda each: -each[0][0])
+            n, fresh = budget[t] - leaves, []
+            for (_, column, b, side), conditions, key in waiting[:n]:
                 others = [c for c in conditions if c[0] != column]
                 low, high = next((c[1:3] for c in conditions if c[0] == column), (0, HIGHEST))
                 if b == n_bins[column] - 1:
                     sides = (column, low, high, side == 1), (column, 1, 0, side == 0)
                 else:
                     sides = (column, low, b, side == 1), (column, b + 1, high, side == 0)
-                fresh += [tuple(sorted([*others, tuple(map(int, one))])) for one in sides]
+                children = [tuple(sorted([*others, tuple(map(int, one))])) for one in sides]
+                fresh += [
+                    (child, key_below(key, k))
+                    for k, child in enumerate(children)
+                    if keeps_directions(child, limits.monotone)
+                ]
                 leaves += 1
             waiting = waiting[n:]
-            grown |= set(fresh)
+            grown |= {child for child, _ in fresh}
     return grown
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("max_conditions", [1, 2, 4])
-def test_trees_are_those_of_a_plain_growth(seed, max_conditions):
-    rng = np.random.default_rng(seed)
-    n, n_bins = 300, np.array([1, 2, 9, 40, 255])
-    bins = random_bins(rng, n)
-    gradient = to_grid(rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1), 9.0, n)
-    curvature, workers = np.ones(n), Workers(2)
-    trees = Trees(n_trees=4, most_leaves=9, node_share=1.0, max_conditions=max_conditions)
-    ask = partial(
-        Pass.answer, bins=bins, gradient=gradient, curvature=curvature, first_row=0, workers=workers
-    )
-    boxes = grow_boxes(ask, n_bins, trees, np.random.default_rng(seed), workers)
-    grown = {tuple(tuple(c) for c in box if c[0] >= 0) for box in boxes.tolist()}
-    # The plain growth draws columns nowhere: with all of them the seeds are drawn first in both.
-    assert grown == plain_growth(
-        bins, gradient, curvature, n_bins, trees, np.random.default_rng(seed)
-    )
-
-
-def test_a_sibling_by_subtraction_is_the_direct_histogram(rng):
-    n, n_bins = 3000, np.array([1, 2, 9, 40, 255])
-    bins, gradient, curvature = random_bins(rng, n), rng.standard_normal(n), rng.random(n)
-    asked = random_pass(rng, n_bins, 3)
-    none = np.tile(np.array([-1, 0, 0, 0], np.int32), (3, 4, 1))
-    left, right = none.copy(), none.copy()
-    left[:, 0], right[:, 0] = (3, 0, 15, 1), (3, 16, HIGHEST, 0)
-    sums = [
-        asked._replace(boxes=boxes).answer(bins, gradient, curvature, 0, Workers(1))[0]
-        for boxes in (none, left, right)
-    ]
-    size = asked.first[asked.tree, -1]
-    kept, nowhere = np.empty((2 * asked.n_sums, 2)), np.full(3, -1)
-    core.keep_histograms(sums[0], asked.at, size, asked.at, nowhere, kept)
-    core.keep_histograms(sums[1], asked.at, size, asked.at + asked.n_sums, asked.at, kept)
-    np.testing.assert_allclose(kept[: asked.n_sums], sums[2], atol=1e-11)
-    np.testing.assert_array_equal(kept[asked.n_sums :], sums[1])
-
-
-def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **trees):
-    """Return the boxes of trees on some chunks of rows."""
-    n, workers = bins.shape[1], Workers(workers)
-    cuts = [0, n] if cuts is None else cuts
+def grow_by_passes(forest, bins, gradient, curvature, cuts, workers):
+    """Grow trees on chunks of rows."""
 
     def ask(asked):
         parts = [
-            asked.answer(bins[:, a:b], gradient[a:b], np.ones(b - a), a, workers)
+            asked.answer(bins[:, a:b], gradient[a:b], curvature[a:b], a, workers)
             for a, b in pairwise(cuts)
         ]
         return sum(sums for sums, _ in parts), sum(counts for _, counts in parts)
 
-    return grow_boxes(ask, n_bins, Trees(**trees), np.random.default_rng(rng_seed), workers, limits)
+    forest.grow_by_passes(ask, workers)
 
 
-def test_boxes_are_the_same_for_any_workers_and_chunks(rng):
+LIMITS = {
+    "free": Limits(),
+    "groups": Limits(np.array([[1, 0, 1, 1, 0], [0, 1, 0, 1, 1]], bool)),
+    "monotone": Limits(monotone=np.array([0, 1, 1, -1, 1])),
+    "order": Limits(order=Order(2, np.array([0, 1, 1, 2, 2]))),
+}
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("node_share", [0.2, 0.7, 1.0])
+@pytest.mark.parametrize("max_conditions", [1, 2, 4])
+def test_trees_are_those_of_a_plain_growth(max_conditions, node_share, limits):
+    rng = np.random.default_rng(int(10 + 100 * node_share) + max_conditions)
+    n, n_bins = 300, np.array([1, 2, 9, 40, 255])
+    bins, limits = random_bins(rng, n), LIMITS[limits]
+    gradient = to_grid(rng.standard_normal(n) + (bins[2] > 4) * (bins[1] == 1), 9.0, n)
+    gradient[::9] = 0
+    curvature = to_grid((np.arange(n) % 9 > 0) * rng.random(n), 1.0, n)
+    trees = Trees(
+        n_trees=3,
+        most_leaves=9,
+        node_share=node_share,
+        max_conditions=max_conditions,
+        min_samples=2.0,
+    )
+    draws = [np.random.default_rng(5) for _ in range(3)]
+    expected = plain_growth(bins, gradient, curvature, n_bins, trees, draws[0], limits)
+    one, other = (Forest(n_bins, trees, rng, limits) for rng in draws[1:])
+    one.grow(read_only(bins), read_only(gradient), read_only(curvature), Workers(2))
+    grow_by_passes(other, bins, gradient, curvature, [0, n], Workers(2))
+    for boxes in (one.boxes(), other.boxes()):
+        assert {tuple(tuple(c) for c in box if c[0] >= 0) for box in boxes.tolist()} == expected
+
+
+def grow(rng_seed, bins, gradient, n_bins, workers=1, cuts=None, limits=None, **trees):
+    """Return the boxes of trees on rows in memory, or on some chunks of them."""
+    forest = Forest(n_bins, Trees(**trees), np.random.default_rng(rng_seed), limits)
+    curvature = np.ones(len(gradient))
+    if cuts is None:
+        forest.grow(bins, gradient, curvature, Workers(workers))
+    else:
+        grow_by_passes(forest, bins, gradient, curvature, cuts, Workers(workers))
+    return forest.boxes()
+
+
+@each_size
+@pytest.mark.parametrize("d", [1, 5])
+def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
+    n_bins, bins = np.array([1, 2, 9, 40, 255])[5 - d :], random_bins(rng, n)[5 - d :]
+    gradient = to_grid(rng.standard_normal(n), 9.0, n)
+    wide = np.zeros((d, n + 5), np.uint8)
+    wide[:, 2 : n + 2] = bins
+    in_memory = grow(0, read_only(wide)[:, 2 : n + 2], gradient, n_bins, min_samples=1.0)
+    np.testing.assert_array_equal(
+        in_memory, grow(0, bins, gradient, n_bins, cuts=[0, n // 2, n], min_samples=1.0)
+    )
+    assert len(in_memory) > 0 or n < 7
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
     bins = random_bins(rng, n)
     gradient = to_grid(rng.standard_normal(n) + (bins[3] > 20) * (bins[1] == 1), 9.0, n)
-    boxes = [grow(3, bins, gradient, n_bins, *how) for how in ((1,), (3,), (2, [0, 77, 13_000, n]))]
+    ways = (1,), (3,), (1, [0, n]), (3, [0, n]), (2, [0, 77, 13_000, n])
+    boxes = [grow(3, bins, gradient, n_bins, *how, column_share=share) for how in ways]
     assert len(boxes[0]) > 50
     for other in boxes[1:]:
         np.testing.assert_array_equal(boxes[0], other)
+
+
+@pytest.mark.parametrize("n", [0, 1, 9, 40, 2000, 10_000])
+def test_trees_are_the_same_at_all_levels(rng, n):
+    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
+    gradient, curvature = rng.integers(-8, 9, n) / 4, rng.integers(1, 5, n) / 4
+    grown = []
+    for level in range(len(LEVELS)):
+        boxes = np.empty((39, 3, 4), np.int32)
+        tree = Tree(Trees(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
+        tree.grow(bins, gradient, curvature)
+        grown.append(tree.grown().tobytes())
+        assert len(tree.asks()) == 0
+    assert len(set(grown)) == 1
 
 
 def test_boxes_keep_limits(rng):
@@ -612,7 +656,6 @@ def test_bins_that_are_too_many(n_bins):
         ("row_share", 0.0),
         ("column_share", 1.5),
         ("node_share", -1),
-        ("pace", 0),
         ("min_samples", 0),
         ("ridge", -1.0),
         ("ridge", np.nan),
@@ -630,7 +673,10 @@ def test_arrays_that_kernels_refuse(rng):
     bad[1, 0] = 5, 0, 1, 0
     wide = boxes.copy()
     wide[2, 0] = 1, 0, 255, 0
-    asked = random_pass(rng, np.array([1, 2, 9, 40, 255]))
+    n_bins = np.array([1, 2, 9, 40, 255])
+    asked, columns = random_pass(rng, n_bins), np.arange(5, dtype=np.int32)
+    nodes = np.empty((3, 4, 4), np.int32)
+    tree = Tree(Trees(), nodes, 0, columns, n_bins)
     number = (
         np.zeros((1, 1), np.int32),
         np.zeros((1, 1)),
@@ -670,6 +716,33 @@ def test_arrays_that_kernels_refuse(rng):
         (
             "gradient must have 100 rows, got 9",
             lambda: asked.answer(bins, v[0, :9], v[0], 0, Workers(1)),
+        ),
+        (
+            "boxes must have an odd number of nodes",
+            lambda: Tree(Trees(), nodes[:2], 0, columns, n_bins),
+        ),
+        ("columns must be below 4, got 4", lambda: Tree(Trees(), nodes, 0, columns, n_bins[:4])),
+        (
+            "n_bins must be between 1 and 255, got 256",
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins + 1),
+        ),
+        (
+            "monotone must have 5 columns, got 4",
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(monotone=np.zeros(4)).typed),
+        ),
+        (
+            "groups must have 5 columns, got 2",
+            lambda: Tree(Trees(), nodes, 0, columns, n_bins, Limits(np.ones((1, 2))).typed),
+        ),
+        ("bins must have 5 columns, got 4", lambda: tree.grow(bins[:4], v[0], v[0])),
+        (
+            "bins must have a contiguous last axis",
+            lambda: tree.grow(bins[:, ::2], v[0, :50], v[0, :50]),
+        ),
+        ("curvature must have 100 rows, got 99", lambda: tree.grow(bins, v[0], v[0, 1:])),
+        (
+            "sums must have 312 sums, got 311",
+            lambda: tree.answer(np.zeros((311, 2)), np.zeros(1, np.int64)),
         ),
         (
             "X must have more than 0 columns, got 0",

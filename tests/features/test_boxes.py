@@ -3,6 +3,7 @@
 import ctypes
 import pickle
 import subprocess
+from dataclasses import replace
 
 import array_api_strict as strict
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.features.blocks.boxes import BoxBlock
+from sparserf.rows import as_rows
 
 RNG = np.random.default_rng(0)
 N, D = 500, 4
@@ -55,6 +57,31 @@ def test_values_anywhere():
     np.testing.assert_allclose(features.transform(Z), oracle(features, Z), rtol=1e-6)
     there = features.transform(strict.asarray(X, device=strict.Device("device1")))
     assert np.array_equal(np.from_dlpack(there.to_device(strict.Device("CPU_DEVICE"))), phi)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("home", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("weights", ["equal", "different"])
+def test_products_of_boxes(home, dtype, weights):
+    rng = np.random.default_rng(2)
+    Z = np.where(rng.random((20_000, D)) < 0.5, 0.0, rng.normal(size=(20_000, D))).astype(dtype)
+    (block,) = boxes().blocks
+    free, rising = block.take(np.arange(50)), block.take(np.arange(50, 80))
+    features = srf.FeatureSet([free, replace(rising, nonnegative=True)], D)
+    h = np.full(len(Z), 0.3) if weights == "equal" else rng.uniform(0, 1, len(Z))
+    some, phi = np.array([2, 40, 41, 60, 70, 79]), oracle(boxes(), Z)
+    grams = []
+    for workers in (1, 3):
+        rows = as_rows(home(Z), workers=workers)
+        for right, psi in (
+            (features, phi),
+            (some, phi[:, some]),
+            (features.take(some), phi[:, some]),
+        ):
+            grams.append(rows.gram(features, right, h, np.float64))
+            np.testing.assert_allclose(grams[-1], (phi.T * h) @ psi, rtol=1e-5, atol=1e-9)
+    for one, other in zip(grams[:3], grams[3:], strict=True):
+        assert one.tobytes() == other.tobytes()
 
 
 def test_fits():

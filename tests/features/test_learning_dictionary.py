@@ -28,7 +28,7 @@ def learning(X, n_components, batch_size, seed):
     rng = np.random.default_rng(seed)
     base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
     return make_learning_dictionary(
-        base, X.shape[1], n_components=n_components, batch_size=batch_size, gamma=None, rng=rng
+        base, X.shape[1], n_components=n_components, batch_size=batch_size, rng=rng
     )
 
 

@@ -1,6 +1,8 @@
 """Rules: boxes grown along the gradient of a fit, in all homes of rows and all that fits take."""
 
+import pickle
 import re
+import threading
 
 import array_api_strict as strict
 import dask.array as da
@@ -11,6 +13,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparserf as srf
+from sparserf.expansion.terms import terms_of
+from sparserf.features import growth
+from sparserf.features.growth import Bins
 from sparserf.sklearn import SparseRFRegressor
 
 RNG = np.random.default_rng(0)
@@ -18,6 +23,7 @@ N = 600
 X = RNG.normal(size=(N, 4))
 Y = 2.0 * ((X[:, 0] > 0.3) & (X[:, 1] <= 1)) - (X[:, 2] > 0) + 0.1 * RNG.normal(size=N)
 RULES = srf.Rules()
+ONE_BATCH = {"n_components": 200, "tol": 1e-10}
 
 
 def fit(X=X, y=Y, **others):
@@ -47,21 +53,55 @@ def test_the_optimality_conditions_hold():
 
 
 def test_all_homes_of_rows_grow_the_same_rules():
-    f = MODEL.predict(X)
     assert np.array_equal(fit(workers=2).coef, MODEL.coef)
+    # of one batch, since later ones are grown along a gradient that is rounded otherwise
+    model = fit(**ONE_BATCH)
     chunks = srf.Chunks(lambda start, stop: X[start:stop], X.shape, block_rows=150)
-    np.testing.assert_allclose(fit(chunks).predict(X), f, atol=1e-5)
-    there = strict.Device("device1")
-    on_device = fit(strict.asarray(X, device=there), strict.asarray(Y, device=there))
-    np.testing.assert_allclose(on_device.coef, MODEL.coef, atol=1e-9)
+    np.testing.assert_allclose(fit(chunks, **ONE_BATCH).predict(X), model.predict(X), atol=1e-5)
+    there = [strict.asarray(each, device=strict.Device("device1")) for each in (X, Y)]
+    np.testing.assert_allclose(fit(*there, **ONE_BATCH).coef, model.coef, atol=1e-9)
     Z = np.where(RNG.random(X.shape) < 0.5, 0.0, X)
-    np.testing.assert_allclose(fit(sp.csr_array(Z)).predict(Z), fit(Z).predict(Z), atol=1e-9)
+    one, other = fit(sp.csr_array(Z), **ONE_BATCH), fit(Z, **ONE_BATCH)
+    np.testing.assert_allclose(one.predict(Z), other.predict(Z), atol=1e-9)
+
+
+def test_rows_in_memory_are_binned_once_for_all_targets(monkeypatch):
+    binned, transform = [], Bins.transform
+
+    def counted(bins, X, workers):
+        binned.append(len(X))
+        return transform(bins, X, workers)
+
+    monkeypatch.setattr(Bins, "transform", counted)
+    fit(y=np.stack([Y, -Y, X[:, 3]], axis=1), n_components=400)
+    assert binned == [N]
+    fit(y=np.digitize(Y, [-0.5, 0.5]), loss="multinomial", n_components=400)
+    assert binned == [N, N]
+
+
+def test_trees_grow_on_the_threads_of_the_rows_with_the_same_bits(monkeypatch):
+    rng = np.random.default_rng(4)
+    Z = rng.normal(size=(30_000, 6))
+    y = (Z[:, 0] > 0) * (Z[:, 1] < 0.5) + 0.1 * rng.normal(size=len(Z))
+    one = fit(Z, y, **ONE_BATCH)
+    threads = set()
+
+    class NotedTree(growth.Tree):
+        def grow(self, *rows):
+            threads.add(threading.get_ident())
+            super().grow(*rows)
+
+    monkeypatch.setattr(growth, "Tree", NotedTree)
+    other = fit(Z, y, workers=3, **ONE_BATCH)
+    assert threads - {threading.get_ident()}
+    assert other.coef.tobytes() == one.coef.tobytes()
+    assert other.predict(Z).tobytes() == one.predict(Z).tobytes()
 
 
 @pytest.mark.slow
 def test_dask_rows_grow_the_same_rules():
-    model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200))
-    np.testing.assert_allclose(model.predict(X), MODEL.predict(X), atol=1e-9)
+    model = fit(da.from_array(X, chunks=(200, 4)), da.from_array(Y, chunks=200), **ONE_BATCH)
+    np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +119,7 @@ def test_dask_rows_grow_the_same_rules():
     ],
 )
 def test_every_loss_and_several_outputs(loss, y):
-    model = fit(y=y, loss=loss)
+    model = fit(y=y, loss=loss, max_iter=1000)
     assert model.info.converged
     assert np.isfinite(model.decision_function(X)).all()
     constant = fit(y=y, loss=loss, alpha=1e6)
@@ -134,6 +174,22 @@ def test_missing_cells_and_levels_are_told_apart_and_printed():
     new.loc[1, "age"] = np.nan
     assert np.isfinite(model.predict(new)).all()
     assert "age > 40" in str(model.summary())
+
+
+def test_a_summary_says_what_rules_add_and_for_how_many_rows():
+    frame, y, _ = table()
+    model = fit(frame, y, alpha=0.02)
+    phi = model.features.transform(frame)
+    sizes = np.abs(model.coef) * np.abs(phi).max(axis=0)
+    k = sizes.argmax()
+    added, share = f"{model.coef[k] * phi[:, k].max():+.4g}", f"{100 * (phi[:, k] != 0).mean():.1f}"
+    title = model.summary(frame).terms[0][0]
+    assert re.fullmatch(rf"if .*: {re.escape(added)} \({share} % of rows\)", title)
+    assert model.summary().terms[0][0] == title[: title.index(" (" + share)]
+    assert title in str(model.summary(frame))
+    assert title.replace(">", "&gt;").replace("<", "&lt;") in model.summary(frame)._repr_html_()
+    several = fit(y=np.stack([Y, -Y], axis=1)).summary(X).terms[0][0]
+    assert re.fullmatch(r"if [^:]* \([0-9.]+ % of rows\)", several)
 
 
 def test_levels_that_say_nothing_are_not_learned():
@@ -201,10 +257,27 @@ def test_a_search_where_there_are_no_rules_gives_a_constant(Z):
     assert y.min() <= model.predict(Z)[0] <= y.max()
 
 
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_missing_levels_are_named_where_rows_had_some(has_gaps):
+    rng = np.random.default_rng(3)
+    state = rng.choice(["a", "b", "c"], 400).astype(object)
+    y = 3.0 * (state == "b") + 0.01 * rng.standard_normal(400)
+    if has_gaps:
+        state[::5], y[::5] = None, 3.0
+    text = fit(pd.DataFrame({"state": state, "x": rng.random(400)}), y).formula()
+    assert "state" in text
+    assert ("missing" in text) == has_gaps
+
+
 def test_large_numbers_are_not_missing_cells():
     Z = np.where(X[:, :1] > 0, 1e39, X[:, :1])
     text = fit(Z, 3.0 * (Z[:, 0] > 1) + 0.01 * X[:, 3]).formula()
-    assert "x0 > 5e+38" in text
+    assert "5e+38" in text
+    assert "missing" not in text
+    # as the median of a column of a frame, which has no missing cells
+    frame = pd.DataFrame({"a": np.where(X[:, 0] > -1, 1e39, 1.0), "b": X[:, 1]})
+    text = fit(frame, 3.0 * (X[:, 0] > -1) + 0.01 * X[:, 3]).formula()
+    assert "5e+38" in text
     assert "missing" not in text
 
 
@@ -237,6 +310,33 @@ def test_where_rules_cannot_be_grown():
         fit(exact=True)
     with pytest.raises(ValueError, match="gamma"):
         fit(gamma=1.0)
+
+
+@pytest.mark.parametrize("how", [{"alpha": 0.01}, {"alpha": None, "verbose": False}])
+@pytest.mark.parametrize("order", [1, 2])
+def test_rules_of_few_columns(order, how):
+    frame, y, _ = table(400)
+    y = y + 2.0 * ((frame["age"] > 40) & (frame["bmi"] > 25) & (frame["state"] > "D"))
+    model = fit(frame, y, max_order=order, **how)
+    seen = [len(term.columns) for term in terms_of(model.features)]
+    assert max(seen) == order
+    inputs = [len(term.encodings) for term in terms_of(model.features)]
+    assert order > 1 or max(inputs) == 2  # a column with missing cells has two and counts once
+
+
+def test_an_order_that_all_rules_have_changes_nothing():
+    assert fit(max_order=4).coef.tobytes() == MODEL.coef.tobytes()
+    assert fit(max_order=9).coef.tobytes() == MODEL.coef.tobytes()
+    small = fit(max_order=1)
+    assert fit(start=small, max_order=1).info.objective[-1] <= small.info.objective[-1]
+    with pytest.raises(ValueError, match="at most max_order=1"):
+        fit(start=MODEL, max_order=1)
+
+
+def test_a_single_penalty_has_as_many_rules_as_a_fit_without_larger_ones_needs():
+    assert MODEL.info.n_drawn == 4_000
+    assert srf.sparse_rf_path(X, Y, features=RULES, n_alphas=2, rng=0)[1].info.n_drawn == 400
+    assert MODEL.info.objective[-1] < 0.99 * fit(**ONE_BATCH).info.objective[-1]
 
 
 def test_conditions_and_samples_are_as_asked():
@@ -297,6 +397,61 @@ def _is_met(part, row):
         levels = [each.strip("'") for each in re.findall(r"'[^']*'|[^,\s]+", listed)]
         return (cell in levels) != (" not in " in part)
     return not pd.isna(cell) and bool(eval(part, {name: cell}))
+
+
+@pytest.mark.parametrize("dtype", [bool, "boolean"])
+def test_booleans_are_named_as_they_are(dtype, tmp_path):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"flag": rng.random(N) < 0.4, "a": X[:, 0]}).astype({"flag": dtype})
+    flag = frame["flag"].to_numpy(bool)
+    y = 3.0 * (flag & (X[:, 0] > 0.3)) + 2.0 * (~flag & (X[:, 0] < -0.2)) + 0.1 * X[:, 1]
+    model = fit(frame, y)
+    model.save(tmp_path / "m.npz")
+    for each in (model, srf.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        text = each.formula()
+        assert "if flag and a > " in text and "if not flag and a <= " in text
+        assert "flag >" not in text and "flag <" not in text
+    if dtype == "boolean":
+        frame.loc[::7, "flag"] = pd.NA
+        text = fit(frame, y + 2.0 * (np.arange(N) % 7 == 0), alpha=0.001).formula()
+        assert "flag is missing" in text and "flag >" not in text
+    chunks = srf.Chunks(lambda start, stop: frame[start:stop], frame.shape, block_rows=200)
+    assert "flag >" not in fit(chunks, y, n_components=200).formula()
+    # numbers are numbers, though they are 0 and 1
+    assert "flag > 0.5" in fit(frame.astype({"flag": float}), y).formula()
+
+
+def test_times_of_periods_are_said_as_a_person_says_them():
+    rng = np.random.default_rng(6)
+    when = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 10**6, 2000), unit="min")
+    y = 2.0 * ((when.hour >= 8) & (when.hour < 17)) + 1.0 * ((when.month > 3) & (when.month < 9))
+    text = fit(pd.DataFrame({"when": when}), y + 0.1 * rng.normal(size=2000), alpha=0.1).formula()
+    assert re.search(r"when is from (07:[45]|08:0)\d to (16:[45]|17:0)\d", text)
+    assert re.search(r"when is from (Mar 31|Apr \d) to (Aug|Sep) \d", text)
+    assert "sine" not in text
+    is_missing = rng.random(2000) < 0.2
+    frame = pd.DataFrame({"when": when.where(~is_missing)})
+    y = 2.0 * ((when.hour >= 8) & (when.hour < 17) | is_missing) + 0.1 * rng.normal(size=2000)
+    model = fit(frame, y, alpha=0.1)
+    lines = [line for line in model.formula().splitlines() if " if " in line]
+    assert any("or when is missing)" in line for line in lines)
+    assert np.mean((model.predict(frame) - y) ** 2) < 0.1 * y.var()
+    # of missing cells a rule holds where it says so
+    missing = model.features.transform(frame[is_missing].head(1))[0]
+    for term in terms_of(model.features):
+        words = term.condition(["when"], model.features.stage)
+        holds = words.endswith(("when is missing", "when is missing)"))
+        assert (missing[term.position] != 0) == holds
+
+
+def test_days_of_the_week_are_told_apart_in_other_years():
+    rng = np.random.default_rng(7)
+    day = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 700, 1000), unit="D")
+    y = 2.0 * (day.day_of_week < 2) + 0.1 * rng.normal(size=1000)
+    model = fit(pd.DataFrame({"day": day}), y, alpha=0.05)
+    later = pd.date_range("2040-01-01", "2060-01-01")
+    f = model.predict(pd.DataFrame({"day": later}))
+    assert np.abs(f - 2.0 * (later.day_of_week < 2)).max() < 0.2
 
 
 def test_numbers_as_large_as_missing_cells_are_refused():

@@ -105,6 +105,7 @@ def test_the_examples_of_cross_validation_run():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("clone")
+@pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")
 def test_the_page_of_groups_says_what_happens():
     pytest.importorskip("sklearn")
     seen = []
@@ -215,6 +216,7 @@ def test_the_public_names():
         "FeatureSet",
         "FitInfo",
         "Fourier",
+        "GroupedRowsWarning",
         "IndexWarning",
         "Intervals",
         "Linear",

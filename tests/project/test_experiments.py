@@ -123,6 +123,64 @@ def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
     assert slow["skipped"].startswith("not done in 1 s")
 
 
+def test_a_contender_runs_by_the_interpreter_that_it_names(tmp_path, tools):
+    """The record has the commit of what that interpreter imports; without it, it is not run."""
+    run, _ = tools
+    file = tmp_path / "fake.toml"
+    other = """{of = "fits.run", do = "{'python': of('sys:executable')}", describe = {}, """
+    other += """interpreter = "that"}"""
+    file.write_text(FAKE + f"c = {{load = {{n = 5}}, seeds = 1, contenders = {{other = {other}}}}}")
+    experiment = run.read(str(file))
+    args, key = argparse.Namespace(to=tmp_path, interpreters={}), ("c", "other", 0)
+    found = run.in_process(str(file), run.sets(experiment)["c"], key, args)
+    assert found == {"absent": "needs --interpreters that=PYTHON"}
+    args.interpreters = {"that": sys.executable}
+    found = run.in_process(str(file), run.sets(experiment)["c"], key, args)
+    commit = run.where((), Path(srf.__file__).parent)["commit"]
+    assert found["python"] == sys.executable and found["commit"] == commit
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_rows_in_groups_or_time_are_held_out_whole_or_later(said, tools):
+    beside = importlib.import_module("experiments.beside")
+    source = "(np.column_stack([np.arange(200.0) // 5, np.arange(200) % 5]), np.arange(200))"
+    data = beside.grouped("made", 1, [0], source=source, rows=100, tell=said)
+    assert not set(data.X[:, 0]) & set(data.X_test[:, 0]) and len(data.y_test) == 60
+    assert (
+        len(data.y) == 100 and np.unique(data.X[:, 0], return_counts=True)[1].tolist() == [5] * 20
+    )
+    assert (data.more == {}) == (not said)
+    if said:
+        assert len(np.unique(np.column_stack([data.more["groups"], data.X[:, 0]]), axis=0)) == 20
+    later = beside.in_order("made", source=source, rows=70, tell=said)
+    assert later.y.max() < later.y_test.min() and len(later.y) == 70 and len(later.y_test) == 60
+    assert (np.diff(later.y) > 0).all() and set(later.more) == ({"validation"} if said else set())
+    # in a run, too, where what an experiment says of a set is at hand by the name "said"
+    load = {"of": "beside.people", "n": 20} | ({"tell": True} if said else {})
+    people = tools[0].call(load, name="people", seed=0, said={"load": load})
+    assert set(people.more) == ({"groups"} if said else set())
+    assert not set(people.X[:, 0]) & set(people.X_test[:, 0]) and len(people.y) == 160
+
+
+def test_errors_beside_the_constant_are_told_for_each_kind_of_target(tools):
+    """A constant has no excess; what a model says of its error is in the error's own unit."""
+    beside = importlib.import_module("experiments.beside")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 2))
+    for loss, y in {
+        "squared": 5 * X[:, 0],
+        "logistic": np.where(X[:, 0] > 0, "a", "b"),
+        "multinomial": np.digitize(X[:, 0], [-0.5, 0.5]),
+    }.items():
+        data = argparse.Namespace(X=X[:60], y=y[:60], X_test=X[60:], y_test=y[60:], loss=loss)
+        found = beside.measured(data, 0, effort=0.1)
+        assert found["varies"] and found["terms"] and found["excess"] < 0 < found["error"]
+        assert found["cpu"] > 0 and found["said"] > 0 and found["warned"] == []
+        flat = argparse.Namespace(**vars(data) | {"X": 0 * X[:60]})
+        found = beside.measured(flat, 0, effort=0.1)
+        assert not found["varies"] and found["excess"] == pytest.approx(0, abs=1e-6), loss
+
+
 def records(values):
     """Return records of these errors, keyed by contender, set and seed."""
     return [{"set": s, "contender": c, "seed": k, "error": e} for (s, c, k), e in values.items()]
@@ -173,6 +231,14 @@ def test_rows_of_a_table_are_chosen_and_sorted_by_expressions_and_know_the_best_
         "| c | y, 3.0 | 9.0 | 3.0 |",
         "| a | y, 2.0 | 3.0 | 1.5 |",
     ]
+
+
+def test_means_are_over_all_sets(tools):
+    _, report = tools
+    found = records({("a", "x", 0): 1.0, ("b", "x", 0): 4.0, ("a", "y", 0): 3.0})
+    columns = {"": "{contender}", "sets": "{error_n}", "mean": "{error_geo:.1f}"}
+    _, _, *rows = report.means({"columns": columns}, {}, found)
+    assert rows == ["| x | 2 | 2.0 |", "| y | 1 | 3.0 |"]
 
 
 def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
@@ -269,7 +335,7 @@ def test_sets_of_a_folder_are_those_of_its_index_and_of_the_records(folder, tool
     args = argparse.Namespace(sets=["a*"], contenders=["*"], quick=False, seeds=None)
     keys = [key for key, _ in run.chosen(sets, args)]
     assert keys == [
-        (name, who, k) for name in ("amount", "answer") for who, k in (("x", 0), ("x", 1), ("y", 0))
+        (name, who, k) for name in ("amount", "answer") for who, k in (("x", 0), ("y", 0), ("x", 1))
     ]
     args.seeds, args.contenders = 3, ["y"]
     assert [key for key, _ in run.chosen(sets, args)] == [

@@ -376,8 +376,8 @@ def test_block_errors_can_be_pickled_and_copied():
 
 def test_threads_are_those_of_the_fit():
     with as_rows(in_chunks(X), 2) as rows:
-        pool = rows._workers._pool
+        pool = rows.workers._pool
         features = srf.Fourier(gamma=0.3).draw(1100, D, rng=0)
         rows.gram(features, features, np.ones(N))
-        assert rows._workers._pool is pool is not None
-    assert rows._workers._pool is None
+        assert rows.workers._pool is pool is not None
+    assert rows.workers._pool is None

@@ -77,6 +77,7 @@ def is_same_model(model, other, X):
     )
 
 
+@pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")  # y has an effect of the city
 @pytest.mark.parametrize("frame", [FRAME, LATE], ids=["frame", "late"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", FITS)

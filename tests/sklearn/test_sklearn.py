@@ -66,6 +66,10 @@ WHOLE = [
     srfs.DRPClassifier(),
 ]
 ALL_BUT_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
+RULES = [
+    srfs.SparseRFRegressor(features=srf.Rules(), alpha=0.01),
+    srfs.SparseRFClassifier(features=srf.Rules(), alpha=0.01),
+]
 SLOW = [srfs.SparseRFRegressor(), srfs.SparseRFClassifier()]
 QUIET = pytest.mark.filterwarnings("ignore")  # checks fit to noise and to two rows, which warns
 
@@ -92,6 +96,16 @@ def test_all_checks_pass(estimator, check):
 @checks(ALL_BUT_SOME, lambda estimator: EXPECTED[function_of(estimator)])
 @QUIET
 def test_all_checks_pass_but_expected_ones(estimator, check):
+    check(estimator)
+
+
+@checks(
+    RULES,
+    lambda _: dict.fromkeys(OF_WEIGHTS, "a tree draws some of the rows, each copy on its own"),
+)
+@pytest.mark.slow
+@QUIET
+def test_all_checks_pass_with_rules(estimator, check):
     check(estimator)
 
 
@@ -349,6 +363,16 @@ def test_pickle_and_clone(estimator):
         not hasattr(clone(fitted), "model_") and clone(fitted).get_params() == fitted.get_params()
     )
     assert repr(fitted)
+
+
+def test_rules_are_a_parameter_to_search():
+    rules = srfs.SparseRFRegressor(features=srf.Rules(n_trees=5), alpha=0.01, random_state=0)
+    grid = {"features": [srf.Rules(max_conditions=1), srf.Rules(max_conditions=3)]}
+    search = GridSearchCV(rules, grid, cv=3).fit(X, Y)
+    assert search.best_params_["features"].max_conditions == 3  # Y has a product
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert np.array_equal(again.predict(X), search.predict(X))
+    assert again.get_params() == search.best_estimator_.get_params()
 
 
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)

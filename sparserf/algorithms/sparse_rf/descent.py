@@ -48,7 +48,6 @@ import numpy as np
 
 from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
-from ...features import LearningDictionary, LinearFunctions, RuleDictionary
 from ...model import warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
@@ -288,6 +287,8 @@ class BatchRules:
     step_leaves : the share of the largest violation that may remain after the step of a round in
         which violators enter
     most_steps : the most steps of the solver in a round in which no violator enters
+    curved : the steps in a round in which violators enter, and the share of the violation that may
+        remain after each, where the loss is not quadratic; None: one step, and `step_leaves`
     search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out
         rows
     early_tol : the relative gap to which batches before the last are solved where every batch is
@@ -299,6 +300,7 @@ class BatchRules:
     enter_at_least: int = 100
     step_leaves: float = 0.1
     most_steps: int = 100
+    curved: tuple[int, float] | None = None
     search_tol: float = 0.5
     early_tol: float = 0.1
     work: float = 1.0
@@ -317,6 +319,12 @@ LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
 # batch is solved to the tolerance. With a penalty so small that the model keeps as many terms as
 # there are rows, that optimum is not worth its time: hence the smaller share of the work.
 LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
+# For rules, grown where the fit errs: as many may enter as the model has, or 200. Many are
+# nearly collinear, so that the last tenth of a violation takes long, and pays only where the loss
+# is not quadratic.
+RULES = BatchRules(
+    solves="none", enter_per_term=1, enter_at_least=200, step_leaves=0.5, curved=(3, 0.1)
+)
 # For linear functions of all inputs, one of which enters in a round: in the model their sum is a
 # single term, and a few rounds are as good as many.
 LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
@@ -327,9 +335,11 @@ def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
 
     to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
     """
-    if isinstance(dictionary, (LearningDictionary, RuleDictionary)):
-        return LEARNING_TO_TOLERANCE if to_tolerance else LEARNING
-    if isinstance(dictionary, LinearFunctions):
+    if dictionary.follows and not to_tolerance:
+        return RULES if dictionary.kind == "grown" else LEARNING
+    if dictionary.follows:
+        return LEARNING_TO_TOLERANCE
+    if dictionary.kind == "linear":
         return LINEAR
     return TO_TOLERANCE if to_tolerance else ONE_ROUND
 
@@ -572,7 +582,11 @@ class L1Fit(BaseL1Fit):
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
         # The next violators will move the solution anyway.
-        steps, share = (1, rules.step_leaves) if len(entering) else (rules.most_steps, 0.0)
+        steps, share = rules.most_steps, 0.0
+        if len(entering):
+            steps, share = 1, rules.step_leaves
+            if rules.curved is not None and not problem.loss.is_quadratic:
+                steps, share = rules.curved
         # This round is likely the last over its batch where no draws are looked at again, or few
         # violators entered: then the gradients of the next batch are computed in advance.
         is_last = not again or len(entering) <= 5

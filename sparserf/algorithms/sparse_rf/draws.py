@@ -9,7 +9,8 @@ them. Their features are made when needed: of draws from a random map only the s
 `DrawsInMemory` keep their features.
 
 A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution,
-`LearningSource` near the accepted features, `LinearSource` the steepest linear function.
+`LearningSource` near the accepted features, `RuleSource` along the gradient, `LinearSource` the
+steepest linear function. `SOURCES` says which dictionary has which.
 
 A pass over the rows is the unit of cost. So the pass that computes the next dual point also
 computes what will be needed there: a `Question` is a pair, a function that every block of rows
@@ -25,13 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..._core.search import top_k
-from ...features import (
-    FeatureSet,
-    LearningDictionary,
-    LinearFunctions,
-    RuleDictionary,
-    inputs_times,
-)
+from ...features import FeatureSet, inputs_times
 from ...rows import correlation, correlation_pair
 from ...solvers.problem import usable
 
@@ -39,7 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..._base.types import Array, RowVector
-    from ...features import FixedDictionary, RandomDictionary
+    from ...features import (
+        FixedDictionary,
+        LearningDictionary,
+        LinearFunctions,
+        RandomDictionary,
+        RuleDictionary,
+    )
     from ...features.dictionary import Dictionary
     from ...rows import Block, Rows
     from ...rows.rows import Question
@@ -410,14 +411,16 @@ class RuleSource(DrawSource):
     def __init__(self, rows: Rows, dictionary: RuleDictionary, target: int):
         """Take a dictionary of rules; each target has a grower, with a random stream of its own."""
         self._rows, self._sizes = rows, np.diff(dictionary.starts)
-        self._grower = dictionary.grower(rows, target)
+        self._grower = dictionary.grower(target)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
         """Return the boxes of one batch, in memory, with their gradients."""
         (t,) = batches
         h = A.row_curvature()
         start, features, g = self._grower.batch(self._sizes[t], self._rows, A.v, h)
-        return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
+        # a box of the same rows as a term has its slope to the last bit
+        new = np.flatnonzero(~np.isin(g, A.g))
+        return DrawsInMemory(self._rows, features.take(new), start + new, A.v, g[new])
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return no question: boxes are grown at the dual point."""
@@ -454,13 +457,16 @@ class LinearSource(DrawSource):
         return [(partial(correlation, self._inputs), take)]
 
 
+# The source of the draws of each kind of dictionary.
+SOURCES: dict[str, Callable[..., DrawSource]] = {
+    "random": RandomSource,
+    "linear": LinearSource,
+    "learned": LearningSource,
+    "grown": RuleSource,
+}
+
+
 def source_of(rows: Rows, dictionary: Dictionary, target: int) -> DrawSource:
     """Return the source of the draws of one target, which is the number of this fit among all over
     the dictionary."""
-    if isinstance(dictionary, LearningDictionary):
-        return LearningSource(rows, dictionary, target)
-    if isinstance(dictionary, RuleDictionary):
-        return RuleSource(rows, dictionary, target)
-    if isinstance(dictionary, LinearFunctions):
-        return LinearSource(rows, dictionary, target)
-    return RandomSource(rows, dictionary, target)
+    return SOURCES[dictionary.kind](rows, dictionary, target)

@@ -27,6 +27,7 @@ from ..task import Task, model_of, partial_fits_on_error, with_ranges
 from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
 from .fits import fits_of
 from .options import ChoiceOptions, SparseRFOptions
+from .rows_that_go_together import warn_of_rows_that_go_together
 from .search import choose_by_held_out_rows
 from .start import begin_at, check_start_of_task, first_search, with_indices_of
 
@@ -149,14 +150,16 @@ def sparse_rf(
         `losses.Quantile(level=0.9)`.
     n_components : int, optional
         D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with
-        `start`.
+        `start`; of `Rules` 4,000, and 400 for each of several penalties.
     batch_size : int, optional
-        R, the draws in a batch. None: 500 with "auto"; else 2,500, fewer for more than 3,300
-        columns.
+        R, the draws in a batch. None: 500 with "auto"; 400 of `Rules`; else 2,500, fewer for more
+        than 3,300 columns.
     max_order : int, optional
-        The most inputs that a feature of "auto" sees. None: all.
+        The most inputs that a feature of "auto" sees, and the most columns of X in one of `Rules`,
+        which is also at most its `max_conditions`. None: all.
     exact : bool, default False
-        Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto".
+        Whether to search all D draws until `info.dual_gap` certifies the optimum; not for "auto"
+        or `Rules`.
     validation : float, mask, indices, pairs or splitter, default 0.1
         For alpha=None, the rows to hold out: a share, a mask or indices; or (rows to fit, rows to
         hold out) for each round, also from a splitter of scikit-learn.
@@ -219,6 +222,9 @@ def sparse_rf(
         `time_limit`.
     TimeLimitWarning
         For alpha=None, not one search was finished within `time_limit`.
+    GroupedRowsWarning
+        For alpha=None, rows in memory look grouped or ordered in time, and neither `groups` nor
+        `validation` was given.
 
     See Also
     --------
@@ -256,7 +262,14 @@ def sparse_rf(
         task = read_task(X, y, options, has_several_encodings=alpha is None and options.is_auto)
         if alpha is not None:
             return _fit_path(task, options, [alpha])[0]
-        model = choose_by_held_out_rows(task, options, choice.with_splits(X, y, groups))
+        if groups is None and start is None and choice.holds_out_as_by_default:
+            warn_of_rows_that_go_together(task)
+        import os
+
+        from .default import choose_model
+
+        choose = choose_by_held_out_rows if os.environ.get("OLD") else choose_model
+        model = choose(task, options, choice.with_splits(X, y, groups))
     return model if start is None else with_indices_of(start, model)
 
 
@@ -392,7 +405,9 @@ def _fit_path(
 
     start, deadline = options.start, options.deadline
     dictionary = options.dictionary(
-        task, draws_of_start if start is not None and options.is_auto else N_COMPONENTS
+        task,
+        draws_of_start if start is not None and options.is_auto else N_COMPONENTS,
+        is_one_of_many=alphas is None or len(alphas) > 1,
     )
 
     descend = exact_descent if options.exact else algorithm_1

@@ -18,10 +18,12 @@ from ...features import (
     NAMES,
     FeatureSet,
     RandomCosines,
+    RuleInputs,
     Rules,
     make_dictionary,
     make_learning_dictionary,
     make_rule_dictionary,
+    rules_at_a_penalty,
 )
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
@@ -36,12 +38,6 @@ if TYPE_CHECKING:
     from ...features import BaseDistribution
     from ...features.dictionary import Dictionary
     from ..task import Task
-
-
-# Rules that are grown for each target at each of many penalties.
-RULES_A_PENALTY = 200
-# Rules that are grown at a single penalty, batch by batch.
-RULES_OF_ONE_PENALTY = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,10 +88,15 @@ class SparseRFOptions(FitOptions):
         super().__post_init__()
         if isinstance(self.features, str):
             check_choice("features", self.features, ("auto", *NAMES))
-        if self.max_order is not None and not self.is_auto:
+        if self.max_order is not None and not self.follows:
             raise ValueError(
-                f"max_order needs features='auto', got {self.max_order!r} with other features"
+                f"max_order needs features='auto' or Rules, got {self.max_order!r} with others"
             )
+
+    @property
+    def follows(self) -> bool:
+        """Whether draws follow the fit, from a dictionary that has bandwidths of its own."""
+        return self.is_auto or isinstance(self.features, Rules)
 
     def dictionary(
         self,
@@ -107,33 +108,36 @@ class SparseRFOptions(FitOptions):
     ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws, or what suits rules. One that learns
-        starts from the distribution `base`.
+        Where `n_components` is None it has `default` draws; rules have as many as suit them. One
+        that learns starts from the distribution `base`.
 
-        is_one_of_many : whether the same draws are followed over many penalties
+        is_one_of_many : whether it is searched again at each of many penalties
         """
         rows, constraints = task.rows, task.input_constraints
         are_rules = isinstance(self.features, Rules)
         if are_rules:
-            default = RULES_A_PENALTY if is_one_of_many else RULES_OF_ONE_PENALTY
-        if self.exact and (are_rules or self.is_auto):
+            default = rules_at_a_penalty(is_one_of_many)
+        own = "Rules" if are_rules else "'auto'"
+        if self.exact and self.follows:
             raise ValueError(
-                f"exact must be False where features is {'Rules' if are_rules else repr('auto')}, "
-                "whose draws cannot be made again; got True"
+                f"exact must be False where features is {own}, whose draws cannot be made again; "
+                "got True"
+            )
+        if self.gamma is not None and self.follows:
+            raise ValueError(
+                f"gamma must be None where features is {own}, which has none or tries many, got "
+                f"{self.gamma!r}"
             )
         n_components = default if self.n_components is None else self.n_components
-        sizes = {
-            "n_components": n_components,
-            "batch_size": self.batch_size,
-            "gamma": self.gamma,
-            "rng": self.rng,
-        }
-        weights = {"weight": task.weight, "constraints": constraints}
+        sizes = {"n_components": n_components, "batch_size": self.batch_size, "rng": self.rng}
+        if not self.follows:
+            weights = {"weight": task.weight, "constraints": constraints}
+            return make_dictionary(task.features, rows, gamma=self.gamma, **sizes, **weights)
+        known = rows, task.weight, self.rng, task.stage, self.max_order, constraints
         if are_rules:
-            return make_rule_dictionary(task.features, rows, **sizes, **weights)
-        if not self.is_auto:
-            return make_dictionary(task.features, rows, **sizes, **weights)
-        start = base.from_rows(rows, task.weight, self.rng, task.stage, self.max_order, constraints)
+            seen = RuleInputs.from_rows(task.features.n_bins, *known)
+            return make_rule_dictionary(task.features, seen, task.weight, **sizes)
+        start = base.from_rows(*known)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)
 
 
@@ -172,6 +176,12 @@ class ChoiceOptions(Arguments):
             if share >= 1:
                 raise ValueError(f"validation must be below 1, got {share}")
             object.__setattr__(self, "validation", share)
+
+    @property
+    def holds_out_as_by_default(self) -> bool:
+        """Whether nothing was said of which rows to hold out, or how many."""
+        validation = self.validation
+        return isinstance(validation, float) and validation == ChoiceOptions.validation
 
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are

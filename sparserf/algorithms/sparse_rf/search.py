@@ -42,6 +42,7 @@ from ..._base.progress import ends_at, note_held_out_loss, part, parts
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import (
+    FIRST_DRAW,
     LinearFunctions,
     RandomSteps,
     inputs_that_keep,
@@ -50,7 +51,6 @@ from ...features import (
     linear_functions,
     make_dictionary,
 )
-from ...features.learning import FIRST_DRAW
 from ...model import warn_unconverged
 from ...solvers.effort import LOSS, UNBOUNDED, Effort
 from ...solvers.multinomial import MultinomialProblem
@@ -769,7 +769,7 @@ def _with_shared_terms(
     points, ended = dict(this.points), False
     for name, point in this.points.items():
         candidate = candidates[name]
-        is_left = point.is_large or isinstance(candidate.dictionary, LinearFunctions)
+        is_left = point.is_large or candidate.dictionary.kind == "linear"
         if point.n_terms and not (is_left or ended or effort.is_spent):
             task = sample.task.with_encodings(candidate.encodings)
             points[name], ended = with_shared_terms(point, task, sample, candidate.options, effort)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...features import LearningDictionary, RuleDictionary
+from ...features import FIRST_DRAW
 from ...features.feature_set import keys_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def first_search(start: SparseModel | None, task: Task) -> int:
     those of the model's terms."""
     if start is None:
         return 0
-    return -(-(int(start.support.max(initial=0)) >> 40) // len(task.targets))
+    return -(-(int(start.support.max(initial=0)) // FIRST_DRAW) // len(task.targets))
 
 
 def with_indices_of(start: SparseModel, model: SparseModel) -> SparseModel:
@@ -107,7 +107,7 @@ def _states(start, task, dictionary):
 def _places(start, dictionary):
     """Return the index of each term of the model in the dictionary, or one that no feature of the
     dictionary has."""
-    if isinstance(dictionary, (LearningDictionary, RuleDictionary)):
+    if dictionary.follows:
         return start.support
     keys, starts = keys_of(start.features), dictionary.starts
     wanted, found = set(keys), {}

@@ -208,6 +208,14 @@ class FeatureBlock(ABC):
         """Return sup over x of |phi_j(x)| of each feature; infinite where it has no bound."""
         return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
 
+    @property
+    def heights(self) -> np.ndarray | None:
+        """The number that each feature is in some rows where it is 0 in all others, else None.
+
+        The panels of such a block say which rows these are, by `bits`.
+        """
+        return None
+
     @abstractmethod
     def packed(self, dtype: np.dtype, n_inputs: int, among_used: bool = False) -> PanelsLike:
         """Return the features as kernels compute them, made at the first call and kept.

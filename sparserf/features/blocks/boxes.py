@@ -12,7 +12,7 @@ import numpy as np
 from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
-from ...columns.encodings import BEYOND_NUMBERS
+from ...columns.clocks import arcs, moment_in
 from ...columns.table import UNKNOWN
 from .base import FeatureBlock
 from .bounds import Group, Relaxation
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 # Files hold no infinite numbers: these stand for the ends of intervals that have none.
 LARGEST = float(np.finfo(np.float64).max)
-# Ends of intervals that are farther out lie between numbers and missing cells.
-BEYOND = BEYOND_NUMBERS / 10
 # The most levels of a category that are listed.
 MOST_LEVELS = 8
 # Rows whose bits are made at a time: those of some hundred boxes stay in the second-level cache.
@@ -71,8 +69,12 @@ class BoxBlock(FeatureBlock):
 
     # ---------------------------------------------------------------- values
 
+    @property
+    def heights(self) -> np.ndarray:
+        return self.scale * self.height
+
     def largest_value(self) -> np.ndarray:
-        return np.abs(self.scale * self.height)
+        return np.abs(self.heights)
 
     @cached_property
     def used_inputs(self) -> tuple[np.ndarray, np.ndarray | None]:
@@ -185,15 +187,19 @@ class BoxPanels:
         no_missing = np.zeros(used.shape, np.uint8)
         inputs = np.where(used, block.inputs, -1).astype(np.int32)
         self._boxes = NumberBoxes(inputs, block.low, block.high, no_missing)
-        self._height = block.scale * block.height
+        self._height = block.heights
+
+    def bits(self, X: Any) -> np.ndarray:
+        """Return which rows are in each box, as bits: uint64 (n_features, n_words)."""
+        bits = np.empty((len(self._height), -(-len(X) // 64)), np.uint64)
+        self._boxes.evaluate(X, bits)
+        return bits
 
     def _bits(self, X):
-        """Yield some rows at a time: (slice of the rows, the bits of these rows)."""
+        """Yield some rows at a time: (slice of the rows, their `bits`)."""
         for start in range(0, len(X), ROWS):
             rows = slice(start, min(start + ROWS, len(X)))
-            bits = np.empty((len(self._height), -(-(rows.stop - start) // 64)), np.uint64)
-            self._boxes.evaluate(X[rows], bits)
-            yield rows, bits
+            yield rows, self.bits(X[rows])
 
     def correlate(
         self, X: Any, v: np.ndarray, out: np.ndarray, squared: bool = False, sine: Any = None
@@ -284,36 +290,44 @@ def conditions(
     Missing cells lie beyond all numbers where training rows had some; elsewhere they are not
     mentioned.
     """
-    words, low, high, takes_missing, has_missing = [], -np.inf, np.inf, True, False
-    of_levels, levels = [], ()
-    show = _number_words
+    words, low, high = [], -np.inf, np.inf
+    has_missing, takes_missing, asks_missing = False, True, False
+    of_levels, levels, of_angles = [], (), {}
+    show, in_words = _number_words, _interval_words
     for v, above, at_most in asked:
         encoding = None if stage is None else stage.encoding(v)
         if encoding is not None and stage.levels_of(v) is not None:
-            of_levels.append((encoding, above, at_most))
+            of_levels.append((encoding, above, at_most, stage.of_numbers(v, above, at_most)[2]))
             levels = stage.levels_of(v)
+            continue
+        if encoding is not None:
+            above, at_most, takes = stage.of_numbers(v, above, at_most)
+            has_missing |= takes is not None
+            takes_missing &= takes is not False
+            asks_missing |= takes is True and (above == np.inf or at_most == -np.inf)
+        if encoding is not None and encoding.of_kind.turn and encoding.unit > 0:
+            ends = (encoding.center + encoding.unit * end for end in (above, at_most))
+            of_angles.setdefault(encoding.of_kind, []).append((encoding.level, *ends))
         elif encoding is not None and not encoding.of_kind.is_number:
             label = stage.take(np.array([v])).names({encoding.column: name})[0]
             words += _interval_words(label, above, at_most, _number_words)
         else:
-            if encoding is not None and abs(encoding.fill) > BEYOND:
-                has_missing = True
-                takes_missing &= above < encoding.fill <= at_most
             if encoding is not None and stage.table is not None:
                 clock = stage.table.clocks.get(encoding.column)
                 show = _number_words if clock is None else _clock_words(clock)
+                in_words = _flag_words if encoding.column in stage.table.flags else _interval_words
             low, high = max(low, above), min(high, at_most)
     if of_levels:
         words.append(_levels_words(name, of_levels, levels))
-    if has_missing:
-        low, high = -np.inf if low < -BEYOND else low, np.inf if high > BEYOND else high
-        if high < -BEYOND or low > BEYOND:
-            return [*words, f"{name} is missing"]
-    of_numbers = _interval_words(name, low, high, show)
+    if asks_missing:
+        return [*words, f"{name} is missing"]
+    of_numbers = in_words(name, low, high, show)
+    for kind, intervals in of_angles.items():
+        of_numbers += _period_words(name, kind, intervals)
     if has_missing and not of_numbers and not takes_missing:
         of_numbers = [f"{name} is not missing"]
     elif has_missing and of_numbers and takes_missing:
-        of_numbers = [f"({of_numbers[0]} or {name} is missing)"]
+        of_numbers = [f"({' and '.join(of_numbers)} or {name} is missing)"]
     return [*words, *of_numbers]
 
 
@@ -336,19 +350,42 @@ def _interval_words(name, low, high, show):
     return [f"{name} <= {show(high)}"] if high < np.inf else []
 
 
+def _period_words(name, kind, asked):
+    """Return in words that a time is in the parts of a period in which the cosines of its angle,
+    (level, low, high) of each, are in their intervals."""
+    parts = arcs(kind.turn, asked)
+    if parts is None:
+        return []
+    ends = [[moment_in(kind.name, days) for days in part] for part in parts]
+    listed = " or ".join(f"{name} is from {first} to {last}" for first, last in ends)
+    if not parts:
+        return [f"{name} is at no time of the {kind.name}"]
+    return [listed if len(parts) == 1 else f"({listed})"]
+
+
+def _flag_words(name, low, high, show):
+    """Return in words that a boolean is in an interval, as `_interval_words` does."""
+    takes = [low < value <= high for value in (0, 1)]
+    if takes[0] != takes[1]:
+        return [name if takes[1] else f"not {name}"]
+    return [] if takes[0] else _interval_words(name, low, high, show)
+
+
 def _levels_words(name, asked, levels):
     """Return in words which levels of a category have their scores in all intervals
-    (encoding, low, high)."""
-    takes_new, takes_missing, inside = True, True, set(range(len(levels)))
-    for of_column, low, high in asked:
+    (encoding, low, high, whether missing cells do; None: training rows had none)."""
+    takes_new, inside = True, set(range(len(levels)))
+    for of_column, low, high, _ in asked:
         scores = dict(zip(of_column.knots[0].tolist(), of_column.knots[1].tolist(), strict=True))
         inside = {k for k in inside if low < scores[k] <= high}
         takes_new &= low < scores[UNKNOWN] <= high
-        takes_missing &= low < of_column.fill <= high
+    takes_missing = [takes for *_, takes in asked if takes is not None]
     outside = [level for k, level in enumerate(levels) if k not in inside]
     inside = [levels[k] for k in sorted(inside)]
     listed, joint = (outside, "not in") if takes_new else (inside, "in")
-    listed = [*map(_quoted, map(str, listed)), *(["missing"] if takes_missing != takes_new else [])]
+    listed = [_quoted(str(level)) for level in listed]
+    if takes_missing and all(takes_missing) != takes_new:
+        listed.append("missing")
     if len(listed) > MOST_LEVELS:
         listed = [*listed[:MOST_LEVELS], f"... {len(listed) - MOST_LEVELS} more"]
     return f"{name} {joint} {{{', '.join(listed)}}}"

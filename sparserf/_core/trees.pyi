@@ -1,0 +1,21 @@
+"""Trees of boxes that grow along a gradient. See trees.pyx."""
+
+from typing import Any
+
+import numpy as np
+
+class Tree:
+    def __init__(
+        self,
+        how: Any,
+        boxes: np.ndarray,
+        seed: int,
+        columns: np.ndarray,
+        n_bins: np.ndarray,
+        limits: Any = None,
+        level: int = -1,
+    ) -> None: ...
+    def asks(self) -> np.ndarray: ...
+    def grown(self) -> np.ndarray: ...
+    def answer(self, sums: np.ndarray, counts: np.ndarray) -> None: ...
+    def grow(self, bins: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> None: ...

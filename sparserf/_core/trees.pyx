@@ -1,0 +1,542 @@
+"""Trees of boxes that grow along a gradient, each in a call or, along passes over rows elsewhere,
+level by level. How a tree grows is said in `features/growth.py`; bins and boxes in `boxes.pyx`.
+
+A tree asks for the histograms of some of its nodes: of its root and, after each level, of the
+smaller half of each node that was split. That of the larger half is what is left of the node's.
+Where rows are in memory they are kept as a list, of which each node has a part, and a pair of nodes
+of few rows needs no histograms: theirs are made column by column, where a split is looked for.
+
+Which columns a node sees depends on the seed of its tree, on its way from the root and on the
+numbers of the columns alone: all ways to grow give the same boxes.
+"""
+from libc.math cimport ceil
+from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, qsort
+from libc.string cimport memcpy, memmove, memset
+
+from sparserf._core.boxes cimport (BLOCK_WORDS, BOX_BLOCK, BOX_MISSING, BOX_SLOTS, BOX_WORD,
+                                   box_hash, box_kernels, box_split, kernels_of)
+
+cdef enum:
+    NO_NODE = -1
+    NO_COLUMN = -1
+    HIGHEST = BOX_MISSING - 1
+    # A node and its sibling of at most so many rows for each bin of a column keep no histograms.
+    ROWS_A_BIN = 4
+
+cdef uint32_t NO_HASH = 0xffffffff  # larger than those of columns
+
+# sums : the histogram of the node, pairs of gradient and curvature; NULL: it is not kept
+# total : the sums of all of its rows
+# start, count : where its rows begin among those of the tree, and how many they are
+ctypedef struct tree_node:
+    box_split split
+    double *sums
+    double[2] total
+    uint64_t key
+    int64_t start, count
+    int32_t parent
+    bint is_kept
+
+ctypedef struct ranked:
+    double gain
+    int32_t node
+
+# Rows in memory, and the list of those that a tree sees, node by node.
+ctypedef struct row_list:
+    const uint8_t *bins
+    ptrdiff_t step
+    const double *gradient
+    const double *curvature
+    uint32_t *rows
+    uint32_t *spare
+    double *pairs
+
+
+cdef int by_gain(const void *a, const void *b) noexcept nogil:
+    """Order splits by falling gain, those of equal gain as nodes grew."""
+    cdef double left = (<const ranked *>a).gain, right = (<const ranked *>b).gain
+    if left != right:
+        return -1 if left > right else 1
+    return (<const ranked *>a).node - (<const ranked *>b).node
+
+
+cdef int by_number(const void *a, const void *b) noexcept nogil:
+    cdef uint32_t left = (<const uint32_t *>a)[0], right = (<const uint32_t *>b)[0]
+    return (left > right) - (left < right)
+
+
+cdef inline uint64_t key_below(uint64_t key, uint32_t side) noexcept nogil:
+    """Return the key of a child, by hashes of numbers that no column has."""
+    return (<uint64_t>box_hash(key, ~(2 * side)) << 32) | box_hash(key, ~(2 * side + 1))
+
+
+cdef inline ptrdiff_t sibling_of(ptrdiff_t k) noexcept nogil:
+    """Return the other child of the parent of a node: left ones are odd."""
+    return k + 1 if k % 2 else k - 1
+
+
+cdef void gather(row_list *rows, int64_t start, ptrdiff_t n) noexcept nogil:
+    """Copy the gradient and curvature of n listed rows."""
+    cdef ptrdiff_t i
+    cdef const uint32_t *listed = rows.rows + start
+    for i in range(n):
+        rows.pairs[2 * i], rows.pairs[2 * i + 1] = (rows.gradient[listed[i]],
+                                                    rows.curvature[listed[i]])
+
+
+cdef void add_up(const double *pairs, ptrdiff_t n, double *total) noexcept nogil:
+    cdef ptrdiff_t i
+    total[0] = total[1] = 0
+    for i in range(n):
+        total[0] += pairs[2 * i]
+        total[1] += pairs[2 * i + 1]
+
+
+cdef int check_equal(str name, str what, ptrdiff_t wanted, ptrdiff_t got) except -1:
+    if got != wanted:
+        raise ValueError(f"{name} must have {wanted} {what}, got {got}")
+    return 0
+
+
+cdef class Tree:
+    """A tree that grows until it has some number of leaves.
+
+    how : `Trees`, which say how it grows
+    boxes : int32 (2 n_leaves - 1, n_conditions, 4), to which its nodes are written, the conditions
+        of each in the order of their columns
+    seed : by which rows, and the columns of nodes, are drawn
+    columns : the columns that it sees, ascending
+    n_bins : the number of bins of each of all columns
+    limits : `Limits.typed`, or None
+    """
+
+    cdef object boxes
+    cdef uint64_t seed
+    cdef int32_t[:, :, ::1] conditions
+    cdef const int32_t[::1] columns
+    cdef const int64_t[::1] n_bins
+    cdef const uint8_t[:, ::1] groups
+    cdef const int8_t[::1] monotone
+    cdef const int32_t[::1] of_column
+    cdef tree_node *nodes
+    cdef ranked *waiting
+    cdef int32_t *asked
+    cdef int64_t *first
+    cdef uint32_t *hashes
+    cdef ptrdiff_t n_nodes, n_waiting, n_asked, n_leaves, most_leaves, n_columns
+    cdef ptrdiff_t most_order
+    cdef double node_share, row_share, min_samples, ridge
+    cdef const box_kernels *kernels
+
+    def __cinit__(self, how, boxes, uint64_t seed, const int32_t[::1] columns not None,
+                  const int64_t[::1] n_bins not None, limits=None, int level=-1):
+        cdef ptrdiff_t j
+        self.boxes, self.conditions, self.seed = boxes, boxes, seed
+        self.columns, self.n_bins = columns, n_bins
+        self.groups = None if limits is None else limits.groups
+        self.monotone = None if limits is None else limits.monotone
+        self.most_order, self.of_column = 0, None
+        if limits is not None and limits.order is not None:
+            self.most_order, self.of_column = limits.order
+        self.node_share, self.row_share = how.node_share, how.row_share
+        self.min_samples, self.ridge = how.min_samples, how.ridge
+        self.kernels = kernels_of(level)
+        self.check()
+        self.n_columns, self.most_leaves = columns.shape[0], (boxes.shape[0] + 1) // 2
+        self.nodes = <tree_node *>calloc(boxes.shape[0], sizeof(tree_node))
+        self.waiting = <ranked *>malloc(boxes.shape[0] * sizeof(ranked))
+        self.asked = <int32_t *>malloc(boxes.shape[0] * sizeof(int32_t))
+        self.first = <int64_t *>malloc((self.n_columns + 1) * sizeof(int64_t))
+        self.hashes = <uint32_t *>malloc((2 * self.n_columns + 1) * sizeof(uint32_t))
+        if (self.nodes == NULL or self.waiting == NULL or self.asked == NULL or self.first == NULL
+                or self.hashes == NULL):
+            raise MemoryError
+        self.first[0] = 0
+        for j in range(self.n_columns):
+            self.first[j + 1] = self.first[j] + n_bins[columns[j]] + 1
+        memset(&self.conditions[0, 0, 0], 0, boxes.nbytes)
+        for j in range(boxes.shape[1]):
+            self.conditions[0, j, 0] = NO_COLUMN
+        self.nodes[0].key, self.nodes[0].parent = key_below(seed, 0), NO_NODE
+        self.n_leaves = self.n_nodes = 1
+        self.asked[0] = 0
+        self.n_asked = self.n_columns > 0 and self.most_leaves > 1
+
+    cdef int check(self) except -1:
+        cdef ptrdiff_t j, d = self.n_bins.shape[0]
+        if self.boxes.shape[0] % 2 == 0 or self.boxes.shape[1] == 0 or self.boxes.shape[2] != 4:
+            raise ValueError("boxes must have an odd number of nodes, conditions and 4 numbers, "
+                             f"got {self.boxes.shape}")
+        if self.groups is not None:
+            check_equal("groups", "columns", d, self.groups.shape[1])
+        if self.monotone is not None:
+            check_equal("monotone", "columns", d, self.monotone.shape[0])
+        if self.of_column is not None:
+            check_equal("of_column", "columns", d, self.of_column.shape[0])
+        for j in range(d):
+            if not 1 <= self.n_bins[j] < BOX_SLOTS:
+                raise ValueError(f"n_bins must be between 1 and {BOX_SLOTS - 1}, "
+                                 f"got {self.n_bins[j]}")
+        for j in range(self.columns.shape[0]):
+            if not 0 <= self.columns[j] < d:
+                raise ValueError(f"columns must be below {d}, got {self.columns[j]}")
+        return 0
+
+    def __dealloc__(self):
+        cdef ptrdiff_t k
+        for k in range(self.n_nodes):
+            free(self.nodes[k].sums)
+        free(self.nodes)
+        free(self.waiting)
+        free(self.asked)
+        free(self.first)
+        free(self.hashes)
+
+    def asks(self):
+        """Return the boxes of the nodes whose histograms the tree asks for; none: it has grown."""
+        return self.boxes[[self.asked[i] for i in range(self.n_asked)]]
+
+    def grown(self):
+        """Return the boxes of the nodes but the root that keep the limits."""
+        return self.boxes[[k for k in range(1, self.n_nodes) if self.nodes[k].is_kept]]
+
+    def answer(self, const double[:, ::1] sums not None, const int64_t[::1] counts not None):
+        """Take the histograms that the tree asks for, one after the other, and grow by a level.
+
+        sums : (n_sums, 2), as `boxes.histograms` makes them
+        counts : the number of rows of each of these nodes
+        """
+        cdef ptrdiff_t i
+        cdef int64_t size = self.first[self.n_columns]
+        check_equal("sums", "columns", 2, sums.shape[1])
+        check_equal("sums", "sums", self.n_asked * size, sums.shape[0])
+        check_equal("counts", "nodes", self.n_asked, counts.shape[0])
+        with nogil:
+            for i in range(self.n_asked):
+                self.nodes[self.asked[i]].count = counts[i]
+                memcpy(self.new_sums(self.asked[i]), &sums[i * size, 0], 2 * size * sizeof(double))
+                self.subtract(self.asked[i])
+            self.grow_level(NULL)
+
+    def grow(self, const uint8_t[:, :] bins not None, const double[::1] gradient not None,
+             const double[::1] curvature not None):
+        """Grow on all rows, to the end.
+
+        bins : uint8 (n_columns, n_rows), each column contiguous
+        """
+        cdef row_list rows
+        cdef ptrdiff_t n_rows = bins.shape[1]
+        check_equal("bins", "columns", self.n_bins.shape[0], bins.shape[0])
+        check_equal("gradient", "rows", n_rows, gradient.shape[0])
+        check_equal("curvature", "rows", n_rows, curvature.shape[0])
+        if n_rows > 1 and bins.strides[1] != 1:
+            raise ValueError("bins must have a contiguous last axis, "
+                             f"got a stride of {bins.strides[1]} bytes")
+        if n_rows > <ptrdiff_t>0xffffffff:
+            raise ValueError(f"bins must have fewer than 2**32 rows, got {n_rows}")
+        if n_rows == 0 or self.n_asked == 0:
+            self.n_asked = 0
+            return
+        rows.bins, rows.step = &bins[0, 0], bins.strides[0]
+        rows.gradient, rows.curvature = &gradient[0], &curvature[0]
+        rows.rows = <uint32_t *>malloc(n_rows * sizeof(uint32_t))
+        rows.spare = <uint32_t *>malloc(n_rows * sizeof(uint32_t))
+        rows.pairs = <double *>malloc(2 * BOX_BLOCK * sizeof(double))
+        try:
+            if rows.rows == NULL or rows.spare == NULL or rows.pairs == NULL:
+                raise MemoryError
+            with nogil:
+                self.draw_rows(&rows, n_rows)
+                while self.n_asked > 0:
+                    self.sum_level(&rows)
+                    self.grow_level(&rows)
+        finally:
+            free(rows.rows)
+            free(rows.spare)
+            free(rows.pairs)
+
+    # ------------------------------------------------------------ histograms
+
+    cdef double *new_sums(self, ptrdiff_t k) except NULL nogil:
+        """Return room for the histogram of a node, zeros."""
+        self.nodes[k].sums = <double *>calloc(2 * self.first[self.n_columns], sizeof(double))
+        if self.nodes[k].sums == NULL:
+            with gil:
+                raise MemoryError
+        return self.nodes[k].sums
+
+    cdef void forget(self, ptrdiff_t k) noexcept nogil:
+        free(self.nodes[k].sums)
+        self.nodes[k].sums = NULL
+
+    cdef void subtract(self, ptrdiff_t k) noexcept nogil:
+        """Give the sibling of a node what is left of the histogram of their parent."""
+        cdef int64_t i
+        cdef double *left
+        cdef double *sums = self.nodes[k].sums
+        cdef tree_node *parent
+        if k == 0:
+            return
+        parent = self.nodes + self.nodes[k].parent
+        left = parent.sums
+        for i in range(2 * self.first[self.n_columns]):
+            left[i] -= sums[i]
+        parent.sums = NULL
+        self.nodes[sibling_of(k)].sums = left
+        self.nodes[sibling_of(k)].count = parent.count - self.nodes[k].count
+
+    cdef void draw_rows(self, row_list *rows, ptrdiff_t n_rows) noexcept nogil:
+        """List the rows that the tree sees, whose gradient or curvature is not 0."""
+        cdef uint64_t limit = <uint64_t>(self.row_share * 4294967296.0 + 0.5)
+        cdef uint64_t[BLOCK_WORDS] words
+        cdef uint64_t[BLOCK_WORDS] used
+        cdef ptrdiff_t b, start, n, n_words, i, n_listed = 0
+        for b in range((n_rows + BOX_BLOCK - 1) // BOX_BLOCK):
+            start = BOX_BLOCK * b
+            n = min(<ptrdiff_t>BOX_BLOCK, n_rows - start)
+            n_words = (n + BOX_WORD - 1) // BOX_WORD
+            self.kernels.draw(self.seed, limit, start, n, &words[0])
+            self.kernels.in_use(rows.gradient + start, rows.curvature + start, n, &used[0])
+            for i in range(n_words):
+                words[i] &= used[i]
+            n = self.kernels.list(&words[0], n_words, rows.gradient + start, rows.curvature + start,
+                                  rows.rows + n_listed, rows.pairs)
+            for i in range(n_listed, n_listed + n):
+                rows.rows[i] += <uint32_t>start
+            n_listed += n
+        self.nodes[0].start, self.nodes[0].count = 0, n_listed
+
+    cdef int sum_level(self, row_list *rows) except -1 nogil:
+        """Make the histograms that are asked for, of pairs of nodes that keep them."""
+        cdef ptrdiff_t i, k
+        cdef int64_t most
+        cdef int64_t few = min(<int64_t>BOX_BLOCK,
+                               ROWS_A_BIN * self.first[self.n_columns] // self.n_columns)
+        for i in range(self.n_asked):
+            k = self.asked[i]
+            most = self.nodes[k].count
+            if k > 0:
+                most = max(most, self.nodes[sibling_of(k)].count)
+            if most > few:
+                self.sum_rows(k, rows)
+                self.subtract(k)
+            elif k > 0:
+                self.forget(self.nodes[k].parent)
+        return 0
+
+    cdef int sum_rows(self, ptrdiff_t k, row_list *rows) except -1 nogil:
+        """Make the histogram of a node."""
+        cdef ptrdiff_t i, j, n
+        cdef int64_t start, count = self.nodes[k].count
+        cdef double *sums = self.new_sums(k)
+        for i in range((count + BOX_BLOCK - 1) // BOX_BLOCK):
+            start = self.nodes[k].start + BOX_BLOCK * i
+            n = min(<int64_t>BOX_BLOCK, count - BOX_BLOCK * i)
+            gather(rows, start, n)
+            for j in range(self.n_columns):
+                self.kernels.histogram(rows.bins + self.columns[j] * rows.step, rows.rows + start,
+                                       rows.pairs, n, <int>(self.first[j + 1] - self.first[j]),
+                                       sums + 2 * self.first[j])
+        return 0
+
+    # ------------------------------------------------------------ splits
+
+    cdef void grow_level(self, row_list *rows) noexcept nogil:
+        """Look for splits of the nodes of a level, and split the best, as many as there may be
+        leaves yet."""
+        cdef ptrdiff_t i, n
+        self.n_waiting = 0
+        for i in range(self.n_asked):
+            self.look_at(self.asked[i], rows)
+            if self.asked[i] > 0:
+                self.look_at(sibling_of(self.asked[i]), rows)
+        qsort(self.waiting, self.n_waiting, sizeof(ranked), &by_gain)
+        n = min(self.n_waiting, self.most_leaves - self.n_leaves)
+        self.n_asked, self.n_leaves = 0, self.n_leaves + n
+        for i in range(n):
+            self.split(self.waiting[i].node, rows)
+        if self.n_leaves == self.most_leaves:
+            self.n_asked = 0
+        if self.n_asked == 0:
+            for i in range(self.n_nodes):
+                self.forget(i)
+
+    cdef void look_at(self, ptrdiff_t k, row_list *rows) noexcept nogil:
+        """Find the best split of a node, which waits if it has one."""
+        cdef tree_node *node = self.nodes + k
+        if node.is_kept or k == 0:
+            self.find_split(node, k, rows)
+        if node.split.gain > 0:
+            self.waiting[self.n_waiting].gain = node.split.gain
+            self.waiting[self.n_waiting].node = <int32_t>k
+            self.n_waiting += 1
+        else:
+            self.forget(k)
+
+    cdef void find_split(self, tree_node *node, ptrdiff_t k, row_list *rows) noexcept nogil:
+        """Find the split of a node with the largest gain, among the columns that it sees."""
+        cdef ptrdiff_t j
+        cdef int n_slots
+        cdef double least
+        cdef double *sums
+        cdef double[2 * BOX_SLOTS] of_column
+        cdef uint32_t largest
+        if node.count < 2 * self.min_samples:
+            return
+        if node.sums == NULL:
+            gather(rows, node.start, node.count)
+            add_up(rows.pairs, node.count, &node.total[0])
+        else:
+            add_up(node.sums, self.first[1], &node.total[0])
+        if not node.total[1] > 0:
+            return
+        least = self.min_samples * node.total[1] / node.count
+        largest = self.draw_columns(k)
+        for j in range(self.n_columns):
+            if self.hashes[j] > largest:
+                continue
+            n_slots = <int>(self.first[j + 1] - self.first[j])
+            if node.sums == NULL:
+                sums = &of_column[0]
+                memset(sums, 0, 2 * n_slots * sizeof(double))
+                self.kernels.histogram(rows.bins + self.columns[j] * rows.step,
+                                       rows.rows + node.start, rows.pairs, node.count, n_slots,
+                                       sums)
+            else:
+                sums = node.sums + 2 * self.first[j]
+            self.kernels.best_split(sums, n_slots, &node.total[0], self.ridge, least,
+                                    self.columns[j], &node.split)
+
+    cdef uint32_t draw_columns(self, ptrdiff_t k) noexcept nogil:
+        """Draw a share of the columns that a node may be split on, rounded up.
+
+        Return the largest hash of a column that the node sees. `hashes` of columns that it may not
+        be split on are larger than any.
+        """
+        cdef ptrdiff_t j, n = 0
+        cdef uint32_t *drawn = self.hashes + self.n_columns
+        for j in range(self.n_columns):
+            self.hashes[j] = NO_HASH
+            if self.may_split(k, self.columns[j]):
+                self.hashes[j] = min(box_hash(self.nodes[k].key, self.columns[j]), NO_HASH - 1)
+                drawn[n] = self.hashes[j]
+                n += 1
+        if n == 0 or self.node_share == 1:
+            return NO_HASH - 1
+        qsort(drawn, n, sizeof(uint32_t), &by_number)
+        return drawn[<ptrdiff_t>ceil(self.node_share * n) - 1]
+
+    cdef bint may_split(self, ptrdiff_t k, int32_t column) noexcept nogil:
+        """Return whether the columns of a box and this one may meet, and are not too many."""
+        cdef ptrdiff_t g, c, n_conditions = self.conditions.shape[1]
+        cdef bint fits = self.conditions[k, n_conditions - 1, 0] == NO_COLUMN
+        for c in range(n_conditions):
+            fits |= self.conditions[k, c, 0] == column
+        if self.of_column is not None and fits:
+            fits = self.order_with(k, column) <= self.most_order
+        if self.groups is None or not fits:
+            return fits
+        for g in range(self.groups.shape[0]):
+            fits = self.groups[g, column]
+            for c in range(n_conditions):
+                if self.conditions[k, c, 0] != NO_COLUMN:
+                    fits &= self.groups[g, self.conditions[k, c, 0]]
+            if fits:
+                return True
+        return False
+
+    cdef ptrdiff_t order_with(self, ptrdiff_t k, int32_t column) noexcept nogil:
+        """Return how many columns of X a box sees together with this column."""
+        cdef ptrdiff_t c, b, n = 1
+        cdef int32_t own
+        cdef bint is_new
+        for c in range(self.conditions.shape[1]):
+            if self.conditions[k, c, 0] == NO_COLUMN:
+                break
+            own = self.of_column[self.conditions[k, c, 0]]
+            is_new = own != self.of_column[column]
+            for b in range(c):
+                is_new &= own != self.of_column[self.conditions[k, b, 0]]
+            n += is_new
+        return n
+
+    # ------------------------------------------------------------ children
+
+    cdef void split(self, ptrdiff_t k, row_list *rows) noexcept nogil:
+        """Split a node, and ask for the histogram of the smaller half, by curvature."""
+        cdef ptrdiff_t side, left = self.n_nodes
+        cdef tree_node *node = self.nodes + k
+        cdef tree_node *child = self.nodes + left
+        self.n_nodes += 2
+        for side in range(2):
+            child[side].parent, child[side].key = <int32_t>k, key_below(node.key, <uint32_t>side)
+            self.bound(k, left + side, side)
+            child[side].is_kept = self.keeps_directions(left + side)
+        if rows != NULL:
+            part_rows(node, child, self.n_bins[node.split.column], rows)
+        if child[0].is_kept or child[1].is_kept:
+            side = node.split.left_curvature > node.total[1] - node.split.left_curvature
+            self.asked[self.n_asked] = <int32_t>(left + side)
+            self.n_asked += 1
+        else:
+            self.forget(k)
+
+    cdef void bound(self, ptrdiff_t parent, ptrdiff_t k, ptrdiff_t side) noexcept nogil:
+        """Write the box of a side of the split of a node."""
+        cdef ptrdiff_t c = 0, n_conditions = self.conditions.shape[1]
+        cdef int32_t *box = &self.conditions[k, 0, 0]
+        cdef int32_t *condition
+        cdef box_split *split = &self.nodes[parent].split
+        memcpy(box, &self.conditions[parent, 0, 0], 4 * n_conditions * sizeof(int32_t))
+        while box[4 * c] != NO_COLUMN and box[4 * c] < split.column:
+            c += 1
+        condition = box + 4 * c
+        if condition[0] != split.column:
+            memmove(condition + 4, condition, 4 * (n_conditions - c - 1) * sizeof(int32_t))
+            condition[0], condition[1], condition[2] = split.column, 0, HIGHEST
+        condition[3] = split.missing_left == 1 - side
+        if split.bin < self.n_bins[split.column] - 1:
+            condition[2 - side] = split.bin + <int32_t>side
+        elif side == 1:  # all bins are on the left
+            condition[1], condition[2] = 1, 0
+
+    cdef bint keeps_directions(self, ptrdiff_t k) noexcept nogil:
+        """Return whether a box only rises, or only falls, along all columns with a direction."""
+        cdef ptrdiff_t c
+        cdef bint rises = False, falls = False
+        cdef int32_t *condition
+        cdef int8_t sign
+        if self.monotone is None:
+            return True
+        for c in range(self.conditions.shape[1]):
+            condition = &self.conditions[k, c, 0]
+            if condition[0] == NO_COLUMN or condition[1] > condition[2]:
+                continue
+            sign = self.monotone[condition[0]]
+            rises |= (sign > 0 and condition[1] > 0) or (sign < 0 and condition[2] < HIGHEST)
+            falls |= (sign < 0 and condition[1] > 0) or (sign > 0 and condition[2] < HIGHEST)
+        return not (rises and falls)
+
+
+cdef void part_rows(const tree_node *node, tree_node *children, int64_t n_bins,
+                    row_list *rows) noexcept nogil:
+    """Part the list of the rows of a node between its children, in the same order."""
+    cdef int64_t i
+    cdef ptrdiff_t n_left = 0, n_right = 0
+    cdef uint32_t *listed = rows.rows + node.start
+    cdef uint32_t row
+    cdef uint8_t code
+    cdef bint is_left, is_missing_left = node.split.missing_left == 1
+    cdef const uint8_t *codes = rows.bins + node.split.column * rows.step
+    for i in range(node.count):
+        row = listed[i]
+        code = codes[row]
+        is_left = code <= node.split.bin if code < n_bins else is_missing_left
+        listed[n_left] = rows.spare[n_right] = row
+        n_left += is_left
+        n_right += not is_left
+    memcpy(listed + n_left, rows.spare, n_right * sizeof(uint32_t))
+    children[0].start, children[0].count = node.start, n_left
+    children[1].start, children[1].count = node.start + n_left, n_right

@@ -1,0 +1,151 @@
+"""Folds: which rows each part of a search fits, and which it holds out.
+
+Every row is predicted by fits that have not seen it. `held_out_rows` are these predictions' rows,
+fold after fold: a row that several of a user's pairs hold out is there several times. Their losses
+choose penalties and the weights of members.
+
+What a fold knows of y stays in it: no fold sees the terms, the phases or the weights of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._base.splits import stratified_folds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._base.splits import Split
+    from ..task import Task
+
+# Up to so many rows there are so many folds; with more rows one part is held out.
+FOLDS_OF_ROWS = ((8_000, 5), (50_000, 3))
+# The share that the one part has.
+ONE_PART = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The rows of a search and its folds.
+
+    task : the task of these rows
+    splits : for each fold the masks of the rows to fit and to hold out
+    """
+
+    task: Task
+    splits: Sequence[Split]
+
+    def __len__(self) -> int:
+        return len(self.splits)
+
+    def task_of(self, k: int, task: Task) -> Task:
+        """Return a task of the same rows for fold k: rows that it does not fit have no weight, and
+        so their predictions come with the fit."""
+        weight = task.weight * self.splits[k][0]
+        of_fold = replace(task, weight=weight / weight.mean())
+        of_fold.__dict__["rows"] = task.rows  # encoded once for all folds
+        return of_fold
+
+    def share(self, k: int) -> float:
+        """Return the share of the weight of all rows that fold k fits."""
+        return float(self.task.weight @ self.splits[k][0]) / len(self.task.weight)
+
+    @cached_property
+    def held_out(self) -> list[np.ndarray]:
+        """The rows that each fold holds out."""
+        return [np.flatnonzero(held) for _, held in self.splits]
+
+    @cached_property
+    def row(self) -> np.ndarray:
+        """The rows held out, fold after fold."""
+        return np.concatenate(self.held_out)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """The weight of each row held out, of sum 1; each fold counts alike."""
+        weights = [self.task.weight[rows] for rows in self.held_out]
+        return np.concatenate([each / each.sum() for each in weights]) / len(self)
+
+    def predictions(self, margins: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the margins (n_targets, len(row)) of the rows held out, each by its own fold."""
+        pairs = zip(margins, self.held_out, strict=True)
+        return np.concatenate([each[:, rows] for each, rows in pairs], axis=1)
+
+
+def folds_of(
+    task: Task,
+    strata: np.ndarray,
+    validation: float | Sequence[Split] | None,
+    most_rows: int,
+    rng: np.random.Generator,
+) -> Folds:
+    """Return the folds of a task.
+
+    strata : the stratum of each row (`strata_of`)
+    validation : a share s, for round(1 / s) folds and at most five; the masks of the rows to fit
+        and to hold out of each fold; or None, for a number of folds that suits the rows
+    most_rows : about the most rows that are looked at
+    """
+    if np.count_nonzero(task.weight) > most_rows:
+        weight = thinned(strata, task.weight, most_rows, rng)
+        some = np.flatnonzero(weight)
+        task = replace(task.of_rows(some), weight=weight[some] / weight[some].mean())
+        strata = strata[some]
+        if not (validation is None or isinstance(validation, float)):
+            validation = [(fitted[some], held[some]) for fitted, held in validation]
+    if validation is not None and not isinstance(validation, float):
+        return Folds(task, validation)
+    n, share = _number_of_folds(task, validation)
+    fold = stratified_folds(strata, n, rng, task.groups)
+    held = [fold == k for k in range(n if share is None else 1)]
+    if share is not None and share < 1 / 5:
+        held = [fold == 0]
+    return Folds(task, [(~each, each) for each in held])
+
+
+def _number_of_folds(task, validation):
+    """Return the number of folds, and the share of one that is alone or None."""
+    n_rows = len(task.weight)
+    most = n_rows if task.groups is None else len(np.unique(task.groups))
+    if validation is not None:
+        return max(2, min(most, 5, round(1 / validation))), None
+    for rows, n in FOLDS_OF_ROWS:
+        if n_rows <= rows:
+            return max(2, min(most, n)), None
+    return max(2, min(most, round(1 / ONE_PART))), ONE_PART
+
+
+def thinned(strata: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Return weights of about n of the rows, 0 for the others, under which sums have the same
+    expectation.
+
+    Each stratum has its share of the rows, at least two. A row is taken with a probability p in
+    proportion to its weight, at most 1; its weight is then divided by p.
+    """
+    thin, total = np.zeros(len(weight)), weight.sum()
+    for stratum in np.unique(strata):
+        members = rng.permutation(np.flatnonzero((weight > 0) & (strata == stratum)))
+        of_stratum = weight[members]
+        p = sampling_probabilities(of_stratum, max(2, round(n * float(of_stratum.sum() / total))))
+        taken = np.diff(np.floor(np.cumsum(np.concatenate([[rng.random()], p])))) > 0
+        thin[members[taken]] = of_stratum[taken] / p[taken]
+    return thin
+
+
+def sampling_probabilities(weight: np.ndarray, n: float) -> np.ndarray:
+    """Return the probability of each row: in proportion to its weight, at most 1, of sum n; all 1
+    for at most n rows."""
+    if len(weight) <= n:
+        return np.ones(len(weight))
+    p, certain = n * (weight / weight.sum()), np.zeros(len(weight), bool)
+    while p.max() > 1:
+        certain |= p > 1
+        p = np.where(
+            certain, 1.0, (n - np.count_nonzero(certain)) * (weight / weight[~certain].sum())
+        )
+    return p

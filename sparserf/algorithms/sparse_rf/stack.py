@@ -1,0 +1,164 @@
+"""The stack: how much each member counts, by what it predicts of rows that it has not seen.
+
+With M_m the margins that member m predicts of the rows held out, the weights u_m >= 0 and an
+intercept for each target minimise the mean loss of b + sum_m u_m M_m on these rows: the stacked
+regression of L. Breiman (Machine Learning 24, 1996). All weights 0 is the constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import minimize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..task import Task
+    from .folds import Folds
+    from .members import MemberPath
+
+# Weights below this are 0.
+LEAST_WEIGHT = 0.02
+# The largest weight: where all classes are predicted right, the loss falls for ever.
+MOST_WEIGHT = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutLoss:
+    """The loss of margins on the rows that are held out, in units of the task's targets.
+
+    task : the task of the rows held out, fold after fold
+    targets : the target of each, (n_targets, n) or (2, n_targets, n) with offsets
+    doubt, mean_target : the weight of a row with an unknown target (`Loss.doubt`), and the mean of
+        all targets: a probability of 0 or 1 is not perfect
+    """
+
+    task: Task
+    folds: Folds
+    targets: np.ndarray
+    doubt: float
+    mean_target: float
+
+    @classmethod
+    def of(cls, task: Task, folds: Folds) -> HeldOutLoss:
+        """Return the loss for the targets of a task of the rows of the folds."""
+        unit = task.unit(task.targets[0])
+        each = [task.target_of(y)[..., folds.row] * (task.unit(y) / unit) for y in task.targets]
+        stacked = np.stack(each, axis=-2) if each[0].ndim == 1 else np.stack(each, axis=1)
+        (target, *_), weight = task.rates()
+        mean = float(weight @ (np.atleast_2d(target)[0] / target.shape[-1]))
+        doubt = task.loss.doubt(task.targets[0], task.weight)
+        held = replace(task, offset=None if task.offset is None else task.offset[..., folds.row])
+        return cls(held, folds, stacked, doubt, mean)
+
+    def losses(self, margins: np.ndarray) -> np.ndarray:
+        """Return the loss of each row held out, added up over targets."""
+        loss = self.task.loss_of(self.task.targets[0])
+        losses = np.atleast_2d(loss.value(margins, self.targets))
+        if self.doubt:
+            unknown = self.task.losses_of_unknown_row(margins, self.mean_target)
+            losses = (1 - self.doubt) * losses + self.doubt * unknown
+        return losses.sum(axis=0)
+
+    def mean(self, margins: np.ndarray) -> float:
+        """Return the mean loss."""
+        return float(self.folds.weight @ self.losses(margins))
+
+    def slopes(self, margins: np.ndarray) -> np.ndarray:
+        """Return the derivative of the mean loss in each margin."""
+        loss = self.task.loss_of(self.task.targets[0])
+        slopes = loss.derivative(margins, self.targets)
+        if self.doubt:
+            unknown = self.task.slopes_of_unknown_row(margins, self.mean_target)
+            slopes = (1 - self.doubt) * slopes + self.doubt * unknown
+        return self.folds.weight * slopes
+
+
+def stacked_weights(
+    loss: HeldOutLoss, predictions: Sequence[np.ndarray], fit_intercept: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weight of each member, and the intercept of each target.
+
+    predictions : the margins (n_targets, n) of each member on the rows held out
+    """
+    M = np.stack(predictions)
+    k, n_targets = len(M), M.shape[1]
+
+    def value_and_slope(point):
+        margins = np.tensordot(point[:k], M, 1) + point[k:, None]
+        slopes = loss.slopes(margins)
+        in_intercept = slopes.sum(axis=1) if fit_intercept else np.zeros(n_targets)
+        return loss.mean(margins), np.append(np.tensordot(M, slopes, 2), in_intercept)
+
+    start = np.append(np.full(k, 1 / k), np.zeros(n_targets))
+    bounds = [(0, MOST_WEIGHT)] * k + [(None, None) if fit_intercept else (0, 0)] * n_targets
+    found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    weights = np.where(found[:k] < LEAST_WEIGHT, 0.0, found[:k])
+    return weights, found[k:]
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The weights of members, and what they predict together.
+
+    loss : the loss of rows held out
+    paths, weights : the paths of the members, and the weight of each
+    intercepts : of each target, in its unit
+    stacked, constant : the losses of the rows held out, at the stack and at the best constant
+    """
+
+    loss: HeldOutLoss
+    paths: Sequence[MemberPath]
+    weights: np.ndarray
+    intercepts: np.ndarray
+    stacked: np.ndarray
+    constant: np.ndarray
+
+    @classmethod
+    def of(cls, loss: HeldOutLoss, paths: Sequence[MemberPath], fit_intercept: bool) -> Stack:
+        """Return the stack of members that have gone down their paths."""
+        predictions = [path.predictions for path in paths]
+        weights, b = stacked_weights(loss, predictions, fit_intercept)
+        nothing = 0 * predictions[0]
+        at_nothing = stacked_weights(loss, [nothing], fit_intercept)[1]
+        margins = np.tensordot(weights, np.stack(predictions), 1) + b[:, None]
+        return cls(
+            loss,
+            paths,
+            weights,
+            b,
+            loss.losses(margins),
+            loss.losses(nothing + at_nothing[:, None]),
+        )
+
+    @property
+    def used(self) -> list[tuple[MemberPath, float]]:
+        """The members that count, with their weights."""
+        return [(path, u) for path, u in zip(self.paths, self.weights, strict=True) if u > 0]
+
+    @property
+    def loss_of_stack(self) -> float:
+        """The mean loss of the stack on the rows held out."""
+        return float(self.loss.folds.weight @ self.stacked)
+
+    @property
+    def loss_of_constant(self) -> float:
+        """The mean loss of the best constant on the rows held out."""
+        return float(self.loss.folds.weight @ self.constant)
+
+    def is_better_than_constant(self, errors: float) -> bool:
+        """Return whether the stack is better than the constant by so many standard errors."""
+        folds, gains = self.loss.folds, self.constant - self.stacked
+        of = folds.row if folds.task.groups is None else folds.task.groups[folds.row]
+        _, place = np.unique(of, return_inverse=True)
+        share = np.bincount(place, folds.weight)
+        unit = np.abs(gains).max() or 1.0  # no square over- or underflows
+        each = np.bincount(place, folds.weight * (gains / unit)) / share
+        mean, alone = share @ each, share @ share
+        if alone >= 1 - 1e-12:
+            return False
+        error = np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
+        return bool(self.weights.any() and mean > errors * error)

@@ -1,0 +1,174 @@
+"""Rows that look grouped or ordered in time and were not said to be: a warning says so, and none
+comes of independent rows.
+
+A fit is cut short by a callback: the warning comes before the search.
+"""
+
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import sparserf as srf
+from sparserf.algorithms.sparse_rf.rows_that_go_together import (
+    MOST_ROWS,
+    looked_at,
+    what_goes_together,
+)
+
+
+def fit_briefly(X, y, **options):
+    return srf.sparse_rf(X, y, effort=0.02, n_models=1, rng=0, **options)
+
+
+def persons(rng, n=60, visits=6):
+    """Return numbers of persons, X with their numbers and another column, and y with a level for
+    each, in random order."""
+    person = rng.permutation(np.repeat(np.arange(n), visits))
+    X = np.column_stack([person, rng.normal(size=(len(person), 2))])
+    y = rng.normal(size=n)[person] + X[:, 1] + 0.3 * rng.normal(size=len(person))
+    return person, X, y
+
+
+def days(rng, n=500):
+    """Return X with columns that change slowly from day to day, and y with a drift of its own."""
+    walk = np.cumsum(rng.normal(size=(n, 2)), axis=0)
+    X = np.column_stack([walk, rng.normal(size=n)])
+    drift = np.zeros(n)
+    for i in range(1, n):
+        drift[i] = 0.9 * drift[i - 1] + rng.normal()
+    return X, X[:, 2] + drift + 0.3 * rng.normal(size=n)
+
+
+def independent(rng, n=400):
+    X = np.column_stack(
+        [
+            rng.normal(size=(n, 3)),
+            rng.integers(0, 60, n),
+            np.round(rng.uniform(-2, 2, n), 1),
+            rng.integers(0, 2, n),
+        ]
+    )
+    y = np.sin(3 * X[:, 4]) + X[:, 0] * X[:, 5] + 0.02 * X[:, 3] + 0.2 * rng.normal(size=n)
+    return X, y
+
+
+def test_groups_are_seen_and_said():
+    person, X, y = persons(np.random.default_rng(0))
+    with pytest.warns(srf.GroupedRowsWarning, match=r"column 0 \(60 levels of 6.*groups=X\[:, 0\]"):
+        fit_briefly(X, y)
+    table = pd.DataFrame(X[:, 1:], columns=["a", "b"]).assign(id=[f"u{i}" for i in person])
+    with pytest.warns(srf.GroupedRowsWarning, match=r"column 'id' \(60 .*groups=X\['id'\]"):
+        fit_briefly(table, y)
+    with pytest.warns(srf.GroupedRowsWarning, match="column 0"):
+        fit_briefly(X, y > 0, loss="logistic")
+
+
+def test_order_is_seen_and_said():
+    X, y = days(np.random.default_rng(1))
+    with pytest.warns(srf.GroupedRowsWarning, match="ordered.*validation=TimeSeriesSplit"):
+        fit_briefly(X, y)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_seasons_of_dates_are_no_order(seed):
+    rng = np.random.default_rng(seed)
+    X, y = days(rng, 1500)
+    day = np.arange(1500.0)
+    dated = np.column_stack([X, day])
+    assert what_goes_together(dated, y[None], dates=[3]) is not None
+    y = np.sin(2 * np.pi * day / 365.2425) + (day % 7 < 2) + 0.3 * rng.normal(size=len(day))
+    assert what_goes_together(dated, y[None], dates=[3]) is None
+    assert what_goes_together(day[:, None], y[None], dates=[0]) is None
+    table = pd.DataFrame({"at": pd.to_datetime(day, unit="D")})
+    fit_briefly(table, y)
+
+
+@pytest.mark.parametrize("said", ["groups", "pairs", "mask", "share"])
+def test_what_was_said_is_not_said_again(said):
+    rng = np.random.default_rng(3)
+    person, X, y = persons(rng)
+    half = np.isin(person, np.arange(30))
+    how = {
+        "groups": {"groups": person},
+        "pairs": {"validation": [(np.flatnonzero(half), np.flatnonzero(~half))]},
+        "mask": {"validation": ~half},
+        "share": {"validation": 0.2},
+    }
+    fit_briefly(X, y, **how[said])
+    X, y = days(rng)
+    later = np.arange(len(y)) >= 400
+    how = {
+        "groups": {"groups": np.arange(len(y)) // 50},
+        "pairs": {"validation": [(np.flatnonzero(~later), np.flatnonzero(later))]},
+        "mask": {"validation": later},
+        "share": {"validation": 0.2},
+    }
+    fit_briefly(X, y, **how[said])
+
+
+def test_a_penalty_and_a_filter_are_silent():
+    _, X, y = persons(np.random.default_rng(4))
+    srf.sparse_rf(X, y, alpha=0.1, n_components=500, rng=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", srf.GroupedRowsWarning)
+        fit_briefly(X, y)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_independent_rows_are_silent(seed):
+    X, y = independent(np.random.default_rng(seed))
+    assert what_goes_together(X, y[None]) is None
+    assert what_goes_together(X, np.where(y > 0, 1.0, -1.0)[None], has_labels=True) is None
+    order = np.argsort(X[:, 3], kind="stable")  # sorted by a column
+    assert what_goes_together(X[order], y[None, order]) is None
+    order = np.argsort(y)  # or by y
+    assert what_goes_together(X[order], y[None, order]) is None
+    twice = np.repeat(np.arange(len(y)), 2)  # or each row twice
+    assert what_goes_together(X[twice], y[None, twice]) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_of_an_order_in_random_order_are_silent(seed):
+    rng = np.random.default_rng(seed)
+    X, y = days(rng)
+    assert what_goes_together(X, y[None]) is not None
+    some = rng.permutation(len(y))
+    assert what_goes_together(X[some], y[None, some]) is None
+
+
+def test_a_curve_on_a_grid_is_silent():
+    x = np.linspace(-3, 3, 300)
+    assert what_goes_together(x[:, None], np.sin(2 * x)[None]) is None
+    grid = np.stack(np.meshgrid(np.linspace(-2, 2, 30), np.linspace(-2, 2, 30)), axis=-1)
+    grid = grid.reshape(-1, 2)
+    assert what_goes_together(grid, (np.sin(3 * grid[:, 0]) * grid[:, 1])[None]) is None
+
+
+def test_the_same_rows_get_the_same_answer_quickly():
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(MOST_ROWS, 100)), rng.normal(size=MOST_ROWS)
+    X[:, 0] = rng.integers(0, 2000, len(y))
+    y += rng.normal(size=2000)[X[:, 0].astype(int)]
+    began = time.perf_counter()
+    seen = what_goes_together(X, y[None])
+    assert time.perf_counter() - began < 10
+    assert seen.column == 0
+    assert all(what_goes_together(X, y[None]) == seen for _ in range(3))
+    assert len(looked_at(10**6)) == MOST_ROWS
+    assert np.array_equal(looked_at(10**6), looked_at(10**6))
+
+
+def test_what_cells_may_be():
+    person, X, y = persons(np.random.default_rng(6))
+    X = np.column_stack([X, np.full(len(y), np.nan), np.ones(len(y)), np.full(len(y), 1e300)])
+    X[::7, 1] = np.nan
+    assert what_goes_together(X, y[None]).column == 0
+    assert what_goes_together(X[:, 3:], y[None]) is None
+    assert what_goes_together(X, np.zeros((1, len(y)))) is None
+    with pytest.warns(srf.GroupedRowsWarning, match="column 0"):
+        fit_briefly(X[:, :3], y, sample_weight=(person > 3).astype(float))
+    fit_briefly(sp.csr_matrix(np.nan_to_num(X[:, :3])), y)

@@ -1,0 +1,295 @@
+"""Models of rules beside bagged boosted trees, by turns in one process, and beside others that one
+can read.
+
+Of five folds, each a path of falling penalties: the mean of their models, their rules pooled and
+fitted to all rows, one model grown on all rows, and the call of the library."""
+
+import inspect
+import time
+import warnings
+
+import numpy as np
+from experiments.data import WORKERS, few
+
+import sparserf as srf
+from sparserf._base.threads import single_threaded_blas
+from sparserf.algorithms.sparse_rf.descent import algorithm_1
+from sparserf.algorithms.sparse_rf.fits import fits_of
+from sparserf.algorithms.sparse_rf.functions import read_task
+from sparserf.algorithms.sparse_rf.options import SparseRFOptions
+from sparserf.algorithms.task import model_of
+from sparserf.features.feature_set import keys_of
+
+FOLDS = 5
+# Each penalty over the one before; a path ends where so many penalties have not lowered the
+# held-out loss by this share, or a fold has so many rules.
+FALL, PATIENCE, LEAST_FALL, MOST = 0.7, 3, 1e-3, 1500
+MOST_ALPHAS = 40
+
+
+class Fit:
+    """A fit of rules that goes down from one penalty to the next."""
+
+    def __init__(self, X, y, loss, rules, seed, to_tolerance=False, **more):
+        call = {
+            name: each.default
+            for name, each in inspect.signature(srf.sparse_rf).parameters.items()
+            if each.default is not inspect.Parameter.empty
+        }
+        call |= {"X": X, "y": y, "loss": loss, "features": rules, "rng": seed, "verbose": False}
+        options = SparseRFOptions.of_call(call | {"alpha": 1.0} | more)
+        self.task = read_task(X, y, options)
+        dictionary = options.dictionary(self.task, 1)
+        (self.fit,) = fits_of(self.task, dictionary, options, to_tolerance=to_tolerance)
+
+    def largest(self):
+        """The penalty from which on a model has rules, nearly."""
+        with single_threaded_blas(), self.task.rows:
+            return self.fit.largest_gradient()
+
+    def go_to(self, alpha):
+        """Fit with the next penalty; the model."""
+        with single_threaded_blas(), self.task.rows:
+            self.fit.restart(alpha, forgets_work=True)
+            algorithm_1(self.fit)
+            return model_of([self.fit], self.task, certified=False)
+
+
+def loss_of(z, y, loss):
+    """Half the mean square, or nats."""
+    return float(
+        np.mean((z - y) ** 2) / 2 if loss == "squared" else np.mean(np.logaddexp(0, -y * z))
+    )
+
+
+def five_folds(data, fold, rules, **more):
+    """(the models of the folds at the penalty of the lowest held-out loss, the penalties to it)."""
+    X, y = data.X, data.y
+    fits = [Fit(X[fold != k], y[fold != k], data.loss, rules, k, **more) for k in range(FOLDS)]
+    alpha = FALL * max(fit.largest() for fit in fits)
+    best, waited, alphas, models = np.inf, 0, [], None
+    while waited < PATIENCE and len(alphas) < MOST_ALPHAS:
+        here = [fit.go_to(alpha) for fit in fits]
+        alphas.append(alpha)
+        held = np.mean(
+            [
+                loss_of(model.decision_function(X[fold == k]), y[fold == k], data.loss)
+                for k, model in enumerate(here)
+            ]
+        )
+        waited = 0 if held < best * (1 - LEAST_FALL) else waited + (len(here[0].support) > 2)
+        if held < best:
+            best, models, n_best = held, here, len(alphas)
+        if max(len(model.support) for model in here) >= MOST:
+            break
+        alpha *= FALL
+    return models, alphas[:n_best]
+
+
+def pooled(data, models, alpha, **more):
+    """All different rules of some models, fitted once to all rows."""
+    features = models[0].features
+    for model in models[1:]:
+        features = features.concat(model.features)
+    keys = keys_of(features)
+    first = sorted({key: k for k, key in reversed(list(enumerate(keys)))}.values())
+    return srf.sparse_rf(
+        data.X,
+        data.y,
+        loss=data.loss,
+        features=features.take(np.array(first, np.intp)),
+        alpha=alpha,
+        **more,
+    )
+
+
+def lightgbms(data, fold):
+    """The mean of LightGBMs, each stopped early on a fold; a function of rows."""
+    import lightgbm
+
+    logistic, each = data.loss == "logistic", []
+    of = lightgbm.LGBMClassifier if logistic else lightgbm.LGBMRegressor
+    for k in range(FOLDS):
+        fit = of(n_estimators=few(2000, 50), learning_rate=0.05, n_jobs=1, verbose=-1)
+        held = [(data.X[fold == k], data.y[fold == k])]
+        stop = [lightgbm.early_stopping(50, verbose=False)]
+        each.append(fit.fit(data.X[fold != k], data.y[fold != k], eval_set=held, callbacks=stop))
+    return lambda X: np.mean([fit.predict(X, raw_score=logistic) for fit in each], axis=0)
+
+
+def timed(do, *args, **options):
+    """(its result, the seconds of the processor)."""
+    start = time.process_time()
+    with warnings.catch_warnings(action="ignore"):
+        result = do(*args, **options)
+    return result, time.process_time() - start
+
+
+def beside(data, seed, public=True):
+    """Of each method, by turns in one process: error on the test rows, seconds of the processor,
+    and the number of rules (of five folds the median)."""
+    rules, fold = srf.Rules(), np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS
+    each = {}
+
+    def note(who, predict, cpu, size):
+        loss = loss_of(predict(data.X_test), data.y_test, data.loss)
+        error = 2 * loss / data.y_test.var() if data.loss == "squared" else loss
+        each[who] = {"error": error, "cpu": cpu, "rows": len(data.y)}
+        each[who] |= {"inputs": data.X.shape[1]} | ({} if size is None else {"size": size})
+
+    predict, cpu = timed(lightgbms, data, fold)
+    note("five LightGBMs", predict, cpu, None)
+    (models, alphas), of_folds = timed(five_folds, data, fold, rules)
+    sizes = [len(model.support) for model in models]
+    note("mean of five folds", mean_of(models), of_folds, float(np.median(sizes)))
+    model, cpu = timed(pooled, data, models, alphas[-1])
+    note("pooled", model.decision_function, of_folds + cpu, len(model.support))
+    model, cpu = timed(grown, data, rules, alphas)
+    note("grown once", model.decision_function, of_folds + cpu, len(model.support))
+    if public:
+        call = {"features": rules, "loss": data.loss, "rng": seed, "verbose": False}
+        model, cpu = timed(srf.sparse_rf, data.X, data.y, **call)
+        note("sparse_rf", model.decision_function, cpu, len(model.support))
+    first = each["five LightGBMs"]
+    return {"each": {who: one | over(one, first) for who, one in each.items()}}
+
+
+def over(one, other):
+    """The error and the cost of one over those of another."""
+    return {"over": one["error"] / other["error"], "cpu_over": one["cpu"] / other["cpu"]}
+
+
+def grown(data, rules, alphas):
+    """The model grown on all rows down some penalties."""
+    fit = Fit(data.X, data.y, data.loss, rules, FOLDS)
+    return [fit.go_to(alpha) for alpha in alphas][-1]
+
+
+def mean_of(models):
+    return lambda X: np.mean([model.decision_function(X) for model in models], axis=0)
+
+
+def printed(data, seed, max_terms, **how):
+    """The formula of a model of rules pruned to so many, and the errors on the test rows of the
+    pruned model and of the whole."""
+    call = {"loss": data.loss, "rng": seed, "verbose": False, "features": srf.Rules(**how)}
+    model = srf.sparse_rf(data.X, data.y, **call)
+    small = srf.prune(model, data.X, max_terms=max_terms)
+    found = {"says": small.formula(), "size": len(model.support), "inputs": data.X.shape[1]}
+    for key, one in {"error": model, "error_small": small}.items():
+        found[key] = loss_of(one.decision_function(data.X_test), data.y_test, data.loss)
+    return found | {"rows": len(data.y), "tested": len(data.y_test)}
+
+
+def shares(data, seed, **ways):
+    """The mean of five folds for some ways to grow rules, beside the first of them."""
+    fold, each = np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS, {}
+    for who, how in ways.items():
+        (models, _), cpu = timed(five_folds, data, fold, srf.Rules(**how))
+        error = loss_of(mean_of(models)(data.X_test), data.y_test, data.loss)
+        sizes = [len(model.support) for model in models]
+        each[who] = {"error": error, "cpu": cpu, "size": float(np.median(sizes))}
+    first = next(iter(each.values()))
+    return {"each": {who: one | over(one, first) for who, one in each.items()}}
+
+
+def grow_once(data, n_rules, trees):
+    """A fit with one batch of rules of some trees: bins, growth, and the choice among them."""
+    rules = srf.Rules(n_trees=trees, max_leaves=30)
+    how = {"n_components": n_rules, "alpha": 0.05 * float(np.std(data.y)), "verbose": False}
+    with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
+        return srf.sparse_rf(data.X, data.y, features=rules, rng=0, workers=WORKERS, **how)
+
+
+def boost(data, trees):
+    """LightGBM with so many trees, of at most 30 leaves."""
+    from lightgbm import Dataset, train
+
+    how = {"num_leaves": 30, "num_threads": WORKERS, "verbose": -1, "objective": "regression"}
+    return train(how, Dataset(data.X, data.y), trees)
+
+
+def size_of(data, result):
+    """The rules, or leaves, of a result."""
+    if hasattr(result, "support"):
+        return {"size": len(result.support)}
+    return {"size": sum(tree["num_leaves"] for tree in result.dump_model()["tree_info"])}
+
+
+def few_rules(data, seed, most):
+    """The errors of models of at most so many rules, leaves, or terms: a model of rules pruned,
+    FIGS, a tree, and learned cosines pruned."""
+    from imodels import FIGSClassifier, FIGSRegressor
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    logistic, each = data.loss == "logistic", {}
+    call = {"loss": data.loss, "rng": seed, "verbose": False}
+    label = (data.y > 0).astype(int) if logistic else data.y
+    models = {
+        "rules": timed(srf.sparse_rf, data.X, data.y, features=srf.Rules(), **call)[0],
+        "cosines": timed(srf.sparse_rf, data.X, data.y, **call)[0],
+    }
+    for n in most:
+        for who, model in models.items():
+            small, cpu = timed(srf.prune, model, data.X, max_terms=n)
+            loss = loss_of(small.decision_function(data.X_test), data.y_test, data.loss)
+            each[f"{who}, {n}"] = {"error": loss, "cpu": cpu, "size": len(small.support)}
+        figs = (FIGSClassifier if logistic else FIGSRegressor)(max_rules=n)
+        tree = (DecisionTreeClassifier if logistic else DecisionTreeRegressor)(
+            max_leaf_nodes=n, random_state=seed
+        )
+        for who, fit in {"FIGS": figs, "tree": tree}.items():
+            _, cpu = timed(fit.fit, data.X, label)
+            z = scaled(fit, data) if logistic and who == "FIGS" else None
+            z = margins(fit, data.X_test, logistic) if z is None else z
+            each[f"{who}, {n}"] = {
+                "error": loss_of(z, data.y_test, data.loss),
+                "cpu": cpu,
+                "size": n,
+            }
+    for who, one in each.items():
+        one |= over(each[f"rules, {who.split(', ')[1]}"], one)
+    return {"each": each}
+
+
+def scaled(fit, data):
+    """The margins of a classifier on the test rows, scaled on the training rows as in Platt: those
+    of FIGS are no log odds."""
+    from sklearn.linear_model import LogisticRegression
+
+    line = LogisticRegression(C=1e6).fit(margins(fit, data.X, True)[:, None], data.y)
+    return line.decision_function(margins(fit, data.X_test, True)[:, None])
+
+
+def margins(fit, X, logistic):
+    """Predictions, or log odds of the probabilities, these at least one in a thousand."""
+    if not logistic:
+        return np.ravel(fit.predict(X))
+    p = np.clip(fit.predict_proba(X)[:, 1], 1e-3, 1 - 1e-3)
+    return np.log(p / (1 - p))
+
+
+def against(data, seed, who):
+    """The library's call, and RuleFit of 200 rules or EBM as it comes: errors, and seconds of the
+    processor."""
+    logistic = data.loss == "logistic"
+    label = (data.y > 0).astype(int) if logistic else data.y
+    if who == "RuleFit":
+        from imodels import RuleFitClassifier, RuleFitRegressor
+
+        fit = (RuleFitClassifier if logistic else RuleFitRegressor)(
+            max_rules=200, random_state=seed
+        )
+    else:
+        from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
+
+        of = ExplainableBoostingClassifier if logistic else ExplainableBoostingRegressor
+        fit = of(n_jobs=1, random_state=seed)
+    call = {"features": srf.Rules(), "loss": data.loss, "rng": seed, "verbose": False}
+    model, ours = timed(srf.sparse_rf, data.X, data.y, **call)
+    _, theirs = timed(fit.fit, data.X, label)
+    loss = loss_of(model.decision_function(data.X_test), data.y_test, data.loss)
+    other = loss_of(margins(fit, data.X_test, logistic), data.y_test, data.loss)
+    one = {"error": loss, "cpu": ours, "size": len(model.support)}
+    rival = {"error": other, "cpu": theirs}
+    return {"each": {"rules": one, who: rival | over(one, rival)}}
