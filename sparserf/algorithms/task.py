@@ -436,6 +436,20 @@ class Task:
         return (rows.in_single() if self.is_single else None) or rows
 
     @property
+    def columns_held(self) -> np.ndarray:
+        """A mask of the columns in which the model is to be constant beyond the training rows: not
+        where it must be convex or concave."""
+        if self.constraints is None:
+            return np.full(self.raw.n_features_in, self.is_held)
+        return (self.constraints.curvature == 0) & self.is_held
+
+    @property
+    def inputs_held(self) -> np.ndarray:
+        """The same of the encodings."""
+        columns, stage = self.columns_held, self.stage
+        return columns if stage is None else columns[stage.column] & stage.rises
+
+    @property
     def is_joint(self) -> bool:
         """Whether the targets are classes that are fitted together, by the multinomial loss."""
         return self.loss.is_joint and len(self.targets) > 1
@@ -715,19 +729,23 @@ def with_ranges(model: SparseModel, task: Task) -> SparseModel:
 def _held(features, ranges, task):
     """Return the features, constant beyond the ranges where the task says so.
 
-    Columns in which the model is convex stay lines, and so do CSR rows, whose zeros no knot keeps.
+    Columns in which the model is convex stay lines. Intervals are constant there as they are. The
+    zeros of CSR rows stay zeros.
     """
-    if not task.is_held or task.raw.is_sparse:
+    if not task.is_held:
         return features
     stage = features.stage
     if stage is None:
         numbers = [Encoding(j, NUMBER) for j in range(features.n_inputs)]
         stage = ColumnStage.from_encodings(numbers, len(numbers), may_miss=False)
-    is_free = np.ones(task.raw.n_features_in, bool)
-    if task.constraints is not None:
-        is_free = task.constraints.curvature == 0
-    held = is_free[ranges.column]
-    return features.staged(stage.held(ranges.column[held], ranges.ends[held]))
+    ends = np.tile([-np.inf, np.inf], (features.n_features_in, 1))
+    ends[ranges.column] = ranges.ends
+    if task.raw.is_sparse:
+        ends = np.stack([np.minimum(ends[:, 0], 0.0), np.maximum(ends[:, 1], 0.0)], axis=1)
+    ends[~task.columns_held] = [-np.inf, np.inf]
+    ends = ends[stage.column]
+    ends[~features.inputs_that_matter_beyond] = [-np.inf, np.inf]
+    return features.staged(stage.held(ends))
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:

@@ -320,11 +320,11 @@ class Encoding:
 
     @property
     def is_held(self) -> bool:
-        """Whether it is the number, held between two knots."""
+        """Whether it is the number, constant beyond its knots: two, or one."""
         return (
             self.of_kind.is_number
             and self.knots is not None
-            and len(self.knots[0]) == 2
+            and len(self.knots[0]) <= 2
             and np.array_equal(*self.knots)
         )
 

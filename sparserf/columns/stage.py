@@ -218,7 +218,9 @@ class ColumnStage:
     def keeps_zeros(self) -> bool:
         """Whether all encodings of 0 are 0, so that CSR rows stay sparse."""
         is_centered = bool(((self.center == 0) & np.isinf(self.reach)).all())
-        return is_centered and bool(self._of_kinds("keeps_zero").all()) and not len(self.knots)
+        low, high = self.ends.T
+        is_at_zero = (np.diff(self.first_knot) == 0) | np.isfinite(low) & (low <= 0) & (high >= 0)
+        return is_centered and bool(self._of_kinds("keeps_zero").all() and is_at_zero.all())
 
     @property
     def is_raw(self) -> bool:
@@ -319,21 +321,32 @@ class ColumnStage:
         )
         return replace(stage, fill=fill)
 
-    def held(self, columns: np.ndarray, ends: np.ndarray) -> ColumnStage:
-        """Return the stage with numbers that are constant beyond the ends (low, high) of their
-        columns: a knot at each end, whose score is itself. Ranks are constant there already."""
-        of_column = dict(zip(columns.tolist(), ends, strict=True))
-        given = {}
-        for v in np.flatnonzero(self._of_kinds("is_number") & (self.unit > 0)).tolist():
-            low, high = of_column.get(int(self.column[v]), (0.0, 0.0))
-            if low < high and (self.encoding(v).knots is None or self.encoding(v).is_held):
-                given[v] = np.array([low, high]), np.array([low, high])
+    def held(self, ends: np.ndarray) -> ColumnStage:
+        """Return the stage with numbers that are constant beyond the ends (low, high) of each
+        encoding: a knot at each end, whose score is itself. Ranks are constant there already.
+
+        Encodings with infinite ends, or so far apart that their distance is, are not held.
+        """
+        near = ends[:, 1] / 2 - ends[:, 0] / 2 < np.finfo(float).max / 2
+        held = near & self.rises & (np.diff(self.first_knot) == 0) & (self.unit > 0)
+        given = {v: (np.unique(ends[v]),) * 2 for v in np.flatnonzero(held).tolist()}
         return self._with_knots(given) if given else self
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """The numbers between which each encoding is `held`, (n_encodings, 2); infinite where it is
+        not."""
+        ends = np.tile([-np.inf, np.inf], (len(self), 1))
+        for v in np.flatnonzero(np.diff(self.first_knot)).tolist():
+            encoding = self.encoding(v)
+            if encoding.is_held:
+                ends[v] = encoding.knots[0][[0, -1]]
+        return ends
 
     @property
     def released(self) -> ColumnStage:
         """The stage before `held`: for a fit to other rows."""
-        held = [v for v in range(len(self)) if self.encoding(v).is_held]
+        held = np.flatnonzero(np.isfinite(self.ends[:, 0])).tolist()
         return self._with_knots(dict.fromkeys(held, (np.zeros(0), np.zeros(0)))) if held else self
 
     @cached_property
@@ -419,7 +432,7 @@ class ColumnStage:
             place[self.column[varies]] = np.flatnonzero(varies)
             column = place[X.indices]
             there = column >= 0
-            x, unit = X.data[there], self.unit[column[there]]
+            x, unit = np.clip(X.data[there], *self.ends[column[there]].T), self.unit[column[there]]
             with np.errstate(over="ignore"):
                 u = kind.raw(x, self.level[column[there]]) / unit
             parts.append((kind.drawn_in(u), row[there], column[there]))
@@ -464,6 +477,9 @@ class ColumnStage:
             knots, scores = (
                 from_host(a[of_v].copy(), xp, device) for a in (self.knots, self.scores)
             )
+            if np.isfinite(self.ends[v, 0]):
+                columns[v] = xp.clip(columns[v], *self.ends[v].tolist())
+                continue
             at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
             left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))
             share = xp.clip(

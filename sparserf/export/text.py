@@ -310,8 +310,9 @@ def _is_cell(e):
 
 
 def is_held(e: Expression) -> bool:
-    """Return whether a function that is linear between knots is the number itself between two."""
-    return len(e.knots) == 2 and np.array_equal(e.knots, e.scores)
+    """Return whether a function that is linear between knots is the number itself between two (or
+    at one)."""
+    return len(e.knots) <= 2 and np.array_equal(e.knots, e.scores)
 
 
 def _note_on_ends(encodings, stage, to):
@@ -320,7 +321,7 @@ def _note_on_ends(encodings, stage, to):
     for v, each in encodings.items():
         found = each.find("between")
         if found is not None and is_held(found):
-            ends[int(stage.column[v])] = found.knots.tolist()
+            ends[int(stage.column[v])] = found.knots[[0, -1]].tolist()
     listed = [
         to.cell(cell(j)) + to.words(f" in [{low:.{to.digits}g}, {high:.{to.digits}g}]")
         for j, (low, high) in list(ends.items())[:MOST_LISTED]

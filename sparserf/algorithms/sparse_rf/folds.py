@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._base.checks import is_sparse
 from ..._base.splits import stratified_folds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._base.splits import Split
+    from ..._base.types import DenseOrCSR
     from ..task import Task
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
@@ -48,7 +50,10 @@ class Folds:
         so their predictions come with the fit."""
         weight = task.weight * self.splits[k][0]
         of_fold = replace(task, weight=weight / weight.mean())
-        of_fold.__dict__["rows"] = task.rows  # encoded once for all folds
+        rows = task.rows  # encoded once for all folds
+        if task.is_held and rows.in_memory:
+            rows = rows.on_same_threads(rows_within(task, self.splits[k][0]))
+        of_fold.__dict__["rows"] = rows
         return of_fold
 
     def share(self, k: int) -> float:
@@ -75,6 +80,23 @@ class Folds:
         """Return the margins (n_targets, len(row)) of the rows held out, each by its own fold."""
         pairs = zip(margins, self.held_out, strict=True)
         return np.concatenate([each[:, rows] for each, rows in pairs], axis=1)
+
+
+def rows_within(task: Task, fitted: np.ndarray) -> DenseOrCSR:
+    """Return the encoded rows of a task, in memory, as a model of those fitted sees them: where it
+    is to be constant beyond them, the others are clipped to their range."""
+    X, inputs = task.rows.array(), task.inputs_held
+    if not (inputs.any() and not fitted.all()):
+        return X
+    low, high = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
+    some = X[fitted]
+    if not is_sparse(X):
+        low[inputs], high[inputs] = some.min(axis=0)[inputs], some.max(axis=0)[inputs]
+        return np.clip(X, low, high, dtype=X.dtype)
+    ends = (each.toarray().ravel()[inputs] for each in (some.min(axis=0), some.max(axis=0)))
+    low[inputs], high[inputs] = (np.minimum(next(ends), 0.0), np.maximum(next(ends), 0.0))
+    data = np.clip(X.data, low[X.indices], high[X.indices], dtype=X.dtype)
+    return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 
 def folds_of(
