@@ -134,7 +134,7 @@ def sparse_rf(
         ValueError.
     extrapolate : {"constant", "linear"}, optional
         Beyond the range of the training rows the model is constant in each column of numbers, as
-        trees are, or goes on as its terms do. Columns in `convex` and CSR X stay "linear". None:
+        trees are, or goes on as its terms do. Columns in `convex` and angles of dates go on. None:
         "constant" where alpha is None, else "linear".
     categorical : sequence of names, of indices, or a mask, optional
         Columns that are categories, besides those that a data frame marks.
