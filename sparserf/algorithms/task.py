@@ -745,7 +745,8 @@ def _held(features, ranges, task):
     ends[~task.columns_held] = [-np.inf, np.inf]
     ends = ends[stage.column]
     ends[~features.inputs_that_matter_beyond] = [-np.inf, np.inf]
-    return features.staged(stage.held(ends))
+    held = stage.held(ends)
+    return features if held is stage else features.staged(held)
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:
