@@ -41,6 +41,7 @@ from ...solvers.l1 import L1Problem
 from ...solvers.l1_quadratic import newton_step
 from ...solvers.multinomial import CLASS_VERSUS_REST
 from ...solvers.problem import usable
+from .folds import rows_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +147,7 @@ class FoldPath(FoldFit):
         fitted = np.ones(n_rows, bool) if fitted is None else fitted & (task.weight > 0)
         self._order = np.argsort(~fitted, kind="stable")
         self.n = n = int(np.count_nonzero(fitted))
-        some, X = self._order[:n], task.rows.array()
+        some, X = self._order[:n], rows_within(task, fitted)
         self.rows = rows_on_one_thread(X if n == n_rows else X[self._order])
         self.weight = task.weight[some] / task.weight[some].mean()
         self.s, self._has_intercept = self.weight / n, options.fit_intercept

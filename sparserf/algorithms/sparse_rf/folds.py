@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._base.checks import is_sparse
 from ..._base.splits import stratified_folds
 from ...rows.remote import MOST_FETCHED_NUMBERS
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._base.splits import Split
+    from ..._base.types import DenseOrCSR
     from ..task import Task
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
@@ -108,6 +110,23 @@ def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> l
                 f"{k}"
             )
     return splits
+
+
+def rows_within(task: Task, fitted: np.ndarray) -> DenseOrCSR:
+    """Return the encoded rows of a task, in memory, as a model of those fitted sees them: where it
+    is to be constant beyond them, the others are clipped to their range."""
+    X, inputs = task.rows.array(), task.inputs_held
+    if not (inputs.any() and not fitted.all()):
+        return X
+    low, high = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
+    some = X[fitted]
+    if not is_sparse(X):
+        low[inputs], high[inputs] = some.min(axis=0)[inputs], some.max(axis=0)[inputs]
+        return np.clip(X, low, high, dtype=X.dtype)
+    ends = (each.toarray().ravel()[inputs] for each in (some.min(axis=0), some.max(axis=0)))
+    low[inputs], high[inputs] = (np.minimum(next(ends), 0.0), np.maximum(next(ends), 0.0))
+    data = np.clip(X.data, low[X.indices], high[X.indices], dtype=X.dtype)
+    return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 
 def folds_of(
