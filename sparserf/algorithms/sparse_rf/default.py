@@ -27,7 +27,7 @@ from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .folds import folds_of, splits_of_task, strata_of
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
-from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
+from .members import MOST_TERMS, Cosines, Given, GrownRules, Inputs, Linear, follow
 from .outputs import in_their_units, with_equal_outputs
 from .stack import HeldOutLoss, Stack
 
@@ -109,7 +109,9 @@ def members_of(
     if not options.is_auto:
         yield partial(Given.of_folds, folds, options), 1.0
         return
-    yield partial(Linear.of_folds, folds, options), 0.2
+    constraints = folds.task.constraints
+    linear = Linear if constraints is None or not constraints.binds else Inputs
+    yield partial(linear.of_folds, folds, options), 0.2
     yield partial(Cosines.of_folds, folds, options, effort), 0.5
     yield partial(GrownRules.of_folds, folds, options, effort), 1.0
 

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
 FOLDS_OF_ROWS = ((8_000, 5), (50_000, 3))
-# The share that the one part has.
-ONE_PART = 0.2
+# The one part is one of so many.
+PARTS = 5
+# The most folds of a share.
+MOST_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,24 +158,46 @@ def folds_of(
         task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))
     if validation is not None and not isinstance(validation, float):
         return Folds(task, validation)
-    n, share = _number_of_folds(task, validation)
-    fold = stratified_folds(strata, n, rng, task.groups)
-    held = [fold == k for k in range(n if share is None else 1)]
-    if share is not None and share < 1 / 5:
-        held = [fold == 0]
-    return Folds(task, [(~each, each) for each in held])
+    if validation is None:
+        n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
+    else:
+        n = max(2, min(MOST_FOLDS, round(1 / validation)))
+    return Folds(task, drawn_splits(strata, n, rng, task.groups))
 
 
-def _number_of_folds(task, validation):
-    """Return the number of folds, and the share of one that is alone or None."""
-    n_rows = len(task.weight)
-    most = n_rows if task.groups is None else len(np.unique(task.groups))
-    if validation is not None:
-        return max(2, min(most, 5, round(1 / validation))), None
-    for rows, n in FOLDS_OF_ROWS:
-        if n_rows <= rows:
-            return max(2, min(most, n)), None
-    return max(2, min(most, round(1 / ONE_PART))), ONE_PART
+def drawn_splits(
+    strata: np.ndarray, n: int, rng: np.random.Generator, groups: np.ndarray | None
+) -> list[Split]:
+    """Return the splits of n folds, or of one part of the rows, with rows of each stratum to fit.
+
+    Where all rows of a stratum are in one fold, they are not held out; with groups that is a
+    ValueError.
+    """
+    n_units = len(strata) if groups is None else len(np.unique(groups))
+    if n_units < 2:
+        name, what = ("X", "rows") if groups is None else ("groups", "groups")
+        raise ValueError(
+            f"{name} must have at least two {what}, of which one can be held out, got {n_units}: "
+            "give more, or an alpha"
+        )
+    fold = stratified_folds(strata, min(n if n > 1 else PARTS, n_units), rng, groups)
+    splits = []
+    for k in range(min(n, n_units)):
+        held = fold == k
+        lost = np.isin(strata, np.setdiff1d(strata[held], strata[~held]))
+        if lost.any() and groups is not None:
+            raise ValueError(
+                "groups must leave rows of each class to fit, and with a log link rows with and "
+                f"without events, got one of {np.count_nonzero(lost)} rows with all of a class"
+            )
+        if (held & ~lost).any():
+            splits.append((~held | lost, held & ~lost))
+    if not splits:
+        raise ValueError(
+            f"X must have rows to hold out, two of a class, got {len(strata)} in all: give more, "
+            "or an alpha"
+        )
+    return splits
 
 
 def thinned(strata: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..._base.progress import ends_at, parts
-from ...features import Rules, linear_functions
+from ...features import Rules, inputs_that_keep, linear_functions
+from ...features.dictionary import FixedDictionary
 from ..task import model_of, power_of_two
 from .descent import N_COMPONENTS
 from .fold_path import FoldFit, L1Path, RidgePath, WideRidgePath
@@ -141,6 +142,21 @@ class Given(L1Member):
         return cls(options, [(folds.task, dictionary)], [None])
 
 
+class Inputs(L1Member):
+    """The inputs, each with the sign that the constraints ask for: the linear functions where these
+    bind."""
+
+    name = "inputs"
+
+    @classmethod
+    def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Inputs:
+        """Return the member for the rows of these folds."""
+        places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
+        task = folds.task.with_encodings(places)
+        inputs = inputs_that_keep(np.ones(task.rows.n_features_in), task.input_constraints)
+        return cls(options, [(task, FixedDictionary(inputs, len(inputs)))], [places])
+
+
 class Cosines(L1Member):
     """Cosines that follow those accepted, over one form of the columns a fold: as they are, clipped
     and in ranks, in turn."""
@@ -208,7 +224,14 @@ class Linear(Member):
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
-        return as_functions(model_of([self._path(seen)], seen, certified=False))
+        model = model_of([self._path(seen)], seen, certified=False)
+        nothing = np.zeros(0, np.intp)
+        return replace(
+            model,
+            coef=model.coef[..., nothing],
+            support=model.support[nothing],
+            features=model.features.take(nothing),
+        )
 
     def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
         seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
