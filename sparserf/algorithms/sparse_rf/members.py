@@ -38,8 +38,9 @@ HIGHEST = 0.9
 # A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
 # than the share NEGLIGIBLE of it.
 PATIENCE, NEGLIGIBLE = 3, 1e-3
-# Where the loss is BEHIND times that of another member, they are to lower it by WORTHWHILE.
-BEHIND, WORTHWHILE = 1.5, 0.05
+# Where the loss is more than BEHIND times that of another member, each of them is to lower it by a
+# share that takes it there in SOON penalties.
+BEHIND, SOON = 1.5, 8
 # A path has at most so many penalties.
 MOST_ALPHAS = 40
 # A path ends where folds have more terms than this in the mean, or than this share of their rows.
@@ -47,10 +48,10 @@ MOST_TERMS, TERMS_PER_ROW = 2_000, 0.6
 # Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.
 DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
 # Where the last penalty has lowered the loss by more than FALL, there are MORE times as many:
-# targets without noise want them. So there are until it is lower by WORTHWHILE than at the start:
+# targets without noise want them. So there are until it is lower by FOUND than at the start:
 # where nothing is found, sin 30x cos 25z among 600 rows, a fold that has found nothing fills with
 # terms of chance.
-FALL, MORE = 0.1, 3.0
+FALL, FOUND, MORE = 0.1, 0.05, 3.0
 # Rules that may enter at each penalty, of so many trees.
 RULES, TREES = 200, 10
 
@@ -298,7 +299,7 @@ def _each(fits, do, workers):
 def _wants_draws(losses):
     """Return whether there are to be more draws, by the losses at the penalties before."""
     return len(losses) > 1 and (
-        losses[-1] < (1 - FALL) * losses[-2] or losses[-1] > (1 - WORTHWHILE) * losses[0]
+        losses[-1] < (1 - FALL) * losses[-2] or losses[-1] > (1 - FOUND) * losses[0]
     )
 
 
@@ -326,7 +327,9 @@ def follow(
         predictions = folds.predictions([fit.margins() for fit in fits])
         here = loss.mean(predictions)
         losses.append(here)
-        least = NEGLIGIBLE if here < BEHIND * beaten else WORTHWHILE
+        near, least = max(BEHIND * beaten, 0.0), NEGLIGIBLE
+        if here > near:
+            least = max(least, 1 - (near / here) ** (1 / SOON))
         waited = 0 if best is not None and here < best.loss * (1 - least) else waited + 1
         if best is None or here < best.loss:
             states = [fit.state() for fit in fits]

@@ -1,0 +1,86 @@
+"""Test what decides how far members go, and whether they beat the constant."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf._base.threads import Workers
+from sparserf.algorithms.sparse_rf.members import PATIENCE, follow
+from sparserf.solvers.effort import Effort
+
+
+def path_of_losses(losses, beaten):
+    """Return the path of a member whose losses are given."""
+    left = iter(losses)
+    fit = SimpleNamespace(
+        largest_alpha=lambda: 1.0,
+        turn_to=lambda alpha, times: None,
+        margins=lambda: next(left),
+        state=lambda: None,
+        tell=lambda: None,
+        n_terms=1,
+        ended=False,
+        is_of_one_thread=False,
+    )
+
+    class OneFold:
+        task = SimpleNamespace(weight=np.ones(100))
+
+        def __len__(self):
+            return 1
+
+        def share(self, k):
+            return 1.0
+
+        def predictions(self, margins):
+            return margins[0]
+
+    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7)
+    loss = SimpleNamespace(mean=float)
+    return follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
+
+
+def test_a_member_far_behind_ends_where_its_falls_are_too_small():
+    losses = 3.0 * 0.95 ** np.arange(40)
+    assert len(path_of_losses(losses, 0.3).losses) == PATIENCE + 2
+    assert len(path_of_losses(losses, 2.5).losses) == 40
+    assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
+
+
+def test_a_member_ends_where_its_loss_falls_no_more():
+    losses = np.concatenate([3.0 * 0.9 ** np.arange(10), np.full(30, 2.0)])
+    path = path_of_losses(losses, np.inf)
+    assert len(path.losses) == 10 + PATIENCE
+    assert path.loss == losses[9]
+
+
+@pytest.mark.parametrize("n", [80, 120])
+def test_noise_is_the_constant(n):
+    others = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((n, 5)), rng.standard_normal(n)
+        others += len(srf.sparse_rf(X, y, rng=seed, verbose=False).features) > 0
+    assert others <= 2
+
+
+def test_a_signal_in_few_rows_is_found():
+    found = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((80, 5))
+        y = 0.7 * X[:, 0] + rng.standard_normal(80)
+        found += len(srf.sparse_rf(X, y, rng=seed, verbose=False).features) > 0
+    assert found >= 8
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_waves_of_two_inputs_are_found(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(2600, 2))
+    f = np.sin(30 * X[:, 0]) * np.cos(25 * X[:, 1])
+    y = f[:600] + 0.05 * rng.standard_normal(600)
+    p = srf.sparse_rf(X[:600], y, rng=seed, verbose=False).predict(X[600:])
+    assert np.mean((p - f[600:]) ** 2) < 0.03 * f.var()
