@@ -158,13 +158,13 @@ def test_on_a_device(models, name, monkeypatch):
 def test_sizes_and_dtypes(models, n, monkeypatch):
     """Parts of rows give what all rows give; float32 rows give float32, near what float64 rows
     do."""
+    rows = 0.9 * X  # none at an end or a knot of the training rows, where derivatives jump
     for name in ("auto", "three classes"):
-        Z = X + 1e-3  # rows that were fitted are at knots of ranks
-        whole = models[name].gradient(Z)
+        whole = models[name].gradient(rows)
         monkeypatch.setattr(derivatives, "PART_NUMBERS", 1)
         answer, single = (
-            models[name].gradient(Z[:n]),
-            models[name].gradient(Z[:n].astype(np.float32)),
+            models[name].gradient(rows[:n]),
+            models[name].gradient(rows[:n].astype(np.float32)),
         )
         monkeypatch.undo()
         assert answer.shape == single.shape == (n, *whole.shape[1:]) and single.dtype == np.float32
