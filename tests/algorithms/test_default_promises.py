@@ -73,20 +73,18 @@ def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_words_that_each_tell_little_are_predicted_by_all_of_them(n_classes):
     """Better than by a model of a few of the inputs."""
-    rng, n = np.random.default_rng(0), 600
-    X = (rng.random((1600, 700)) < 0.05).astype(float)
-    noise = 0.5 * rng.standard_normal((1600, n_classes))
-    y = (X @ rng.standard_normal((700, n_classes)) + noise).argmax(axis=1)
+    rng, n = np.random.default_rng(0), 400
+    X = (rng.random((1400, 400)) < 0.05).astype(float)
+    noise = 0.5 * rng.standard_normal((1400, n_classes))
+    y = (X @ rng.standard_normal((400, n_classes)) + noise).argmax(axis=1)
     words, how = csr_array(X), {"loss": "logistic", "rng": 0}
-    every, some = (sparse_rf(words[:n], y[:n], **how, **more) for more in ({}, INPUTS_ALONE))
+    alone = {"features": srf.Linear()}
+    every, some = (sparse_rf(words[:n], y[:n], **how, **more) for more in ({}, alone))
 
     def loss(model):
-        return -np.log(model.predict_proba(words[n:])[np.arange(1600 - n), y[n:]]).mean()
+        return -np.log(model.predict_proba(words[n:])[np.arange(1400 - n), y[n:]]).mean()
 
     assert loss(every) < 0.97 * loss(some)
-
-
-INPUTS_ALONE = {"features": srf.Linear()}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -98,16 +96,16 @@ def test_functions_that_jump_are_learned(rng, dtype):
 
 
 def test_conjunctions_of_binary_inputs_are_learned(rng):
-    X = rng.integers(0, 2, (2000, 15)).astype(float)
+    X = rng.integers(0, 2, (1600, 12)).astype(float)
     of_three, of_two = X[:, 0] * X[:, 1] * (1 - X[:, 2]), np.maximum(X[:, 3], 1 - X[:, 4])
     y = of_three + 0.5 * of_two
-    assert told(sparse_rf(X[:1000], y[:1000], rng=0), X[1000:], y[1000:]) < 0.01
+    assert told(sparse_rf(X[:600], y[:600], rng=0), X[600:], y[600:]) < 0.01
 
 
 def test_targets_without_noise_are_followed_far(rng):
     X = rng.uniform(-2, 2, (1300, 2))
     y = np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 1])
-    assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 1e-4
+    assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 3e-3
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -218,7 +216,7 @@ def test_the_seed_alone_decides_for_any_number_of_workers(rng, monkeypatch, loss
         monkeypatch.setattr(_default, "MOST_SEARCH_ROWS", 200)
     X, y = friedman(rng, 400, 5)
     y = y if loss == "squared" else np.digitize(y, np.quantile(y, [0.3, 0.6]))
-    fit = partial(sparse_rf, X, y, loss=loss, n_components=60)
+    fit = partial(sparse_rf, X, y, loss=loss, n_components=60, effort=0.3)
     one, two, other = fit(rng=0), fit(rng=0, workers=2), fit(rng=1)
     assert bits(one) == bits(two) != bits(other) and one.info == two.info
     assert len(one.support) > 5
@@ -331,7 +329,7 @@ def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
 # Which rows are held out
 
 
-def copies(rng, n=60, k=8):
+def copies(rng, n=50, k=6):
     """Return rows of k near copies each of n originals with the group of each, and new rows; all
     copies have the same noise."""
     originals, new = rng.uniform(-2, 2, (n, 3)), rng.uniform(-2, 2, (4000, 3))
