@@ -231,14 +231,16 @@ def test_rows_of_other_kinds(home):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_without_a_penalty_the_terms_are_those_of_the_start(name):
-    start = fit(name, FIRST, features="auto", exact=False, n_components=500, rng=0, tol=1e-3)
-    model = fit(name, HALF, features="auto", start=start, alpha=None, exact=False, rng=0, tol=1e-3)
+    """But for the ends of the columns, which are those of the new rows."""
+    how = {"exact": False, "rng": 0, "tol": 1e-3, "extrapolate": "linear"}
+    start = fit(name, FIRST, features="auto", n_components=500, **how)
+    model = fit(name, HALF, features="auto", start=start, alpha=None, **how)
     assert np.isin(model.support, start.support).all() and model.info.validation_loss is not None
     places = np.searchsorted(start.support, model.support)
     np.testing.assert_array_equal(
         model.features.transform(X[:5]), start.features.take(places).transform(X[:5])
     )
-    again = fit(name, HALF, features=start.features, alpha=None, exact=False, rng=0, tol=1e-3)
+    again = fit(name, HALF, features=start.features, alpha=None, **how)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
