@@ -520,6 +520,7 @@ BAD_OPTIONS = {
     "alpha": [bad for bad in POSITIVE if bad is not None],
     "scale": ["standard", "", True, 1.0, ["auto"]],
     "missing": ["drop", "", None, True, 1, np.nan, ["learn"]],
+    "extrapolate": ["flat", "", True, 1, np.nan, ["constant"]],
     "categorical": [
         3,
         "ab",

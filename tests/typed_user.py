@@ -37,6 +37,7 @@ assert_type(
     srf.SparseModel,
 )
 assert_type(srf.sparse_rf(X, y, validation=np.arange(100) > 80), srf.SparseModel)
+assert_type(srf.sparse_rf(X, y, alpha=0.1, extrapolate="constant"), srf.SparseModel)
 assert_type(srf.sparse_rf_path(X, y, alphas=[0.1, 0.01]), list[srf.SparseModel])
 assert_type(srf.harfe(X, y, order=2, selection="positive", start="zero"), srf.SparseModel)
 assert_type(srf.harfe_path(X, y, n_nonzero_coefs=np.arange(1, 3)), list[srf.SparseModel])

@@ -90,6 +90,8 @@ cdef class Views:
                 low = middle
             else:
                 high = middle
+        if self.knots[1, low] == self.knots[0, low] and self.knots[1, high] == self.knots[0, high]:
+            return x
         share = (x - self.knots[0, low]) / (self.knots[0, high] - self.knots[0, low])
         return self.knots[1, low] + share * (self.knots[1, high] - self.knots[1, low])
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..columns.constraints import Interactions, Signs
-    from ..columns.stage import Missing, Units
+    from ..columns.stage import Extrapolate, Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..losses import LinearLossLike, LossLike
@@ -58,6 +58,8 @@ class ColumnSetting(Arguments):
     scale : "robust" for robust units; "auto" for robust units where features are a name or None;
         None for columns as they are
     missing : "learn" where dense X may have NaN, or "raise"
+    extrapolate : whether a model is "constant" in a column beyond the range of its rows, or
+        "linear"
     categorical : which columns are categories, as the user says; None where a data frame has them
         marked, or none are
     monotone, convex, interactions : the constraints, which `read_constraints` checks once the
@@ -66,6 +68,7 @@ class ColumnSetting(Arguments):
 
     scale: Units = checked(check_choice, ("auto", "robust"), default=None)
     missing: Missing = checked(check_choice, ("learn", "raise"), default="raise")
+    extrapolate: Extrapolate = checked(check_choice, ("constant", "linear"), default="linear")
     categorical: Categorical = None
     monotone: Signs = None
     convex: Signs = None

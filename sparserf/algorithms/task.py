@@ -46,6 +46,7 @@ from ..columns.encodings import (
     target_encode,
 )
 from ..columns.frames import names_of_frame
+from ..columns.kinds import NUMBER, Encoding
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, weighted_by_class
@@ -133,6 +134,8 @@ class Task:
         constraints.
     limits : tuple of float or None
         The limits (lower, upper) of f that the model is to have. Fits do not look at them.
+    is_held : bool
+        Whether the model is to be constant beyond the ranges of numbers, as `with_ranges` makes it.
     """
 
     raw: Rows
@@ -151,6 +154,7 @@ class Task:
     is_single: bool = False
     constraints: Constraints | None = None
     limits: tuple[float | None, float | None] = (None, None)
+    is_held: bool = False
 
     @classmethod
     def from_options(
@@ -188,7 +192,10 @@ class Task:
             X, y, options.rows, losses=losses, several_outputs=several_outputs, may_miss=may_miss
         )
         task = replace(
-            task, features=features.staged(None) if is_drawn else features, limits=options.limits
+            task,
+            features=features.staged(None) if is_drawn else features,
+            limits=options.limits,
+            is_held=columns.extrapolate == "constant",
         )
         task = task._constrained(columns, given, table)
         if drawn is not None:
@@ -427,6 +434,20 @@ class Task:
         """The rows with their columns encoded."""
         rows = self.raw.staged(self.stage, is_asked_often=True)
         return (rows.in_single() if self.is_single else None) or rows
+
+    @property
+    def columns_held(self) -> np.ndarray:
+        """A mask of the columns in which the model is to be constant beyond the training rows: not
+        where it must be convex or concave."""
+        if self.constraints is None:
+            return np.full(self.raw.n_features_in, self.is_held)
+        return (self.constraints.curvature == 0) & self.is_held
+
+    @property
+    def inputs_held(self) -> np.ndarray:
+        """The same of the encodings."""
+        columns, stage = self.columns_held, self.stage
+        return columns if stage is None else columns[stage.column] & stage.rises
 
     @property
     def is_joint(self) -> bool:
@@ -692,7 +713,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
 
 def with_ranges(model: SparseModel, task: Task) -> SparseModel:
     """Return the model with the ranges of the numbers that its terms see, over the rows of the
-    task: one pass."""
+    task: one pass. Where the task says so, the model is constant beyond them."""
     seen, stage = model.features.columns_seen, task.stage
     if stage is not None and stage.table is not None:
         seen &= [levels is None for levels in stage.table.levels]
@@ -701,7 +722,31 @@ def with_ranges(model: SparseModel, task: Task) -> SparseModel:
         return model
     low, high = task.raw.extremes[:, columns]
     there = low <= high  # not of a column of NaN alone
-    return replace(model, ranges=Ranges(columns[there], np.column_stack([low, high])[there]))
+    ranges = Ranges(columns[there], np.column_stack([low, high])[there])
+    return replace(model, ranges=ranges, features=_held(model.features, ranges, task))
+
+
+def _held(features, ranges, task):
+    """Return the features, constant beyond the ranges where the task says so.
+
+    Columns in which the model is convex stay lines. Intervals are constant there as they are. The
+    zeros of CSR rows stay zeros.
+    """
+    if not task.is_held:
+        return features
+    stage = features.stage
+    if stage is None:
+        numbers = [Encoding(j, NUMBER) for j in range(features.n_inputs)]
+        stage = ColumnStage.from_encodings(numbers, len(numbers), may_miss=False)
+    ends = np.tile([-np.inf, np.inf], (features.n_features_in, 1))
+    ends[ranges.column] = ranges.ends
+    if task.raw.is_sparse:
+        ends = np.stack([np.minimum(ends[:, 0], 0.0), np.maximum(ends[:, 1], 0.0)], axis=1)
+    ends[~task.columns_held] = [-np.inf, np.inf]
+    ends = ends[stage.column]
+    ends[~features.inputs_that_matter_beyond] = [-np.inf, np.inf]
+    held = stage.held(ends)
+    return features if held is stage else features.staged(held)
 
 
 def merge_solutions(solutions: Sequence[Solution]) -> Solution:

@@ -125,7 +125,7 @@ class Kind:
             "mean"
             if levels is not None
             else self.plain_symbol
-            if encoding.knots is None
+            if encoding.knots is None or encoding.is_held
             else "rank",
         )
 
@@ -317,6 +317,16 @@ class Encoding:
     def of_kind(self) -> Kind:
         """Its kind."""
         return KINDS[self.kind]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is the number, constant beyond its knots: two, or one."""
+        return (
+            self.of_kind.is_number
+            and self.knots is not None
+            and len(self.knots[0]) <= 2
+            and np.array_equal(*self.knots)
+        )
 
     @property
     def may_reach(self) -> bool:

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from .._base.types import Array
     from .kinds import Kind
 
-# The arguments scale and missing of fits.
+# The arguments scale, missing and extrapolate of fits.
 Units: TypeAlias = Literal["auto", "robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
+Extrapolate: TypeAlias = Literal["constant", "linear"]
 
 # The arrays of a stage in a model's file: arrays with an entry for each encoding, arrays of knots,
 # and their names in the file.
@@ -217,7 +218,9 @@ class ColumnStage:
     def keeps_zeros(self) -> bool:
         """Whether all encodings of 0 are 0, so that CSR rows stay sparse."""
         is_centered = bool(((self.center == 0) & np.isinf(self.reach)).all())
-        return is_centered and bool(self._of_kinds("keeps_zero").all()) and not len(self.knots)
+        low, high = self.ends.T
+        is_at_zero = (np.diff(self.first_knot) == 0) | np.isfinite(low) & (low <= 0) & (high >= 0)
+        return is_centered and bool(self._of_kinds("keeps_zero").all() and is_at_zero.all())
 
     @property
     def is_raw(self) -> bool:
@@ -318,6 +321,34 @@ class ColumnStage:
         )
         return replace(stage, fill=fill)
 
+    def held(self, ends: np.ndarray) -> ColumnStage:
+        """Return the stage with numbers that are constant beyond the ends (low, high) of each
+        encoding: a knot at each end, whose score is itself. Ranks are constant there already.
+
+        Encodings with infinite ends, or so far apart that their distance is, are not held.
+        """
+        near = ends[:, 1] / 2 - ends[:, 0] / 2 < np.finfo(float).max / 2
+        held = near & self.rises & (np.diff(self.first_knot) == 0) & (self.unit > 0)
+        given = {v: (np.unique(ends[v]),) * 2 for v in np.flatnonzero(held).tolist()}
+        return self._with_knots(given) if given else self
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """The numbers between which each encoding is `held`, (n_encodings, 2); infinite where it is
+        not."""
+        ends = np.tile([-np.inf, np.inf], (len(self), 1))
+        for v in np.flatnonzero(np.diff(self.first_knot)).tolist():
+            encoding = self.encoding(v)
+            if encoding.is_held:
+                ends[v] = encoding.knots[0][[0, -1]]
+        return ends
+
+    @property
+    def released(self) -> ColumnStage:
+        """The stage before `held`: for a fit to other rows."""
+        held = np.flatnonzero(np.isfinite(self.ends[:, 0])).tolist()
+        return self._with_knots(dict.fromkeys(held, (np.zeros(0), np.zeros(0)))) if held else self
+
     @cached_property
     def in_knots(self) -> ColumnStage:
         """The stage with levels that have a knot as numbers with a knot at each level.
@@ -401,7 +432,7 @@ class ColumnStage:
             place[self.column[varies]] = np.flatnonzero(varies)
             column = place[X.indices]
             there = column >= 0
-            x, unit = X.data[there], self.unit[column[there]]
+            x, unit = np.clip(X.data[there], *self.ends[column[there]].T), self.unit[column[there]]
             with np.errstate(over="ignore"):
                 u = kind.raw(x, self.level[column[there]]) / unit
             parts.append((kind.drawn_in(u), row[there], column[there]))
@@ -446,6 +477,9 @@ class ColumnStage:
             knots, scores = (
                 from_host(a[of_v].copy(), xp, device) for a in (self.knots, self.scores)
             )
+            if np.isfinite(self.ends[v, 0]):
+                columns[v] = xp.clip(columns[v], *self.ends[v].tolist())
+                continue
             at = xp.clip(xp.searchsorted(knots, columns[v]), 1, max(1, last))
             left, right = xp.take(knots, at - 1), xp.take(knots, xp.clip(at, 0, last))
             share = xp.clip(

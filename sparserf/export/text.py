@@ -115,7 +115,11 @@ def _notes_on_encodings(written, to, of_terms):
             else []
         )
         lines.append("|u|^2" + to.equals + " + ".join(squares))
-    is_cut = any(each.find("between") or _is_long(each) for each in encodings.values())
+    lines += _note_on_ends(encodings, written.features.stage, to)
+    knots = [each.find("between") for each in encodings.values()]
+    is_cut = any(each is not None and not is_held(each) for each in knots) or any(
+        map(_is_long, encodings.values())
+    )
     return (
         lines
         + [
@@ -222,6 +226,8 @@ class Text(Printer):
         return u if e.power == 1 else self.power.format(u, e.power)
 
     def between(self, e: Expression) -> str:
+        if is_held(e):  # said once, for all columns
+            return self(e.operands[0])
         return self.function.format("s", self(e.operands[0]))
 
     def angle(self, e: Expression) -> str:
@@ -251,7 +257,7 @@ class Text(Printer):
         knots = e.find("between")
         ranks = (
             []
-            if knots is None
+            if knots is None or is_held(knots)
             else [f"s linear between {len(knots.knots)} quantiles of the column"]
         )
         return self(e) + (self.words(", " + ", ".join(ranks + notes)) if ranks + notes else "")
@@ -296,8 +302,31 @@ class Text(Printer):
 def _is_cell(e):
     """Return whether an encoding is the number of its cell, and 0 where that is missing."""
     e = e.operands[0] if e.operation == "filled" and not e.fill else e
-    return (
-        e.operation == "units"
-        and (e.center, e.unit) == (0.0, 1.0)
-        and e.operands[0].operation == "cell"
+    if e.operation != "units" or (e.center, e.unit) != (0.0, 1.0):
+        return False
+    return e.operands[0].operation == "cell" or (
+        e.operands[0].operation == "between" and is_held(e.operands[0])
     )
+
+
+def is_held(e: Expression) -> bool:
+    """Return whether a function that is linear between knots is the number itself between two (or
+    at one)."""
+    return len(e.knots) <= 2 and np.array_equal(e.knots, e.scores)
+
+
+def _note_on_ends(encodings, stage, to):
+    """Return a line on the ends that columns are held within; none where there are no such."""
+    ends = {}
+    for v, each in encodings.items():
+        found = each.find("between")
+        if found is not None and is_held(found):
+            ends[int(stage.column[v])] = found.knots[[0, -1]].tolist()
+    listed = [
+        to.cell(cell(j)) + to.words(f" in [{low:.{to.digits}g}, {high:.{to.digits}g}]")
+        for j, (low, high) in list(ends.items())[:MOST_LISTED]
+    ]
+    if len(ends) > MOST_LISTED:
+        listed.append(f"{to.ellipsis} {to.words(f'({len(ends)} columns)')}")
+    start = to.words("numbers beyond these ends count as the end: ")
+    return [start + ", ".join(listed)] if ends else []

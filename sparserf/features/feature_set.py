@@ -312,6 +312,14 @@ class FeatureSet:
             inputs |= block.sees_input(self.n_inputs)
         return inputs
 
+    @property
+    def inputs_that_matter_beyond(self) -> np.ndarray:
+        """A mask of the inputs on which some feature depends also beyond all its thresholds."""
+        inputs = np.zeros(self.n_inputs, bool)
+        for block in self.blocks:
+            inputs |= block.sees_input(self.n_inputs) & (not block.is_flat_beyond)
+        return inputs
+
     def seeing_only_what_they_use(self) -> FeatureSet:
         """Return these features with a column stage that knows nothing of what they do not depend
         on (`ColumnStage.only`)."""

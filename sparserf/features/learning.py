@@ -44,7 +44,7 @@ MOST_INPUTS = 1024
 NARROWEST = 0.25
 WIDEST = 4.0
 # About the number of sampled rows whose distances are compared.
-FEW_DISTANCES = 500
+FEW_DISTANCES = 250
 # The least share of the base distribution that sees inputs in which the model must rise, fall, or
 # be convex or concave.
 BOUND = 0.5

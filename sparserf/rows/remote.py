@@ -45,7 +45,7 @@ class RemoteRows(Rows):
         """Return the rows at these ascending indices where they are: nothing is fetched."""
 
     def take(self, index: np.ndarray) -> Rows:
-        if len(index) * self.n_features_in <= MOST_FETCHED_NUMBERS:
+        if len(index) * self.row_size <= MOST_FETCHED_NUMBERS:
             return self.on_same_threads(self.array(index))
         return self.select(index)
 

@@ -17,6 +17,7 @@ from ..columns.constraints import (
     Signs,
 )
 from ..columns.stage import (
+    Extrapolate,
     Missing,
     Units,
 )
@@ -378,6 +379,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
     gamma: Gamma
     scale: Units
     missing: Missing
+    extrapolate: Extrapolate | None
     categorical: Categorical
     monotone: Signs
     convex: Signs
@@ -408,6 +410,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         gamma: Gamma = None,
         scale: Units = "auto",
         missing: Missing = "learn",
+        extrapolate: Extrapolate | None = None,
         categorical: Categorical = None,
         monotone: Signs = None,
         convex: Signs = None,
@@ -438,6 +441,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
     gamma: Gamma
     scale: Units
     missing: Missing
+    extrapolate: Extrapolate | None
     categorical: Categorical
     monotone: Signs
     convex: Signs
@@ -469,6 +473,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         gamma: Gamma = None,
         scale: Units = "auto",
         missing: Missing = "learn",
+        extrapolate: Extrapolate | None = None,
         categorical: Categorical = None,
         monotone: Signs = None,
         convex: Signs = None,

@@ -4,7 +4,8 @@ Members (`members.py`) go down a path of falling penalties on each fold of the r
 So every row is predicted by fits that have not seen it. These predictions choose the penalty of
 each member and how much it counts (`stack.py`). What the folds have found is fitted to all rows,
 the weighted mean is taken (`mean.py`), and terms that do not pay for themselves are dropped
-(`fewer_terms.py`).
+(`fewer_terms.py`). Where there are many rows, or they are not in memory, all this is done on a
+sample in memory, and the weights are fitted to all rows at the end (`all_rows.py`).
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..task import in_units, with_ranges
+from ..task import in_units, partial_model_on_error, with_ranges
+from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .folds import folds_of, splits_of_task, strata_of
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
-from .members import MOST_TERMS, Cosines, Given, GrownRules, Linear, follow
+from .members import MOST_TERMS, Cosines, Given, GrownRules, Inputs, Linear, follow
 from .outputs import in_their_units, with_equal_outputs
-from .stack import HeldOutLoss, Stack, errors_to_beat_constant
+from .stack import HeldOutLoss, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,10 +41,9 @@ if TYPE_CHECKING:
     from .options import ChoiceOptions, SparseRFOptions
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
-PRUNED = 0.001
-# Of more terms than LOOKED_AT those that vary most may stay; or nearly all, where more than half of
-# these do.
-LOOKED_AT = 800
+PRUNED = 0.002
+# Of more terms than this those that vary most may stay.
+LOOKED_AT = 2_500
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
@@ -65,12 +66,17 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
             stack = search(task, options, choice, effort.part(1.0, SEARCHING), workers)
         if effort.cuts_in_time and not effort.n_finished:
             _warn_of_time(effort)
-        model = fit_to_all_rows(stack, task, workers)
+        sample = stack.loss.folds.task
+        model = fit_to_sample(stack, sample, workers)
         if stack.used:
-            model = small_model(model, stack, task, options, choice.max_terms, effort)
-        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model)
-        model = with_ranges(model, task)
-    model = replace(model, info=info_of(stack, model, task, effort))
+            model = small_model(model, stack, sample, options, choice.max_terms, effort)
+        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, sample), model)
+        with partial_model_on_error(lambda: model):
+            if len(sample.weight) < len(task.weight):
+                again = partial(fitted_to_all_rows, model, task, options.fit_intercept)
+                model = effort.done_in_time("fits to all rows", again, model)
+            model = with_ranges(model, task)
+    model = replace(model, info=info_of(stack, model, sample, effort))
     return in_their_units(model, units)
 
 
@@ -92,7 +98,7 @@ def search(
         with part(share, is_open=True):
             path = follow(make(), folds, loss, effort.part(1.0, share), workers, beaten)
         paths.append(path)
-    return Stack.of(loss, paths, options.fit_intercept, errors_to_beat_constant(task, strata))
+    return Stack.of(loss, paths, options.fit_intercept)
 
 
 def members_of(
@@ -103,7 +109,9 @@ def members_of(
     if not options.is_auto:
         yield partial(Given.of_folds, folds, options), 1.0
         return
-    yield partial(Linear.of_folds, folds, options), 0.2
+    constraints = folds.task.constraints
+    linear = Linear if constraints is None or not constraints.binds else Inputs
+    yield partial(linear.of_folds, folds, options), 0.2
     yield partial(Cosines.of_folds, folds, options, effort), 0.5
     yield partial(GrownRules.of_folds, folds, options, effort), 1.0
 
@@ -116,8 +124,9 @@ def most_search_rows(effort: float, deadline: float) -> int:
     return most
 
 
-def fit_to_all_rows(stack: Stack, task: Task, workers: Workers) -> SparseModel:
-    """Return the weighted sum of what the members predict, fitted to all rows; or the constant."""
+def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
+    """Return the weighted sum of what the members predict, fitted to all rows of the search; or the
+    constant."""
     if not stack.used:
         return stack.paths[0].member.constant(task)
     models, weights, places = [], [], []
@@ -147,14 +156,8 @@ def small_model(
     best for all rows."""
     most = max_terms or MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
-
-    def pruned():
-        small = drop_terms(model, task, worth, most, LOOKED_AT, options.rng)
-        if len(small.support) <= LOOKED_AT // 2 or LOOKED_AT >= len(model.support):
-            return small
-        return drop_terms(model, task, worth, most, 5 * most // 4, options.rng)
-
-    small = effort.part(1.0, OF_PRUNING).done_in_time("prunings", pruned, None)
+    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, options.rng)
+    small = effort.part(1.0, OF_PRUNING).done_in_time("prunings", drop, None)
     small = drop_terms_at_once(model, task, most) if small is None else small
     if not options.fit_intercept:
         return small
@@ -163,10 +166,8 @@ def small_model(
 
 def info_of(stack: Stack, model: SparseModel, task: Task, effort: Effort) -> FitInfo:
     """Return what the model says of its fit, in units of y."""
-    unit, losses = (
-        task.unit(task.targets[0]),
-        [loss for path in stack.paths for loss in path.losses],
-    )
+    unit = task.unit(task.targets[0])
+    losses = [loss for path in stack.paths for loss in path.losses]
     least = np.minimum.accumulate(losses)
     return replace(
         model.info,

@@ -34,20 +34,22 @@ from ..._base.progress import check_not_ended
 from ..._base.threads import Workers
 from ..._core.descent import descend, largest_violation
 from ..._core.search import top_k
-from ...features import FeatureSet, LearningDictionary, inputs_times
+from ...features import FeatureSet, inputs_times
 from ...rows.core_block import CoreBlock
 from ...rows.memory import MemoryRows
 from ...solvers.l1 import L1Problem
 from ...solvers.l1_quadratic import newton_step
 from ...solvers.multinomial import CLASS_VERSUS_REST
 from ...solvers.problem import usable
+from .folds import rows_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
     from ..._base.types import DenseOrCSR
-    from ...features import RuleDictionary
+    from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
+    from ...features.dictionary import Dictionary
     from ...losses import Loss
     from ...model import FitInfo
     from ...rows import Rows
@@ -83,8 +85,6 @@ RIDGE_STEPS, RIDGE_FALL = 4, 1e-3
 CG_TOL, CG_STEPS = 0.03, 50
 # A gradient below this share of the sum of |v| is rounding.
 ROUNDING = 1e-12
-# The most numbers of Phi that are kept.
-MOST_PHI = 2**28
 
 
 class FoldFit(ABC):
@@ -147,7 +147,7 @@ class FoldPath(FoldFit):
         fitted = np.ones(n_rows, bool) if fitted is None else fitted & (task.weight > 0)
         self._order = np.argsort(~fitted, kind="stable")
         self.n = n = int(np.count_nonzero(fitted))
-        some, X = self._order[:n], task.rows.array()
+        some, X = self._order[:n], rows_within(task, fitted)
         self.rows = rows_on_one_thread(X if n == n_rows else X[self._order])
         self.weight = task.weight[some] / task.weight[some].mean()
         self.s, self._has_intercept = self.weight / n, options.fit_intercept
@@ -471,15 +471,14 @@ class L1Path(FoldPath):
     def __init__(
         self,
         task: Task,
-        dictionary: LearningDictionary | RuleDictionary,
+        dictionary: Dictionary,
         options: SparseRFOptions,
         k: int = 0,
         fitted: np.ndarray | None = None,
     ):
         """Begin without a term; k : the number of the fold."""
         super().__init__(task, options, fitted)
-        own = CosineDraws if isinstance(dictionary, LearningDictionary) else RuleDraws
-        self._draws: Draws = own(self, dictionary, k)
+        self._draws: Draws = DRAWS_OF[dictionary.kind](self, dictionary, k)
         self.features = FeatureSet((), task.rows.n_features_in)
         self.index, self._nonnegative = np.zeros(0, np.intp), np.zeros(0, bool)
         self._values = np.empty((64, len(task.weight)), np.float32)
@@ -501,11 +500,16 @@ class L1Path(FoldPath):
         index, features, g = self._draws.draw(times)
         self.n_drawn += len(index)
         excess = np.abs(usable(g, features.nonnegative)) * (self._slope_units / alpha)[:, None]
-        chosen = np.empty(max(ENTER, int(ENTER_PER_TERM * self.n_terms)), np.intp)
+        chosen = np.empty(self.most_to_enter, np.intp)
         chosen = np.sort(chosen[: top_k(excess.max(axis=0), 1.0, chosen)])
         self.enter(features.take(chosen), index[chosen])
         self.sweep()
         self._drop()
+
+    @property
+    def most_to_enter(self) -> int:
+        """The most violators that enter at a penalty."""
+        return max(ENTER, int(ENTER_PER_TERM * self.n_terms))
 
     def enter(self, features: FeatureSet, index: np.ndarray) -> None:
         """Add terms of weight 0."""
@@ -575,6 +579,10 @@ class Draws(ABC):
     """Features that are drawn for a path."""
 
     @abstractmethod
+    def __init__(self, path: L1Path, dictionary: Any, k: int):
+        """Take the path, its dictionary, and the number of the fold."""
+
+    @abstractmethod
     def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         """Return the numbers of the draws, the features, and their gradients (n_targets, n)."""
 
@@ -623,6 +631,37 @@ class RuleDraws(Draws):
         index, each, _ = zip(*found, strict=True)
         features = reduce(FeatureSet.concat, each)
         return np.concatenate(index), features, path.fitted_rows.correlate(features, V)
+
+
+class GivenDraws(Draws):
+    """The features of a fixed distribution, or those that the user gives: of each batch the ones
+    with the largest gradients that are no terms yet."""
+
+    def __init__(self, path: L1Path, dictionary: RandomDictionary | FixedDictionary, k: int):
+        self._path, self._dictionary = path, dictionary
+
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        path, V, found = self._path, self._path.slopes(), []
+        for k, start in enumerate(self._dictionary.starts[:-1].tolist()):
+            check_not_ended()
+            features = self._dictionary.batch(k)
+            index = start + np.arange(len(features))
+            g = path.fitted_rows.correlate(features, V)
+            size = np.abs(usable(g, features.nonnegative)).max(axis=0)
+            size[np.isin(index, path.index)] = -1.0
+            largest = np.sort(np.argsort(-size, kind="stable")[: path.most_to_enter])
+            largest = largest[size[largest] >= 0]
+            found.append((index[largest], features.take(largest), g[:, largest]))
+        index, each, gradients = zip(*found, strict=True)
+        return np.concatenate(index), reduce(FeatureSet.concat, each), np.hstack(gradients)
+
+
+# The draws of each kind of dictionary.
+DRAWS_OF: dict[str, type[Draws]] = {
+    "learned": CosineDraws,
+    "grown": RuleDraws,
+    "random": GivenDraws,
+}
 
 
 # Linear functions

@@ -15,18 +15,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._base.checks import is_sparse
 from ..._base.splits import stratified_folds
+from ...rows.remote import MOST_FETCHED_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._base.splits import Split
+    from ..._base.types import DenseOrCSR
     from ..task import Task
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
 FOLDS_OF_ROWS = ((8_000, 5), (50_000, 3))
-# The share that the one part has.
-ONE_PART = 0.2
+# The one part is one of so many.
+PARTS = 5
+# The most folds of a share.
+MOST_FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +47,6 @@ class Folds:
 
     def __len__(self) -> int:
         return len(self.splits)
-
-    def task_of(self, k: int, task: Task) -> Task:
-        """Return a task of the same rows for fold k: rows that it does not fit have no weight, and
-        so their predictions come with the fit."""
-        weight = task.weight * self.splits[k][0]
-        of_fold = replace(task, weight=weight / weight.mean())
-        of_fold.__dict__["rows"] = task.rows  # encoded once for all folds
-        return of_fold
 
     def share(self, k: int) -> float:
         """Return the share of the weight of all rows that fold k fits."""
@@ -117,6 +114,23 @@ def splits_of_task(splits: Sequence[Split], task: Task, strata: np.ndarray) -> l
     return splits
 
 
+def rows_within(task: Task, fitted: np.ndarray) -> DenseOrCSR:
+    """Return the encoded rows of a task, in memory, as a model of those fitted sees them: where it
+    is to be constant beyond them, the others are clipped to their range."""
+    X, inputs = task.rows.array(), task.inputs_held
+    if not (inputs.any() and not fitted.all()):
+        return X
+    low, high = np.full((2, X.shape[1]), [[-np.inf], [np.inf]])
+    some = X[fitted]
+    if not is_sparse(X):
+        low[inputs], high[inputs] = some.min(axis=0)[inputs], some.max(axis=0)[inputs]
+        return np.clip(X, low, high, dtype=X.dtype)
+    ends = (each.toarray().ravel()[inputs] for each in (some.min(axis=0), some.max(axis=0)))
+    low[inputs], high[inputs] = (np.minimum(next(ends), 0.0), np.maximum(next(ends), 0.0))
+    data = np.clip(X.data, low[X.indices], high[X.indices], dtype=X.dtype)
+    return type(X)((data, X.indices, X.indptr), shape=X.shape)
+
+
 def folds_of(
     task: Task,
     strata: np.ndarray,
@@ -129,8 +143,10 @@ def folds_of(
     strata : the stratum of each row (`strata_of`)
     validation : a share s, for round(1 / s) folds and at most five; the masks of the rows to fit
         and to hold out of each fold; or None, for a number of folds that suits the rows
-    most_rows : about the most rows that are looked at
+    most_rows : about the most rows that are looked at, in the memory of this process
     """
+    if not task.raw.in_memory:  # wide rows are fewer
+        most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
     if np.count_nonzero(task.weight) > most_rows:
         weight = thinned(strata, task.weight, most_rows, rng)
         some = np.flatnonzero(weight)
@@ -138,26 +154,50 @@ def folds_of(
         strata = strata[some]
         if not (validation is None or isinstance(validation, float)):
             validation = [(fitted[some], held[some]) for fitted, held in validation]
+    elif not task.raw.in_memory:
+        task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))
     if validation is not None and not isinstance(validation, float):
         return Folds(task, validation)
-    n, share = _number_of_folds(task, validation)
-    fold = stratified_folds(strata, n, rng, task.groups)
-    held = [fold == k for k in range(n if share is None else 1)]
-    if share is not None and share < 1 / 5:
-        held = [fold == 0]
-    return Folds(task, [(~each, each) for each in held])
+    if validation is None:
+        n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
+    else:
+        n = max(2, min(MOST_FOLDS, round(1 / validation)))
+    return Folds(task, drawn_splits(strata, n, rng, task.groups))
 
 
-def _number_of_folds(task, validation):
-    """Return the number of folds, and the share of one that is alone or None."""
-    n_rows = len(task.weight)
-    most = n_rows if task.groups is None else len(np.unique(task.groups))
-    if validation is not None:
-        return max(2, min(most, 5, round(1 / validation))), None
-    for rows, n in FOLDS_OF_ROWS:
-        if n_rows <= rows:
-            return max(2, min(most, n)), None
-    return max(2, min(most, round(1 / ONE_PART))), ONE_PART
+def drawn_splits(
+    strata: np.ndarray, n: int, rng: np.random.Generator, groups: np.ndarray | None
+) -> list[Split]:
+    """Return the splits of n folds, or of one part of the rows, with rows of each stratum to fit.
+
+    Where all rows of a stratum are in one fold, they are not held out; with groups that is a
+    ValueError.
+    """
+    n_units = len(strata) if groups is None else len(np.unique(groups))
+    if n_units < 2:
+        name, what = ("X", "rows") if groups is None else ("groups", "groups")
+        raise ValueError(
+            f"{name} must have at least two {what}, of which one can be held out, got {n_units}: "
+            "give more, or an alpha"
+        )
+    fold = stratified_folds(strata, min(n if n > 1 else PARTS, n_units), rng, groups)
+    splits = []
+    for k in range(min(n, n_units)):
+        held = fold == k
+        lost = np.isin(strata, np.setdiff1d(strata[held], strata[~held]))
+        if lost.any() and groups is not None:
+            raise ValueError(
+                "groups must leave rows of each class to fit, and with a log link rows with and "
+                f"without events, got one of {np.count_nonzero(lost)} rows with all of a class"
+            )
+        if (held & ~lost).any():
+            splits.append((~held | lost, held & ~lost))
+    if not splits:
+        raise ValueError(
+            f"X must have rows to hold out, two of a class, got {len(strata)} in all: give more, "
+            "or an alpha"
+        )
+    return splits
 
 
 def thinned(strata: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

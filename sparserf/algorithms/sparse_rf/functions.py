@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..._base.splits import Splits
     from ..._base.types import MatrixLike, Seed
     from ...columns.constraints import Interactions, Signs
-    from ...columns.stage import Missing, Units
+    from ...columns.stage import Extrapolate, Missing, Units
     from ...columns.table import Categorical
     from ...columns.targets import ClassWeight
     from ...features.bandwidth import Gamma
@@ -59,6 +59,7 @@ def sparse_rf(
     gamma: Gamma = None,
     scale: Units = "auto",
     missing: Missing = "learn",
+    extrapolate: Extrapolate | None = None,
     categorical: Categorical = None,
     monotone: Signs = None,
     convex: Signs = None,
@@ -130,6 +131,10 @@ def sparse_rf(
     missing : {"learn", "raise"}, default "learn"
         "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a
         ValueError.
+    extrapolate : {"constant", "linear"}, optional
+        Beyond the range of the training rows the model is constant in each column of numbers, as
+        trees are, or goes on as its terms do. Columns in `convex` and angles of dates go on. None:
+        "constant" where alpha is None, else "linear".
     categorical : sequence of names, of indices, or a mask, optional
         Columns that are categories, besides those that a data frame marks.
     monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional Columns

@@ -70,8 +70,16 @@ class SparseRFOptions(FitOptions):
         """Take the arguments out of all those of a call; without a penalty the features are those
         of the `start`."""
         call = {**call, "deadline": check_time_limit(call.get("time_limit"))}
+        if call.get("extrapolate") is None:
+            is_chosen = "alpha" in call and call["alpha"] is None
+            call["extrapolate"] = "constant" if is_chosen else "linear"
         if call.get("start") is not None:
             start = check_start(call["start"], call["features"], call["alpha"])
+            stage = start.features.stage
+            if stage is not None and not isinstance(call["features"], FeatureSet):
+                # held at the ends of its own rows: these rows may go beyond
+                start = replace(start, features=start.features.staged(stage.released))
+                call["start"] = start
             call["features"] = start.features if call["alpha"] is None else call["features"]
         return super().of_call(call)
 

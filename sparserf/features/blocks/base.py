@@ -75,6 +75,8 @@ class FeatureBlock(ABC):
     # Whether the features are near 0 but around a center: many of them fit any values at some rows,
     # whatever they are elsewhere.
     is_local = False
+    # Whether the features are constant but at thresholds that lie between training rows.
+    is_flat_beyond = False
     # Whether inputs can be left out of a feature (`with_inputs`).
     has_parts = True
     # Whether coefficients of the features must be at least 0.

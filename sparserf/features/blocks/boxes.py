@@ -62,6 +62,7 @@ class BoxBlock(FeatureBlock):
     by_input = "low", "high"
     stored = "inputs", "low", "high", "height"
     is_bounded = True
+    is_flat_beyond = True
 
     @property
     def is_used(self) -> np.ndarray:
