@@ -41,16 +41,21 @@ def three_classes(X):
 
 
 @each_loss
-def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(rng, loss):
-    (X, y), (X_test, y_test) = friedman(rng, 400, 5), friedman(rng, 2000, 5)
-    y, y_test = signs(y, loss), y_test if loss == "squared" else np.sign(y_test - np.median(y))
-    how = KERNEL | {"loss": loss, "n_components": 400}
-
-    def error(model):
-        return VALUE[loss](model.decision_function(X_test), y_test).mean()
-
-    best = min(map(error, sparse_rf_path(X, y, n_alphas=12, tol=1e-2, **how)))
-    assert error(sparse_rf(X, y, **how)) < 1.1 * best
+def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(loss):
+    """In the mean over three tables."""
+    excess = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        (X, y), (X_test, y_test) = friedman(rng, 400, 5), friedman(rng, 2000, 5)
+        y_test = y_test if loss == "squared" else np.sign(y_test - np.median(y))
+        y, how = signs(y, loss), KERNEL | {"loss": loss}
+        path = sparse_rf_path(X, y, n_alphas=10, tol=1e-2, **how)
+        error, *of_path = (
+            VALUE[loss](model.decision_function(X_test), y_test).mean()
+            for model in (sparse_rf(X, y, **how), *path)
+        )
+        excess.append(error / min(of_path))
+    assert np.mean(excess) < 1.1
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
@@ -59,10 +64,8 @@ def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
     beta[:6] = [3, -2, 1, 1, -1, 2]
     f = X @ beta + 5
     y = f + 0.5 * rng.standard_normal(1200)
-    model, line = (
-        sparse_rf(layout(X[:200]), y[:200], rng=0),
-        LinearRegression().fit(X[:200], y[:200]),
-    )
+    model = sparse_rf(layout(X[:200]), y[:200], extrapolate="linear", rng=0)
+    line = LinearRegression().fit(X[:200], y[:200])
     error, of_line = (
         np.mean((predicted - f[200:]) ** 2)
         for predicted in (model.predict(layout(X[200:])), line.predict(X[200:]))
@@ -70,23 +73,21 @@ def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
     assert error < 1.1 * of_line
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_words_that_each_tell_little_are_predicted_by_all_of_them(n_classes):
     """Better than by a model of a few of the inputs."""
-    rng, n = np.random.default_rng(0), 600
-    X = (rng.random((1600, 700)) < 0.05).astype(float)
-    noise = 0.5 * rng.standard_normal((1600, n_classes))
-    y = (X @ rng.standard_normal((700, n_classes)) + noise).argmax(axis=1)
+    rng, n = np.random.default_rng(0), 400
+    X = (rng.random((1400, 400)) < 0.05).astype(float)
+    noise = 0.5 * rng.standard_normal((1400, n_classes))
+    y = (X @ rng.standard_normal((400, n_classes)) + noise).argmax(axis=1)
     words, how = csr_array(X), {"loss": "logistic", "rng": 0}
-    every, some = (sparse_rf(words[:n], y[:n], **how, **more) for more in ({}, INPUTS_ALONE))
+    alone = {"features": srf.Linear()}
+    every, some = (sparse_rf(words[:n], y[:n], **how, **more) for more in ({}, alone))
 
     def loss(model):
-        return -np.log(model.predict_proba(words[n:])[np.arange(1600 - n), y[n:]]).mean()
+        return -np.log(model.predict_proba(words[n:])[np.arange(1400 - n), y[n:]]).mean()
 
     assert loss(every) < 0.97 * loss(some)
-
-
-INPUTS_ALONE = {"features": srf.Linear()}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -98,16 +99,16 @@ def test_functions_that_jump_are_learned(rng, dtype):
 
 
 def test_conjunctions_of_binary_inputs_are_learned(rng):
-    X = rng.integers(0, 2, (2000, 15)).astype(float)
+    X = rng.integers(0, 2, (1400, 9)).astype(float)
     of_three, of_two = X[:, 0] * X[:, 1] * (1 - X[:, 2]), np.maximum(X[:, 3], 1 - X[:, 4])
     y = of_three + 0.5 * of_two
-    assert told(sparse_rf(X[:1000], y[:1000], rng=0), X[1000:], y[1000:]) < 0.01
+    assert told(sparse_rf(X[:400], y[:400], rng=0), X[400:], y[400:]) < 0.01
 
 
 def test_targets_without_noise_are_followed_far(rng):
     X = rng.uniform(-2, 2, (1300, 2))
     y = np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 1])
-    assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 1e-4
+    assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 3e-3
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -218,7 +219,7 @@ def test_the_seed_alone_decides_for_any_number_of_workers(rng, monkeypatch, loss
         monkeypatch.setattr(_default, "MOST_SEARCH_ROWS", 200)
     X, y = friedman(rng, 400, 5)
     y = y if loss == "squared" else np.digitize(y, np.quantile(y, [0.3, 0.6]))
-    fit = partial(sparse_rf, X, y, loss=loss, n_components=60)
+    fit = partial(sparse_rf, X, y, loss=loss, n_components=60, effort=0.3)
     one, two, other = fit(rng=0), fit(rng=0, workers=2), fit(rng=1)
     assert bits(one) == bits(two) != bits(other) and one.info == two.info
     assert len(one.support) > 5
@@ -256,8 +257,8 @@ def test_rows_that_no_search_looks_at_are_fitted(rng, monkeypatch):
         monkeypatch.setattr(_default, "MOST_SEARCH_ROWS", most_rows)
         return told(sparse_rf(X[:n], y[:n], rng=0), X[1000:], y[1000:])
 
-    some = error(1000, 300)
-    assert some < 0.97 * error(300, 300) and some < 1.3 * error(1000, 1000)
+    some = error(800, 200)
+    assert some < 0.97 * error(200, 200) and some < 1.4 * error(800, 800)
 
 
 def test_a_target_of_another_size_in_a_row_of_no_weight_to_speak_of(rng, few_rows):
@@ -331,7 +332,7 @@ def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
 # Which rows are held out
 
 
-def copies(rng, n=60, k=8):
+def copies(rng, n=50, k=6):
     """Return rows of k near copies each of n originals with the group of each, and new rows; all
     copies have the same noise."""
     originals, new = rng.uniform(-2, 2, (n, 3)), rng.uniform(-2, 2, (4000, 3))
@@ -491,7 +492,7 @@ def test_counts_are_integers(rng, bad):
 
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_one_row_cannot_be_held_out(features):
-    with pytest.raises(ValueError, match="hold out"):
+    with pytest.raises(ValueError, match="at least two rows, of which one can be held out, got 1"):
         sparse_rf(np.ones((1, 2)), [1.0], features=features)
 
 

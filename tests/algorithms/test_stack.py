@@ -8,14 +8,11 @@ from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.folds import Folds, folds_of, strata_of
 from sparserf.algorithms.sparse_rf.members import MemberPath
 from sparserf.algorithms.sparse_rf.stack import (
-    ERRORS_TIMES_ROWS,
+    ERRORS,
     LEAST_WEIGHT,
-    MOST_ERRORS_OF_GROUPS,
     MOST_WEIGHT,
     HeldOutLoss,
     Stack,
-    effective,
-    errors_to_beat_constant,
     stacked_weights,
 )
 from sparserf.algorithms.task import Task
@@ -49,11 +46,19 @@ def path_of(predictions):
     return MemberPath(None, 1.0, 1.0, predictions, [], [], [1.0], 1.0)
 
 
-def stack_of_losses(stacked, constant, **rows):
-    """Return a stack of one member, with these losses of rows of weight 1."""
-    loss = held_out_loss(y=np.arange(len(stacked), dtype=float), **rows)
-    row, one = loss.folds.row, np.ones(1)
-    return Stack(loss, [], one, one, np.asarray(stacked)[row], np.asarray(constant)[row])
+def stack_of_gains(gains, **rows):
+    """Return a stack of one member that is better than the constant by these losses of rows."""
+    loss, one = held_out_loss(y=np.arange(len(gains), dtype=float), **rows), np.ones(1)
+    return Stack(loss, [], one, one, np.zeros(len(gains)), np.asarray(gains)[loss.folds.row])
+
+
+def gains(rng, n, times):
+    """Return n gains whose mean is so many times what it must be."""
+    each = rng.standard_normal(n)
+    return each - each.mean() + times * ERRORS * each.std(ddof=1) / np.sqrt(n)
+
+
+ABOVE, BELOW = 1.001, 0.999
 
 
 # The loss
@@ -144,7 +149,7 @@ def test_without_a_better_member_all_weights_are_0(rng):
     loss = held_out_loss()
     noise = rng.standard_normal((1, N))
     good = loss.targets + 0.1 * loss.targets.std() * rng.standard_normal((1, N))
-    nothing, some = (Stack.of(loss, [path_of(M)], True, 1.0) for M in (noise, good))
+    nothing, some = (Stack.of(loss, [path_of(M)], True) for M in (noise, good))
     assert nothing.used == [] and nothing.loss_of_choice == nothing.loss_of_constant
     ((path, u),) = some.used
     assert path.predictions is good and u == pytest.approx(1, abs=0.1)
@@ -154,87 +159,41 @@ def test_without_a_better_member_all_weights_are_0(rng):
 
 
 def test_the_gain_must_be_above_so_many_standard_errors(rng):
-    gain = 0.3 + rng.standard_normal(60)
-    stack = stack_of_losses(np.zeros(60), gain)
-    errors = gain.mean() / (gain.std(ddof=1) / np.sqrt(60))
-    assert stack.is_better_than_constant(0.999 * errors)
-    assert not stack.is_better_than_constant(1.001 * errors)
+    assert stack_of_gains(gains(rng, 60, ABOVE)).is_better_than_constant()
+    assert not stack_of_gains(gains(rng, 60, BELOW)).is_better_than_constant()
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_losses_of_any_size_can_be_compared(size, rng):
-    gain = size * (0.5 + rng.standard_normal(60))
-    assert stack_of_losses(np.zeros(60), gain).is_better_than_constant(1.0)
-    assert not stack_of_losses(np.zeros(60), gain).is_better_than_constant(9.0)
+    assert stack_of_gains(size * gains(rng, 60, ABOVE)).is_better_than_constant()
+    assert not stack_of_gains(size * gains(rng, 60, BELOW)).is_better_than_constant()
 
 
 def test_copies_in_groups_count_as_one_row(rng):
-    gain = 0.3 + rng.standard_normal(60)
-    errors = gain.mean() / (gain.std(ddof=1) / np.sqrt(60))
     copies = np.repeat(np.arange(60), 10)
-    of_groups = stack_of_losses(np.zeros(600), gain[copies], groups=copies)
-    assert of_groups.is_better_than_constant(0.999 * errors)
-    assert not of_groups.is_better_than_constant(1.001 * errors)
-    assert stack_of_losses(np.zeros(600), gain[copies]).is_better_than_constant(2 * errors)
+    above, below = (gains(rng, 60, times)[copies] for times in (ABOVE, BELOW))
+    assert stack_of_gains(above, groups=copies).is_better_than_constant()
+    assert not stack_of_gains(below, groups=copies).is_better_than_constant()
+    assert stack_of_gains(below).is_better_than_constant()
 
 
-def test_a_row_that_several_pairs_hold_out_counts_once(rng):
-    gain = 0.3 + rng.standard_normal(40)
-    errors = gain.mean() / (gain.std(ddof=1) / np.sqrt(40))
-    held = np.arange(N) < 40
-    for times in (1, 9):
-        task = held_out_loss().task
-        folds = Folds(task, [(~held, held)] * times)
-        loss, one = HeldOutLoss.of(task, folds), np.ones(1)
-        stack = Stack(loss, [], one, one, np.zeros(40 * times), np.tile(gain, times))
-        assert stack.is_better_than_constant(0.999 * errors)
-        assert not stack.is_better_than_constant(1.001 * errors)
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_row_that_several_pairs_hold_out_counts_once(times, rng):
+    held, one = np.arange(N) < 40, np.ones(1)
+    loss = HeldOutLoss.of(task := held_out_loss().task, Folds(task, [(~held, held)] * times))
+    for size in (ABOVE, BELOW):
+        gained = np.tile(gains(rng, 40, size), times)
+        stack = Stack(loss, [], one, one, 0 * gained, gained)
+        assert stack.is_better_than_constant() == (size == ABOVE)
 
 
 def test_one_row_or_group_tells_nothing():
     loss, one = held_out_loss(groups=np.arange(N) // 60), np.ones(1)
     held = np.arange(N) < 60
     alone = HeldOutLoss.of(loss.task, Folds(loss.task, [(~held, held)]))
-    stack = Stack(alone, [], one, one, np.zeros(60), np.ones(60))
-    assert not stack.is_better_than_constant(0.0)
+    assert not Stack(alone, [], one, one, np.zeros(60), np.ones(60)).is_better_than_constant()
 
 
-# How many standard errors
-
-
-@pytest.mark.parametrize(
-    ("rows", "informative"),
-    [
-        ({}, 600),
-        ({"sample_weight": np.repeat([1.0, 1e-12], 300)}, 300),
-        ({"loss": "logistic", "rare": 0.1}, 60),
-        ({"loss": "poisson", "rare": 0.1}, 60),
-    ],
-    ids=["rows", "weights", "labels", "events"],
-)
-def test_the_fewer_rows_inform_the_more_errors_are_asked_for(rows, informative, rng):
-    y, rare = rng.standard_normal(600), rows.get("rare")
-    setting = RowSetting(**{name: value for name, value in rows.items() if name != "rare"})
-    y = y if rare is None else np.arange(600) % round(1 / rare) == 0
-    y = y.astype(float) if setting.loss == "poisson" else y
-    task = Task.from_arrays(np.zeros((600, 1)), y, setting)
-    errors = errors_to_beat_constant(task, strata_of(task))
-    assert errors == pytest.approx(ERRORS_TIMES_ROWS / informative)
-
-
-def test_groups_count_as_informative_rows(rng):
-    """Many small groups count as so many rows; few large ones ask for one standard error; single
-    rows change nothing."""
-    X, y = rng.standard_normal((600, 2)), rng.standard_normal(600)
-    errors = {}
-    for n in (2, 60, 600):
-        task = Task.from_arrays(X, y, RowSetting(groups=np.arange(600) % n))
-        errors[n] = errors_to_beat_constant(task, strata_of(task))
-    alone = ERRORS_TIMES_ROWS / 600
-    assert errors[2] == MOST_ERRORS_OF_GROUPS
-    assert errors[60] == pytest.approx(ERRORS_TIMES_ROWS / 60) and errors[600] == alone
-
-
-def test_the_number_of_rows_of_equal_weight():
-    assert effective(np.full(7, 3.0)) == pytest.approx(7)
-    assert effective(np.r_[1e9, np.ones(100)]) == pytest.approx(1, abs=1e-5)
+def test_without_weights_it_is_the_constant(rng):
+    loss, none = held_out_loss(), np.zeros(1)
+    assert not Stack(loss, [], none, none, np.zeros(N), np.ones(N)).is_better_than_constant()

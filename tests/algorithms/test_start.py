@@ -231,7 +231,8 @@ def test_rows_of_other_kinds(home):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_without_a_penalty_the_terms_are_those_of_the_start(name):
-    how = {"exact": False, "rng": 0, "tol": 1e-3, "extrapolate": "linear"}  # rows of other ranges
+    """But for the ends of the columns, which are those of the new rows."""
+    how = {"exact": False, "rng": 0, "tol": 1e-3, "extrapolate": "linear"}
     start = fit(name, FIRST, features="auto", n_components=500, **how)
     model = fit(name, HALF, features="auto", start=start, alpha=None, **how)
     assert np.isin(model.support, start.support).all() and model.info.validation_loss is not None
