@@ -406,7 +406,7 @@ def changes(table, sets, records):
     and seeds of both, with the standard error of the first measure, and its worst set."""
     first, *others = [*by_contender([r for r in records if "skipped" not in r])] or [None]
     head, rows = [], []
-    for name, measure in table["measures"].items():
+    for name in table["measures"]:
         head += [name] if head else [name, "±", "worst set"]
     for other in others:
         row = []

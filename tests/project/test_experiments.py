@@ -249,7 +249,7 @@ def test_changes_are_beside_the_first_contender(tools):
     found.append({"set": "a", "contender": "slow", "seed": 0, "skipped": "too slow"})
     table = {"measures": {"error": "error", "of it": "terms", "none": "mb"}}
     mean, spread = 2 ** (1 / 3), math.log(2) * math.sqrt(8 / 27)
-    assert report.changes(table, dict.fromkeys("abc", {}), found) == [
+    assert report.changes(table, {name: {} for name in "abc"}, found) == [
         "|  | error | ± | worst set | of it | none |",
         "| --- | --- | --- | --- | --- | --- |",
         f"| y | {mean:.3f} | {spread:.3f} | 2.00 | {mean:.3f} | nan |",
