@@ -72,11 +72,8 @@ def main():
 
     print(f"\n{what} {error:.4g}   (a linear model: {linear:.4g})")
     print(
-        f"terms {len(model.features)} of {model.info.n_drawn} drawn   alpha {model.info.alpha:.3g}"
-    )
-    print(
-        f"time {seconds:.1f} s, the whole search included   prediction {micros:.1f} microseconds a "
-        "row"
+        f"terms {len(model.features)}   time {seconds:.1f} s, the whole search included   "
+        f"prediction {micros:.1f} microseconds a row"
     )
 
 

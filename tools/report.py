@@ -299,20 +299,24 @@ def plain(table, sets, records):
     return markdown([*table["columns"], *who], map(list.__add__, of_set, of_contenders))
 
 
-def ratio(records, name, ours, theirs, measure="error"):
-    """ours / theirs on a set, the geometric mean over seeds that both have, nan where there is
-    none; no terms count as one."""
+def ratios(records, name, ours, theirs, measure="error"):
+    """ours / theirs on a set, of each seed that both have; no terms count as one."""
     of = {
         (r["contender"], r["seed"]): r[measure]
         for r in records
         if r["set"] == name and measure in r
     }
-    found = [
-        np.log((of[ours, s] or 1) / (of[theirs, s] or 1))
+    return [
+        (of[ours, s] or 1) / (of[theirs, s] or 1)
         for who, s in of
         if who == ours and (theirs, s) in of
     ]
-    return np.exp(np.mean(found)) if found else np.nan
+
+
+def ratio(records, name, ours, theirs, measure="error"):
+    """The geometric mean of `ratios`, nan where there is none."""
+    found = ratios(records, name, ours, theirs, measure)
+    return np.exp(np.mean(np.log(found))) if found else np.nan
 
 
 def geometric(ratios):
@@ -395,6 +399,25 @@ def means(table, sets, records):
         [*table["columns"]],
         [[cell(template, space) for template in table["columns"].values()] for space in spaces],
     )
+
+
+def changes(table, sets, records):
+    """Of each contender but the first its measures over the first's, geometric means over the sets
+    and seeds of both, with the standard error of the first measure, and its worst set."""
+    first, *others = [*by_contender([r for r in records if "skipped" not in r])] or [None]
+    head, rows = [], []
+    for name in table["measures"]:
+        head += [name] if head else [name, "±", "worst set"]
+    for other in others:
+        row = []
+        for measure in table["measures"].values():
+            each = {name: ratios(records, name, other, first, measure) for name in sets}
+            logs = np.log([r for of_set in each.values() for r in of_set] or [np.nan])
+            worst = max((geometric(of_set) for of_set in each.values() if of_set), default=np.nan)
+            beside = [f"{logs.std() / np.sqrt(len(logs)):.3f}", f"{worst:.2f}"]
+            row += [f"{np.exp(logs.mean()):.3f}"] + ([] if row else beside)
+        rows.append([other, *row])
+    return markdown(["", *head], rows)
 
 
 def quoted(table, sets, records):
@@ -484,6 +507,7 @@ TABLES = {
     "standing": standing,
     "ranks": ranks,
     "means": means,
+    "changes": changes,
     "quoted": quoted,
 }
 PICTURES = {"lines": lines, "dots": dots}

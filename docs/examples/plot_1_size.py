@@ -34,7 +34,7 @@ def error(model):
     return np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2))
 
 
-model = srf.sparse_rf(X, y, n_models=1, rng=0, workers=-1)
+model = srf.sparse_rf(X, y, rng=0, workers=-1)
 print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
 
 # %% The same in fewer terms ----------------------- ``max_terms`` says how many terms a model may

@@ -17,7 +17,7 @@ import sparserf as srf
 table = pd.read_csv("airfoil.csv")
 X, y = table.drop(columns="sound_pressure_level"), table["sound_pressure_level"]
 
-model = srf.sparse_rf(X, y, max_order=2, n_models=1, rng=0, workers=-1)
+model = srf.sparse_rf(X, y, max_order=2, rng=0, workers=-1)
 srf.plot.effects(model, X)
 
 # %% Beside the name of an input stands its share of all that the model does, alone and together

@@ -36,7 +36,7 @@ flats.head()
 # factors, as prices do.
 
 train, test = flats[: n // 2], flats[n // 2 :]
-model = srf.sparse_rf(train, price[: n // 2], loss="gamma", n_models=1, rng=0, workers=-1)
+model = srf.sparse_rf(train, price[: n // 2], loss="gamma", rng=0, workers=-1)
 error = abs(model.predict(test) / price[n // 2 :] - 1)
 whole = test.notna().all(axis=1)
 print(f"{len(model.features)} terms")

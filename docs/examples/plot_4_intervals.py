@@ -21,7 +21,7 @@ grid = np.linspace(-3, 3, 300)[:, None]
 
 
 def fit(X, y, **how):
-    return srf.sparse_rf(X, y, n_models=1, workers=-1, **how)
+    return srf.sparse_rf(X, y, workers=-1, **how)
 
 
 bands = srf.intervals(fit, X, y, coverage=0.9, rng=0)

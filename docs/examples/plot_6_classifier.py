@@ -20,7 +20,7 @@ data = load_breast_cancer(as_frame=True)
 X, y = data.data, data.target_names[data.target]
 test = np.random.default_rng(0).random(len(y)) < 1 / 3
 
-model = srf.sparse_rf(X[~test], y[~test], loss="logistic", n_models=1, rng=0, workers=-1)
+model = srf.sparse_rf(X[~test], y[~test], loss="logistic", rng=0, workers=-1)
 print(f"classes {list(model.classes)}, {len(model.features)} terms")
 print(f"{np.mean(model.predict(X[test]) != y[test]):.1%} of the test rows are wrong")
 

@@ -43,9 +43,7 @@ def parts_of_time(table):
     return table.drop(columns="time").assign(hour=time.hour, weekend=time.day_of_week > 4)
 
 
-pipeline = make_pipeline(
-    FunctionTransformer(parts_of_time), SparseRFRegressor(n_models=1, random_state=0)
-)
+pipeline = make_pipeline(FunctionTransformer(parts_of_time), SparseRFRegressor(random_state=0))
 
 # %% In a pipeline the name of a parameter begins with the name of its step. Every fold is later
 # than the rows that are fitted to.

@@ -1,5 +1,6 @@
 """What the documents promise: examples run, names exist, and the import is cheap."""
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -46,6 +47,22 @@ def test_the_architecture_names_what_is_there():
             assert any(there), name
         else:
             assert set(re.findall(r"[A-Za-z_]\w*", name.partition("(")[0])) <= words, name
+
+
+def test_the_page_of_the_default_has_the_constants_of_the_code():
+    """Each `module.NAME = value` of its table is so in the default, or in the features."""
+    rows = (DOCS / "default.md").read_text().partition("## The rules")[2].partition("\n## ")[0]
+    told = re.findall(r"`(\w+)\.([\w.]+) = ([^`]+)`", rows)
+    assert len(told) > 30
+    for module, name, value in told:
+        folders = ("algorithms.sparse_rf", "features")
+        places = [f"sparserf.{folder}.{module}" for folder in folders]
+        (there,) = [place for place in places if place in MODULES]
+        thing = importlib.import_module(there)
+        for part in name.split("."):
+            assert hasattr(thing, part), f"{module}.{name} is gone"
+            thing = getattr(thing, part)
+        assert thing == ast.literal_eval(value), f"{module}.{name}"
 
 
 PAGES = [path.stem for path in sorted(DOCS.glob("*.md")) if "```python\n" in path.read_text()]

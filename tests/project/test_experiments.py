@@ -241,6 +241,55 @@ def test_means_are_over_all_sets(tools):
     assert rows == ["| x | 2 | 2.0 |", "| y | 1 | 3.0 |"]
 
 
+def test_changes_are_beside_the_first_contender(tools):
+    _, report = tools
+    errors = {("a", "x", 0): 1.0, ("a", "x", 1): 2.0, ("b", "x", 0): 1.0, ("b", "x", 1): 1.0}
+    of_y = {("a", "y", 0): 2.0, ("a", "y", 1): 4.0, ("b", "y", 0): 0.5, ("c", "y", 0): 9.0}
+    found = [r | {"terms": 3 * r["error"]} for r in records(errors | of_y)]
+    found.append({"set": "a", "contender": "slow", "seed": 0, "skipped": "too slow"})
+    table = {"measures": {"error": "error", "of it": "terms", "none": "mb"}}
+    mean, spread = 2 ** (1 / 3), math.log(2) * math.sqrt(8 / 27)
+    assert report.changes(table, {name: {} for name in "abc"}, found) == [
+        "|  | error | ± | worst set | of it | none |",
+        "| --- | --- | --- | --- | --- | --- |",
+        f"| y | {mean:.3f} | {spread:.3f} | 2.00 | {mean:.3f} | nan |",
+    ]
+
+
+def test_the_default_is_fitted_with_a_rule_changed_and_then_as_it_was(tools):
+    ablation = importlib.import_module("experiments.ablation")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
+    some, rest = {"X": X[:80], "y": y[:80]}, {"X_test": X[80:], "y_test": y[80:]}
+    data = argparse.Namespace(**some, **rest, loss="squared")
+    before = ablation.changed(data, 0)
+    without = ablation.changed(data, 0, without=["cosines", "rules"])
+    assert without["terms"] == 1 and without["error"] > 1.2 * before["error"]
+    most = ablation.changed(data, 0, put={"default:PRUNED": "0 * 1.0"})
+    assert most["terms"] > before["terms"]
+    again = ablation.changed(data, 0)
+    assert (again["terms"], again["error"]) == (before["terms"], before["error"])
+    with pytest.raises(LookupError, match=r"changes default:NOTHING, which"):
+        ablation.changed(data, 0, put={"default:NOTHING": 1})
+    with pytest.raises(LookupError, match=r"leaves out .*'bumps'"):
+        ablation.changed(data, 0, without=["bumps"])
+
+
+def test_every_rule_that_the_ablation_changes_is_there(tools):
+    run, _ = tools
+    ablation = importlib.import_module("experiments.ablation")
+    names = {
+        name
+        for one in run.sets(run.read("ablation")).values()
+        for spec in one["contenders"].values()
+        for name in spec.get("put", ())
+    }
+    assert len(names) > 10
+    for name in names:
+        ablation.place_of(name)
+
+
 def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
     _, report = tools
     sets = {name: {"contenders": {"x": {}, "y": {}}} for name in ("a1", "b1")}

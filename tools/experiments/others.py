@@ -52,7 +52,7 @@ def intervals(data, seed, trees=False, **how):
         return scored(
             data, *np.sort([each.decision_function(data.X_test) for each in ends], axis=0)
         )
-    bands = srf.intervals(partial(srf.sparse_rf, n_models=1), data.X, data.y, rng=seed, **how)
+    bands = srf.intervals(srf.sparse_rf, data.X, data.y, rng=seed, **how)
     found = scored(data, *bands.predict(data.X_test))
     if how:
         return found
@@ -81,7 +81,7 @@ def scored(data, low, high):
 
 def probabilities(data, seed, loss, calibrated):
     """Log loss, and of ten groups of rows |mean probability - share of the class|."""
-    fit = partial(srf.sparse_rf, loss=loss, n_models=1)
+    fit = partial(srf.sparse_rf, loss=loss)
     model = (
         srf.calibrated(fit, data.X, data.y, rng=seed)
         if calibrated
@@ -166,7 +166,7 @@ def within(data, limit, call="sparse_rf", **options):
     few_rows = Data(X=warm, y=warm[:, 0] > 0, loss="logistic")
     with warnings.catch_warnings(action="ignore", category=srf.TimeLimitWarning):
         for time_limit in (0.3, 3.0):
-            ours(few_rows, n_models=1, time_limit=time_limit)
+            ours(few_rows, time_limit=time_limit)
         start = time.perf_counter()
         model = ours(data, call, time_limit=limit, **options)
         took = time.perf_counter() - start
