@@ -6,12 +6,12 @@ from scipy.optimize import nnls
 
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.folds import Folds, folds_of, strata_of
-from sparserf.algorithms.sparse_rf.members import MemberPath
+from sparserf.algorithms.sparse_rf.held_out_loss import HeldOutLoss
+from sparserf.algorithms.sparse_rf.paths import MemberPath
 from sparserf.algorithms.sparse_rf.stack import (
     ERRORS,
     LEAST_WEIGHT,
     MOST_WEIGHT,
-    HeldOutLoss,
     Stack,
     stacked_weights,
 )
@@ -43,7 +43,7 @@ def held_out_loss(name="squared", y=None, **rows):
 
 
 def path_of(predictions):
-    return MemberPath(None, 1.0, 1.0, predictions, [], [], [1.0], 1.0)
+    return MemberPath(None, 1.0, predictions, [], [1.0], 0, False)
 
 
 def stack_of_gains(gains, **rows):

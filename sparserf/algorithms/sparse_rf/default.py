@@ -22,14 +22,16 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
-from ..task import in_units, partial_model_on_error, with_ranges
+from ..task import partial_model_on_error, with_ranges
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .folds import folds_of, splits_of_task, strata_of
+from .held_out_loss import HeldOutLoss
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
-from .members import MOST_TERMS, Cosines, Given, GrownRules, Inputs, Linear, follow
+from .members import Cosines, Given, GrownRules, Inputs, Linear
 from .outputs import in_their_units, with_equal_outputs
-from .stack import HeldOutLoss, Stack
+from .paths import MOST_TERMS, follow
+from .stack import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +78,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 again = partial(fitted_to_all_rows, model, task, options.fit_intercept)
                 model = effort.done_in_time("fits to all rows", again, model)
             model = with_ranges(model, task)
-    model = replace(model, info=info_of(stack, model, sample, effort))
+    model = replace(model, info=info_of(stack, model, effort))
     return in_their_units(model, units)
 
 
@@ -98,6 +100,8 @@ def search(
         with part(share, is_open=True):
             path = follow(make(), folds, loss, effort.part(1.0, share), workers, beaten)
         paths.append(path)
+        if path.ended:
+            break
     return Stack.of(loss, paths, options.fit_intercept)
 
 
@@ -131,7 +135,7 @@ def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
         return stack.paths[0].member.constant(task)
     models, weights, places = [], [], []
     for path, u in stack.used:
-        found, own = path.member.models(task, path, workers), path.member.places
+        found, own = path.member.models(task, path.found, workers), path.member.places
         models += found
         weights += [u / len(found)] * len(found)
         places += [own[k % len(own)] for k in range(len(found))]
@@ -164,9 +168,8 @@ def small_model(
     return effort.done_in_time("intercepts", partial(with_best_intercept, small, task), small)
 
 
-def info_of(stack: Stack, model: SparseModel, task: Task, effort: Effort) -> FitInfo:
+def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
     """Return what the model says of its fit, in units of y."""
-    unit = task.unit(task.targets[0])
     losses = [loss for path in stack.paths for loss in path.losses]
     least = np.minimum.accumulate(losses)
     return replace(
@@ -174,9 +177,10 @@ def info_of(stack: Stack, model: SparseModel, task: Task, effort: Effort) -> Fit
         alpha=None,
         dual_gap=None,
         n_iter=len(losses),
-        objective=tuple(in_units(loss, unit, task.loss.degree) for loss in least),
+        objective=tuple(map(stack.loss.in_units_of_y, least)),
+        n_drawn=sum(path.n_drawn for path in stack.paths),
         n_nonzero=len(model.support),
-        validation_loss=in_units(stack.loss_of_choice, unit, task.loss.degree),
+        validation_loss=stack.loss.in_units_of_y(stack.loss_of_choice),
         cut=dict(effort.cuts_in_time),
         converged=not effort.cuts_in_time,
     )

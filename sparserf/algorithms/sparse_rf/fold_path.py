@@ -87,43 +87,7 @@ CG_TOL, CG_STEPS = 0.03, 50
 ROUNDING = 1e-12
 
 
-class FoldFit(ABC):
-    """What a member fits to one fold, or to all rows."""
-
-    @abstractmethod
-    def largest_alpha(self) -> float:
-        """Return the least penalty at which all coefficients are zero, or nearly so."""
-
-    @abstractmethod
-    def turn_to(self, alpha: float, times: float = 1.0) -> None:
-        """Fit with this penalty, from where the fit stands."""
-
-    # Whether all that is computed is on the thread that asks, so that fits may have one each.
-    is_of_one_thread: bool = False
-
-    def tell(self) -> None:  # noqa: B027
-        """Call the user's callback, where the fit has not done so itself."""
-
-    @abstractmethod
-    def margins(self) -> np.ndarray:
-        """Return the margins of each target at each row, (n_targets, n_rows), in its unit."""
-
-    @abstractmethod
-    def state(self) -> Any:
-        """Return what `Member.models` needs to go on with all rows."""
-
-    @property
-    @abstractmethod
-    def n_terms(self) -> int:
-        """The number of terms."""
-
-    @property
-    @abstractmethod
-    def ended(self) -> bool:
-        """Whether a callback has ended the fit."""
-
-
-class FoldPath(FoldFit):
+class FoldPath(ABC):
     """Newton steps on terms that are kept, for rows in memory.
 
     features, index : the terms, and their numbers as draws
@@ -137,6 +101,8 @@ class FoldPath(FoldFit):
     phi: np.ndarray
     # The rows that the Hessian has for each term, where it is not the same everywhere.
     curved_a_term: float = np.inf
+    # The number of features that were drawn.
+    n_drawn: int = 0
 
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         """Begin at weights of 0.
@@ -218,6 +184,14 @@ class FoldPath(FoldFit):
         return self.s * np.maximum(p * (1 - p), LEAST_CURVATURE / 4)
 
     # Steps
+
+    @abstractmethod
+    def largest_alpha(self) -> float:
+        """Return the least penalty at which all coefficients are zero, or nearly so."""
+
+    @abstractmethod
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
+        """Fit with this penalty, from where the fit stands, with so many times the draws."""
 
     def sweep(self, **how: Any) -> float:
         """Make a Newton step of each target against the others; return the largest violation before
@@ -317,6 +291,7 @@ class FoldPath(FoldFit):
         return self.loss() + float(sum(penalties))
 
     def margins(self) -> np.ndarray:
+        """Return the margins of each target at each row, (n_targets, n_rows), in its unit."""
         z = np.empty_like(self.z)
         z[:, self._order] = self.z
         return z
@@ -327,16 +302,16 @@ class FoldPath(FoldFit):
 
     @property
     def n_terms(self) -> int:
+        """The number of terms."""
         return len(self.index)
 
     @property
     def ended(self) -> bool:
+        """Whether a callback has ended the fit."""
         return self.progress.ended_by_callback
 
-    n_drawn = 0
-    is_of_one_thread = True
-
     def tell(self) -> None:
+        """Call the user's callback."""
         self.progress.note(self.objective())
         self.progress.ask(self.info)
 

@@ -148,7 +148,7 @@ def folds_of(
     if not task.raw.in_memory:  # wide rows are fewer
         most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
     if np.count_nonzero(task.weight) > most_rows:
-        weight = thinned(strata, task.weight, most_rows, rng)
+        weight = thinned(_parts_of(strata, validation), task.weight, most_rows, rng)
         some = np.flatnonzero(weight)
         task = replace(task.of_rows(some), weight=weight[some] / weight[some].mean())
         strata = strata[some]
@@ -163,6 +163,14 @@ def folds_of(
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
     return Folds(task, drawn_splits(strata, n, rng, task.groups))
+
+
+def _parts_of(strata, validation):
+    """Return the stratum of each row, and which pairs fit it or hold it out, as one number."""
+    if validation is None or isinstance(validation, float):
+        return strata
+    masks = [mask for split in validation for mask in split]
+    return np.unique(np.column_stack([strata, *masks]), axis=0, return_inverse=True)[1].ravel()
 
 
 def drawn_splits(

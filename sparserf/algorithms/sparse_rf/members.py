@@ -1,25 +1,22 @@
 """The members of the default: linear functions, learned cosines, and rules.
 
-A member is a way to make a sequence of models of falling penalty. In each fold it has a `FoldFit`,
-which goes down the penalties one by one; `follow` takes all folds down together, until the rows
-held out are predicted no better.
+A member is a way to make a sequence of models of falling penalty. In each fold it has a `FoldPath`,
+which goes down the penalties one by one.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..._base.progress import ends_at, parts
 from ...features import Rules, inputs_that_keep, linear_functions
 from ...features.dictionary import FixedDictionary
 from ..task import model_of, power_of_two
 from .descent import N_COMPONENTS
-from .fold_path import FoldFit, L1Path, RidgePath, WideRidgePath
+from .fold_path import FoldPath, L1Path, RidgePath, WideRidgePath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,33 +24,24 @@ if TYPE_CHECKING:
     from ..._base.threads import Workers
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
-    from ...solvers.effort import Effort
     from ..task import Task
+    from .fold_path import State
     from .folds import Folds
     from .options import SparseRFOptions
-    from .stack import HeldOutLoss
 
-# A path begins at HIGHEST times the least penalty at which all coefficients are zero.
-HIGHEST = 0.9
-# A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
-# than the share NEGLIGIBLE of it.
-PATIENCE, NEGLIGIBLE = 3, 1e-3
-# Where the loss is more than BEHIND times that of another member, each of them is to lower it by a
-# share that takes it there in SOON penalties.
-BEHIND, SOON = 1.5, 8
-# A path has at most so many penalties.
-MOST_ALPHAS = 40
-# A path ends where folds have more terms than this in the mean, or than this share of their rows.
-MOST_TERMS, TERMS_PER_ROW = 2_000, 0.6
 # Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.
 DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
-# Where the last penalty has lowered the loss by more than FALL, there are MORE times as many:
-# targets without noise want them. So there are until it is lower by FOUND than at the start:
-# where nothing is found, sin 30x cos 25z among 600 rows, a fold that has found nothing fills with
-# terms of chance.
-FALL, FOUND, MORE = 0.1, 0.05, 3.0
 # Rules that may enter at each penalty, of so many trees.
 RULES, TREES = 200, 10
+
+
+class Found(NamedTuple):
+    """What a fold has found at the best penalty: the penalty, the share of the rows that the fold
+    fits, and the terms and weights."""
+
+    alpha: float
+    share: float
+    state: State
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +58,7 @@ class Member(ABC):
     fall: ClassVar[float] = 0.7
 
     @abstractmethod
-    def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+    def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         """Return the fit of fold k, at no terms."""
 
     @abstractmethod
@@ -78,8 +66,9 @@ class Member(ABC):
         """Return the model without a term, fitted to all rows."""
 
     @abstractmethod
-    def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
-        """Fit what a path has found to all rows; return the models whose mean is the member's."""
+    def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
+        """Fit what the folds have found to all rows; return the models whose mean is the
+        member's."""
 
 
 # Members whose terms an l1 penalty chooses
@@ -97,7 +86,7 @@ class L1Member(Member):
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
     places: Sequence[np.ndarray | None] = field(repr=False)
 
-    def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+    def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         task, dictionary = self.seen[k % len(self.seen)]
         return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
 
@@ -105,7 +94,7 @@ class L1Member(Member):
         seen = task.with_encodings(self.places[0])
         return model_of([L1Path(seen, self.seen[0][1], self.options)], seen, certified=False)
 
-    def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
+    def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
         """Fit the terms of each fold to all rows.
 
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
@@ -119,12 +108,13 @@ class L1Member(Member):
             encoded.append(again)
 
         def fitted(k):
-            which, alpha = k % len(self.seen), RELAX * path.alpha * np.sqrt(path.shares[k])
+            which, of_fold = k % len(self.seen), found[k]
             again = L1Path(encoded[which], self.seen[which][1], self.options)
-            again.fit_again(path.states[k], alpha, REFIT_TOL, REFIT_ROUNDS)
+            alpha = RELAX * of_fold.alpha * np.sqrt(of_fold.share)
+            again.fit_again(of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
             return model_of([again], encoded[which], certified=False)
 
-        return list(workers.map(fitted, range(len(path.states))))
+        return list(workers.map(fitted, range(len(found))))
 
 
 # The relative gap of the fits to all rows, and their most steps.
@@ -216,7 +206,7 @@ class Linear(Member):
         places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
         return cls(options, folds.task.with_encodings(places), [places])
 
-    def fold_fit(self, folds: Folds, k: int) -> FoldFit:
+    def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         return self._path(self.task, folds.splits[k][0])
 
     def _path(self, task, fitted=None):
@@ -236,10 +226,10 @@ class Linear(Member):
             features=model.features.take(nothing),
         )
 
-    def models(self, task: Task, path: MemberPath, workers: Workers) -> list[SparseModel]:
+    def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
         seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
         again = self._path(seen)
-        again.turn_to(path.alpha * float(np.mean(path.shares)))
+        again.turn_to(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
         return [as_functions(model_of([again], seen, certified=False))]
 
 
@@ -256,91 +246,3 @@ def as_functions(model: SparseModel) -> SparseModel:
         features=features,
         info=replace(model.info, n_nonzero=len(W)),
     )
-
-
-# Down the penalties
-
-
-@dataclass(frozen=True, eq=False)
-class MemberPath:
-    """The best penalty of a member, by the rows held out.
-
-    alpha : the penalty
-    loss : the mean loss of the rows held out there
-    predictions : their margins, (n_targets, n)
-    states : the state of each fold's fit
-    shares : the share of the rows that each fold fits
-    losses : the loss at each penalty
-    """
-
-    member: Member
-    alpha: float
-    loss: float
-    predictions: np.ndarray
-    states: Sequence[Any]
-    shares: Sequence[float]
-    losses: Sequence[float]
-    n_terms: float
-
-
-def _turn(alpha, times, deadline, fit):
-    """Fit with a penalty, as far as the time allows; return the fit."""
-    with ends_at(deadline):
-        fit.turn_to(alpha, times)
-    return fit
-
-
-def _each(fits, do, workers):
-    """Yield do(fit) of each fit, in order; on threads where fits have one each."""
-    in_threads = all(fit.is_of_one_thread for fit in fits)
-    return parts(list(workers.map(do, fits))) if in_threads else map(do, parts(fits))
-
-
-def _wants_draws(losses):
-    """Return whether there are to be more draws, by the losses at the penalties before."""
-    return len(losses) > 1 and (
-        losses[-1] < (1 - FALL) * losses[-2] or losses[-1] > (1 - FOUND) * losses[0]
-    )
-
-
-def follow(
-    member: Member,
-    folds: Folds,
-    loss: HeldOutLoss,
-    effort: Effort,
-    workers: Workers,
-    beaten: float = np.inf,
-) -> MemberPath:
-    """Go down a path of penalties on all folds, until the rows held out are predicted no better.
-
-    beaten : the least loss of another member
-    """
-    fits = [member.fold_fit(folds, k) for k in range(len(folds))]
-    shares = [folds.share(k) for k in range(len(folds))]
-    alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
-    most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * len(folds.task.weight))
-    best, waited, losses = None, -2, []
-    for _ in parts(range(MOST_ALPHAS)):
-        times = MORE if _wants_draws(losses) else 1.0
-        for fit in _each(fits, partial(_turn, alpha, times, effort.deadline), workers):
-            fit.tell()
-        predictions = folds.predictions([fit.margins() for fit in fits])
-        here = loss.mean(predictions)
-        losses.append(here)
-        near, least = max(BEHIND * beaten, 0.0), NEGLIGIBLE
-        if here > near:
-            least = max(least, 1 - (near / here) ** (1 / SOON))
-        waited = 0 if best is not None and here < best.loss * (1 - least) else waited + 1
-        if best is None or here < best.loss:
-            states = [fit.state() for fit in fits]
-            n_terms = float(np.mean([fit.n_terms for fit in fits]))
-            best = MemberPath(member, alpha, here, predictions, states, shares, losses, n_terms)
-        if any(fit.ended for fit in fits):
-            break
-        if effort.is_late:
-            effort.note_cut("paths of penalties")
-            break
-        if waited >= PATIENCE or np.mean([fit.n_terms for fit in fits]) > most:
-            break
-        alpha *= member.fall
-    return best

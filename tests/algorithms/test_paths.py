@@ -7,7 +7,7 @@ import pytest
 
 import sparserf as srf
 from sparserf._base.threads import Workers
-from sparserf.algorithms.sparse_rf.members import PATIENCE, follow
+from sparserf.algorithms.sparse_rf.paths import PATIENCE, follow
 from sparserf.solvers.effort import Effort
 
 
@@ -22,7 +22,7 @@ def path_of_losses(losses, beaten):
         tell=lambda: None,
         n_terms=1,
         ended=False,
-        is_of_one_thread=False,
+        n_drawn=0,
     )
 
     class OneFold:
@@ -38,7 +38,7 @@ def path_of_losses(losses, beaten):
             return margins[0]
 
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7)
-    loss = SimpleNamespace(mean=float)
+    loss = SimpleNamespace(mean=float, in_units_of_y=float)
     return follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
 
 
