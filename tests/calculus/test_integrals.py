@@ -23,9 +23,9 @@ def test_against_sobol_points_and_a_fine_grid(models, name):
     model = models[name]
     value, error = model.mean(BOX)
     sampled, deviation = integrals._by_sobol(model, read_box(model, BOX), None)
-    assert (np.abs(np.atleast_1d(value) - sampled) <= 2 * deviation + 1e-9).all()
+    assert (np.abs(np.atleast_1d(value) - sampled) <= error + 2 * deviation + 1e-9).all()
     # terms of the ranks of four columns have too many pieces, and are averaged over points
-    tol = 1e-3 if name == "auto" else 1e-5
+    tol = 2e-3 if name == "auto" else 1e-5
     assert np.all(error <= tol * (1 + np.abs(value)))
     line = {0: (-6.0, 7.0), 1: 0.3, 2: 0.2, 3: -0.5}
     edges = np.linspace(-6, 7, 400_001)

@@ -29,7 +29,7 @@ def changed(data, seed, put=None, without=(), **options):
             owner, attribute = place_of("default:members_of")
             every = partial(members_without, getattr(owner, attribute), without)
             changes.enter_context(patch.object(owner, attribute, every))
-        return measured(data, seed, **options)
+        return measured(data, seed, warm_up=[data.loss], **options)
 
 
 def place_of(name):
