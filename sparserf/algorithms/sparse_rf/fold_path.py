@@ -64,8 +64,8 @@ ENTER, ENTER_PER_TERM = 100, 0.5
 # An l1 problem is solved until this share of the violation is left, by at most so many rounds of
 # epochs of coordinate descent, with a Newton step on the support between two.
 LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
-# The same where terms are fitted to all rows.
-LEAVES_AT_LAST, ROUNDS_AT_LAST = 0.02, 10
+# The share where terms are fitted to all rows.
+LEAVES_AT_LAST = 0.02
 # A share of the diagonal of H that is added to it there.
 DAMPING = 1e-6
 # So many targets have rules grown at a penalty, in turn.
@@ -101,6 +101,8 @@ class FoldPath(ABC):
     phi: np.ndarray
     # The rows that the Hessian has for each term, where it is not the same everywhere.
     curved_a_term: float = np.inf
+    # Whether terms are fitted to all rows.
+    is_last: bool = False
     # The number of features that were drawn.
     n_drawn: int = 0
 
@@ -193,7 +195,7 @@ class FoldPath(ABC):
     def turn_to(self, alpha: float, times: float = 1.0) -> None:
         """Fit with this penalty, from where the fit stands, with so many times the draws."""
 
-    def sweep(self, **how: Any) -> float:
+    def sweep(self) -> float:
         """Make a Newton step of each target against the others; return the largest violation before
         them, as a share of the penalty."""
         worst = 0.0
@@ -205,12 +207,12 @@ class FoldPath(ABC):
                 loss, y = self._losses[k], self._targets[k]
             else:
                 loss, y = CLASS_VERSUS_REST, self._turns.target(k)
-            worst = max(worst, self._step(k, alpha, loss, y, **how) / alpha)
+            worst = max(worst, self._step(k, alpha, loss, y) / alpha)
             if self._turns is not None:
                 self._turns.end(k, self.z[k, : self.n])
         return worst
 
-    def _step(self, k, alpha, loss, y, **how):
+    def _step(self, k, alpha, loss, y):
         """Make the step of target k; return the largest violation before it."""
         n, z, w, phi = self.n, self.z[k], self.w[k], self.phi
         u, h = self.s * loss.derivative(z[:n], y), self.curvature(loss, z[:n], y)
@@ -228,7 +230,7 @@ class FoldPath(ABC):
         if self._has_intercept:
             total = h.sum()
             g -= m * (u.sum() / total)
-        new, worst = self._minimise(H, m, total, g, w[A], alpha, A, **how)
+        new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
         d = new - w[A]
         db = -(u.sum() + m @ d) / total if self._has_intercept else 0.0
         self._move(k, alpha, loss, y, A, new, db, d.astype(phi.dtype) @ phi + db)
@@ -272,7 +274,7 @@ class FoldPath(ABC):
         """Return the terms whose weights a step may change."""
 
     @abstractmethod
-    def _minimise(self, H, m, total, g, w, alpha, A, **how):
+    def _minimise(self, H, m, total, g, w, alpha, A):
         """Return the minimiser of the quadratic model with the penalty, and the largest violation
         before."""
 
@@ -520,13 +522,14 @@ class L1Path(FoldPath):
     def _active(self, g, w, alpha):
         return np.flatnonzero((w != 0) | (np.abs(usable(g, self._nonnegative)) > alpha))
 
-    def _minimise(self, H, m, total, g, w, alpha, A, leaves=LEAVES, rounds=ROUNDS):
+    def _minimise(self, H, m, total, g, w, alpha, A):
         mask = self._nonnegative[A]
         mask, new, v, whole = mask if mask.any() else None, w.copy(), g.copy(), None
         H, first = centred(H, m, total), largest_violation(w, g, alpha, mask)
-        for k in range(rounds):
-            left = descend(H, new, v, alpha, EPOCHS, leaves * first, mask)
-            if left <= leaves * first or k == rounds - 1:
+        enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
+        for k in range(ROUNDS):
+            left = descend(H, new, v, alpha, EPOCHS, enough, mask)
+            if left <= enough or k == ROUNDS - 1:
                 break
             whole = H.astype(np.float64) if whole is None else whole
             newton_step(whole, new, v, alpha, mask)
@@ -543,9 +546,9 @@ class L1Path(FoldPath):
         self.enter(features, index)
         self.w, self.b = w / self._units[:, None], b / self._units
         self.z = self.w.astype(self.phi.dtype) @ self.phi + self.b[:, None]
-        self.alpha = alpha
+        self.alpha, self.is_last = alpha, True
         for _ in range(most):
-            if self.sweep(leaves=LEAVES_AT_LAST, rounds=ROUNDS_AT_LAST) <= tol:
+            if self.sweep() <= tol:
                 break
         self._drop()
 
