@@ -130,6 +130,19 @@ def test_with_a_penalty_a_cut_fit_warns_that_it_is_above_the_tolerance(target, o
     assert np.array_equal(whole.coef, fit(target, **options)[0].coef)
 
 
+def test_a_path_leaves_out_the_penalties_that_there_is_no_time_for(clock_of):
+    k = {"features": "gaussian", "n_alphas": 8, "n_components": 300, "rng": 0}
+    clock = clock_of()
+    whole = srf.sparse_rf_path(X, Y, time_limit=1.0, **k)
+    assert len(whole) == 8 and not any(model.info.cut for model in whole)
+    clock_of(clock.n // 2)
+    with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
+        some = srf.sparse_rf_path(X, Y, time_limit=1.0, **k)
+    assert 0 < len(some) < 8 and some[-1].info.cut["penalties"] == 8 - len(some)
+    for model, same in zip(some[:-1], whole, strict=False):
+        assert np.array_equal(model.coef, same.coef)
+
+
 def test_a_limit_that_is_not_reached_changes_little_and_none_changes_nothing(clock_of):
     unlimited, _ = fit(time_limit=None)
     clock_of()
