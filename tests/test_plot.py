@@ -446,7 +446,7 @@ def test_levels_are_bars_from_zero_the_largest_first_or_in_their_order(way, orde
     heights = [height for height, _, _ in bars.values()]
     if order is None:
         assert (
-            heights == sorted(heights, reverse=True)
+            np.diff(heights).max() <= 1e-12  # equal up to rounding
             and next(iter(bars)) == "large"
             and list(bars)[-1] == "small"
         )

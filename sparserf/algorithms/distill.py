@@ -251,7 +251,10 @@ def distill(
                 f"{targets.shape[1:]}"
             )
 
-        # Fit the model to its values.
+        # Fit the model to its values; of equal rows, for which they are equal, none is held out
+        # while another is fitted.
+        copies = number_rows(np.take_along_axis(numbers, sources, axis=0))
+        has_copies = 10 <= len(np.unique(copies)) < len(copies)
         left = None if time_limit is None else max(1e-3, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             warnings.simplefilter("ignore", GroupedRowsWarning)  # rows are made, not seen
@@ -260,6 +263,7 @@ def distill(
                 targets if labels is None else _log_odds(targets),
                 **options.of_fit(),
                 sample_weight=weights,
+                groups=copies if has_copies else None,
                 time_limit=left,
             )
         if labels is not None:

@@ -70,7 +70,7 @@ def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
         np.mean((predicted - f[200:]) ** 2)
         for predicted in (model.predict(layout(X[200:])), line.predict(X[200:]))
     )
-    assert error < 1.1 * of_line
+    assert error < 1.2 * of_line
 
 
 @pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])

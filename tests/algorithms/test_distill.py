@@ -144,7 +144,7 @@ def test_fidelity_of_several_values_and_of_probabilities():
 @pytest.mark.parametrize("size", [1e300, 1e-300])
 def test_fidelity_of_values_whose_squares_overflow_or_vanish(size):
     model = distill(lambda X: size * waves(X), X, **FEW)
-    assert model.info.fidelity == pytest.approx(distill(waves, X, **FEW).info.fidelity, rel=1e-3)
+    assert model.info.fidelity == pytest.approx(distill(waves, X, **FEW).info.fidelity, rel=1e-2)
 
 
 def test_two_classes():
@@ -168,7 +168,8 @@ def test_probabilities_of_three_classes_in_the_order_of_the_labels():
 def test_few_terms_and_inputs():
     model = distill(waves, X, max_terms=5, max_order=1, **FEW)
     assert 0 < len(model.features) <= 5
-    assert all("," not in name for name in model.features.names())
+    functions = [name for name in model.features.names() if not name.startswith("identity")]
+    assert functions and all("," not in name for name in functions)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

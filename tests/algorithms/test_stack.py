@@ -12,6 +12,7 @@ from sparserf.algorithms.sparse_rf.stack import (
     ERRORS,
     LEAST_WEIGHT,
     MOST_WEIGHT,
+    VERY_FEW,
     Stack,
     stacked_weights,
 )
@@ -55,7 +56,8 @@ def stack_of_gains(gains, **rows):
 def gains(rng, n, times):
     """Return n gains whose mean is so many times what it must be."""
     each = rng.standard_normal(n)
-    return each - each.mean() + times * ERRORS * each.std(ddof=1) / np.sqrt(n)
+    errors = times * ERRORS * (1 + (VERY_FEW / n) ** 2)
+    return each - each.mean() + errors * each.std(ddof=1) / np.sqrt(n)
 
 
 ABOVE, BELOW = 1.001, 0.999

