@@ -195,9 +195,7 @@ def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
         Task.from_arrays(X, y, RowSetting(loss)).centered(True),
     )
     (y,) = task.targets
-    fit = L1Fit(
-        task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6), to_tolerance=False
-    )
+    fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6))
     fit.restart(alpha)
     scale = fit.progress.unit
 

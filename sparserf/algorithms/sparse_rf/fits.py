@@ -19,20 +19,15 @@ def fits_of(
     dictionary: Dictionary,
     options: SparseRFOptions,
     *,
-    to_tolerance: bool = True,
     search: int = 0,
 ) -> list[BaseL1Fit]:
     """Make the fit of each target, or with the multinomial loss the one fit of all classes.
 
-    to_tolerance : whether fits go on to the tolerance
     search : the number of the search that makes the fits; each search draws features of its own
     """
     first = search * len(task.targets)
     if task.is_joint:
-        return [
-            MultinomialL1Fit(task, dictionary, options, to_tolerance=to_tolerance, target=first)
-        ]
+        return [MultinomialL1Fit(task, dictionary, options, target=first)]
     return [
-        L1Fit(task, y, dictionary, options, to_tolerance=to_tolerance, target=k)
-        for k, y in enumerate(task.targets, first)
+        L1Fit(task, y, dictionary, options, target=k) for k, y in enumerate(task.targets, first)
     ]
