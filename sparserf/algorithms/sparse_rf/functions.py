@@ -25,11 +25,11 @@ from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import Task, model_of, partial_fits_on_error, with_ranges
 from .default import choose_model
-from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
-from .fits import fits_of
+from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
+from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions
 from .rows_that_go_together import warn_of_rows_that_go_together
-from .start import begin_at, check_start_of_task, first_search, with_indices_of
+from .start import begin_at, check_start_of_task, first_target, with_indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -406,7 +406,7 @@ def _fit_path(
     descend = exact_descent if options.exact else algorithm_1
     models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, options, search=first_search(start, task))
+        fits = _fits_of(task, dictionary, options, first_target(start, task))
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(
@@ -439,6 +439,17 @@ def _fit_path(
         if not ended:
             warn_if_unconverged(model.info, options.tol)
     return models
+
+
+def _fits_of(task, dictionary, options, first):
+    """Return the fit of each target, or with the multinomial loss the one fit of all classes.
+
+    first : the number of the first target, from which the random streams of the draws follow
+    """
+    if task.is_joint:
+        return [MultinomialL1Fit(task, dictionary, options, target=first)]
+    targets = enumerate(task.targets, first)
+    return [L1Fit(task, y, dictionary, options, target=k) for k, y in targets]
 
 
 def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
