@@ -136,11 +136,6 @@ def test_effort_is_counted():
     assert not effort.is_spent
     effort.add_factor(6)  # 72
     assert effort.is_spent
-    effort.forget()
-    effort.add(99.5)
-    assert not effort.is_spent
-    effort.add(0.5)
-    assert effort.is_spent
 
 
 @pytest.mark.parametrize(("n", "share"), [(1000, 1.0), (9000, 0.5)])

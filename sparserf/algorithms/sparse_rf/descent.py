@@ -154,8 +154,8 @@ class BaseL1Fit(ABC):
         self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
 
     @abstractmethod
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, in addition to its own bound."""
+    def end_by(self, deadline: float) -> None:
+        """Let the fit end at the deadline, too."""
 
     @abstractmethod
     def adopt(self, state: Any) -> None:
@@ -340,7 +340,7 @@ class L1Fit(BaseL1Fit):
         self._max_iter = np.inf if options.max_iter is None else options.max_iter
         self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
-        starts, effort = dictionary.starts, Effort(np.inf)
+        starts, effort = dictionary.starts, Effort()
         if options.max_iter is None:
             share = self.rules.work * min(1.0, targets_of_full_work / len(task.targets))
             effort = Effort.for_l1_fit(task.rows, starts[-1], share)
@@ -364,10 +364,9 @@ class L1Fit(BaseL1Fit):
         self._n_rounds, self._reached = 0, True
         self.stopped, self.largest = False, np.inf
 
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, in addition to its own bound."""
-        self.A.effort.make_part_of(effort)
-        self.progress.deadline = effort.deadline
+    def end_by(self, deadline: float) -> None:
+        """Let the fit end at the deadline, too."""
+        self.A.effort.deadline = self.progress.deadline = deadline
 
     def adopt(self, state: State) -> None:
         """Start from terms (features, index, w, b), in units of y."""

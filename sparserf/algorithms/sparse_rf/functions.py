@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.checks import check_alphas, check_integer, check_real
-from ..._base.deadline import NEVER, limits_time
+from ..._base.deadline import limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
@@ -404,7 +404,7 @@ def _fit_path(
     )
 
     descend = exact_descent if options.exact else algorithm_1
-    models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
+    models, ended_by_callback, effort = [], [], Effort(deadline=deadline)
     with single_threaded_blas(), task.rows:
         fits = _fits_of(task, dictionary, options, first_target(start, task))
         if alphas is None:
@@ -421,8 +421,7 @@ def _fit_path(
                 for k, fit in parts(list(enumerate(fits))):
                     fit.restart(alpha)
                     of_fit = effort.part(1 / (len(fits) - k))
-                    if deadline < NEVER:
-                        fit.spend(of_fit)
+                    fit.end_by(of_fit.deadline)
                     with ends_at(of_fit.deadline):
                         check_not_ended()
                         fit.begin_in_single()
@@ -431,7 +430,7 @@ def _fit_path(
                     if not of_fit.is_late:
                         fit.end_in_double()
                 if n_done < len(fits):
-                    effort.note_cut("fits", len(fits) - n_done, lacks_time=True)
+                    effort.note_cut("fits", len(fits) - n_done)
                 models.append(_model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
 
@@ -458,7 +457,7 @@ def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> Spa
     model = with_ranges(
         effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
     )
-    cut = dict(effort.cuts_in_time)
+    cut = dict(effort.cuts)
     return replace(
         model,
         info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut),

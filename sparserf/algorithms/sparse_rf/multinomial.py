@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...solvers.effort import TURN, Effort
+from ...solvers.effort import TURN
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import (
     CLASS_VERSUS_REST,
@@ -146,12 +146,11 @@ class MultinomialL1Fit(BaseL1Fit):
             fit.restart(alpha)
             fit.tol = self.tol / len(self._fits)
 
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of all classes together by this effort, in addition to the bound of
-        each."""
-        self.progress.deadline = effort.deadline
+    def end_by(self, deadline: float) -> None:
+        """Let the fit end at the deadline, too, in all classes."""
+        self.progress.deadline = deadline
         for fit in self._fits:
-            fit.spend(effort)
+            fit.end_by(deadline)
 
     def adopt(self, state: Sequence[State]) -> None:
         """Start from the terms and coefficients of each class."""
