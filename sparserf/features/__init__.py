@@ -37,7 +37,6 @@ from .following import FIRST_DRAW
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import (
-    BaseDistribution,
     LearningDictionary,
     RandomCosines,
     make_learning_dictionary,
@@ -61,7 +60,6 @@ __all__ = [
     "NAMES",
     "PROJECTIONS",
     "Activation",
-    "BaseDistribution",
     "BumpBlock",
     "Bumps",
     "DefaultNames",

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..._core.search import top_k
 from ...features import FeatureSet
-from ...rows import correlation, correlation_pair
+from ...rows import correlation_pair
 from ...solvers.problem import usable
 
 if TYPE_CHECKING:
@@ -355,8 +355,6 @@ class LearningSource(DrawSource):
         self._rows = rows
         self._sizes = np.diff(dictionary.starts)
         self._proposer = dictionary.proposer(target)
-        self._turns = dictionary.base.is_periodic
-        self._question = correlation_pair if self._turns else correlation
         self.forget()
 
     def forget(self) -> None:
@@ -371,12 +369,11 @@ class LearningSource(DrawSource):
             self._proposed = self._proposer.batch(self._sizes[t], A.features, A.w, A.index)
             self._t = t
         if self._v is not A.v:
-            (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
-        (start, features), g = self._proposed, self._answer
+            (self._answer,) = self._rows.ask(A.v, [partial(correlation_pair, self._proposed[1])])
+        (start, features), (C, S) = self._proposed, self._answer
         self.forget()
-        if self._turns:
-            (C, S), has_phase = g, features.is_periodic
-            features, g = features.turned(np.arctan2(-S, C)), np.where(has_phase, np.hypot(C, S), C)
+        has_phase = features.is_periodic
+        features, g = features.turned(np.arctan2(-S, C)), np.where(has_phase, np.hypot(C, S), C)
         return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
@@ -393,7 +390,7 @@ class LearningSource(DrawSource):
         def take(v, answer):
             self._v, self._answer = v, answer
 
-        return [(partial(self._question, self._proposed[1]), take)]
+        return [(partial(correlation_pair, self._proposed[1]), take)]
 
 
 class RuleSource(DrawSource):
