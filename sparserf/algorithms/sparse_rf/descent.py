@@ -204,12 +204,12 @@ class BaseL1Fit(ABC):
         """Take one round over A and the draws, then rounds over the violators among the draws;
         return as `improve_over`."""
 
-    def record(self, calls_back: bool = True) -> bool:
-        """End an iteration: note the objective, and call the callback where `calls_back`; return
-        whether the fit stops here."""
+    def record(self) -> bool:
+        """End an iteration: note the objective, and call the callback; return whether the fit stops
+        here."""
         objective = self.objective()
         self.progress.note(objective, self.gap, self.tol * objective)
-        if calls_back and self.progress.ask(partial(self.info, False)):
+        if self.progress.ask(partial(self.info, False)):
             self.stop()
         return self.stopped
 
