@@ -64,15 +64,15 @@ def share_of_time(deadline: float, share: float) -> float:
     return deadline if deadline == NEVER else now() + share * time_left(deadline)
 
 
-def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1, share: float = 0.05) -> int:
-    """Return how many of n to look at in this share of the current call's time left.
+def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1) -> int:
+    """Return how many of n to look at in a small share of the current call's time left.
 
     They are all n if that is enough time, and at least `fewest`.
 
     seconds : about the time that all n take
     power : the power of n that the time grows with
     """
-    left = time_left()
-    if share * left >= seconds:
+    own = 0.05 * time_left()
+    if own >= seconds:
         return n
-    return min(n, max(fewest, int(n * (share * left / seconds) ** (1 / power))))
+    return min(n, max(fewest, int(n * (own / seconds) ** (1 / power))))

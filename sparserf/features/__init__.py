@@ -7,7 +7,7 @@ members of `FeatureMap`, and its name among the public ones (`sparserf/__init__.
 """
 
 from .activations import Activation
-from .bandwidth import Gamma, distances, inverse_deviations
+from .bandwidth import Gamma, distances
 from .blocks import (
     BumpBlock,
     FeatureBlock,
@@ -37,12 +37,11 @@ from .following import FIRST_DRAW
 from .fourier import Fourier, Kernel
 from .laplacian import Bumps
 from .learning import (
-    BaseDistribution,
     LearningDictionary,
     RandomCosines,
     make_learning_dictionary,
 )
-from .linear import Linear, LinearFunctions, inputs_times, linear_functions
+from .linear import Linear, inputs_times, linear_functions
 from .neurons import RandomNeurons
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
@@ -61,7 +60,6 @@ __all__ = [
     "NAMES",
     "PROJECTIONS",
     "Activation",
-    "BaseDistribution",
     "BumpBlock",
     "Bumps",
     "DefaultNames",
@@ -78,7 +76,6 @@ __all__ = [
     "LearningDictionary",
     "Linear",
     "LinearBlock",
-    "LinearFunctions",
     "MonomialBlock",
     "NeuronBlock",
     "Perceptron",
@@ -105,7 +102,6 @@ __all__ = [
     "folded",
     "inputs_that_keep",
     "inputs_times",
-    "inverse_deviations",
     "keeps",
     "linear_functions",
     "make_dictionary",

@@ -162,19 +162,3 @@ def _cityblock(rows, a):
     total = np.concatenate([[0.0], np.cumsum(size - 2 * shared)])
     gap = np.abs(a).sum() + np.diff(total[rows.indptr])
     return np.where(gap > 4e-16 * (np.abs(total[-1]) + size.sum()), gap, 0.0)
-
-
-def inverse_deviations(rows: Rows, weight: np.ndarray) -> np.ndarray:
-    """Return 1 / the standard deviation of each column, and 0 for a constant one.
-
-    For CSR rows, columns are scaled by std ** -0.25, a compromise between no scaling (a power of 0)
-    and equal deviations (a power of -1): a rare word says more about a row, but occurs in fewer
-    rows.
-    """
-    deviation = rows.spreads(weight)[0]
-    varies = deviation > SMALLEST[rows.dtype.name]
-    largest = deviation.max(initial=0.0, where=varies) or 1.0
-    unit = np.where(varies, deviation, largest)
-    if rows.is_sparse:
-        unit = largest**0.75 * unit**0.25  # no entry is large in its unit
-    return np.where(varies, 1 / unit, 0.0)

@@ -59,7 +59,7 @@ class FeatureMap(Protocol):
 
 
 # How a dictionary makes its batches.
-Kind: TypeAlias = Literal["random", "linear", "learned", "grown"]
+Kind: TypeAlias = Literal["random", "learned", "grown"]
 # All that `features` may be.
 Features: TypeAlias = (
     "Literal['auto', 'perceptron'] | Kernel | FeatureMap | Sequence[FeatureMap] | FeatureSet"
@@ -69,8 +69,8 @@ Features: TypeAlias = (
 class Dictionary(Protocol):
     """Features in batches; an algorithm searches one batch, or several, at a time.
 
-    kind : how batches are made: at random or given, as all linear functions, learned from accepted
-        features, or grown along a gradient
+    kind : how batches are made: at random or given, learned from accepted features, or grown along
+        a gradient
     follows : whether batches follow a fit, so that none can be made again
     """
 

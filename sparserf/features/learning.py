@@ -9,16 +9,14 @@ get a larger share of the next batch. docs/learning.md has the measurements.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from .._base.checks import check_integer, check_rng, is_sparse
+from .._base.checks import check_integer, is_sparse
 from .._base.random import draw_seed, sample_rows
-from .activations import ACTIVATIONS
 from .bandwidth import SAMPLE, SMALLEST, distance_scale
 from .blocks import NeuronBlock, Shape, shaped_neurons, within
 from .feature_set import FeatureSet
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from .._base.types import Seed
     from ..columns.constraints import InputConstraints
     from ..columns.stage import ColumnStage
     from ..rows import Rows
@@ -39,6 +36,8 @@ if TYPE_CHECKING:
 # Most inputs that features may depend on, the inputs of the largest variance; weights are dense
 # over them.
 MOST_INPUTS = 1024
+# The factor of cosines, at which the mean square of each is about 1.
+SCALE = float(np.sqrt(2))
 # The narrowest and the widest bandwidth of random cosines, in multiples of the median distance
 # between rows.
 NARROWEST = 0.25
@@ -48,6 +47,9 @@ FEW_DISTANCES = 250
 # The least share of the base distribution that sees inputs in which the model must rise, fall, or
 # be convex or concave.
 BOUND = 0.5
+# What draws are that see such inputs. Half are tanh, which told most on the tables that were
+# measured.
+SHAPES = (Shape("tanh", 1.0), Shape("tanh", 1.0), Shape("relu", 1.0), Shape("relu", -1.0))
 # The share of the neurons that see such inputs and follow an accepted one which keep its shape, and
 # the place where they are 0.
 INHERITED = 0.7
@@ -69,13 +71,13 @@ TRIES = 20.0
 FADE = 0.8
 
 
-# ---------------------------------------------------------------- base distributions
+# ---------------------------------------------------------------- the base distribution
 
 
 class Origins(NamedTuple):
     """What neurons that see bound inputs may keep of the accepted features that they follow.
 
-    shape : the number among the `shapes` of each, -1 for another feature
+    shape : the number among the SHAPES of each, -1 for another feature
     middle : the point nearest to the origin where w'x + b is 0, (n, len(inputs))
     """
 
@@ -88,17 +90,26 @@ class Origins(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BaseDistribution(ABC):
-    """A distribution of random neurons, phi = scale * activation(w'x + b), made for some rows.
+class RandomCosines:
+    """Cosines sqrt(2) cos(w'x + b) of random bandwidth and number of inputs, for some rows: the
+    first draws of a dictionary.
+
+    The order q of w, the number of its nonzeros, is log-uniform from 1 to all; so is the bandwidth
+    c, from NARROWEST to WIDEST.
+
+    w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their
+    ranges, in which an input that is nearly always the same counts for little. The u_j have the
+    size at which u'(x / s) is spread as it is for draws of the Gaussian kernel whose width is c
+    times the median distance between the rows x / s.
+
+    Draws that see a bound input are neurons of the SHAPES, each as often as the others.
 
     inputs : the indices of the inputs that are not constant, at most MOST_INPUTS; w has an entry
         for each
-    units : the unit of the entry of w at each input
+    units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
     sample : some rows, (n, len(inputs))
     max_order : the most inputs that a feature may have, the number of nonzeros of w; None: all
     constraints : what features may see of these inputs, or None
-    activation, scale : what features are that see no input that is bound
-    shapes : what features are that see one, each as often as the others
     """
 
     inputs: np.ndarray = field(repr=False)
@@ -107,18 +118,7 @@ class BaseDistribution(ABC):
     max_order: int | None = field(default=None, kw_only=True)
     constraints: InputConstraints | None = field(default=None, kw_only=True, repr=False)
 
-    activation: ClassVar[str]
-    scale: ClassVar[float]
-    shapes: ClassVar[tuple[Shape, ...]]
-    is_finite = False
-
-    @property
-    def is_periodic(self) -> bool:
-        """Whether the features are cosines."""
-        return ACTIVATIONS[self.activation].is_periodic
-
     @classmethod
-    @abstractmethod
     def from_rows(
         cls,
         rows: Rows,
@@ -130,32 +130,60 @@ class BaseDistribution(ABC):
     ) -> Self:
         """Make the distribution in units that are computed from the rows.
 
-        weight : the weight of each row, positive and of mean 1.
-        stage : the column stage that encoded the rows.
-        constraints : what features may see of the inputs; None: anything.
+        weight : the weight of each row, positive and of mean 1
+        stage : the column stage that encoded the rows
+        constraints : what features may see of the inputs; None: anything
         """
+        inputs, scale = inputs_that_vary(rows, weight, stage)
+        if not len(inputs):
+            return cls(
+                np.zeros(1, np.intp), np.zeros((2, 1)), np.zeros((1, 1)), max_order=max_order
+            )
+        X, weight = _sample(rows, inputs, weight, rng)
+        units = 1 / scale
+        few = slice(None, None, max(1, len(X) // FEW_DISTANCES))
+        widths = [
+            distance_scale((X[few] * unit).__getitem__, weight[few], None, "euclidean", rng)
+            for unit in units
+        ]
+        units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
+        constraints = None if constraints is None else constraints.take(inputs)
+        return cls(inputs, units, X[few], max_order=max_order, constraints=constraints)
 
-    @abstractmethod
     def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw n weights w over the inputs: (n, len(inputs))."""
 
-    @abstractmethod
+        def orders(most):
+            return np.minimum(np.exp(rng.uniform(0.0, np.log(most + 1), n)).astype(np.intp), most)
+
+        used, order = self.inputs_used(n, orders, rng)
+        return (
+            rng.standard_normal(used.shape)
+            * used
+            * self.sizes(order, rng)[:, None]
+            * self.units[rng.integers(0, 2, n)]
+        )
+
     def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw an entry w_j for each of the inputs j, where `order` is the number of nonzeros of
         its w."""
+        unit = self.units[rng.integers(0, 2, len(j)), j]
+        return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
 
-    @abstractmethod
-    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an offset b for each w."""
-
-    @abstractmethod
-    def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw an offset b for each w of the neurons of the `shapes`, which change where w'x + b is
-        0."""
+    def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw a bandwidth for each w, of `order` nonzeros, and return the standard deviation of
+        its u_j."""
+        width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
+        return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
 
     def spreads(self, weights: np.ndarray) -> np.ndarray:
         """Return the standard deviation of w'x over the sample of each w."""
         return (weights @ self.sample.T).std(axis=1)
+
+    def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw an offset b for each w of the neurons of the SHAPES, which change where w'x + b is
+        0."""
+        return -(weights * self.sample[rng.integers(0, len(self.sample), len(weights))]).sum(axis=1)
 
     @property
     def most_inputs(self) -> int:
@@ -187,7 +215,7 @@ class BaseDistribution(ABC):
             return FeatureSet([self._block(weights, n_features, rng)], n_features)
         is_bound = ((weights != 0) & self.constraints.is_bound).any(axis=1)
         free, bound = np.flatnonzero(~is_bound), np.flatnonzero(is_bound)
-        shape = rng.integers(0, len(self.shapes), len(bound))
+        shape = rng.integers(0, len(SHAPES), len(bound))
         offsets = partial(self.middles, rng=rng)
         if origins is not None:
             previous = origins.take(bound)
@@ -195,7 +223,7 @@ class BaseDistribution(ABC):
             shape = np.where(keeps, previous.shape, shape)
             offsets = partial(self._offsets_like, previous.middle, keeps, rng)
         shaped = shaped_neurons(
-            weights[bound], shape, self.shapes, self.constraints, offsets, self.spreads
+            weights[bound], shape, SHAPES, self.constraints, offsets, self.spreads
         )
         blocks = [
             self._block(weights[free], n_features, rng),
@@ -217,7 +245,7 @@ class BaseDistribution(ABC):
         """
         if self.constraints is None:
             return None
-        number = {(each.activation, np.sign(each.scale)): k for k, each in enumerate(self.shapes)}
+        number = {(each.activation, np.sign(each.scale)): k for k, each in enumerate(SHAPES)}
         shape, offset = [np.zeros(0, int)], [np.zeros(0)]
         for block in features.blocks:
             sign = np.sign(block.scale)
@@ -228,11 +256,9 @@ class BaseDistribution(ABC):
         return Origins(np.concatenate(shape)[features.places], -(offset / size)[:, None] * weights)
 
     def _block(self, weights, n_features, rng):
-        """Return the features of these weights, of the own activation, as a block."""
-        return self._over_all(
-            NeuronBlock(self.activation, self.scale, weights, self.offsets(weights, rng)),
-            n_features,
-        )
+        """Return the cosines of these weights, at random phases, as a block."""
+        offsets = rng.uniform(0.0, 2 * np.pi, len(weights))
+        return self._over_all(NeuronBlock("cos", SCALE, weights, offsets), n_features)
 
     def _over_all(self, block, n_features):
         """Return a block of features of the `inputs` as one of features of all inputs."""
@@ -245,16 +271,13 @@ class BaseDistribution(ABC):
         return replace(block, inputs=np.tile(self.inputs.astype(np.int32), (len(block), 1)))
 
     def followed(self, features: FeatureSet) -> np.ndarray:
-        """Return the positions of the features that proposals may follow: neurons of this
-        activation, and of the `shapes`.
+        """Return the positions of the features that proposals may follow: cosines and, where there
+        are constraints, neurons of the SHAPES.
 
         A fit that starts from a model may have terms of other kinds.
         """
-        followed = (
-            {self.activation}
-            if self.constraints is None
-            else {self.activation, *(each.activation for each in self.shapes)}
-        )
+        shapes = () if self.constraints is None else SHAPES
+        followed = {"cos", *(each.activation for each in shapes)}
         is_like = [np.full(len(block), block.activation in followed) for block in features.blocks]
         return np.flatnonzero(features.from_blocks(np.concatenate([np.zeros(0, bool), *is_like])))
 
@@ -302,95 +325,6 @@ class BaseDistribution(ABC):
         seen += (bound > 0) & (bound == bound.max(axis=1, keepdims=True))
         return (rng.random((n, k)) - seen).argsort(axis=1).argsort(axis=1) < order[:, None], order
 
-    def draw(self, n_components: int, n_features: int, rng: Seed = None) -> FeatureSet:
-        """Draw a FeatureSet of n_components features of n_features inputs; `rng` is a seed or a
-        Generator."""
-        rng = check_rng(rng)
-        return self.features(
-            self.weights(check_integer("n_components", n_components, 0), rng), n_features, rng
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class RandomCosines(BaseDistribution):
-    """Cosines sqrt(2) cos(w'x + b) of random bandwidth and number of inputs: the first draws of a
-    dictionary.
-
-    The order q of w, the number of its nonzeros, is log-uniform from 1 to all; so is the bandwidth
-    c, from NARROWEST to WIDEST.
-
-    w_j = u_j / s_j, where s are, by even chance, the standard deviations of the inputs or their
-    ranges, in which an input that is nearly always the same counts for little. The u_j have the
-    size at which u'(x / s) is spread as it is for draws of the Gaussian kernel whose width is c
-    times the median distance between the rows x / s.
-
-    units : 1 / s for both choices of s, scaled so that the median distance is 1: (2, len(inputs))
-    """
-
-    activation: ClassVar[str] = "cos"
-    scale: ClassVar[float] = float(np.sqrt(2))
-    # Half are tanh, which told most on the tables that were measured.
-    shapes: ClassVar[tuple[Shape, ...]] = (
-        Shape("tanh", 1.0),
-        Shape("tanh", 1.0),
-        Shape("relu", 1.0),
-        Shape("relu", -1.0),
-    )
-
-    @classmethod
-    def from_rows(
-        cls,
-        rows: Rows,
-        weight: np.ndarray,
-        rng: np.random.Generator,
-        stage: ColumnStage | None = None,
-        max_order: int | None = None,
-        constraints: InputConstraints | None = None,
-    ) -> Self:
-        inputs, scale = inputs_that_vary(rows, weight, stage)
-        if not len(inputs):
-            return cls(
-                np.zeros(1, np.intp), np.zeros((2, 1)), np.zeros((1, 1)), max_order=max_order
-            )
-        X, weight = _sample(rows, inputs, weight, rng)
-        units = 1 / scale
-        few = slice(None, None, max(1, len(X) // FEW_DISTANCES))
-        widths = [
-            distance_scale((X[few] * unit).__getitem__, weight[few], None, "euclidean", rng)
-            for unit in units
-        ]
-        units = np.stack([unit / width for unit, width in zip(units, widths, strict=True)])
-        constraints = None if constraints is None else constraints.take(inputs)
-        return cls(inputs, units, X[few], max_order=max_order, constraints=constraints)
-
-    def weights(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        def orders(most):
-            return np.minimum(np.exp(rng.uniform(0.0, np.log(most + 1), n)).astype(np.intp), most)
-
-        used, order = self.inputs_used(n, orders, rng)
-        return (
-            rng.standard_normal(used.shape)
-            * used
-            * self.sizes(order, rng)[:, None]
-            * self.units[rng.integers(0, 2, n)]
-        )
-
-    def entries(self, j: np.ndarray, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        unit = self.units[rng.integers(0, 2, len(j)), j]
-        return rng.standard_normal(len(j)) * self.sizes(order, rng) * unit
-
-    def sizes(self, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw a bandwidth for each w, of `order` nonzeros, and return the standard deviation of
-        its u_j."""
-        width = np.exp(rng.uniform(np.log(NARROWEST), np.log(WIDEST), len(order)))
-        return width * np.sqrt(len(self.inputs) / np.maximum(order, 1))
-
-    def offsets(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return rng.uniform(0.0, 2 * np.pi, len(weights))
-
-    def middles(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return -(weights * self.sample[rng.integers(0, len(self.sample), len(weights))]).sum(axis=1)
-
 
 def inputs_that_vary(rows, weight, stage):
     """Return (at most MOST_INPUTS inputs that are not constant, their scales (2, n_inputs)).
@@ -421,7 +355,7 @@ def _sample(rows, inputs, weight, rng):
 
 
 def jitter(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
 ) -> np.ndarray:
     """Return accepted w with each entry multiplied by 1 + JITTER e, e standard normal."""
     w = W[first]
@@ -429,7 +363,7 @@ def jitter(
 
 
 def add(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
 ) -> np.ndarray:
     """Return sums or differences of two accepted w: the frequencies of the product of their
     cosines."""
@@ -438,7 +372,7 @@ def add(
 
 
 def swap(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
 ) -> np.ndarray:
     """Return accepted w with the entry of one input drawn anew, whether it was 0 or not."""
     w = W[first].copy()
@@ -448,7 +382,7 @@ def swap(
 
 
 def mix(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
 ) -> np.ndarray:
     """Return w whose entries come each from one of two accepted w, at random."""
     w, other = W[first], W[pick()]
@@ -456,10 +390,9 @@ def mix(
 
 
 def rescale(
-    W: np.ndarray, first: np.ndarray, pick: Pick, base: BaseDistribution, rng: np.random.Generator
+    W: np.ndarray, first: np.ndarray, pick: Pick, base: RandomCosines, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return accepted w multiplied by a random factor; of a step, this changes the threshold
-    alone."""
+    """Return accepted w multiplied by a random factor: cosines of another bandwidth."""
     w = W[first]
     return w * np.exp(RESCALE * rng.standard_normal((len(w), 1)))
 
@@ -478,7 +411,7 @@ class LearningDictionary(FollowingDictionary):
     base : the distribution of the first batch, and of a share of the others
     """
 
-    base: BaseDistribution
+    base: RandomCosines
 
     kind = "learned"
 
@@ -488,7 +421,7 @@ class LearningDictionary(FollowingDictionary):
 
 
 def make_learning_dictionary(
-    base: BaseDistribution,
+    base: RandomCosines,
     n_features_in: int,
     *,
     n_components: int | None,

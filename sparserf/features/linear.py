@@ -1,9 +1,9 @@
-"""The inputs themselves as features, one by one, and all linear functions of them."""
+"""The inputs themselves as features, one by one, and linear functions of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,40 +54,3 @@ def inputs_times(weights: np.ndarray) -> FeatureSet:
 def linear_functions(weights: np.ndarray) -> FeatureSet:
     """Return a FeatureSet of w'x for each row w of the weights."""
     return FeatureSet([LinearBlock(1.0, weights)], weights.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class LinearFunctions:
-    """All linear functions u'(x units) with |u| = 1: an infinite dictionary, whose best feature u
-    is parallel to the gradient.
-
-    The l1 penalty over all of them is the length of w = sum_k c_k u_k, since no decomposition of w
-    has a smaller sum_k |c_k|.
-
-    units : the factor by which each input is multiplied
-    """
-
-    units: np.ndarray = field(repr=False)
-
-    # Batches of one function each, at each penalty.
-    n_batches = 5
-    starts: ClassVar[np.ndarray] = np.arange(n_batches + 1)
-    kind: ClassVar[Literal["linear"]] = "linear"
-    follows: ClassVar[bool] = False
-
-    @property
-    def n_features_in(self) -> int:
-        """Number of inputs."""
-        return len(self.units)
-
-    def steepest(self, slope: np.ndarray) -> tuple[FeatureSet, float]:
-        """Return the function that is correlated most with a vector, as a FeatureSet, and its
-        correlation.
-
-        slope : the correlation of each input with that vector.
-        """
-        slope = slope * self.units
-        size = np.abs(slope).max() or 1.0  # no square over- or underflows
-        u = slope / size
-        length = np.sqrt(u @ u)
-        return linear_functions((u / (length or 1.0) * self.units)[None]), size * length

@@ -85,10 +85,6 @@ class RowVectors(ABC):
         """Return the entrywise maximum of a and b."""
         return self.map(lambda a, b: namespace(a).maximum(a, b), a, b)
 
-    def positive(self, x: RowVector) -> RowVector:
-        """Return max(x, 0), entry by entry."""
-        return self.map(lambda x: namespace(x).clip(x, 0.0, None), x)
-
     def root(self, x: RowVector) -> RowVector:
         """Return the square root of each entry."""
         return self.map(lambda x: namespace(x).sqrt(x), x)

@@ -21,7 +21,6 @@ import numpy as np
 from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .active import ActiveFeatures
-from .effort import LOSS, work_of_pass
 from .l1_quadratic import minimize
 from .problem import Problem, backtrack, usable
 
@@ -292,13 +291,6 @@ class WorkingSet(ActiveFeatures):
         g, answers = self.ask(self.v, [ask for ask, _ in questions])
         self.settle(g, questions, answers)
 
-    def work_of_step(self, is_exact: bool) -> float:
-        """Return the multiplications of a step on the rows: margins, slopes and, if it is not
-        exact, values of the loss."""
-        return 2 * work_of_pass(self._rows, len(self)) + (
-            0 if is_exact else self._rows.n_rows * LOSS
-        )
-
     @property
     def largest_gradient(self) -> float:
         """The largest |g_j| that is `usable`, 0 without features."""
@@ -352,7 +344,6 @@ def solve(
         if gap <= tol or A.effort.is_spent:
             break
         A.effort.add(STEP_EFFORT)
-        A.effort.add_to_whole(A.work_of_step(is_exact))
         h, before, start = A.weights.at(A.z, len(A)), gap, A.objective(problem)
 
         # The gap shrinks with the violation.

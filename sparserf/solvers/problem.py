@@ -271,7 +271,6 @@ def backtrack(
     point_at: Callable[[float], Any],
     is_lower: Callable[[Any, float], bool],
     t: float = 1.0,
-    shortest: float = SHORTEST_STEP,
 ) -> tuple[float, Any]:
     """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if
     none is.
@@ -279,7 +278,7 @@ def backtrack(
     Each solver decides by is_lower(point, t) what counts as lower: by a share of the predicted
     decrease, or by more than rounding.
     """
-    while t >= shortest:
+    while t >= SHORTEST_STEP:
         point = point_at(t)
         if is_lower(point, t):
             return t, point

@@ -12,7 +12,7 @@ from sparserf import baselines, sparse_rf
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
 from sparserf.algorithms.task import Task
-from sparserf.features import RandomCosines, bandwidth, inverse_deviations, learning
+from sparserf.features import RandomCosines, bandwidth, learning
 from sparserf.rows import as_rows
 
 from ..conftest import LOSSES, each_loss, friedman, ignore_convergence, signs
@@ -196,11 +196,6 @@ def test_units_count_rows_by_their_weights(counted, layout):
         as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9
     )
     np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
-    units, expected = (
-        inverse_deviations(as_rows(layout(X)), weight),
-        inverse_deviations(as_rows(layout(copies)), ones),
-    )
-    np.testing.assert_allclose(units, expected, rtol=1e-9)
     # not so for equal weights
     assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05
     of_copies = RandomCosines.from_rows(

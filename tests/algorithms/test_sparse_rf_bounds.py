@@ -389,7 +389,8 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
     alpha = 0.01
     p = problem(3, loss, fit_intercept, n=40)
     base = RandomCosines.from_rows(as_rows(p.X), p.weight, np.random.default_rng(0))
-    phi = base.draw(10_000, 2, rng=1).transform(p.X)
+    rng = np.random.default_rng(1)
+    phi = base.features(base.weights(10_000, rng), 2, rng).transform(p.X)
     runs = [
         objective_after_each_draw(p, alpha, R, s, D, features="auto", n_components=D)[0]
         for s in range(4)

@@ -199,21 +199,22 @@ def test_what_is_no_time_is_refused_before_any_work(limit, error):
         srf.sparse_rf(None, None, time_limit=limit)
 
 
-def test_parts_share_the_time_as_they_share_the_work(monkeypatch):
+def test_parts_share_the_time_and_tell_the_whole_what_was_cut(monkeypatch):
     time = [0.0]
     monkeypatch.setattr(_deadline, "now", lambda: time[0])
-    whole = Effort(100.0, deadline=10.0)
+    whole = Effort(deadline=10.0)
     part = whole.part(0.5)
-    assert part.left == 50.0 and part.deadline == 5.0 and part.part(0.5, 1.0).deadline == 5.0
+    assert part.deadline == 5.0 and part.part(1.0).deadline == 5.0
     inner = part.part(0.5)
     time[0] = 2.6
     assert inner.is_late and inner.is_spent and not part.is_late
-    inner.note_cut("searches", 2)
-    inner.note_cut("fits", lacks_time=True)
-    assert whole.cuts_in_time == {"searches": 2, "fits": 1} and not whole.cuts
+    inner.note_cut("paths", 2)
+    assert inner.done_in_time("fits", lambda: 1, 2) == 2 and part.done_in_time("fits", int, 2) == 0
+    part.note_finished()
+    assert whole.cuts == {"paths": 2, "fits": 1} and (whole.n_finished, inner.n_finished) == (1, 0)
     time[0] = 4.0
-    assert whole.part(0.5).deadline == 7.0 and whole.has_time(5.9) and not whole.has_time(6.0)
-    assert Effort(1.0).has_time(1e300) and not Effort(1.0).is_late
+    assert whole.part(0.5).deadline == 7.0 and not whole.is_spent
+    assert not Effort(1.0).is_late and Effort().part(0.1).deadline == _deadline.NEVER
 
 
 def test_a_block_is_left_at_the_first_poll_after_its_deadline(monkeypatch):

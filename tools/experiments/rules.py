@@ -13,8 +13,7 @@ from experiments.data import WORKERS, few
 
 import sparserf as srf
 from sparserf._base.threads import single_threaded_blas
-from sparserf.algorithms.sparse_rf.descent import algorithm_1
-from sparserf.algorithms.sparse_rf.fits import fits_of
+from sparserf.algorithms.sparse_rf.fold_path import L1Path
 from sparserf.algorithms.sparse_rf.functions import read_task
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
 from sparserf.algorithms.task import model_of
@@ -30,7 +29,7 @@ MOST_ALPHAS = 40
 class Fit:
     """A fit of rules that goes down from one penalty to the next."""
 
-    def __init__(self, X, y, loss, rules, seed, to_tolerance=False, **more):
+    def __init__(self, X, y, loss, rules, seed, **more):
         call = {
             name: each.default
             for name, each in inspect.signature(srf.sparse_rf).parameters.items()
@@ -40,18 +39,17 @@ class Fit:
         options = SparseRFOptions.of_call(call | {"alpha": 1.0} | more)
         self.task = read_task(X, y, options)
         dictionary = options.dictionary(self.task, 1)
-        (self.fit,) = fits_of(self.task, dictionary, options, to_tolerance=to_tolerance)
+        self.fit = L1Path(self.task, dictionary, options)
 
     def largest(self):
         """The penalty from which on a model has rules, nearly."""
         with single_threaded_blas(), self.task.rows:
-            return self.fit.largest_gradient()
+            return self.fit.largest_alpha()
 
     def go_to(self, alpha):
         """Fit with the next penalty; the model."""
         with single_threaded_blas(), self.task.rows:
-            self.fit.restart(alpha, forgets_work=True)
-            algorithm_1(self.fit)
+            self.fit.turn_to(alpha)
             return model_of([self.fit], self.task, certified=False)
 
 

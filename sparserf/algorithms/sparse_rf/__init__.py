@@ -7,8 +7,7 @@ Where to find what:
 - Algorithm 1 of the paper, and the exact descent over all draws: `algorithm_1` and `exact_descent`,
   first in `descent.py`.
 - The duality gap: computed in `L1Fit.look_at`, tested in `L1Fit.improve_over`, both in
-  `descent.py`; of all classes together, in `multinomial.py`. Which of the two fits a task has:
-  `fits.py`.
+  `descent.py`; of all classes together, in `multinomial.py`.
 - The draws, which of them violate the optimality condition, and where they come from: `draws.py`.
 - What happens where alpha is None: `choose_model` in `default.py`. Which rows are looked at and
   held out: `folds.py`; how those to hold out, and groups, are read from what users give:

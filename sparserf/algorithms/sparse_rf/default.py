@@ -61,12 +61,12 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     """Return the model of `sparse_rf` with alpha=None."""
     is_single = options.is_auto and options.tol >= LEAST_TOL_IN_SINGLE
     task, units = with_equal_outputs(replace(task, is_single=is_single))
-    effort = Effort(np.inf, deadline=options.deadline)
+    effort = Effort(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
     with single_threaded_blas(), task.rows, workers:
         with part(SHOWN_AS_SEARCH):
-            stack = search(task, options, choice, effort.part(1.0, SEARCHING), workers)
-        if effort.cuts_in_time and not effort.n_finished:
+            stack = search(task, options, choice, effort.part(SEARCHING), workers)
+        if effort.cuts and not effort.n_finished:
             _warn_of_time(effort)
         sample = stack.loss.folds.task
         model = fit_to_sample(stack, sample, workers)
@@ -98,7 +98,7 @@ def search(
             break
         beaten = min((path.loss for path in paths), default=np.inf)
         with part(share, is_open=True):
-            path = follow(make(), folds, loss, effort.part(1.0, share), workers, beaten)
+            path = follow(make(), folds, loss, effort.part(share), workers, beaten)
         paths.append(path)
         if path.ended:
             break
@@ -161,7 +161,7 @@ def small_model(
     most = max_terms or MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
     drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, options.rng)
-    small = effort.part(1.0, OF_PRUNING).done_in_time("prunings", drop, None)
+    small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)
     small = drop_terms_at_once(model, task, most) if small is None else small
     if not options.fit_intercept:
         return small
@@ -181,14 +181,14 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
         n_drawn=sum(path.n_drawn for path in stack.paths),
         n_nonzero=len(model.support),
         validation_loss=stack.loss.in_units_of_y(stack.loss_of_choice),
-        cut=dict(effort.cuts_in_time),
-        converged=not effort.cuts_in_time,
+        cut=dict(effort.cuts),
+        converged=not effort.cuts,
     )
 
 
 def _warn_of_time(effort):
     """Warn that no member has come to the end of its path."""
-    what = ", ".join(f"{n} {name}" for name, n in effort.cuts_in_time.items())
+    what = ", ".join(f"{n} {name}" for name, n in effort.cuts.items())
     warn(
         "time_limit: not one search was finished, and the model is the best until then, maybe a "
         f"constant: ended early or left out were {what}; raise time_limit",

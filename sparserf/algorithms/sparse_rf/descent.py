@@ -29,8 +29,7 @@ the duality gap over all of them is within the tolerance.
 
 The duality gap is F less the dual objective at v times min(1, alpha / max_h |g_h|), which satisfies
 |phi_h' v| <= alpha. It is computed in `L1Fit.look_at` (by `L1Problem.dual_gap`, the formula) and
-tested in `L1Fit.improve_over`, in `L1Fit.descend_over` over the violators, and in `L1Fit.polish`
-over the terms alone.
+tested in `L1Fit.improve_over`, and in `L1Fit.descend_over` over the violators.
 
 Reading order: the two algorithms, the interface that they need of a fit (`BaseL1Fit`), how
 thoroughly a batch is solved, and the fit of one target (`L1Fit`), whose methods are the moves. The
@@ -116,7 +115,7 @@ def exact_descent(fit: BaseL1Fit) -> None:
 
 
 class BaseL1Fit(ABC):
-    """A fit of (9), with the moves that the algorithms, paths of penalties and searches make.
+    """A fit of (9), with the moves that the algorithms make.
 
     There are two subclasses: the fit of one target (`L1Fit`), and the fit of all classes of the
     multinomial loss together (`MultinomialL1Fit`).
@@ -144,11 +143,8 @@ class BaseL1Fit(ABC):
         self.dictionary, self.rules, self.tol, self.progress = dictionary, rules, tol, progress
 
     @abstractmethod
-    def restart(self, alpha: float, forgets_work: bool = False) -> None:
-        """Begin a fit with this penalty, from the coefficients of the last one.
-
-        forgets_work : whether the work of the last fit does not count towards the bound of this one
-        """
+    def restart(self, alpha: float) -> None:
+        """Begin a fit with this penalty, from the coefficients of the last one."""
         self.alpha, self.gap = float(alpha), np.inf
         self.progress.restart()
         # Which batches were drawn, and the number of the last.
@@ -158,17 +154,13 @@ class BaseL1Fit(ABC):
         self._draws, self._n_idle, self._lowest, self._least_gap = None, 0, np.inf, np.inf
 
     @abstractmethod
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, in addition to its own bound."""
-
-    @abstractmethod
-    def state(self) -> Any:
-        """Return the terms and coefficients, in units of y, from which a fit to other rows can
-        start."""
+    def end_by(self, deadline: float) -> None:
+        """Let the fit end at the deadline, too."""
 
     @abstractmethod
     def adopt(self, state: Any) -> None:
-        """Start from the `state` of a fit to other rows."""
+        """Start from the terms and coefficients of a model, in units of y: a `State`, or one of
+        each class."""
 
     @abstractmethod
     def draw(self, *batches: int) -> Any:
@@ -186,7 +178,7 @@ class BaseL1Fit(ABC):
     @property
     def is_solved_to_tolerance(self) -> bool:
         """Whether the batch that was drawn last is solved to the tolerance."""
-        return self.rules.solves == "every" or (self.rules.solves == "last" and self._is_last_batch)
+        return self.rules.solves == "every" or self._is_last_batch
 
     @property
     def _is_last_batch(self):
@@ -212,17 +204,12 @@ class BaseL1Fit(ABC):
         """Take one round over A and the draws, then rounds over the violators among the draws;
         return as `improve_over`."""
 
-    @abstractmethod
-    def polish(self, tol: float, max_rounds: int) -> None:
-        """Minimise (9) over A alone, to a relative gap of tol; where the draws are endless, go on
-        over all of them."""
-
-    def record(self, calls_back: bool = True) -> bool:
-        """End an iteration: note the objective, and call the callback where `calls_back`; return
-        whether the fit stops here."""
+    def record(self) -> bool:
+        """End an iteration: note the objective, and call the callback; return whether the fit stops
+        here."""
         objective = self.objective()
         self.progress.note(objective, self.gap, self.tol * objective)
-        if calls_back and self.progress.ask(partial(self.info, False)):
+        if self.progress.ask(partial(self.info, False)):
             self.stop()
         return self.stopped
 
@@ -249,14 +236,6 @@ class BaseL1Fit(ABC):
         """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that
         keeps w there."""
 
-    @abstractmethod
-    def margins(self) -> np.ndarray:
-        """Return the margin f + b of each row, in units of `target`."""
-
-    @abstractmethod
-    def target(self) -> np.ndarray:
-        """Return the target of each row, divided by its unit."""
-
     def count_drawn(self) -> int:
         """Return how many features were drawn since the last `restart`."""
         return int(np.diff(self.dictionary.starts)[self._drawn].sum())
@@ -280,68 +259,33 @@ class BaseL1Fit(ABC):
 class BatchRules:
     """How thoroughly a fit minimises (9) over each batch before it draws the next.
 
-    solves : which batches are solved to the tolerance: "every", the "last", or "none"; the others
-        take one round
+    solves : which batches are solved to the tolerance: "every" or the "last"; the others take one
+        round
     enter_per_term, enter_at_least : the most violators that enter A in a round: `enter_per_term`
         times the number of terms in the model, or `enter_at_least` where that is more
-    step_leaves : the share of the largest violation that may remain after the step of a round in
-        which violators enter
-    most_steps : the most steps of the solver in a round in which no violator enters
-    curved : the steps in a round in which violators enter, and the share of the violation that may
-        remain after each, where the loss is not quadratic; None: one step, and `step_leaves`
-    search_tol : the relative gap that is near enough where the penalty itself is chosen on held-out
-        rows
     early_tol : the relative gap to which batches before the last are solved where every batch is
     work : the share of the default work of a fit (`Effort.for_l1_fit`) that the fit may take
     """
 
-    solves: Literal["every", "last", "none"] = "every"
+    solves: Literal["every", "last"] = "every"
     enter_per_term: float = 1 / 4
     enter_at_least: int = 100
-    step_leaves: float = 0.1
-    most_steps: int = 100
-    curved: tuple[int, float] | None = None
-    search_tol: float = 0.5
     early_tol: float = 0.1
     work: float = 1.0
 
 
-# For one penalty over random draws: each batch is solved as in the paper, the last to the
-# tolerance.
+# For random draws: each batch is solved as in the paper, the last to the tolerance.
 TO_TOLERANCE = BatchRules()
-# For a path of penalties, of which the best is chosen: each batch takes a single round, since the
-# terms at the chosen penalty are fitted again.
-ONE_ROUND = BatchRules(solves="none", enter_per_term=1, most_steps=1)
 # For draws that follow the accepted features: better draws are worth more than the optimum over the
-# present draws.
-LEARNING = BatchRules(solves="none", enter_per_term=0.5, enter_at_least=100)
-# For such draws and one penalty: more violators enter in a round than in a search, and the last
-# batch is solved to the tolerance. With a penalty so small that the model keeps as many terms as
-# there are rows, that optimum is not worth its time: hence the smaller share of the work.
-LEARNING_TO_TOLERANCE = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
-# For rules, grown where the fit errs: as many may enter as the model has, or 200. Many are
-# nearly collinear, so that the last tenth of a violation takes long, and pays only where the loss
-# is not quadratic.
-RULES = BatchRules(
-    solves="none", enter_per_term=1, enter_at_least=200, step_leaves=0.5, curved=(3, 0.1)
-)
-# For linear functions of all inputs, one of which enters in a round: in the model their sum is a
-# single term, and a few rounds are as good as many.
-LINEAR = BatchRules(solves="none", step_leaves=0.0, search_tol=0.1)
+# present draws, so that more violators enter in a round, and the last batch alone is solved to the
+# tolerance. With a penalty so small that the model keeps as many terms as there are rows, that
+# optimum is not worth its time: hence the smaller share of the work.
+FOLLOWING = BatchRules(solves="last", enter_per_term=1, enter_at_least=200, work=0.25)
 
 
-def rules_of(dictionary: Dictionary, to_tolerance: bool) -> BatchRules:
-    """Return the rules by which the draws of a dictionary are solved.
-
-    to_tolerance : whether the fit is to reach the tolerance, or is one of many in a search
-    """
-    if dictionary.follows and not to_tolerance:
-        return RULES if dictionary.kind == "grown" else LEARNING
-    if dictionary.follows:
-        return LEARNING_TO_TOLERANCE
-    if dictionary.kind == "linear":
-        return LINEAR
-    return TO_TOLERANCE if to_tolerance else ONE_ROUND
+def rules_of(dictionary: Dictionary) -> BatchRules:
+    """Return the rules by which the draws of a dictionary are solved."""
+    return FOLLOWING if dictionary.follows else TO_TOLERANCE
 
 
 # The fit of one target
@@ -373,13 +317,10 @@ class L1Fit(BaseL1Fit):
         dictionary: Dictionary,
         options: SparseRFOptions,
         *,
-        to_tolerance: bool = True,
         target: int = 0,
     ):
         """Begin at w = 0, with an infinite penalty until `restart` gives one.
 
-        to_tolerance : whether batches are solved to `options.tol`, or take a round as one of many
-            in a search
         target : the number of this fit among all over the dictionary, from which its random stream
             follows
         """
@@ -390,7 +331,7 @@ class L1Fit(BaseL1Fit):
         check_not_ended()
         super().__init__(
             dictionary,
-            rules_of(dictionary, to_tolerance),
+            rules_of(dictionary),
             options.tol,
             task.progress(options.callback, y),
         )
@@ -399,7 +340,7 @@ class L1Fit(BaseL1Fit):
         self._max_iter = np.inf if options.max_iter is None else options.max_iter
         self.problem = task.problem(L1Problem, y, 0.0, options.fit_intercept)
         self._size = self.problem.loss.size(float(task.weight @ (y / len(y))))
-        starts, effort = dictionary.starts, Effort(np.inf)
+        starts, effort = dictionary.starts, Effort()
         if options.max_iter is None:
             share = self.rules.work * min(1.0, targets_of_full_work / len(task.targets))
             effort = Effort.for_l1_fit(task.rows, starts[-1], share)
@@ -414,30 +355,21 @@ class L1Fit(BaseL1Fit):
 
     # Between fits
 
-    def restart(self, alpha: float, forgets_work: bool = False) -> None:
+    def restart(self, alpha: float) -> None:
         """Begin a fit with this penalty, from the coefficients of the last one; see `BaseL1Fit`."""
-        super().restart(alpha, forgets_work)
-        if forgets_work:
-            self.A.effort.forget()
+        super().restart(alpha)
         self._source.forget()
         self.problem = replace(self.problem, alpha=min(self.alpha / self._slope_unit, 1e300))
         # the rounds so far, and whether the gap is within the tolerance
         self._n_rounds, self._reached = 0, True
         self.stopped, self.largest = False, np.inf
 
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of the fit by this effort, in addition to its own bound."""
-        self.A.effort.make_part_of(effort)
-        self.progress.deadline = effort.deadline
-
-    def state(self) -> State:
-        """Return (features, index, w, b) in units of y, which `adopt` takes."""
-        self.A.prune()
-        unit = self.progress.unit
-        return self.A.features, self.A.index, self.A.w * unit, self.A.b * unit
+    def end_by(self, deadline: float) -> None:
+        """Let the fit end at the deadline, too."""
+        self.A.effort.deadline = self.progress.deadline = deadline
 
     def adopt(self, state: State) -> None:
-        """Start from the `state` of a fit to other rows."""
+        """Start from terms (features, index, w, b), in units of y."""
         features, index, w, b = state
         w, b = w / self.progress.unit, b / self.progress.unit
         self.A.add(features, index, np.zeros(len(w)))
@@ -574,6 +506,11 @@ class L1Fit(BaseL1Fit):
 
         The solve goes to a gap of 0.3 times the tolerance; while A still grows it is one step.
         """
+        # The share of the largest violation that may remain after the step of a round in which
+        # violators enter, and the most steps in a round in which none does.
+        step_leaves = 0.1
+        most_steps = 100
+
         A, problem, rules = self.A, self.problem, self.rules
         self._n_rounds += 1
         violation[np.isin(draws.index, A.index)] = 0.0
@@ -582,11 +519,7 @@ class L1Fit(BaseL1Fit):
         entering = np.sort(entering[: top_k(violation, problem.alpha, entering)])
         draws.enter(A, entering)
         # The next violators will move the solution anyway.
-        steps, share = rules.most_steps, 0.0
-        if len(entering):
-            steps, share = 1, rules.step_leaves
-            if rules.curved is not None and not problem.loss.is_quadratic:
-                steps, share = rules.curved
+        steps, share = (1, step_leaves) if len(entering) else (most_steps, 0.0)
         # This round is likely the last over its batch where no draws are looked at again, or few
         # violators entered: then the gradients of the next batch are computed in advance.
         is_last = not again or len(entering) <= 5
@@ -625,28 +558,6 @@ class L1Fit(BaseL1Fit):
         self._n_idle = 0 if fell else self._n_idle + 1
         return self._n_idle >= IDLE_ROUNDS
 
-    def polish(self, tol: float, max_rounds: int) -> None:
-        """Minimise (9) over A alone, to a relative gap of tol, in at least one step.
-
-        Where the source is endless, go on over all its draws.
-        """
-        A, problem = self.A, self.problem
-        with self.progress.asked_within(self.info):
-            for k in range(max_rounds + 1):
-                objective = A.objective(problem)
-                self.gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
-                self._reached = self.gap <= self._allowed_gap(tol, objective)
-                if (self._reached and k > 0) or k == max_rounds or A.effort.is_spent:
-                    break
-                solve(problem, A, 0.3 * min(tol * objective, self.gap), 1)
-        self.stopped |= self.ended_by_callback
-        if self._source.is_endless and len(A):
-            self.tol = tol
-            for _ in range(10 * max_rounds):  # of one function each, which cost little
-                if self.improve_over(self.draw(0)) or A.effort.is_spent:
-                    break
-                A.prune()
-
     def stop(self) -> None:
         """End the fit: no more moves are made."""
         self.stopped = True
@@ -657,14 +568,6 @@ class L1Fit(BaseL1Fit):
     def ended_by_callback(self) -> bool:
         """Whether the callback has ended the fit."""
         return self.progress.ended_by_callback
-
-    def margins(self) -> np.ndarray:
-        """Return the margin f + b of each row, in units of `target`."""
-        return self.problem.vectors.fetch(self.A.z)
-
-    def target(self) -> np.ndarray:
-        """Return y divided by its unit."""
-        return self.problem.vectors.fetch(self.problem.y)
 
     def largest_gradient(self) -> float:
         """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that

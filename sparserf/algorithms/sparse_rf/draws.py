@@ -9,8 +9,8 @@ them. Their features are made when needed: of draws from a random map only the s
 `DrawsInMemory` keep their features.
 
 A `DrawSource` makes the draws of each batch: `RandomSource` from a fixed distribution,
-`LearningSource` near the accepted features, `RuleSource` along the gradient, `LinearSource` the
-steepest linear function. `SOURCES` says which dictionary has which.
+`LearningSource` near the accepted features, `RuleSource` along the gradient. `SOURCES` says which
+dictionary has which.
 
 A pass over the rows is the unit of cost. So the pass that computes the next dual point also
 computes what will be needed there: a `Question` is a pair, a function that every block of rows
@@ -26,21 +26,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..._core.search import top_k
-from ...features import FeatureSet, inputs_times
-from ...rows import correlation, correlation_pair
+from ...features import FeatureSet
+from ...rows import correlation_pair
 from ...solvers.problem import usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..._base.types import Array, RowVector
-    from ...features import (
-        FixedDictionary,
-        LearningDictionary,
-        LinearFunctions,
-        RandomDictionary,
-        RuleDictionary,
-    )
+    from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
     from ...features.dictionary import Dictionary
     from ...rows import Block, Rows
     from ...rows.rows import Question
@@ -279,13 +273,10 @@ class DrawsInMemory(Draws):
 class DrawSource(ABC):
     """Where the draws of one target come from: draws of a dictionary for a working set.
 
-    is_endless : whether a batch holds the best of infinitely many draws, so that it may be drawn
-        again and again
     batches_at_zero : the batches whose largest gradient at w = 0 is the penalty at which a path
         begins
     """
 
-    is_endless: bool = False
     batches_at_zero: Sequence[int] = (0,)
 
     @abstractmethod
@@ -364,8 +355,6 @@ class LearningSource(DrawSource):
         self._rows = rows
         self._sizes = np.diff(dictionary.starts)
         self._proposer = dictionary.proposer(target)
-        self._turns = dictionary.base.is_periodic
-        self._question = correlation_pair if self._turns else correlation
         self.forget()
 
     def forget(self) -> None:
@@ -380,12 +369,11 @@ class LearningSource(DrawSource):
             self._proposed = self._proposer.batch(self._sizes[t], A.features, A.w, A.index)
             self._t = t
         if self._v is not A.v:
-            (self._answer,) = self._rows.ask(A.v, [partial(self._question, self._proposed[1])])
-        (start, features), g = self._proposed, self._answer
+            (self._answer,) = self._rows.ask(A.v, [partial(correlation_pair, self._proposed[1])])
+        (start, features), (C, S) = self._proposed, self._answer
         self.forget()
-        if self._turns:
-            (C, S), has_phase = g, features.is_periodic
-            features, g = features.turned(np.arctan2(-S, C)), np.where(has_phase, np.hypot(C, S), C)
+        has_phase = features.is_periodic
+        features, g = features.turned(np.arctan2(-S, C)), np.where(has_phase, np.hypot(C, S), C)
         return DrawsInMemory(self._rows, features, start + np.arange(len(features)), A.v, g)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
@@ -402,7 +390,7 @@ class LearningSource(DrawSource):
         def take(v, answer):
             self._v, self._answer = v, answer
 
-        return [(partial(self._question, self._proposed[1]), take)]
+        return [(partial(correlation_pair, self._proposed[1]), take)]
 
 
 class RuleSource(DrawSource):
@@ -427,40 +415,9 @@ class RuleSource(DrawSource):
         return []
 
 
-class LinearSource(DrawSource):
-    """The steepest of all linear functions of the inputs, which is their gradient X'v."""
-
-    is_endless = True
-
-    def __init__(self, rows: Rows, dictionary: LinearFunctions, target: int):
-        """Take all linear functions; those of a target are numbered from (inputs + target 2^20)
-        on."""
-        d = rows.n_features_in
-        self._rows, self._dictionary = rows, dictionary
-        self._inputs, self._first = inputs_times(np.ones(d)), d + (target << 20)
-        self._v = self._slope = None  # a dual point, and X'v
-
-    def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
-        """Return the steepest function at the dual point of A, as a single draw."""
-        if self._v is not A.v:
-            self._v, self._slope = A.v, self._rows.correlate(self._inputs, A.v)
-        function, g = self._dictionary.steepest(self._slope)
-        new = A.index.max(initial=self._first - 1) + 1
-        return DrawsInMemory(self._rows, function, np.array([new]), A.v, np.array([g]))
-
-    def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
-        """Return the question for X'v."""
-
-        def take(v, slope):
-            self._v, self._slope = v, slope
-
-        return [(partial(correlation, self._inputs), take)]
-
-
 # The source of the draws of each kind of dictionary.
 SOURCES: dict[str, Callable[..., DrawSource]] = {
     "random": RandomSource,
-    "linear": LinearSource,
     "learned": LearningSource,
     "grown": RuleSource,
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.checks import check_alphas, check_integer, check_real
-from ..._base.deadline import NEVER, limits_time
+from ..._base.deadline import limits_time
 from ..._base.progress import check_not_ended, ends_at, parts, shows_progress
 from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
@@ -25,11 +25,11 @@ from ...solvers.effort import Effort
 from ..fallback import with_fallbacks
 from ..task import Task, model_of, partial_fits_on_error, with_ranges
 from .default import choose_model
-from .descent import N_COMPONENTS, algorithm_1, exact_descent, warn_if_unconverged
-from .fits import fits_of
+from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
+from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions
 from .rows_that_go_together import warn_of_rows_that_go_together
-from .start import begin_at, check_start_of_task, first_search, with_indices_of
+from .start import begin_at, check_start_of_task, first_target, with_indices_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -409,9 +409,9 @@ def _fit_path(
     )
 
     descend = exact_descent if options.exact else algorithm_1
-    models, ended_by_callback, effort = [], [], Effort(np.inf, deadline=deadline)
+    models, ended_by_callback, effort = [], [], Effort(deadline=deadline)
     with single_threaded_blas(), task.rows:
-        fits = fits_of(task, dictionary, options, search=first_search(start, task))
+        fits = _fits_of(task, dictionary, options, first_target(start, task))
         if alphas is None:
             largest = max(fit.largest_gradient() for fit in fits) or 1.0
             alphas = np.maximum(
@@ -426,8 +426,7 @@ def _fit_path(
                 for k, fit in parts(list(enumerate(fits))):
                     fit.restart(alpha)
                     of_fit = effort.part(1 / (len(fits) - k))
-                    if deadline < NEVER:
-                        fit.spend(of_fit)
+                    fit.end_by(of_fit.deadline)
                     with ends_at(of_fit.deadline):
                         check_not_ended()
                         fit.begin_in_single()
@@ -436,7 +435,7 @@ def _fit_path(
                     if not of_fit.is_late:
                         fit.end_in_double()
                 if n_done < len(fits):
-                    effort.note_cut("fits", len(fits) - n_done, lacks_time=True)
+                    effort.note_cut("fits", len(fits) - n_done)
                 if effort.is_late and len(models) + 1 < len(alphas):
                     effort.note_cut("penalties", len(alphas) - len(models) - 1)
                 models.append(_model_in_time(fits, task, effort))
@@ -450,13 +449,24 @@ def _fit_path(
     return models
 
 
+def _fits_of(task, dictionary, options, first):
+    """Return the fit of each target, or with the multinomial loss the one fit of all classes.
+
+    first : the number of the first target, from which the random streams of the draws follow
+    """
+    if task.is_joint:
+        return [MultinomialL1Fit(task, dictionary, options, target=first)]
+    targets = enumerate(task.targets, first)
+    return [L1Fit(task, y, dictionary, options, target=k) for k, y in targets]
+
+
 def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
     """Return the model of these fits, with its fallbacks where there is time for them."""
     model = model_of(fits, task, certified=not effort.is_late)
     model = with_ranges(
         effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
     )
-    cut = dict(effort.cuts_in_time)
+    cut = dict(effort.cuts)
     return replace(
         model,
         info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut),

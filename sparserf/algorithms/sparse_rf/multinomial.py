@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...solvers.effort import TURN, UNBOUNDED, Effort
+from ...solvers.effort import TURN
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import (
     CLASS_VERSUS_REST,
@@ -116,18 +116,16 @@ class MultinomialL1Fit(BaseL1Fit):
         dictionary: Dictionary,
         options: SparseRFOptions,
         *,
-        to_tolerance: bool = True,
         target: int = 0,
     ):
-        """Begin at w = 0; to_tolerance and target are as in `L1Fit`, and target is the number of
-        the first class."""
-        rules, callback = rules_of(dictionary, to_tolerance), options.callback
+        """Begin at w = 0; target is the number of the first class, as in `L1Fit`."""
+        rules, callback = rules_of(dictionary), options.callback
         super().__init__(dictionary, rules, options.tol, task.progress(callback, task.targets[0]))
-        self._rows, self._targets, self._effort = task.rows, task.targets, UNBOUNDED
+        self._rows = task.rows
         callback_of_class = callback and (lambda _: callback(self.info(certified=False)))
         of_class = replace(options, tol=options.tol / len(task.targets), callback=callback_of_class)
         self._fits = [
-            OneClassL1Fit(task, y, dictionary, of_class, to_tolerance=to_tolerance, target=k)
+            OneClassL1Fit(task, y, dictionary, of_class, target=k)
             for k, y in enumerate(task.targets, target)
         ]
         self.A: WorkingSetsOfClasses = WorkingSetsOfClasses(self._fits)
@@ -140,28 +138,22 @@ class MultinomialL1Fit(BaseL1Fit):
 
     # Between fits
 
-    def restart(self, alpha: float, forgets_work: bool = False) -> None:
+    def restart(self, alpha: float) -> None:
         """Begin a fit with this penalty, from the coefficients of the last one; see `BaseL1Fit`."""
-        super().restart(alpha, forgets_work)
+        super().restart(alpha)
         self._n_tightened, self._reached = 0, False
         for fit in self._fits:
-            fit.restart(alpha, forgets_work)
+            fit.restart(alpha)
             fit.tol = self.tol / len(self._fits)
 
-    def spend(self, effort: Effort) -> None:
-        """Bound the work of all classes together by this effort, in addition to the bound of
-        each."""
-        self._effort = effort
-        self.progress.deadline = effort.deadline
+    def end_by(self, deadline: float) -> None:
+        """Let the fit end at the deadline, too, in all classes."""
+        self.progress.deadline = deadline
         for fit in self._fits:
-            fit.spend(effort)
-
-    def state(self) -> list[State]:
-        """Return the state of each class, which `adopt` takes."""
-        return [fit.state() for fit in self._fits]
+            fit.end_by(deadline)
 
     def adopt(self, state: Sequence[State]) -> None:
-        """Start from the `state` of a fit to other rows."""
+        """Start from the terms and coefficients of each class."""
         for fit, of_class in zip(self._fits, state, strict=True):
             fit.adopt(of_class)
         self._settle()
@@ -265,17 +257,6 @@ class MultinomialL1Fit(BaseL1Fit):
             fit.A.effort.add(self._rows.n_rows * (len(self._fits) + TURN))
         self._classes.settle()
 
-    def polish(self, tol: float, max_rounds: int) -> None:
-        """Minimise over the terms alone, to a joint gap of tol times the objective."""
-        self._draws = None
-        for k in range(max_rounds):
-            if k:
-                self._step_together()
-            self._sweep(lambda fit: fit.polish(tol, 1))
-            self._reached = self.certify() <= tol * self.objective()
-            if self._reached or self.stopped or self._effort.is_spent:
-                return
-
     @property
     def stopped(self) -> bool:
         """Whether the fit has ended before its time: any class has."""
@@ -314,14 +295,6 @@ class MultinomialL1Fit(BaseL1Fit):
     def ended_by_callback(self) -> bool:
         """Whether the callback has ended the fit, or that of a class."""
         return self.progress.ended_by_callback or any(fit.ended_by_callback for fit in self._fits)
-
-    def margins(self) -> np.ndarray:
-        """Return the margins of all classes, (n_classes, n_rows)."""
-        return np.stack([fit.margins() for fit in self._fits])
-
-    def target(self) -> np.ndarray:
-        """Return the target of all classes, -1 or +1, (n_classes, n_rows)."""
-        return np.stack(self._targets)
 
     def largest_gradient(self) -> float:
         """Return the smallest alpha at which no class has a term."""

@@ -190,14 +190,12 @@ class Column:
 
     place, counts : the place of each cell, and the number of cells at each place
     number : the index of the column in X
-    is_date : whether it has dates
     is_grid : whether it has fractions that never fall, or never rise, from row to row
     """
 
     place: np.ndarray
     counts: np.ndarray
     number: int = 0
-    is_date: bool = False
     is_grid: bool = False
 
     @classmethod
@@ -207,7 +205,7 @@ class Column:
         cells = np.where(missing, np.median(cells[~missing]), cells)
         _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
         has_fractions = not is_date and bool((cells != np.rint(cells)).any())
-        return cls(place, counts, number, is_date, has_fractions and rising(place) == 1)
+        return cls(place, counts, number, has_fractions and rising(place) == 1)
 
     def of_rows(self, index: np.ndarray) -> Self:
         """Return the column of some of its rows."""

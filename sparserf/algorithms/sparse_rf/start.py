@@ -63,12 +63,13 @@ def _most_columns(features):
     return most
 
 
-def first_search(start: SparseModel | None, task: Task) -> int:
-    """Return the number of a search of a dictionary that learns, whose draws have indices above
-    those of the model's terms."""
+def first_target(start: SparseModel | None, task: Task) -> int:
+    """Return the number of the first target of a fit, from which on the draws of a dictionary that
+    learns have indices above those of the model's terms."""
     if start is None:
         return 0
-    return -(-(int(start.support.max(initial=0)) // FIRST_DRAW) // len(task.targets))
+    n = len(task.targets)
+    return n * -(-(int(start.support.max(initial=0)) // FIRST_DRAW) // n)
 
 
 def with_indices_of(start: SparseModel, model: SparseModel) -> SparseModel:
@@ -92,7 +93,7 @@ def begin_at(
 
 
 def _states(start, task, dictionary):
-    """Return for each target the state (features, index, w, b) that `L1Fit.adopt` takes, in units
+    """Return for each target the terms (features, index, w, b) that `L1Fit.adopt` takes, in units
     of y around its centre."""
     features, index, states = start.features.staged(None), _places(start, dictionary), []
     for w, b, center in zip(
