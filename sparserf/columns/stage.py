@@ -228,6 +228,12 @@ class ColumnStage:
         return bool(np.isinf(self.reach).all())
 
     @cached_property
+    def is_for_intervals(self) -> np.ndarray:
+        """Which encodings are numbers as they are beside numbers in robust units: those in which
+        rules look for intervals."""
+        return (self.kind == NUMBER) & np.isinf(self.reach) & (not self.is_raw)
+
+    @cached_property
     def is_identity(self) -> bool:
         """Whether the encodings are the columns as they are, and no cell may be missing."""
         as_they_are = self.is_column_by_column and not (

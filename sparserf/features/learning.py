@@ -337,6 +337,8 @@ def inputs_that_vary(rows, weight, stage):
     deviation = stage.unit if in_units else scale[0]
     inputs = np.sort(np.argsort(-deviation, kind="stable")[:MOST_INPUTS])
     inputs = inputs[scale[0, inputs] > SMALLEST[rows.dtype.name]]
+    if in_units:
+        inputs = inputs[~stage.is_for_intervals[inputs]]
     return inputs, scale[:, inputs]
 
 
