@@ -5,7 +5,7 @@ import warnings
 
 
 class TimeLimitWarning(UserWarning):
-    """Issued if a `time_limit` ends before the first search: the model is the best until then.
+    """Issued if a `time_limit` ends before the first path: the model is the best until then.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Rules:
 
     Batch by batch small trees are grown along the gradient of the loss, on random rows and columns;
     every node but the root is proposed as a box, and boxes that violate the optimality condition
-    enter, of those that hold the same rows the simplest. A search has one batch at each penalty, a
+    enter, of those that hold the same rows the simplest. A path has one batch at each penalty, a
     fit of a single penalty ten.
 
     Parameters

@@ -152,7 +152,9 @@ def test_a_limit_that_is_not_reached_changes_little_and_none_changes_nothing(clo
 
 def test_the_warning_says_what_was_cut_and_what_to_change(clock_of):
     clock_of(1)
-    with pytest.warns(srf.TimeLimitWarning, match="not one search was finished.*raise time_limit"):
+    with pytest.warns(
+        srf.TimeLimitWarning, match="not one path of penalties was finished.*raise time_limit"
+    ):
         srf.sparse_rf(X, Y, time_limit=0.5, rng=0)
 
 

@@ -190,7 +190,7 @@ def _warn_of_time(effort):
     """Warn that no member has come to the end of its path."""
     what = ", ".join(f"{n} {name}" for name, n in effort.cuts.items())
     warn(
-        "time_limit: not one search was finished, and the model is the best until then, maybe a "
-        f"constant: ended early or left out were {what}; raise time_limit",
+        "time_limit: not one path of penalties was finished, and the model is the best until then, "
+        f"maybe a constant: ended early or left out were {what}; raise time_limit",
         TimeLimitWarning,
     )

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ...losses import Loss
     from ...model import FitInfo
     from ...rows import Rows
-    from ..task import Task
+    from ..task import Progress, Task
     from .options import SparseRFOptions
 
     # The terms, their numbers, and the weights and intercepts of all targets, in units of y.
@@ -94,11 +94,26 @@ class FoldPath(ABC):
     phi : their values (p, n_rows), the n rows fitted first
     w, b, z : the weights (n_targets, p), the intercepts, and the margins (n_targets, n_rows), in
         the units of the targets
+    rows, weight, s : the rows in that order, the weights of the n rows fitted, of mean 1, and these
+        over n
+    alpha : the penalty
+    gram : the Gram matrix of the terms, of a square; None where it is not known
     """
 
     features: FeatureSet
     index: np.ndarray
     phi: np.ndarray
+    n: int
+    rows: Rows
+    weight: np.ndarray
+    s: np.ndarray
+    alpha: float
+    progress: Progress
+    is_quadratic: bool
+    w: np.ndarray
+    b: np.ndarray
+    z: np.ndarray
+    gram: Square | None
     # The rows that the Hessian has for each term, where it is not the same everywhere.
     curved_a_term: float = np.inf
     # Whether terms are fitted to all rows.
@@ -398,6 +413,8 @@ class Turns:
 class Square:
     """A symmetric matrix that grows by doubling its place."""
 
+    size: int
+
     def __init__(self, dtype: np.dtype):
         self._all, self.size = np.empty((64, 64), dtype), 0
 
@@ -443,7 +460,9 @@ def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:
 class L1Path(FoldPath):
     """A path of terms that an l1 penalty chooses among draws."""
 
-    curved_a_term = CURVED_A_TERM
+    features: FeatureSet
+    index: np.ndarray
+    curved_a_term: float = CURVED_A_TERM
 
     def __init__(
         self,
@@ -648,6 +667,9 @@ DRAWS_OF: dict[str, type[Draws]] = {
 class RidgePath(FoldPath):
     """Linear functions of all inputs, with a penalty alpha |w|^2 / 2 on their weights in units of
     the deviations of the inputs, and of the mean curvature."""
+
+    features: FeatureSet
+    index: np.ndarray
 
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         super().__init__(task, options, fitted)

@@ -148,8 +148,8 @@ def sparse_rf(
         "squared_hinge", "logistic" or "multinomial"; or an object, such as
         `losses.Quantile(level=0.9)`.
     n_components : int, optional
-        D, the number of draws. None: 10,000; of "auto" 1,000 for each penalty of a search, and with
-        `start`; of `Rules` 4,000, and 400 for each of several penalties.
+        D, the number of draws. None: 10,000; of "auto" 1,000 with `start`, and for alpha=None some
+        500 for each penalty and fold; of `Rules` 4,000, and 400 for each of several penalties.
     batch_size : int, optional
         R, the draws in a batch. None: 500 with "auto"; 400 of `Rules`; else 2,500, fewer for more
         than 3,300 columns.
@@ -184,9 +184,9 @@ def sparse_rf(
     lower, upper : float, optional
         Limits to which predictions are clipped; not for classes.
     tol : float, default 1e-4
-        Largest duality gap, relative to the objective; searches for alpha stop earlier.
+        Largest duality gap of a fit with alpha, relative to the objective.
     max_iter : int, optional
-        The most rounds of search and solution. None: to the tolerance, within a bound on the work.
+        The most rounds of a fit with alpha. None: to the tolerance, within a bound on the work.
     start : SparseModel, optional
         A model whose terms come first. With alpha=None there are no others, and the rows should be
         new to it.
@@ -219,7 +219,7 @@ def sparse_rf(
         The fit ended above the tolerance, by `max_iter`, its work, rounding or, with alpha,
         `time_limit`.
     TimeLimitWarning
-        For alpha=None, not one search was finished within `time_limit`.
+        For alpha=None, not one path of penalties was finished within `time_limit`.
     GroupedRowsWarning
         For alpha=None, rows in memory look grouped or ordered in time, and neither `groups` nor
         `validation` was given.
