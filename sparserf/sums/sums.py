@@ -130,7 +130,8 @@ class Sums:
             The targets.
         features : FeatureSet
             The features, already drawn.
-        sample_weight : array of shape (n_samples,) or None, default None Nonnegative weights.
+        sample_weight : array of shape (n_samples,) or None, default None
+            Nonnegative weights.
             Unlike in the functions that fit, their size matters, relative to the rows of other
             sums.
         workers : int, default 1

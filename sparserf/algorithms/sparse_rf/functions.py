@@ -137,9 +137,9 @@ def sparse_rf(
         "constant" where alpha is None, else "linear".
     categorical : sequence of names, of indices, or a mask, optional
         Columns that are categories, besides those that a data frame marks.
-    monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional Columns
-        in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone` also
-        takes the levels of a category, ascending.
+    monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional
+        Columns in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone`
+        also takes the levels of a category, ascending.
     interactions : sequence of groups of columns, optional
         Groups of columns that may meet in a term; a column in none has terms of its own. None: all
         may meet.
@@ -179,8 +179,9 @@ def sparse_rf(
         Nonnegative, relative to their mean. A weight of k counts as k copies of the row.
     class_weight : "balanced", mapping of label to weight, optional
         Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
-    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional Added to f in the loss
-        of each row, such as the log of exposures; not for more than two classes.
+    offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        Added to f in the loss of each row, such as the log of exposures; not for more than two
+        classes.
     lower, upper : float, optional
         Limits to which predictions are clipped; not for classes.
     tol : float, default 1e-4
