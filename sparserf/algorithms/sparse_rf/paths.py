@@ -33,6 +33,8 @@ BEHIND, SOON = 1.5, 8
 MOST_ALPHAS = 40
 # A path ends where folds have more terms than this in the mean, or than this share of their rows.
 MOST_TERMS, TERMS_PER_ROW = 2_000, 0.6
+# It also ends where folds have more weights than this: terms times classes or outputs.
+MOST_WEIGHTS = 20_000
 # Where the last penalty has lowered the loss by more than FALL, there are MORE times as many:
 # targets without noise want them. So there are until it is lower by FOUND than at the start:
 # where nothing is found, sin 30x cos 25z among 600 rows, a fold that has found nothing fills with
@@ -76,7 +78,8 @@ def follow(
     fits = [member.fold_fit(folds, k) for k in range(len(folds))]
     shares = [folds.share(k) for k in range(len(folds))]
     alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
-    most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * len(folds.task.weight))
+    n_rows, n_targets = len(folds.task.weight), len(folds.task.targets)
+    most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * n_rows, MOST_WEIGHTS / n_targets)
     best, waited, losses, ended = None, -2, [], False
     for _ in parts(range(MOST_ALPHAS)):
         turn = partial(_turn, alpha, MORE if _wants_draws(losses) else 1.0, effort.deadline)
