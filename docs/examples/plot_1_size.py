@@ -37,8 +37,11 @@ def error(model):
 model = srf.sparse_rf(X, y, rng=0, workers=-1)
 print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
 
-# %% The same in fewer terms ----------------------- ``max_terms`` says how many terms a model may
-# have. The dashed line is the error of a linear model of the four inputs.
+# %%
+# The same in fewer terms
+# -----------------------
+# ``max_terms`` says how many terms a model may have. The dashed line is the error of a linear model
+# of the four inputs.
 
 sizes = [2, 5, 10, 20, 50]
 smaller = [srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes]

@@ -24,8 +24,11 @@ model = srf.sparse_rf(X[~test], y[~test], loss="logistic", rng=0, workers=-1)
 print(f"classes {list(model.classes)}, {len(model.features)} terms")
 print(f"{np.mean(model.predict(X[test]) != y[test]):.1%} of the test rows are wrong")
 
-# %% How sure is it? --------------- ``predict_proba`` has a column for each class. ``predict``
-# takes the likelier one; where a miss costs more than a false alarm, use a lower threshold.
+# %%
+# How sure is it?
+# ---------------
+# ``predict_proba`` has a column for each class. ``predict`` takes the likelier one; where a miss
+# costs more than a false alarm, use a lower threshold.
 
 p = model.predict_proba(X[test])[:, list(model.classes).index("malignant")]
 malignant = y[test] == "malignant"
@@ -41,7 +44,10 @@ right.set(xlabel="threshold", title="Errors by threshold")
 for ax in (left, right):
     ax.legend(frameon=False)
 
-# %% What it goes by --------------- With two classes f > 0 means the second one, here malignant.
-# :doc:`/groups` says what to do when a class is rare.
+# %%
+# What it goes by
+# ---------------
+# With two classes f > 0 means the second one, here malignant. :doc:`/groups` says what to do when a
+# class is rare.
 
 print(model.summary(X[~test], n_terms=3, rng=0))

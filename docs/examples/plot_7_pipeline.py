@@ -33,9 +33,10 @@ table = pd.DataFrame(
     {"time": time, "sky": sky, "temperature": np.where(rng.random(n) < 0.1, np.nan, warmth)}
 )
 
-# %% A date is no number, and the model refuses it. So the first step makes of a date what repeats:
-# the hour, and whether it is a weekend. Words and empty cells go in as they are, so that there is
-# no encoder and no imputer.
+# %%
+# The model takes dates as they are. Here the first step makes of a date what repeats: the hour, and
+# whether it is a weekend. Words and empty cells go in as they are, so that there is no encoder and
+# no imputer.
 
 
 def parts_of_time(table):
