@@ -50,7 +50,7 @@ def path_of(predictions):
 def stack_of_gains(gains, **rows):
     """Return a stack of one member that is better than the constant by these losses of rows."""
     loss, one = held_out_loss(y=np.arange(len(gains), dtype=float), **rows), np.ones(1)
-    return Stack(loss, [], one, one, np.zeros(len(gains)), np.asarray(gains)[loss.folds.row])
+    return Stack(loss, [], one, np.zeros(len(gains)), np.asarray(gains)[loss.folds.row])
 
 
 def gains(rng, n, times):
@@ -99,19 +99,16 @@ def test_nothing_is_certain(name):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_weights_of_the_squared_loss_are_nonnegative_least_squares(weight, fit_intercept, rng):
+def test_weights_of_the_squared_loss_are_nonnegative_least_squares(weight, rng):
     loss = held_out_loss(sample_weight=weight)
     t = loss.targets[0]
     M = np.stack([t + rng.standard_normal(N), t + rng.standard_normal(N) + 1, 0.5 * t, -t])
     M[2:] += 0.3 * rng.standard_normal((2, N))
-    u, b = stacked_weights(loss, list(M[:, None]), fit_intercept)
+    u = stacked_weights(loss, list(M[:, None]))
     root = np.sqrt(loss.folds.weight)
-    columns = np.vstack([M, np.ones(N), -np.ones(N)]) if fit_intercept else M
-    best = nnls((columns * root).T, t * root)[0]
+    best = nnls((M * root).T, t * root)[0]
     assert best[3] == u[3] == 0 and (u[:3] > LEAST_WEIGHT).all()
-    np.testing.assert_allclose(u, best[:4], atol=1e-4)
-    np.testing.assert_allclose(b[0], best[4] - best[5] if fit_intercept else 0.0, atol=1e-4)
+    np.testing.assert_allclose(u, best, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -119,28 +116,28 @@ def test_no_other_weights_have_less_loss(name, rng):
     loss = held_out_loss(name, sample_weight=WEIGHT)
     K = len(loss.task.targets)
     M = np.stack([0.5 * loss.targets + rng.standard_normal((K, N)) for _ in range(3)])
-    u, b = stacked_weights(loss, list(M), True)
+    u = stacked_weights(loss, list(M))
 
-    def at(u, b):
-        return loss.mean(np.tensordot(u, M, 1) + b[:, None])
+    def at(u):
+        return loss.mean(np.tensordot(u, M, 1))
 
-    least = at(u, b)
+    least = at(u)
     for _ in range(50):
         near = np.clip(u + 0.05 * rng.standard_normal(3), 0, MOST_WEIGHT)
-        assert at(near, b + 0.05 * rng.standard_normal(K)) > least - 1e-4
+        assert at(near) > least - 1e-4
 
 
 def test_a_member_that_counts_little_does_not_count(rng):
     loss = held_out_loss()
     t = loss.targets[0]
     M = [t + size * t.std() * rng.standard_normal(N) for size in (0.1, 9.0)]
-    u, _ = stacked_weights(loss, [each[None] for each in M], True)
+    u = stacked_weights(loss, [each[None] for each in M])
     assert u[0] > 0.9 and u[1] == 0
 
 
 def test_weights_are_bounded_where_all_is_predicted_right():
     loss = held_out_loss("logistic")
-    u, _ = stacked_weights(loss, [1e-3 * loss.targets], True)
+    u = stacked_weights(loss, [1e-3 * loss.targets])
     assert u == pytest.approx(MOST_WEIGHT)
 
 
@@ -185,7 +182,7 @@ def test_a_row_that_several_pairs_hold_out_counts_once(times, rng):
     loss = HeldOutLoss.of(task := held_out_loss().task, Folds(task, [(~held, held)] * times))
     for size in (ABOVE, BELOW):
         gained = np.tile(gains(rng, 40, size), times)
-        stack = Stack(loss, [], one, one, 0 * gained, gained)
+        stack = Stack(loss, [], one, 0 * gained, gained)
         assert stack.is_better_than_constant() == (size == ABOVE)
 
 
@@ -198,4 +195,4 @@ def test_one_row_or_group_tells_nothing():
 
 def test_without_weights_it_is_the_constant(rng):
     loss, none = held_out_loss(), np.zeros(1)
-    assert not Stack(loss, [], none, none, np.zeros(N), np.ones(N)).is_better_than_constant()
+    assert not Stack(loss, [], none, np.zeros(N), np.ones(N)).is_better_than_constant()

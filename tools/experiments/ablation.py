@@ -77,8 +77,7 @@ def one_form(nth, members):
     return classmethod(of_folds)
 
 
-def best_alone(loss, predictions, fit_intercept):
+def best_alone(loss, predictions):
     """Return weights, as `stacked_weights` does, of the best member alone."""
     best = int(np.argmin([loss.mean(each) for each in predictions]))
-    u, b = stacked_weights(loss, [predictions[best]], fit_intercept)
-    return np.eye(len(predictions))[best] * u[0], b
+    return np.eye(len(predictions))[best] * stacked_weights(loss, [predictions[best]])[0]

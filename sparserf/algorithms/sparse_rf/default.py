@@ -145,7 +145,7 @@ def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
             widen_encodings(model, of_model, every, task.stage)
             for model, of_model in zip(models, places, strict=True)
         ]
-    return merge_linear_functions(weighted_sum(models, weights, stack.intercepts, task))
+    return merge_linear_functions(weighted_sum(models, weights, task))
 
 
 def small_model(

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def weighted_sum(
-    models: Sequence[SparseModel], weights: Sequence[float], intercepts: np.ndarray, task: Task
+    models: Sequence[SparseModel], weights: Sequence[float], task: Task
 ) -> SparseModel:
     """Return the model whose f is the weighted sum of those of the models, around the centres of
-    the targets, plus the intercepts in units of the targets."""
+    the targets."""
     first = models[0]
     every = np.concatenate([model.support for model in models])
     support, at, place = np.unique(every, return_index=True, return_inverse=True)
@@ -33,8 +33,7 @@ def weighted_sum(
     center = np.reshape(
         np.concatenate([np.ravel(c) for c in task.centers]), np.shape(first.intercept)
     )
-    unit = task.unit(task.targets[0])
-    b = center + unit * np.reshape(intercepts, np.shape(first.intercept))
+    b = center
     for k, (model, u) in enumerate(zip(models, weights, strict=True)):
         np.add.at(coef, (..., place[start : start + len(model.support)]), u * model.coef)
         features = features if k == 0 else features.concat(model.features)

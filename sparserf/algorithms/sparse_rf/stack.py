@@ -1,8 +1,9 @@
 """The stack: how much each member counts, by what it predicts of rows that it has not seen.
 
-With M_m the margins that member m predicts of the rows held out, the weights u_m >= 0 and an
-intercept for each target minimise the mean loss of b + sum_m u_m M_m on these rows: the stacked
-regression of L. Breiman (Machine Learning 24, 1996). All weights 0 is the constant.
+With M_m the margins that member m predicts of the rows held out, the weights u_m >= 0 minimise the
+mean loss of sum_m u_m M_m on these rows: the stacked regression of L. Breiman (Machine Learning 24,
+1996). All weights 0 is the constant. There is no intercept: what is found of rows held out, of
+other groups or later, shifts no other rows.
 """
 
 from __future__ import annotations
@@ -33,27 +34,32 @@ ERRORS = 1.4
 VERY_FEW = 10
 
 
-def stacked_weights(
-    loss: HeldOutLoss, predictions: Sequence[np.ndarray], fit_intercept: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weight of each member, and the intercept of each target.
+def stacked_weights(loss: HeldOutLoss, predictions: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the weight of each member.
 
     predictions : the margins (n_targets, n) of each member on the rows held out
     """
     M = np.stack(predictions)
-    k, n_targets = len(M), M.shape[1]
 
-    def value_and_slope(point):
-        margins = np.tensordot(point[:k], M, 1) + point[k:, None]
-        slopes = loss.slopes(margins)
-        in_intercept = slopes.sum(axis=1) if fit_intercept else np.zeros(n_targets)
-        return loss.mean(margins), np.append(np.tensordot(M, slopes, 2), in_intercept)
+    def value_and_slope(weights):
+        margins = np.tensordot(weights, M, 1)
+        return loss.mean(margins), np.tensordot(M, loss.slopes(margins), 2)
 
-    start = np.append(np.full(k, 1 / k), np.zeros(n_targets))
-    bounds = [(0, MOST_WEIGHT)] * k + [(None, None) if fit_intercept else (0, 0)] * n_targets
-    found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    weights = np.where(found[:k] < LEAST_WEIGHT, 0.0, found[:k])
-    return weights, found[k:]
+    k, bounds = len(M), [(0, MOST_WEIGHT)] * len(M)
+    found = minimize(value_and_slope, np.full(k, 1 / k), jac=True, method="L-BFGS-B", bounds=bounds)
+    return np.where(found.x < LEAST_WEIGHT, 0.0, found.x)
+
+
+def best_constant(loss: HeldOutLoss) -> np.ndarray:
+    """Return the margins of the best constant on the rows held out, (n_targets, 1)."""
+    n_targets, n = loss.targets.shape[-2:]
+
+    def value_and_slope(b):
+        margins = np.repeat(b[:, None], n, axis=1)
+        return loss.mean(margins), loss.slopes(margins).sum(axis=1)
+
+    found = minimize(value_and_slope, np.zeros(n_targets), jac=True, method="L-BFGS-B")
+    return found.x[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +69,12 @@ class Stack:
     loss : the loss of rows held out
     paths, weights : the paths of the members, and the weight of each; all 0 where they are not
         better than the constant
-    intercepts : of each target, in its unit
     stacked, constant : the losses of the rows held out, at the stack and at the best constant
     """
 
     loss: HeldOutLoss
     paths: Sequence[MemberPath]
     weights: np.ndarray
-    intercepts: np.ndarray
     stacked: np.ndarray
     constant: np.ndarray
 
@@ -78,12 +82,11 @@ class Stack:
     def of(cls, loss: HeldOutLoss, paths: Sequence[MemberPath], fit_intercept: bool) -> Stack:
         """Return the stack of members that have gone down their paths."""
         predictions = [path.predictions for path in paths]
-        weights, b = stacked_weights(loss, predictions, fit_intercept)
-        nothing = 0 * predictions[0]
-        at_nothing = stacked_weights(loss, [nothing], fit_intercept)[1]
-        margins = np.tensordot(weights, np.stack(predictions), 1) + b[:, None]
-        constant = loss.losses(nothing + at_nothing[:, None])
-        stack = cls(loss, paths, weights, b, loss.losses(margins), constant)
+        weights = stacked_weights(loss, predictions)
+        stacked = loss.losses(np.tensordot(weights, np.stack(predictions), 1))
+        nothing = np.zeros_like(predictions[0])
+        constant = loss.losses(nothing + best_constant(loss) if fit_intercept else nothing)
+        stack = cls(loss, paths, weights, stacked, constant)
         if stack.is_better_than_constant():
             return stack
         return replace(stack, weights=0 * weights)
