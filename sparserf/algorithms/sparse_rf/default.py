@@ -118,7 +118,7 @@ def of_all_rows(
     """Return a model of a sample of the rows as one of all rows: with their weights and ranges."""
     if len(sample.weight) == len(task.weight):
         return with_ranges(model, sample)
-    again = partial(fitted_to_all_rows, model, task, fit_intercept)
+    again = partial(fitted_to_all_rows, model, len(sample.weight), task, fit_intercept)
     return with_ranges(effort.done_in_time("fits to all rows", again, model), task)
 
 
