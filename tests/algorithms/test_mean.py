@@ -141,6 +141,7 @@ def test_no_other_intercept_has_less_loss(rng, loss):
     best = with_best_intercept(model, task)
     of_task = task.loss_of(task.targets[0])
     targets = np.stack([task.target_of(y) for y in task.targets])
+    unit = task.unit(task.targets[0])
 
     def loss_at(b):
         f = np.atleast_2d(replace(model, intercept=b).decision_function(X).T)

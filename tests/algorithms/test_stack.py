@@ -190,7 +190,7 @@ def test_one_row_or_group_tells_nothing():
     loss, one = held_out_loss(groups=np.arange(N) // 60), np.ones(1)
     held = np.arange(N) < 60
     alone = HeldOutLoss.of(loss.task, Folds(loss.task, [(~held, held)]))
-    assert not Stack(alone, [], one, one, np.zeros(60), np.ones(60)).is_better_than_constant()
+    assert not Stack(alone, [], one, np.zeros(60), np.ones(60)).is_better_than_constant()
 
 
 def test_without_weights_it_is_the_constant(rng):

@@ -5,9 +5,10 @@ sample, the minimum over all rows is sought of
 
     (1/n) sum_i s_i L(b + w phi(x_i), y_i) + (lambda / 2) sum_kj H_kjj (w_kj - w0_kj)^2
 
-with H_k = (1/n) Phi' diag(s L'') Phi at w0. A pass over the rows computes the loss, its gradient
-and H, from which a Newton step of all targets follows: a square needs one pass. What the rows leave
-open stays as the sample has it.
+with H_k = (1/n) Phi' diag(s L'') Phi at w0, and lambda the number of rows of the sample over that
+of the others: with few others the weights stay, with ever more they become those of all rows. A
+pass over the rows computes the loss, its gradient and H, from which a Newton step of all targets
+follows: a square needs one pass. What the rows leave open stays as the sample has it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ if TYPE_CHECKING:
     from ...rows import Block
     from ..task import Task
 
-# lambda, and the most passes where the loss is no square.
-LAMBDA, PASSES = 0.3, 3
+# The most passes where the loss is no square.
+PASSES = 3
 # A fall of the objective by less than this share of it ends them.
 FALLS = 1e-4
 
 
-def fitted_to_all_rows(model: SparseModel, task: Task, fit_intercept: bool) -> SparseModel:
-    """Return the model with the weights that are best for the rows of the task."""
+def fitted_to_all_rows(
+    model: SparseModel, n_sample: int, task: Task, fit_intercept: bool
+) -> SparseModel:
+    """Return the model of a sample of so many rows with weights for all rows of the task."""
     rows = task.raw.staged(model.features.stage)
     features = model.features.staged(None)
     units = np.array([task.unit(y) for y in task.targets])
@@ -50,18 +53,20 @@ def fitted_to_all_rows(model: SparseModel, task: Task, fit_intercept: bool) -> S
     ask = partial(moments, features, None if task.is_joint else losses)
     is_square = losses[0].is_quadratic and not task.is_joint
 
+    strength = n_sample / (rows.n_rows - n_sample)
     start, best, least, diagonal = w, (w, b), np.inf, None
     for k in range(1 if is_square else PASSES):
         check_not_ended()
         own = rows.sum(partial(_of_block, ask, w, b), targets, task.weight)
         value, *sums = [part / rows.n_rows for part in own]
         diagonal = np.einsum("kjj->kj", sums[0]) if diagonal is None else diagonal
-        value = float(value.sum()) + LAMBDA / 2 * float((diagonal * (w - start) ** 2).sum())
+        penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
+        value = float(value.sum()) + penalty
         if value < least:
             falls, least, best = least - value, value, (w, b)
             if (k == PASSES - 1 and not is_square) or falls < FALLS * value:
                 break
-            pull = LAMBDA * diagonal, w - start
+            pull = strength * diagonal, w - start
             w, b = newton(w, b, pull, sums, features.nonnegative, fit_intercept)
         else:
             w, b = (best[0] + w) / 2, (best[1] + b) / 2

@@ -75,7 +75,8 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, sample), model)
         with partial_model_on_error(lambda: model):
             if len(sample.weight) < len(task.weight):
-                again = partial(fitted_to_all_rows, model, task, options.fit_intercept)
+                n = len(sample.weight)
+                again = partial(fitted_to_all_rows, model, n, task, options.fit_intercept)
                 model = effort.done_in_time("fits to all rows", again, model)
             model = with_ranges(model, task)
     model = replace(model, info=info_of(stack, model, effort))

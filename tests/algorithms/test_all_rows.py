@@ -1,0 +1,76 @@
+"""Weights that are fitted to all rows, where a search has seen a sample of them."""
+
+import numpy as np
+import pytest
+
+import sparserf as srf
+from sparserf.algorithms.sparse_rf import default
+
+N = 700
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (N, 3))
+F = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2]
+Y = F + 0.2 * RNG.standard_normal(N)
+TARGETS = {
+    "squared": {"y": Y},
+    "logistic": {"y": Y > 0, "loss": "logistic"},
+    "multinomial": {"y": np.digitize(Y, [-0.5, 0.5]), "loss": "multinomial"},
+    "poisson": {"y": np.floor(np.exp(Y)), "loss": "poisson", "offset": 0.1 * X[:, 1]},
+    "two outputs": {"y": np.c_[Y, X[:, 2]]},
+    "monotone": {"y": Y, "monotone": {2: 1}},
+}
+
+
+def dask_rows(X):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(300, 3))
+
+
+def device_rows(X):
+    return pytest.importorskip("array_api_strict").asarray(X)
+
+
+HOMES = {
+    "chunks": lambda X: srf.Chunks(X, block_rows=200),
+    "dask": dask_rows,
+    "device": device_rows,
+}
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_searched(monkeypatch):
+    monkeypatch.setattr(default, "MOST_SEARCH_ROWS", 300)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_they_are_the_same_wherever_rows_are(name):
+    k = TARGETS[name] | {"n_components": 60, "rng": 0}
+    k = {key: k[key] for key in k if key != "y"}
+    model = srf.sparse_rf(X, TARGETS[name]["y"], **k)
+    other = srf.sparse_rf(HOMES["chunks"](X), TARGETS[name]["y"], **k)
+    assert len(model.features) > 2 and not model.info.cut
+    np.testing.assert_allclose(other.coef, model.coef, rtol=1e-6, atol=1e-9)
+    if name == "monotone":
+        assert model.is_monotone(2)
+
+
+@pytest.mark.parametrize("home", ["dask", "device"])
+@pytest.mark.parametrize("name", ["squared", "multinomial"])
+def test_on_a_device_or_in_dask(home, name):
+    k = {key: value for key, value in TARGETS[name].items() if key != "y"}
+    y = TARGETS[name]["y"]
+    model = srf.sparse_rf(X, y, n_components=60, rng=0, **k)
+    rows = HOMES[home](X)
+    y = HOMES[home](y[:, None])[:, 0] if home == "device" and name == "squared" else y
+    other = srf.sparse_rf(rows, y, n_components=60, rng=0, **k)
+    np.testing.assert_allclose(other.coef, model.coef, rtol=1e-5, atol=1e-8)
+
+
+def test_they_have_less_error_than_those_of_the_sample(monkeypatch):
+    new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
+    f = np.sin(2 * new[:, 0]) * new[:, 1] + 0.5 * new[:, 2]
+    errors = []
+    for fitted in (default.fitted_to_all_rows, lambda model, *_: model):
+        monkeypatch.setattr(default, "fitted_to_all_rows", fitted)
+        models = [srf.sparse_rf(X, Y, n_components=100, rng=seed) for seed in range(3)]
+        errors.append(np.mean([(model.predict(new) - f) ** 2 for model in models]))
+    assert errors[0] < errors[1]
