@@ -19,7 +19,7 @@ Options = TypeVar("Options", bound="FitOptions")
 def with_found_features(X: MatrixLike, y: ArrayLike, options: Options) -> Options:
     """Return the options with the terms that `sparse_rf` finds as features, which know their
     columns."""
-    columns, rows = vars(options.columns), vars(options.rows)
+    columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
     found = sparse_rf(X, y, **columns, **rows, fit_intercept=options.fit_intercept, rng=options.rng)
     if len(found.features) == 0:
         raise ValueError(

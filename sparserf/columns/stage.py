@@ -231,7 +231,8 @@ class ColumnStage:
     def is_for_intervals(self) -> np.ndarray:
         """Which encodings are numbers as they are beside numbers in robust units: those in which
         rules look for intervals."""
-        return (self.kind == NUMBER) & np.isinf(self.reach) & (not self.is_raw)
+        is_as_it_is = (self.center == 0) & (self.unit == 1) & np.isinf(self.reach)
+        return (self.kind == NUMBER) & is_as_it_is & (not self.is_raw)
 
     @cached_property
     def is_identity(self) -> bool:

@@ -28,7 +28,10 @@ READ = {
     srf.mfga: ([MfgaOptions], set()),
     srf.mfga_path: ([MfgaOptions], set()),
     srf.sparse_rf: ([SparseRFOptions, ChoiceOptions], {"alpha", "time_limit"}),
-    srf.sparse_rf_path: ([SparseRFOptions], {"alphas", "n_alphas", "alpha_min_ratio"}),
+    srf.sparse_rf_path: (
+        [SparseRFOptions],
+        {"alphas", "n_alphas", "alpha_min_ratio", "time_limit"},
+    ),
     srf.drp: ([DRPOptions], {"alpha"}),
     srf.drp_path: ([DRPOptions], {"alphas"}),
     srf.distill: (

@@ -533,7 +533,7 @@ def test_one_row_cannot_be_held_out(features):
         (
             {"groups": np.zeros(60)},
             ValueError,
-            "groups must be at least two, of which one can be held out",
+            "groups must have at least two groups, of which one can be held out",
         ),
         ({"groups": np.zeros(59)}, ValueError, "groups must have an entry for each of the 60 rows"),
         (

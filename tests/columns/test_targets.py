@@ -350,7 +350,7 @@ def test_each_output_has_the_coefficients_of_its_own_fit(name):
 @pytest.mark.slow
 def test_where_alpha_is_chosen_the_units_of_outputs_do_not_matter():
     fit = FITS["sparse_rf chosen"]
-    assert (explained(fit(SEVERAL)) > 0.9).all()
+    assert (explained(fit(SEVERAL)) > 0.85).all()
     units = np.array([2.0**20, 2.0**-20, 1.0])
     plain, scaled = fit(SEVERAL), fit(SEVERAL * units)
     assert np.array_equal(plain.support, scaled.support)

@@ -464,7 +464,6 @@ def test_row_vectors_of_every_home(home, monkeypatch):
         (vectors.scaled(A, t), t[:, None] * a),
         (vectors.times(H, A), h * a),
         (vectors.larger(A, B), np.maximum(a, b)),
-        (vectors.positive(A), np.maximum(a, 0)),
         (
             vectors.sampled(H, 200, vectors.put(uniform)),
             np.where(uniform < p, h / np.where(p > 0, p, 1), 0),

@@ -77,7 +77,7 @@ def one_form(nth, members):
     return classmethod(of_folds)
 
 
-def best_alone(loss, predictions):
+def best_alone(loss, predictions, constant):
     """Return weights, as `stacked_weights` does, of the best member alone."""
     best = int(np.argmin([loss.mean(each) for each in predictions]))
-    return np.eye(len(predictions))[best] * stacked_weights(loss, [predictions[best]])[0]
+    return np.eye(len(predictions))[best] * stacked_weights(loss, [predictions[best]], constant)[0]

@@ -146,7 +146,7 @@ def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
             widen_encodings(model, of_model, every, task.stage)
             for model, of_model in zip(models, places, strict=True)
         ]
-    return merge_linear_functions(weighted_sum(models, weights, task))
+    return merge_linear_functions(weighted_sum(models, weights, stack.best_constant, task))
 
 
 def small_model(

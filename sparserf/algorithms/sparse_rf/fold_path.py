@@ -308,9 +308,10 @@ class FoldPath(ABC):
         return self.loss() + float(sum(penalties))
 
     def margins(self) -> np.ndarray:
-        """Return the margins of each target at each row, (n_targets, n_rows), in its unit."""
+        """Return the margins of each target at each row, (n_targets, n_rows), in the unit of the
+        first target."""
         z = np.empty_like(self.z)
-        z[:, self._order] = self.z
+        z[:, self._order] = self.z * (self._units / self._units[0])[:, None]
         return z
 
     def state(self) -> State:

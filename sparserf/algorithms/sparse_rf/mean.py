@@ -21,24 +21,26 @@ if TYPE_CHECKING:
 
 
 def weighted_sum(
-    models: Sequence[SparseModel], weights: Sequence[float], task: Task
+    models: Sequence[SparseModel], weights: Sequence[float], constant: np.ndarray, task: Task
 ) -> SparseModel:
-    """Return the model whose f is the weighted sum of those of the models, around the centres of
-    the targets."""
+    """Return the model whose f is the weighted sum of those of the models, around a constant.
+
+    constant : its margin for each target, in the unit of the first
+    """
     first = models[0]
     every = np.concatenate([model.support for model in models])
     support, at, place = np.unique(every, return_index=True, return_inverse=True)
     coef = np.zeros((*first.coef.shape[:-1], len(support)))
     features, start = first.features, 0
-    center = np.reshape(
-        np.concatenate([np.ravel(c) for c in task.centers]), np.shape(first.intercept)
-    )
-    b = center
+    centers = np.concatenate([np.ravel(c) for c in task.centers])
+    away = task.unit(task.targets[0]) * np.ravel(constant)
+    around = np.reshape(centers + away, np.shape(first.intercept))
+    b = around
     for k, (model, u) in enumerate(zip(models, weights, strict=True)):
         np.add.at(coef, (..., place[start : start + len(model.support)]), u * model.coef)
         features = features if k == 0 else features.concat(model.features)
         start += len(model.support)
-        b = b + u * (model.intercept - center)
+        b = b + u * (model.intercept - around)
     return replace(
         first,
         coef=coef,

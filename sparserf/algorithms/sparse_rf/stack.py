@@ -1,9 +1,9 @@
 """The stack: how much each member counts, by what it predicts of rows that it has not seen.
 
-With M_m the margins that member m predicts of the rows held out, the weights u_m >= 0 minimise the
-mean loss of sum_m u_m M_m on these rows: the stacked regression of L. Breiman (Machine Learning 24,
-1996). All weights 0 is the constant. There is no intercept: what is found of rows held out, of
-other groups or later, shifts no other rows.
+With M_m the margins that member m predicts of the rows held out, and b those of the best constant,
+the weights u_m >= 0 minimise the mean loss of b + sum_m u_m (M_m - b) on these rows: the stacked
+regression of L. Breiman (Machine Learning 24, 1996). All weights 0 is the constant. There is no
+further intercept: what is found of rows held out, of other groups or later, shifts no other rows.
 """
 
 from __future__ import annotations
@@ -34,15 +34,18 @@ ERRORS = 1.4
 VERY_FEW = 10
 
 
-def stacked_weights(loss: HeldOutLoss, predictions: Sequence[np.ndarray]) -> np.ndarray:
+def stacked_weights(
+    loss: HeldOutLoss, predictions: Sequence[np.ndarray], constant: np.ndarray
+) -> np.ndarray:
     """Return the weight of each member.
 
     predictions : the margins (n_targets, n) of each member on the rows held out
+    constant : those of the best constant, (n_targets, 1)
     """
-    M = np.stack(predictions)
+    M = np.stack(predictions) - constant
 
     def value_and_slope(weights):
-        margins = np.tensordot(weights, M, 1)
+        margins = constant + np.tensordot(weights, M, 1)
         return loss.mean(margins), np.tensordot(M, loss.slopes(margins), 2)
 
     k, bounds = len(M), [(0, MOST_WEIGHT)] * len(M)
@@ -69,12 +72,14 @@ class Stack:
     loss : the loss of rows held out
     paths, weights : the paths of the members, and the weight of each; all 0 where they are not
         better than the constant
+    best_constant : its margins, (n_targets, 1)
     stacked, constant : the losses of the rows held out, at the stack and at the best constant
     """
 
     loss: HeldOutLoss
     paths: Sequence[MemberPath]
     weights: np.ndarray
+    best_constant: np.ndarray
     stacked: np.ndarray
     constant: np.ndarray
 
@@ -82,11 +87,11 @@ class Stack:
     def of(cls, loss: HeldOutLoss, paths: Sequence[MemberPath], fit_intercept: bool) -> Stack:
         """Return the stack of members that have gone down their paths."""
         predictions = [path.predictions for path in paths]
-        weights = stacked_weights(loss, predictions)
-        stacked = loss.losses(np.tensordot(weights, np.stack(predictions), 1))
         nothing = np.zeros_like(predictions[0])
-        constant = loss.losses(nothing + best_constant(loss) if fit_intercept else nothing)
-        stack = cls(loss, paths, weights, stacked, constant)
+        b = best_constant(loss) if fit_intercept else nothing[:, :1]
+        weights = stacked_weights(loss, predictions, b)
+        stacked = loss.losses(b + np.tensordot(weights, np.stack(predictions) - b, 1))
+        stack = cls(loss, paths, weights, b, stacked, loss.losses(nothing + b))
         if stack.is_better_than_constant():
             return stack
         return replace(stack, weights=0 * weights)
