@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 # Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.
 DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
-# Rules that may enter at each penalty, of so many trees.
-RULES, TREES = 200, 10
+# The trees that are grown for the rules of a penalty.
+TREES = 10
 
 
 class Found(NamedTuple):
@@ -181,7 +181,7 @@ class GrownRules(L1Member):
         own = replace(options, features=rules, max_order=None)
         places = folds.task.intervals
         task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
-        return cls(own, [(task, own.dictionary(task, RULES))], [places])
+        return cls(own, [(task, own.dictionary(task, N_COMPONENTS))], [places])
 
 
 # Linear functions

@@ -106,7 +106,8 @@ class SparseRFOptions(FitOptions):
     ) -> Dictionary:
         """Return the dictionary that is searched, for the rows of `task`.
 
-        Where `n_components` is None it has `default` draws; rules have as many as suit them.
+        Where `n_components` is None it has `default` draws; rules have as many as suit them
+        (`rules_at_a_penalty`).
 
         is_one_of_many : whether it is searched again at each of many penalties
         """
