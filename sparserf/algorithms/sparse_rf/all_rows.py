@@ -57,7 +57,7 @@ def fitted_to_all_rows(
     start, best, least, diagonal = w, (w, b), np.inf, None
     for k in range(1 if is_square else PASSES):
         check_not_ended()
-        own = rows.sum(partial(_of_block, ask, w, b), targets, task.weight)
+        own = rows.sum(partial(ask, w, b), targets, task.weight)
         value, *sums = [part / rows.n_rows for part in own]
         diagonal = np.einsum("kjj->kj", sums[0]) if diagonal is None else diagonal
         penalty = strength / 2 * float((diagonal * (w - start) ** 2).sum())
@@ -101,10 +101,6 @@ def newton(
             b[k] -= (slope + m @ (new - w[k])) / total
         w[k] = new
     return w, b
-
-
-def _of_block(ask, w, b, block, y, s):
-    return ask(w, b, block, y, s)
 
 
 def moments(

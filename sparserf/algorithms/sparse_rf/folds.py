@@ -1,6 +1,6 @@
 """Folds: which rows each part of a search fits, and which it holds out.
 
-Every row is predicted by fits that have not seen it. `held_out_rows` are these predictions' rows,
+Every row is predicted by fits that have not seen it. `Folds.row` has the rows of these predictions,
 fold after fold: a row that several of a user's pairs hold out is there several times. Their losses
 choose penalties and the weights of members.
 
