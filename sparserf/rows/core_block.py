@@ -744,9 +744,6 @@ def _apply(block, U, c, out, by_moments):
         for panels, piece, rows in _packed(block, U):
             panels.apply(rows, c, out[:, piece])
         return
-    if block.is_matrix and len(block) <= len(c):
-        out += c @ (U @ block.matrix.T).T
-        return
     c = block.coef_on_inputs(c, U.shape[1])
     if _is_read_once(U, len(c)):
         RowSlice(U).apply(np.ascontiguousarray(c), out)
