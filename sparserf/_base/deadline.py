@@ -64,6 +64,12 @@ def share_of_time(deadline: float, share: float) -> float:
     return deadline if deadline == NEVER else now() + share * time_left(deadline)
 
 
+def limit_of_next(deadline: float, n: float) -> dict[str, float]:
+    """Return the arguments that limit the next of n calls that share the time until a
+    deadline."""
+    return {} if deadline == NEVER else {"time_limit": max(1e-3, time_left(deadline) / n)}
+
+
 def fewer_in_time(n: int, fewest: int, seconds: float, power: int = 1) -> int:
     """Return how many of n to look at in a small share of the current call's time left.
 

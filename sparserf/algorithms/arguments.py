@@ -21,6 +21,7 @@ from .._base.checks import (
     check_rng,
     checked,
 )
+from .._base.deadline import NEVER, check_time_limit
 from ..losses import JOINTLY, check_loss
 from ..losses.links import LINKS
 
@@ -111,6 +112,7 @@ class FitOptions(Arguments):
     fit_intercept : whether there is an intercept, without a penalty
     rng : the Generator of all random draws
     callback : called with the `FitInfo` so far; returning True ends the fit
+    deadline : when the call is to end
     """
 
     features: Any = None
@@ -120,6 +122,7 @@ class FitOptions(Arguments):
     fit_intercept: bool = checked(check_flag, default=True)
     rng: Any = None
     callback: Callback = checked(check_callable, default=None)
+    deadline: float = NEVER
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
@@ -128,6 +131,7 @@ class FitOptions(Arguments):
             "columns": ColumnSetting.of_call(call),
             "rows": RowSetting.of_call(call),
             "limits": check_limits(call.get("lower"), call.get("upper"), call["loss"]),
+            "deadline": check_time_limit(call.get("time_limit")),
         }
         return super().of_call({**call, **parts})
 

@@ -5,23 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from .._base.deadline import limit_of_next
 from .sparse_rf import sparse_rf
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.types import MatrixLike
+    from ..solvers.effort import Effort
     from .arguments import FitOptions
 
 Options = TypeVar("Options", bound="FitOptions")
 
 
-def with_found_features(X: MatrixLike, y: ArrayLike, options: Options) -> Options:
+# The share of the time that the search may take, where there is a `time_limit`.
+SHARE_OF_SEARCH = 0.8
+
+
+def with_found_features(X: MatrixLike, y: ArrayLike, options: Options, effort: Effort) -> Options:
     """Return the options with the terms that `sparse_rf` finds as features, which know their
-    columns."""
+    columns.
+
+    They may be none where the time was over. What was cut is noted in `effort`.
+    """
     columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
-    found = sparse_rf(X, y, **columns, **rows, fit_intercept=options.fit_intercept, rng=options.rng)
-    if len(found.features) == 0:
+    own = {"fit_intercept": options.fit_intercept, "rng": options.rng}
+    limit = limit_of_next(effort.deadline, 1 / SHARE_OF_SEARCH)
+    found = sparse_rf(X, y, **columns, **rows, **own, **limit)
+    for what, n in found.info.cut.items():
+        effort.note_cut(what, n)
+    if len(found.features) == 0 and not found.info.cut:
         raise ValueError(
             "features='auto' has found no term that predicts y better than a constant: give other "
             "features"

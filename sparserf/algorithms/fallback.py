@@ -30,11 +30,15 @@ from .._base.progress import check_not_ended
 from .._base.random import sample_rows
 from ..columns.kinds import LEVEL, MISSING
 from ..columns.table import UNKNOWN
+from .task import model_of, with_ranges
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..columns.stage import ColumnStage
     from ..model import SparseModel
-    from .task import Task
+    from ..solvers.effort import Effort
+    from .task import Fit, Task
 
 # Fallbacks are chosen on at most MOST_FALLBACK_ROWS training rows, and for at most
 # MOST_FALLBACK_COLUMNS columns, unless more are categories: first for these, then for the columns
@@ -42,6 +46,20 @@ if TYPE_CHECKING:
 MOST_FALLBACK_ROWS, MOST_FALLBACK_COLUMNS = 512, 24
 # The best constant is looked for among these quantiles of the model's predictions.
 CONSTANTS = np.linspace(0, 1, 33)
+
+
+def model_in_time(fits: Sequence[Fit], task: Task, effort: Effort) -> SparseModel:
+    """Return the model of these fits, with its fallbacks where there is time for them.
+
+    `info` says what was cut; a fit that was has not converged.
+    """
+    model = model_of(fits, task, certified=not effort.is_late)
+    model = with_ranges(
+        effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
+    )
+    cut, info = dict(effort.cuts), model.info
+    converged = info.converged and not {"fits", "rounds"} & set(cut)
+    return replace(model, info=replace(info, cut=cut, converged=converged))
 
 
 def with_fallbacks(model: SparseModel, task: Task) -> SparseModel:

@@ -163,13 +163,18 @@ class MultinomialL0Fit:
         for fit, iterates_of_class in zip(self._fits, of_classes, strict=True):
             w, b, f = self._problem.combine_iterates(shares, iterates_of_class)
             fit.iterate = replace(fit.iterate, w=w, b=b, f=f)  # its objective comes from `settle`
-        self._classes.settle()
-        is_feasible = not any(
-            (fit.iterate.w < 0)[fit.nonnegative[fit.iterate.index]].any() for fit in self._fits
-        )
-        if not self._objective() < before or not is_feasible:
-            for fit, iterate in zip(self._fits, iterates, strict=True):
-                fit.iterate = iterate
+        is_better = False
+        try:  # the time may be over before that is known
+            self._classes.settle()
+            is_feasible = not any(
+                (fit.iterate.w < 0)[fit.nonnegative[fit.iterate.index]].any() for fit in self._fits
+            )
+            is_better = is_feasible and self._objective() < before
+        finally:
+            if not is_better:
+                for fit, iterate in zip(self._fits, iterates, strict=True):
+                    fit.iterate = iterate
+        if not is_better:
             self._classes.settle()
 
     def _objective(self):

@@ -42,19 +42,21 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from .._base.checks import check_flag, check_integer, check_real, check_vector, checked
-from .._base.progress import parts, shows_progress
+from .._base.deadline import limits_time
+from .._base.progress import check_not_ended, ends_at, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all
 from ..losses import JOINTLY
 from ..model import warn_unconverged
+from ..solvers.effort import Effort
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
 from .auto_features import with_found_features
-from .fallback import with_fallbacks
-from .task import Task, model_of, partial_fits_on_error, with_ranges
+from .fallback import model_in_time
+from .task import Task, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,6 +106,7 @@ def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) 
     going = fits
     for _ in parts(range(-(-n_nonzero_coefs // n_select))):  # for t in [M]
         for fit in going:
+            check_not_ended()
             # J = argmax_j |grad R(theta)_j|;  I = I + {J}
             fit.enter(min(n_select, n_nonzero_coefs - len(fit)))
             # theta = argmin R over supp(theta) in I
@@ -139,6 +142,7 @@ def mfga(
     offset: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     tol: float | None = None,
+    time_limit: float | None = None,
     rng: Seed = None,
     workers: int = 1,
     callback: Callback = None,
@@ -192,6 +196,9 @@ def mfga(
     tol : float, optional
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its
         value. None: never.
+    time_limit : float, optional
+        Seconds, kept to a tenth or 0.3 s: the model is the best so far, and `info.cut` says what
+        was left out. Of features="auto" the search has four fifths of them.
     fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback, verbose
         As in `sparse_rf`. The paper has no intercept. `rng` also draws the 2,000 rows from which a
         rule takes gamma.
@@ -200,8 +207,8 @@ def mfga(
     -------
     SparseModel
         It has fewer terms than n_nonzero_coefs where each other feature has no gradient, or depends
-        on selected ones. `info.dual_gap` bounds the distance of the objective to that of the best
-        of *all* models of as many terms; it is rarely small.
+        on selected ones, or where the time was over. `info.dual_gap` bounds the distance of the
+        objective to that of the best of *all* models of as many terms; it is rarely small.
 
     Raises
     ------
@@ -211,8 +218,10 @@ def mfga(
     Warns
     -----
     ConvergenceWarning
-        Newton's method ended before the minimum over the coefficients of the support; never with
-        the squared loss.
+        Newton's method ended before the minimum over the coefficients of the support, never with
+        the squared loss; or `time_limit` ended the rounds.
+    TimeLimitWarning
+        As `sparse_rf`, for features="auto".
 
     See Also
     --------
@@ -272,6 +281,7 @@ def mfga_path(
     offset: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     tol: float | None = None,
+    time_limit: float | None = None,
     rng: Seed = None,
     workers: int = 1,
     callback: Callback = None,
@@ -288,6 +298,9 @@ def mfga_path(
     normalize, best_phase, fit_intercept, sample_weight, class_weight, offset, groups, tol, rng,
     workers, callback, verbose
         As in `mfga`.
+    time_limit : float, optional
+        As in `mfga`; the last rounds are left out where there is no time for them, as `info.cut` of
+        the last model says.
 
     Returns
     -------
@@ -302,7 +315,7 @@ def mfga_path(
 
     Warns
     -----
-    ConvergenceWarning
+    ConvergenceWarning, TimeLimitWarning
         As `mfga`, for each model.
 
     Notes
@@ -335,10 +348,11 @@ def models_of_rounds(
     # The default number of terms.
     n_terms = 30
 
-    is_found = options.is_auto
-    if is_found:
-        options = with_found_features(X, y, options)
-    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="together")
+    is_found, effort = options.is_auto, Effort(deadline=options.deadline)
+    with limits_time(options.deadline):
+        if is_found:
+            options = with_found_features(X, y, options, effort)
+        task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="together")
     task = task.centered(options.fit_intercept)
     if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
         raise ValueError(
@@ -350,7 +364,10 @@ def models_of_rounds(
             f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got "
             "True"
         )
-    candidates = draw_candidates(task, options)
+    if is_found and not len(task.features):  # there was no time to find any
+        candidates = task.features
+    else:
+        candidates = draw_candidates(task, options)
     check_any_sign(candidates, "mfga")
     n_nonzero_coefs = options.n_nonzero_coefs
     # a search may have found fewer features than the user wants
@@ -363,28 +380,38 @@ def models_of_rounds(
             "other features"
         )
 
-    models = []
+    models, n_done, n_rounds = [], 0, -(-n_nonzero_coefs // options.n_select)
     with single_threaded_blas(), task.rows:
-        fits = greedy_fits(task, candidates, n_nonzero_coefs, options)
+        fits = fits_in_time(task, candidates, n_nonzero_coefs, options)
         with partial_fits_on_error(fits, task):
-            for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
-                if every_round:
-                    models.append(_model(fits, task))
-    return models if every_round else [_model(fits, task)]
+            with ends_at(options.deadline):
+                for _ in algorithm_1(fits, n_nonzero_coefs, options.n_select):
+                    n_done += 1
+                    if every_round:
+                        models.append(model_in_time(fits, task, effort))
+                n_rounds = n_done  # they came to their own end
+            if n_done < n_rounds:
+                effort.note_cut("rounds", n_rounds - n_done)
+            if effort.is_late or not models:
+                models[max(n_done - 1, 0) :] = [model_in_time(fits, task, effort)]
+    for model in models:
+        _warn_if_unconverged(model.info, fits)
+    return models
 
 
-def _model(fits, task):
-    """Return the model of all targets as they are now; warn where Newton's method did not reach a
-    minimum."""
-    with partial_fits_on_error(fits, task):
-        model = with_ranges(with_fallbacks(model_of(fits, task), task), task)
-    if not model.info.converged:
+def _warn_if_unconverged(info, fits):
+    """Warn where Newton's method did not reach a minimum, or there was no time for a round."""
+    if "rounds" in info.cut:
         warn_unconverged(
-            f"{model.info.n_nonzero} terms: Newton's method ended before the minimum over their "
+            f"{info.n_nonzero} terms: the time was over {info.cut['rounds']} rounds before the "
+            "last; raise time_limit"
+        )
+    elif not info.converged:
+        warn_unconverged(
+            f"{info.n_nonzero} terms: Newton's method ended before the minimum over their "
             "coefficients, where a step is predicted to lower the objective by "
             f"{max(fit.predicted_decrease for fit in fits):.3g}; raise alpha",
         )
-    return model
 
 
 def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
@@ -469,6 +496,16 @@ def greedy_fits(
             )
         )
     return fits
+
+
+def fits_in_time(
+    task: Task, candidates: FeatureSet, n_nonzero_coefs: int, options: MfgaOptions
+) -> list[GreedyFit]:
+    """Return the `greedy_fits`; over no candidates where there is no time for a pass over all."""
+    with ends_at(options.deadline):
+        check_not_ended()
+        return greedy_fits(task, candidates, n_nonzero_coefs, options)
+    return greedy_fits(task, candidates.take(np.zeros(0, np.intp)), 0, options)
 
 
 class GreedySolver(Protocol):
@@ -606,7 +643,7 @@ class GreedyFit:
             gap,
             converged=self._solver.converged,
             n_drawn=len(self._candidates),
-            n_nonzero=at.w.shape[1],
+            n_nonzero=int(at.w.any(axis=0).sum()),
             alpha=self._alpha,
         )
 
@@ -614,9 +651,9 @@ class GreedyFit:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
         self._solver.settle(True)
         A, at = self._solver.A, self._solver.iterate
-        order = np.argsort(
-            A.index[: at.w.shape[1]]
-        )  # features that have just entered have no coefficient yet
+        # features that have just entered have no coefficient yet, or 0
+        used = np.flatnonzero(at.w.any(axis=0))
+        order = used[np.argsort(A.index[used])]
         w, b = self.progress.in_units_of_y(at.w[:, order], at.b)
         return (
             A.index[order],

@@ -186,6 +186,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
     start: Literal["greedy", "zero"]
     max_iter: int
     tol: float
+    time_limit: float | None
     fit_intercept: bool
     class_weight: ClassWeight
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -215,6 +216,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
         start: Literal["greedy", "zero"] = "greedy",
         max_iter: int = 50,
         tol: float = 0.005,
+        time_limit: float | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -244,6 +246,7 @@ class HARFERegressor(_FitMixin, _Regressor):
     start: Literal["greedy", "zero"]
     max_iter: int
     tol: float
+    time_limit: float | None
     fit_intercept: bool
     lower: float | None
     upper: float | None
@@ -274,6 +277,7 @@ class HARFERegressor(_FitMixin, _Regressor):
         start: Literal["greedy", "zero"] = "greedy",
         max_iter: int = 50,
         tol: float = 0.005,
+        time_limit: float | None = None,
         fit_intercept: bool = True,
         lower: float | None = None,
         upper: float | None = None,
@@ -300,6 +304,7 @@ class MFGAClassifier(_FitMixin, _Classifier):
     fit_intercept: bool
     class_weight: ClassWeight
     tol: float | None
+    time_limit: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -323,6 +328,7 @@ class MFGAClassifier(_FitMixin, _Classifier):
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         tol: float | None = None,
+        time_limit: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         callback: Callback = None,
@@ -345,6 +351,7 @@ class MFGARegressor(_FitMixin, _Regressor):
     best_phase: bool
     fit_intercept: bool
     tol: float | None
+    time_limit: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -367,6 +374,7 @@ class MFGARegressor(_FitMixin, _Regressor):
         best_phase: bool = False,
         fit_intercept: bool = True,
         tol: float | None = None,
+        time_limit: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         callback: Callback = None,

@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
-from .._base.deadline import check_time_limit
+from .._base.deadline import check_time_limit, limit_of_next
 from .._base.progress import part, parts, reporting, tell_model
 from ..losses.classification import sigmoid
 from ..model import SparseModel
-from .cross_validation import check_takes_time_limit, limit_of_next
+from .cross_validation import check_takes_time_limit
 from .folds import Dataset, draw_seeds
 
 if TYPE_CHECKING:

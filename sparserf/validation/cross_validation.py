@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from .._base import html
 from .._base.calls import checks_call, losses_from, model_from
 from .._base.checks import check_choice, check_rng
-from .._base.deadline import NEVER, check_time_limit, time_left
+from .._base.deadline import NEVER, check_time_limit, limit_of_next, time_left
 from .._base.progress import parts, reporting, tell_model
 from .._base.warnings import TimeLimitWarning, warn
 from ..algorithms import REGISTRY, Path
@@ -383,11 +383,6 @@ def check_takes_time_limit(function: Callable[..., Any]) -> None:
     """Raise a ValueError if the function has no `time_limit`."""
     if "time_limit" not in inspect.signature(function).parameters:
         raise ValueError(f"time_limit must be None for a function that has none, got {function!r}")
-
-
-def limit_of_next(deadline: float, n: float) -> dict[str, float]:
-    """Return the arguments that limit the next of n fits, which share the time until a deadline."""
-    return {} if deadline == NEVER else {"time_limit": max(1e-3, time_left(deadline) / n)}
 
 
 class TimeShares:

@@ -23,10 +23,10 @@ LIMITS = {"lower", "upper"}  # `FitOptions.limits`
 MOST_PARAMETERS = 8
 # For each function the objects that take its arguments, and those that it takes itself.
 READ = {
-    srf.harfe: ([HarfeOptions], {"n_nonzero_coefs"}),
-    srf.harfe_path: ([HarfeOptions], {"n_nonzero_coefs", "n_models"}),
-    srf.mfga: ([MfgaOptions], set()),
-    srf.mfga_path: ([MfgaOptions], set()),
+    srf.harfe: ([HarfeOptions], {"n_nonzero_coefs", "time_limit"}),
+    srf.harfe_path: ([HarfeOptions], {"n_nonzero_coefs", "n_models", "time_limit"}),
+    srf.mfga: ([MfgaOptions], {"time_limit"}),
+    srf.mfga_path: ([MfgaOptions], {"time_limit"}),
     srf.sparse_rf: ([SparseRFOptions, ChoiceOptions], {"alpha", "time_limit"}),
     srf.sparse_rf_path: (
         [SparseRFOptions],

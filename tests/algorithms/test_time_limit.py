@@ -13,6 +13,7 @@ import pytest
 import sparserf as srf
 from sparserf._base import deadline as _deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at
+from sparserf.algorithms import auto_features
 from sparserf.solvers.effort import Effort
 
 RNG = np.random.default_rng(0)
@@ -141,6 +142,95 @@ def test_a_path_leaves_out_the_penalties_that_there_is_no_time_for(clock_of):
     assert 0 < len(some) < 8 and some[-1].info.cut["penalties"] == 8 - len(some)
     for model, same in zip(some[:-1], whole, strict=False):
         assert np.array_equal(model.coef, same.coef)
+
+
+FEW = {"n_components": 200}
+OF_FEW_TERMS = {
+    "harfe": (srf.harfe, {"n_nonzero_coefs": 8, **FEW}),
+    "harfe_path": (srf.harfe_path, {"n_nonzero_coefs": [2, 4, 8], **FEW}),
+    "mfga": (srf.mfga, {"n_nonzero_coefs": 8, "features": "gaussian", **FEW}),
+    "mfga_path": (srf.mfga_path, {"n_nonzero_coefs": 5, "features": "gaussian", **FEW}),
+    "several a round": (srf.mfga, {"n_nonzero_coefs": 9, "n_select": 3, "normalize": True}),
+    "by a search": (srf.harfe, {"features": "auto", "n_nonzero_coefs": 4}),
+    "rounds by a search": (srf.mfga, {"features": "auto", "n_nonzero_coefs": 4}),
+}
+# By a search of one target alone, which takes most of the time.
+CASES_OF_FEW = [
+    (name, target)
+    for name, (_, options) in OF_FEW_TERMS.items()
+    for target in ("squared", "logistic", "multinomial", "one-vs-rest")
+    if options.get("features") != "auto" or target == "squared"
+]
+
+
+def fit_few_terms(name, target, **options):
+    """Return the models of a call, and the categories of its warnings."""
+    function, own = OF_FEW_TERMS[name]
+    options = {"loss": LOSSES.get(target, target), "rng": 0, "time_limit": 1.0} | own | options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        models = function(X, TARGETS[target], **options)
+    return models if isinstance(models, list) else [models], {each.category for each in caught}
+
+
+@pytest.mark.parametrize(("name", "target"), CASES_OF_FEW)
+def test_a_fit_of_few_terms_ends_with_the_best_so_far(name, target, clock_of):
+    clock = clock_of()
+    whole, warned = fit_few_terms(name, target)
+    n = clock.n
+    assert not any(model.info.cut for model in whole) and srf.TimeLimitWarning not in warned
+    unlimited, _ = fit_few_terms(name, target, time_limit=None)
+    assert [model.to_json() for model in unlimited] == [model.to_json() for model in whole]
+    for n_readings in sorted({max(1, round(share * n)) for share in (0.0, 0.4, 0.7, 0.9)}):
+        clock_of(n_readings)
+        models, warned = fit_few_terms(name, target)
+        last = models[-1]
+        assert 0 < len(models) <= len(whole) and last.info.cut
+        assert not any(model.info.cut for model in models[:-1])
+        for model, same in zip(models[:-1], whole, strict=False):
+            assert np.array_equal(model.coef, same.coef)
+        is_cut = bool({"fits", "rounds"} & set(last.info.cut))
+        if is_cut:
+            assert not last.info.converged and srf.ConvergenceWarning in warned
+        assert np.isfinite(last.coef).all() and len(last.support) <= len(TARGETS[target])
+        assert last.coef.any(axis=0).all() if last.coef.ndim == 2 else last.coef.all()
+        assert np.isfinite(np.asarray(last.predict(X), float)).all()
+        assert type(last).from_json(last.to_json()).info == last.info
+
+
+@pytest.mark.parametrize("name", ["harfe", "mfga"])
+def test_a_longer_time_gives_a_lower_objective(name, clock_of):
+    clock = clock_of()
+    fit_few_terms(name, "squared")
+    losses = []
+    for share in (0.0, 0.3, 0.6, 1.0):
+        clock_of(max(1, round(share * clock.n)))
+        (model,), _ = fit_few_terms(name, "squared")
+        losses.append(np.mean((model.predict(X) - Y) ** 2))
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] == pytest.approx(Y.var()) and losses[-1] < losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("function", [srf.harfe, srf.mfga, srf.harfe_path, srf.mfga_path])
+def test_a_search_that_had_no_time_leaves_a_constant(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        models = function(X, Y, features="auto", time_limit=1e-6, rng=0)
+    assert srf.TimeLimitWarning in {each.category for each in caught}
+    (model,) = models if isinstance(models, list) else [models]
+    assert len(model.features) == 0 and "members" in model.info.cut
+    assert np.ptp(model.predict(X)) == 0 and model.predict(X)[0] == pytest.approx(Y.mean())
+
+
+def test_the_search_for_features_has_its_share_of_the_time(monkeypatch):
+    given = []
+    monkeypatch.setattr(_deadline, "now", lambda: 0.0)
+    monkeypatch.setattr(
+        auto_features, "sparse_rf", lambda *a, **k: given.append(k["time_limit"]) or whole
+    )
+    whole = srf.sparse_rf(X, Y, features="gaussian", alpha=0.05, n_components=100, rng=0)
+    srf.mfga(X, Y, features="auto", n_nonzero_coefs=2, time_limit=10.0)
+    assert given == [pytest.approx(8.0)]
 
 
 def test_a_limit_that_is_not_reached_changes_little_and_none_changes_nothing(clock_of):

@@ -9,8 +9,6 @@ one `choose_model` (`default.py`) chooses all. Both may begin with the terms of 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +20,8 @@ from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
-from ..fallback import with_fallbacks
-from ..task import Task, model_of, partial_fits_on_error, with_ranges
+from ..fallback import model_in_time
+from ..task import Task, partial_fits_on_error
 from .default import choose_model
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from ...features.dictionary import Features
     from ...losses import LossLike
     from ...model import Callback, SparseModel
-    from .descent import BaseL1Fit
 
 
 @shows_progress
@@ -439,7 +436,7 @@ def _fit_path(
                     effort.note_cut("fits", len(fits) - n_done)
                 if effort.is_late and len(models) + 1 < len(alphas):
                     effort.note_cut("penalties", len(alphas) - len(models) - 1)
-                models.append(_model_in_time(fits, task, effort))
+                models.append(model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
                 if effort.is_late:
                     break
@@ -459,16 +456,3 @@ def _fits_of(task, dictionary, options, first):
         return [MultinomialL1Fit(task, dictionary, options, target=first)]
     targets = enumerate(task.targets, first)
     return [L1Fit(task, y, dictionary, options, target=k) for k, y in targets]
-
-
-def _model_in_time(fits: Sequence[BaseL1Fit], task: Task, effort: Effort) -> SparseModel:
-    """Return the model of these fits, with its fallbacks where there is time for them."""
-    model = model_of(fits, task, certified=not effort.is_late)
-    model = with_ranges(
-        effort.done_in_time("fallbacks", partial(with_fallbacks, model, task), model), task
-    )
-    cut = dict(effort.cuts)
-    return replace(
-        model,
-        info=replace(model.info, cut=cut, converged=model.info.converged and "fits" not in cut),
-    )

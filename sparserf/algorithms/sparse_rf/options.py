@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real, checked
-from ..._base.deadline import NEVER, check_time_limit
 from ..._base.splits import read_splits
 from ..._base.warnings import warn
 from ...features import (
@@ -49,7 +48,6 @@ class SparseRFOptions(FitOptions):
     gamma, n_components, batch_size, max_order : arguments of the dictionary that is searched; None
         stands for its defaults
     start : the model from which the fit begins, or None
-    deadline : when the call is to end
 
     An `L1Fit` over a given dictionary needs `fit_intercept`, `tol`, `max_iter` and `callback`
     alone.
@@ -63,13 +61,12 @@ class SparseRFOptions(FitOptions):
     batch_size: int | None = None
     max_order: int | None = checked(check_integer, 1, default=None)
     start: SparseModel | None = None
-    deadline: float = NEVER
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
         """Take the arguments out of all those of a call; without a penalty the features are those
         of the `start`."""
-        call = {**call, "deadline": check_time_limit(call.get("time_limit"))}
+        call = dict(call)
         if call.get("extrapolate") is None:
             is_chosen = "alpha" in call and call["alpha"] is None
             call["extrapolate"] = "constant" if is_chosen else "linear"
