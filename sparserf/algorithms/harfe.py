@@ -392,14 +392,14 @@ def models_of_sizes(
         if is_found:
             options = with_found_features(X, y, options, effort)
         task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="apart")
-    task = task.centered(options.fit_intercept)
+        task = task.centered(options.fit_intercept)
 
-    if is_found and not len(task.features):  # there was no time to find any
-        dictionary = task.features
-    else:
-        dictionary = draw_dictionary(
-            task, options.n_components, options.activation, options.order, options.rng
-        )
+        if is_found and not len(task.features):  # there was no time to find any
+            dictionary = task.features
+        else:
+            dictionary = draw_dictionary(
+                task, options.n_components, options.activation, options.order, options.rng
+            )
     if task.is_joint:
         check_any_sign(dictionary, "classes that are fitted together")
 

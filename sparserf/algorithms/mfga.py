@@ -353,21 +353,12 @@ def models_of_rounds(
         if is_found:
             options = with_found_features(X, y, options, effort)
         task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="together")
-    task = task.centered(options.fit_intercept)
-    if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
-        raise ValueError(
-            f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit "
-            "one at a time"
-        )
-    if options.best_phase and task.is_joint:
-        raise ValueError(
-            f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got "
-            "True"
-        )
-    if is_found and not len(task.features):  # there was no time to find any
-        candidates = task.features
-    else:
-        candidates = draw_candidates(task, options)
+        task = task.centered(options.fit_intercept)
+        _check_outputs(task, options)
+        if is_found and not len(task.features):  # there was no time to find any
+            candidates = task.features
+        else:
+            candidates = draw_candidates(task, options)
     check_any_sign(candidates, "mfga")
     n_nonzero_coefs = options.n_nonzero_coefs
     # a search may have found fewer features than the user wants
@@ -397,6 +388,20 @@ def models_of_rounds(
     for model in models:
         _warn_if_unconverged(model.info, fits)
     return models
+
+
+def _check_outputs(task, options):
+    """Raise a ValueError where the loss, or the best phase, is for one output alone."""
+    if not task.loss.is_quadratic and len(np.atleast_2d(task.targets[0])) > 1:
+        raise ValueError(
+            f"y must have one output for loss={task.loss.name!r}, got {len(task.targets[0])}: fit "
+            "one at a time"
+        )
+    if options.best_phase and task.is_joint:
+        raise ValueError(
+            f"best_phase must be False for loss={task.loss.name!r} and more than two classes, got "
+            "True"
+        )
 
 
 def _warn_if_unconverged(info, fits):
