@@ -170,12 +170,17 @@ class Summary:
     def _fit(self):
         """Return the line on how the fit went."""
         info, held_out = self.info, self.info.validation_loss
-        parts = ["no term predicts held-out rows better than a constant does"] * (
-            self.n_terms == 0 and held_out is not None
-        )
-        parts += [
-            "converged to its tolerance" if info.converged else "not converged to its tolerance"
-        ]
+        if self.n_terms == 0 and held_out is not None and not info.cut:
+            parts = ["no term predicts held-out rows better than a constant does"]
+        elif info.dual_gap is None:  # all of the model was chosen: there is no tolerance
+            parts = ["chosen on held-out rows"]
+        else:
+            parts = [
+                "converged to its tolerance" if info.converged else "not converged to its tolerance"
+            ]
+        if info.cut:
+            cut = ", ".join(f"{n} {what}" for what, n in info.cut.items())
+            parts += [f"ended early or left out: {cut}"]
         parts += [f"penalty alpha {info.alpha:.4g}"] if info.alpha is not None else []
         if held_out is not None and np.isfinite(held_out):
             # the loss is half the square

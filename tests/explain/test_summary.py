@@ -96,4 +96,20 @@ def test_the_error_of_held_out_rows_is_in_units_of_y(models):
     assert f"loss of held-out rows {model.info.validation_loss:.4g}" in str(other.summary())
     for unknown in (None, np.nan):
         page = str(replace(model, info=replace(model.info, validation_loss=unknown)).summary())
-        assert "held-out" not in page and "nan" not in page and "None" not in page
+        assert "of held-out" not in page and "nan" not in page and "None" not in page
+
+
+def test_the_line_on_the_fit_says_what_is_true_of_it(models):
+    """A chosen model has no tolerance to converge to; what was cut is named, and a search that was
+    cut does not say that nothing predicts better than a constant."""
+    chosen = models["auto"]
+    page = str(chosen.summary())
+    assert "fit: chosen on held-out rows, " in page and "tolerance" not in page
+    given = replace(chosen, info=replace(chosen.info, alpha=0.1, dual_gap=0.2))
+    assert "fit: converged to its tolerance, penalty alpha 0.1" in str(given.summary())
+    stopped = replace(given, info=replace(given.info, converged=False, cut={"fits": 1}))
+    assert "not converged to its tolerance" in str(stopped.summary())
+    assert "ended early or left out: 1 fits" in str(stopped.summary())
+    with pytest.warns(srf.TimeLimitWarning):
+        constant = srf.sparse_rf(np.eye(50)[:, :2], np.arange(50.0), time_limit=1e-6, rng=0)
+    assert len(constant.features) == 0 and "no term predicts" not in str(constant.summary())
