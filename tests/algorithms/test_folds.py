@@ -121,9 +121,8 @@ def test_pairs_are_of_the_rows_that_were_given():
     weight, number = np.arange(400) % 3.0, np.arange(400)
     task = task_of(400, sample_weight=weight)
     fitted, held = number < 250, number >= 300
-    (pair,) = splits_of_task([(fitted, held)], task, strata_of(task))
     for most_rows in (MANY, 100):
-        found = folds(task, [pair], most_rows)
+        found = folds(task, [(fitted, held)], most_rows)
         assert found.task.raw.n_rows == pytest.approx(min(267, most_rows), abs=3)
         rows = found.task.raw.array()[:, 0].astype(int)
         assert (weight[rows] > 0).all() and np.array_equal(rows, found.task.index)

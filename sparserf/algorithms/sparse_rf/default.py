@@ -25,7 +25,7 @@ from ..fallback import with_fallbacks
 from ..task import partial_model_on_error, with_ranges
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
-from .folds import folds_of, splits_of_task, strata_of
+from .folds import folds_of, strata_of
 from .held_out_loss import HeldOutLoss
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import Cosines, Given, GrownRules, Inputs, Linear
@@ -87,11 +87,8 @@ def search(
     task: Task, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
 ) -> Stack:
     """Follow the members down their paths on folds of the rows; return how much each counts."""
-    strata, validation = strata_of(task), choice.validation
-    if not (validation is None or isinstance(validation, float)):
-        validation = splits_of_task(validation, task, strata)
     most_rows = most_search_rows(choice.effort, options.deadline)
-    folds = folds_of(task, strata, validation, most_rows, options.rng)
+    folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
     loss, paths = HeldOutLoss.of(folds.task, folds), []
     for make, share in members_of(folds, options, choice.effort):
         if paths and effort.is_late:

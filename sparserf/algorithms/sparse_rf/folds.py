@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._base.splits import Split
-    from ..._base.types import DenseOrCSR
+    from ..._base.types import DenseOrCSR, T
     from ..task import Task
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
@@ -131,6 +131,11 @@ def rows_within(task: Task, fitted: np.ndarray) -> DenseOrCSR:
     return type(X)((data, X.indices, X.indptr), shape=X.shape)
 
 
+def given_splits(validation: float | T | None) -> T | None:
+    """Return what the user says of which rows to hold out; None where folds are to be drawn."""
+    return None if isinstance(validation, float) else validation
+
+
 def folds_of(
     task: Task,
     strata: np.ndarray,
@@ -141,23 +146,26 @@ def folds_of(
     """Return the folds of a task.
 
     strata : the stratum of each row (`strata_of`)
-    validation : a share s, for round(1 / s) folds and at most five; the masks of the rows to fit
-        and to hold out of each fold; or None, for a number of folds that suits the rows
+    validation : a share s, for round(1 / s) folds and at most five; the splits of all rows of X; or
+        None, for a number of folds that suits the rows
     most_rows : about the most rows that are looked at, in the memory of this process
     """
+    splits = given_splits(validation)
+    if splits is not None:
+        splits = splits_of_task(splits, task, strata)
     if not task.raw.in_memory:  # wide rows are fewer
         most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
     if np.count_nonzero(task.weight) > most_rows:
-        weight = thinned(_parts_of(strata, validation), task.weight, most_rows, rng)
+        weight = thinned(_parts_of(strata, splits), task.weight, most_rows, rng)
         some = np.flatnonzero(weight)
         task = replace(task.of_rows(some), weight=weight[some] / weight[some].mean())
         strata = strata[some]
-        if not (validation is None or isinstance(validation, float)):
-            validation = [(fitted[some], held[some]) for fitted, held in validation]
+        if splits is not None:
+            splits = [(fitted[some], held[some]) for fitted, held in splits]
     elif not task.raw.in_memory:
         task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))
-    if validation is not None and not isinstance(validation, float):
-        return Folds(task, validation)
+    if splits is not None:
+        return Folds(task, splits)
     if validation is None:
         n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
     else:
@@ -165,11 +173,11 @@ def folds_of(
     return Folds(task, drawn_splits(strata, n, rng, task.groups))
 
 
-def _parts_of(strata, validation):
-    """Return the stratum of each row, and which pairs fit it or hold it out, as one number."""
-    if validation is None or isinstance(validation, float):
+def _parts_of(strata, splits):
+    """Return the stratum of each row, and which splits fit it or hold it out, as one number."""
+    if splits is None:
         return strata
-    masks = [mask for split in validation for mask in split]
+    masks = [mask for split in splits for mask in split]
     return np.unique(np.column_stack([strata, *masks]), axis=0, return_inverse=True)[1].ravel()
 
 

@@ -50,10 +50,13 @@ class Member(ABC):
 
     name : what it is called in reports
     options : the options of its fits
+    places : the places in the stage of the encodings that a model sees, or None where there is no
+        stage of several; model k has those of number k, in turn
     """
 
     name: ClassVar[str]
     options: SparseRFOptions = field(repr=False)
+    places: Sequence[np.ndarray | None] = field(repr=False)
 
     fall: ClassVar[float] = 0.7
 
@@ -79,12 +82,10 @@ class L1Member(Member):
     """A member whose terms an l1 penalty chooses among the draws of a dictionary.
 
     seen : the task of all rows of the folds, with some encodings, and the dictionary over these,
-        of each way to see the columns; fold k has that of number k, in turn
-    places : the places of these encodings in the stage, or None
+        of each of the `places`; fold k has that of number k, in turn
     """
 
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
-    places: Sequence[np.ndarray | None] = field(repr=False)
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         task, dictionary = self.seen[k % len(self.seen)]
@@ -132,7 +133,7 @@ class Given(L1Member):
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Given:
         """Return the member for the rows of these folds."""
         dictionary = options.dictionary(folds.task, N_COMPONENTS)
-        return cls(options, [(folds.task, dictionary)], [None])
+        return cls(options, [None], [(folds.task, dictionary)])
 
 
 class Inputs(L1Member):
@@ -147,7 +148,7 @@ class Inputs(L1Member):
         places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
         task = folds.task.with_encodings(places)
         inputs = inputs_that_keep(np.ones(task.rows.n_features_in), task.input_constraints)
-        return cls(options, [(task, FixedDictionary(inputs, len(inputs)))], [places])
+        return cls(options, [places], [(task, FixedDictionary(inputs, len(inputs)))])
 
 
 class Cosines(L1Member):
@@ -164,7 +165,7 @@ class Cosines(L1Member):
             task = folds.task.with_encodings(each)
             draws = DRAWS * effort * np.sqrt(len(task.weight) / ROWS_OF_DRAWS)
             seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(draws)))))
-        return cls(options, seen, places)
+        return cls(options, places, seen)
 
 
 class GrownRules(L1Member):
@@ -181,7 +182,7 @@ class GrownRules(L1Member):
         own = replace(options, features=rules, max_order=None)
         places = folds.task.intervals
         task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
-        return cls(own, [(task, own.dictionary(task, N_COMPONENTS))], [places])
+        return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
 
 
 # Linear functions
@@ -198,13 +199,12 @@ class Linear(Member):
     name = "linear"
     fall = 0.1
     task: Task = field(repr=False)
-    places: Sequence[np.ndarray | None] = field(repr=False)
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Linear:
         """Return the member for the rows of these folds."""
         places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
-        return cls(options, folds.task.with_encodings(places), [places])
+        return cls(options, [places], folds.task.with_encodings(places))
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         return self._path(self.task, folds.splits[k][0])

@@ -26,6 +26,7 @@ from ...features import (
 )
 from ...model import SparseModel
 from ..arguments import Arguments, FitOptions
+from .folds import given_splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,10 +181,11 @@ class ChoiceOptions(Arguments):
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are
         to be drawn."""
-        if self.validation is None or isinstance(self.validation, float):
+        given = given_splits(self.validation)
+        if given is None:
             return self
         return replace(
-            self, validation=read_splits("validation", self.validation, X, as_array("y", y), groups)
+            self, validation=read_splits("validation", given, X, as_array("y", y), groups)
         )
 
 
