@@ -19,10 +19,10 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.3 MB, the Python sources 1.6 MB: nothing else
-    may come in."""
-    assert sum(path.stat().st_size for path in EXTENSIONS) < 1.5e6
-    assert sum(path.stat().st_size for path in INSTALLED) < 3.5e6
+    """Every kernel for three instruction sets takes 1.5 MB at most, the Python sources 2 MB: nothing
+    else may come in."""
+    assert sum(path.stat().st_size for path in EXTENSIONS) < 1.8e6
+    assert sum(path.stat().st_size for path in INSTALLED) < 4.2e6
 
 
 @pytest.mark.skipif(

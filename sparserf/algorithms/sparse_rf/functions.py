@@ -145,11 +145,13 @@ def sparse_rf(
         "squared_hinge", "logistic" or "multinomial"; or an object, such as
         `losses.Quantile(level=0.9)`.
     n_components : int, optional
-        D, the number of draws. None: 10,000; of "auto" 1,000 with `start`, and for alpha=None some
-        500 for each penalty and fold; of `Rules` 4,000, and 400 for each of several penalties.
+        D, the number of draws. None: 10,000; of "auto" 1,000 with `start`; of `Rules` 4,000, and
+        400 for each of several penalties. With "auto" and alpha=None: the cosines that are drawn
+        for each penalty and fold, some 500. It has no effect on rules there.
     batch_size : int, optional
         R, the draws in a batch. None: 500 with "auto"; 400 of `Rules`; else 2,500, fewer for more
-        than 3,300 columns.
+        than 3,300 columns. For alpha=None: the rules that are grown for each penalty and fold, 400.
+        It has no effect on cosines there.
     max_order : int, optional
         The most inputs that a feature of "auto" sees, and the most columns of X in one of `Rules`,
         which is also at most its `max_conditions`. None: all.
