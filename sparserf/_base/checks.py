@@ -71,9 +71,10 @@ def check_X(
     return X
 
 
-def check_training_X(X: Any, known_finite: bool = False) -> DenseOrCSR:
-    """Return X as `check_X` does, with at least one row and one column."""
-    X = check_X(X, known_finite=known_finite)
+def check_training_X(X: Any) -> DenseOrCSR:
+    """Return X as `check_X` does, with at least one row and one column; whether its numbers are
+    finite is not checked."""
+    X = check_X(X, known_finite=True)
     if 0 in X.shape:
         raise ValueError(f"X must have at least one row and one column, got shape {X.shape}")
     return X

@@ -86,13 +86,13 @@ class Search:
         """Return the sum at points of the box."""
         return self._total.values(self._space.inputs(Z))
 
-    def climb(self, n_steps: int = STEPS) -> None:
+    def climb(self) -> None:
         """Keep the best point that gradient steps reach from random points, and other levels of
         categories."""
         space, width = self._space, self._space.high - self._space.low
         Z = space.random(np.random.default_rng(0), min(STARTS, 8 * size_of_batch(self._total)))
         f, step = self.values(Z), np.full(len(Z), FIRST_STEP)
-        for k in range(n_steps):
+        for k in range(STEPS):
             slope = self._gradients(Z) * width
             largest = np.abs(slope).max(axis=1, initial=0.0)[:, None]
             move = (

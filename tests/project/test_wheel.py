@@ -19,8 +19,8 @@ def test_no_sources_and_no_tests():
 
 
 def test_it_is_small():
-    """Every kernel for three instruction sets takes 1.5 MB at most, the Python sources 2 MB: nothing
-    else may come in."""
+    """Every kernel for three instruction sets takes at most 1.5 MB, the Python sources 2 MB: no
+    more may come in."""
     assert sum(path.stat().st_size for path in EXTENSIONS) < 1.8e6
     assert sum(path.stat().st_size for path in INSTALLED) < 4.2e6
 
