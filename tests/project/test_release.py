@@ -173,6 +173,14 @@ def uncommitted():
 
 
 @in_a_clone
+def test_reports_of_bugs_are_asked_for_the_versions():
+    form = yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / "bug.yml").read_text())
+    [asked] = [part for part in form["body"] if part.get("id") == "versions"]
+    assert "sparserf.show_versions()" in asked["attributes"]["description"]
+    assert asked["validations"] == {"required": True}
+
+
+@in_a_clone
 def test_the_security_policy_names_tests_that_there_are():
     named = re.findall(r"`(test_\w+)`", (GITHUB / "SECURITY.md").read_text())
     assert len(named) >= 8
