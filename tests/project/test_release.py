@@ -151,7 +151,7 @@ def test_the_site_elsewhere_is_built_as_here():
 
 @in_a_clone
 def test_there_are_workflows():
-    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "tests"]
+    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "speed", "tests"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -165,12 +165,27 @@ def test_workflow(path):
         for step in steps
         if "uses" in step
     )
-    for script in re.findall(
-        r"\.(?:ci|github)/[\w./-]+", " ".join(step.get("run", "") for step in steps)
-    ):
+    runs = " ".join(step.get("run", "") for step in steps)
+    for script in re.findall(r"\.(?:ci|github)/[\w./-]+", runs):
         assert (ROOT / script).exists(), script
     there_are = re.findall(r"^  ([\w-]+)\) ", (GITHUB / "scripts" / "variant.sh").read_text(), re.M)
-    assert variants(workflow) <= set(there_are)
+    named = re.findall(r"variant\.sh ([\w-]+)", runs)
+    assert variants(workflow) | set(named) <= set(there_are)
+
+
+@in_a_clone
+def test_variants_name_tests_that_there_are():
+    named = re.findall(r"tests/\w[\w/]*\.py", (GITHUB / "scripts" / "variant.sh").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@in_a_clone
+def test_pull_requests_are_compared_on_sets_that_there_are():
+    command = (GITHUB / "scripts" / "beside.sh").read_text()
+    [names] = re.findall(r"--sets ((?:'[^']+' )+)", command)
+    told = tomllib.loads((ROOT / "tools" / "experiments" / "beside.toml").read_text())
+    assert set(re.findall(r"'([^']+)'", names)) <= told["groups"]["classes"]["sets"].keys()
 
 
 def variants(workflow):
