@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tomllib
 from inspect import isroutine
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import sparserf
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 project = "sparserf"
-author = "the authors of sparserf"
+author = "the sparserf developers"
 version = release = sparserf.__version__
 extensions = [
     "sphinx.ext.autodoc",
@@ -88,6 +89,9 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
 }
 
+# the address is in one place; while the project has none, the header leaves its link out
+urls = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"].get("urls", {})
+
 html_theme = "pydata_sphinx_theme"
 html_title = "sparserf"
 html_static_path = ["_static"]
@@ -95,13 +99,18 @@ html_css_files = ["sparserf.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "sparserf"},
+    "logo": {"text": f"sparserf {version}"},
+    "icon_links": [
+        {"name": name, "url": url, "icon": "fa-solid fa-code-branch"}
+        for name, url in urls.items()
+        if name == "Repository"
+    ],
     "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 html_sidebars = {"index": [], "quickstart": []}
-project_copyright = "the authors of sparserf, BSD 3-Clause licence"
+project_copyright = f"{author}, BSD 3-Clause licence"
 
 
 def mathml(node, **how):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import baselines, losses, plot
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
+    from ._base.versions import show_versions
     from ._base.warnings import GroupedRowsWarning, TimeLimitWarning
     from .algorithms.distill import distill
     from .algorithms.drp import drp, drp_path
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 # themselves.
 _NAMES = {
     "_base.calls": ("IndexWarning",),
+    "_base.versions": ("show_versions",),
     "_base.warnings": ("GroupedRowsWarning", "TimeLimitWarning"),
     "algorithms.distill": ("distill",),
     "algorithms.drp": ("drp", "drp_path"),
@@ -106,6 +108,7 @@ __all__ = [
     "mfga_path",
     "plot",
     "prune",
+    "show_versions",
     "sparse_rf",
     "sparse_rf_path",
 ]

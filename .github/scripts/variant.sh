@@ -10,6 +10,8 @@
 # boundscheck     every index in the Cython kernels checked
 # sanitized       address and undefined-behaviour sanitizers of GCC: the kernels' tests and the algorithms', unless others are named
 # free-threaded   an interpreter without the GIL (PYTHON): no limited API, the GIL kept off
+# parallel        the same, and each test runs in four threads at once
+# nightlies       built and tested with what the index NIGHTLY_INDEX has of tomorrow's NumPy, SciPy, scikit-learn and Cython
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 name=$1 && shift
@@ -27,10 +29,22 @@ case $name in
   free-threaded) build+=(-Csetup-args=-Dpython.allow_limited_api=false) settings+=(PYTHON_GIL=0)
                  packages=(pytest hypothesis mpmath scikit-learn)  # the others' wheels are not all there: kernels and algorithms
                  tests=(tests/core/test_kernels.py tests/rows/test_rows_in_memory.py tests/base/test_csr_checks.py tests/test_determinism.py tests/algorithms/test_drp.py tests/algorithms/test_harfe.py tests/algorithms/test_mfga.py tests/algorithms/test_prune.py tests/algorithms/test_sparse_rf.py tests/sums/test_sums.py tests/project/test_wheel.py) ;;
+  parallel) build+=(-Csetup-args=-Dpython.allow_limited_api=false) settings+=(PYTHON_GIL=0)
+            packages=(pytest pytest-run-parallel hypothesis mpmath scikit-learn)
+            # no tests that fork, measure memory or replace a part of the library for a while
+            tests=(tests/core/test_kernels.py tests/base/test_csr_checks.py tests/sums/test_sums.py tests/algorithms/test_drp.py tests/algorithms/test_harfe.py)
+            set -- --parallel-threads=4 "$@" ;;
+  nightlies) export PIP_PRE=1 PIP_EXTRA_INDEX_URL=${NIGHTLY_INDEX:?is to be the address of the index of nightly wheels (SPEC 4)} ;;
   *) echo "$name: no such variant" >&2; exit 2 ;;
 esac
+python=$environment/bin/python
+if [ "${OS-}" = Windows_NT ]; then  # where the build finds the linker of Visual Studio itself
+  python=$environment/Scripts/python.exe build+=(-Csetup-args=--vsenv)
+  export CC=clang-cl
+fi
 [[ " $*" == *" tests/"* ]] || set -- ${tests[@]+"${tests[@]}"} "$@"
 "${PYTHON:-python3}" -m venv "$environment"
-"$environment/bin/python" -m pip install --quiet --upgrade pip
-"$environment/bin/python" -m pip install --quiet . "${build[@]}" "${packages[@]}"
-env "${settings[@]}" "$environment/bin/python" -m pytest "$@"
+"$python" -m pip install --quiet --upgrade pip
+"$python" -m pip install --quiet . "${build[@]}" "${packages[@]}"
+env "${settings[@]}" "$python" -P -c 'import sparserf; sparserf.show_versions()'
+env "${settings[@]}" "$python" -m pytest "$@"

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -116,8 +117,41 @@ def test_changelog_and_citation_are_of_this_version():
 
 
 @in_a_clone
+def test_the_recipe_of_conda_says_what_the_metadata_say():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    recipe = yaml.safe_load((ROOT / "tools" / "conda" / "recipe.yaml").read_text())
+    assert recipe["context"] == {
+        "version": VERSION,
+        "python_min": project["project"]["requires-python"].removeprefix(">="),
+    }
+    told = {part: set(recipe["requirements"][part]) for part in ("host", "run")}
+    needed = {
+        "host": {*project["build-system"]["requires"], "python", "pip"},
+        "run": {*project["project"]["dependencies"], "python >=${{ python_min }}"},
+    }
+    assert told == {
+        part: {re.sub(r"(?<=\w)>=", " >=", each).lower() for each in names}
+        for part, names in needed.items()
+    }
+    assert recipe["about"]["summary"] == project["project"]["description"]
+    for test in recipe["tests"]:
+        assert all((ROOT / name).exists() for name in test.get("files", {}).get("source", ()))
+
+
+@in_a_clone
+def test_the_site_elsewhere_is_built_as_here():
+    """Read the Docs builds from the same group of packages, and fails by a warning, too."""
+    told = yaml.safe_load((ROOT / ".readthedocs.yml").read_text())
+    assert (ROOT / told["sphinx"]["configuration"]).exists()
+    assert told["sphinx"]["fail_on_warning"]
+    tests = (GITHUB / "workflows" / "tests.yml").read_text()
+    assert "pip install . --group docs" in " ".join(told["build"]["jobs"]["install"])
+    assert "pip install . --group docs" in tests
+
+
+@in_a_clone
 def test_there_are_workflows():
-    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "tests"]
+    assert [path.stem for path in WORKFLOWS] == ["nightly", "release", "speed", "tests"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -131,12 +165,27 @@ def test_workflow(path):
         for step in steps
         if "uses" in step
     )
-    for script in re.findall(
-        r"\.(?:ci|github)/[\w./-]+", " ".join(step.get("run", "") for step in steps)
-    ):
+    runs = " ".join(step.get("run", "") for step in steps)
+    for script in re.findall(r"\.(?:ci|github)/[\w./-]+", runs):
         assert (ROOT / script).exists(), script
     there_are = re.findall(r"^  ([\w-]+)\) ", (GITHUB / "scripts" / "variant.sh").read_text(), re.M)
-    assert variants(workflow) <= set(there_are)
+    named = re.findall(r"variant\.sh ([\w-]+)", runs)
+    assert variants(workflow) | set(named) <= set(there_are)
+
+
+@in_a_clone
+def test_variants_name_tests_that_there_are():
+    named = re.findall(r"tests/\w[\w/]*\.py", (GITHUB / "scripts" / "variant.sh").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@in_a_clone
+def test_pull_requests_are_compared_on_sets_that_there_are():
+    command = (GITHUB / "scripts" / "beside.sh").read_text()
+    [names] = re.findall(r"--sets ((?:'[^']+' )+)", command)
+    told = tomllib.loads((ROOT / "tools" / "experiments" / "beside.toml").read_text())
+    assert set(re.findall(r"'([^']+)'", names)) <= told["groups"]["classes"]["sets"].keys()
 
 
 def variants(workflow):
@@ -170,6 +219,35 @@ def uncommitted():
     return set(
         subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     )
+
+
+@in_a_clone
+def test_classifiers_name_all_that_wheels_are_built_for():
+    """Systems are those of the runners; versions of Python go from the lowest to the last that
+    cibuildwheel builds for, as a wheel of the stable ABI serves those between."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = set(project["classifiers"])
+    wheels = yaml.safe_load((GITHUB / "workflows" / "release.yml").read_text())["jobs"]["wheels"]
+    systems = {"ubuntu": "POSIX :: Linux", "macos": "MacOS", "windows": "Microsoft :: Windows"}
+    runners = {name.split("-")[0] for name in wheels["strategy"]["matrix"]["os"]}
+    assert {each for each in named if each.startswith("Operating System")} == {
+        f"Operating System :: {systems[runner]}" for runner in runners
+    }
+    built = tomllib.loads((GITHUB / "cibuildwheel.toml").read_text())["tool"]["cibuildwheel"]
+    minors = sorted(int(re.match(r"cp3(\d+)", each)[1]) for each in built["build"])
+    lowest = int(project["requires-python"].removeprefix(">=3."))
+    assert lowest == minors[0]
+    assert {each for each in named if re.search(r":: 3\.\d+$", each)} == {
+        f"Programming Language :: Python :: 3.{minor}" for minor in range(lowest, minors[-1] + 1)
+    }
+
+
+@in_a_clone
+def test_reports_of_bugs_are_asked_for_the_versions():
+    form = yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / "bug.yml").read_text())
+    [asked] = [part for part in form["body"] if part.get("id") == "versions"]
+    assert "sparserf.show_versions()" in asked["attributes"]["description"]
+    assert asked["validations"] == {"required": True}
 
 
 @in_a_clone

@@ -137,6 +137,8 @@ def test_the_site_builds_without_a_warning_and_all_its_links_lead_somewhere(tmp_
         path.resolve(): Page(path) for path in site.glob("**/*.html") if "_static" not in path.parts
     }
     assert len(pages) > 90
+    for name in ("index.html", "api/index.html"):  # the header says which version this is
+        assert f">sparserf {srf.__version__}<" in (site / name).read_text(), name
     for path, page in pages.items():
         # from other hosts
         assert not [load for load in page.loads if urlsplit(load).netloc], path.name
