@@ -44,7 +44,7 @@ def held_out_loss(name="squared", y=None, **rows):
 
 
 def path_of(predictions):
-    return MemberPath(None, 1.0, predictions, [], [1.0], 0, False)
+    return MemberPath(None, 1.0, predictions, predictions, [], [predictions] * 5, [1.0], 0, False)
 
 
 def stack_of_gains(gains, **rows):
@@ -149,10 +149,12 @@ def test_without_a_better_member_all_weights_are_0(rng):
     noise = rng.standard_normal((1, N))
     good = loss.targets + 0.1 * loss.targets.std() * rng.standard_normal((1, N))
     nothing, some = (Stack.of(loss, [path_of(M)], True) for M in (noise, good))
-    assert nothing.used == [] and nothing.loss_of_choice == nothing.loss_of_constant
+    assert nothing.used == []
+    assert nothing.loss_of_other_rows() == pytest.approx(nothing.loss_of_constant, rel=0.05)
     ((path, u),) = some.used
     assert path.predictions is good and u == pytest.approx(1, abs=0.1)
-    assert some.loss_of_choice == some.loss_of_stack < 0.1 * some.loss_of_constant
+    assert some.loss_of_stack < some.loss_of_other_rows() < 1.1 * some.loss_of_stack
+    assert some.loss_of_stack < 0.1 * some.loss_of_constant
     variance = np.average((loss.targets - np.average(loss.targets)) ** 2) / 2
     assert some.loss_of_constant == pytest.approx(variance)
 
