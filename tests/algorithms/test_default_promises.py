@@ -312,6 +312,22 @@ def test_validation_loss_is_near_that_of_other_rows(loss):
     assert 0.75 < np.median(ratios) < 1.35
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [60, 250])
+def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
+    """Neither too good, where choices are made on few rows, nor too bad, as a mean of models is
+    better than each; at 60 rows the loss of rows held out at the choice made is too good."""
+    ratios = []
+    for seed in range(20):
+        X, y = friedman(np.random.default_rng(seed), n + 2000, 5 + seed % 4)
+        loss = ["squared", "squared", "logistic"][seed % 3]
+        y = signs(y, loss)
+        model = sparse_rf(X[:n], y[:n], loss=loss, rng=seed)
+        error = VALUE[loss](model.decision_function(X[n:]), y[n:]).mean()
+        ratios.append(model.info.validation_loss / error)
+    assert 0.9 < np.mean(ratios) < 1.1
+
+
 @each_loss
 def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
     """Neither a penalty nor a gap, which are those of a fit with a penalty; and what it has no
