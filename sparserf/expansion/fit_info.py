@@ -61,8 +61,8 @@ class FitInfo:
         other folds (logistic, multinomial: with one row more, of any class), less four
         fifths of half the curvature times the squared distance between what the fold that has not
         seen a row says of it and the mean of all folds: so much, about, is the mean better than
-        each. With groups, pairs of your own or one part held out, nothing is taken off. While alpha is
-        searched, the least loss of held-out rows so far.
+        each. With groups, pairs of your own or one part held out, nothing is taken off. While
+        alpha is searched, the least loss of held-out rows so far.
     n_projections, n_conjugate, n_passes : int, or None but for `drp`
         The number of projections of the sketch or directions of the basis, of steps of conjugate
         gradients in all, and of passes over X (of a path: up to this penalty).

@@ -140,9 +140,10 @@ class Stack:
         It is that of the rows of each fold where penalties and weights are chosen on the other
         folds alone, less what the mean of the models of the folds gains on each of them. That is
         the ambiguity of A. Krogh and J. Vedelsby (NIPS 7, 1995): with m the margin of a row by the
-        fold that has not seen it and c the mean of all folds, L''(c) (m - c)^2 / 2, of which TAKEN_OFF. Where rows come
-        in groups, or folds are the user's, models that have seen the group are near it for a reason
-        that other rows do not share, and nothing is taken off.
+        fold that has not seen it and c the mean of all folds, L''(c) (m - c)^2 / 2, of which
+        TAKEN_OFF, and not more than down to the loss at c. Where rows come in groups, or folds are
+        the user's, models that have seen the group are near it for a reason that other rows do not
+        share, and nothing is taken off.
         """
         loss = self._loss_of_choices_without()
         if not (self.used and self.loss.folds.are_of_rows):
@@ -151,7 +152,8 @@ class Stack:
             margins_of_stack(self.best_constant, self.weights, margins)
             for margins in ([p.predictions for p in self.paths], [p.means for p in self.paths])
         )
-        return max(loss - TAKEN_OFF * self.loss.spread(mean, own), self.loss.mean(mean))
+        least = min(loss, self.loss.mean(mean))
+        return max(loss - TAKEN_OFF * self.loss.spread(mean, own), least)
 
     def _loss_of_choices_without(self):
         """Return the mean loss of the rows of each fold by choices on the other folds alone."""
