@@ -57,8 +57,12 @@ class FitInfo:
     alpha : float, or None where `sparse_rf` chose several
         The penalty.
     validation_loss : float, or None where alpha was not chosen by the fit
-        The mean loss of the held-out rows (logistic, multinomial: with one row more, of any class),
-        before the last fit to all rows. While alpha is searched, the least so far.
+        The mean loss of the rows of each fold, in which penalties and weights are chosen by the
+        other folds (logistic, multinomial: with one row more, of any class), less four
+        fifths of half the curvature times the squared distance between what the fold that has not
+        seen a row says of it and the mean of all folds: so much, about, is the mean better than
+        each. With groups, pairs of your own or one part held out, nothing is taken off. While
+        alpha is searched, the least loss of held-out rows so far.
     n_projections, n_conjugate, n_passes : int, or None but for `drp`
         The number of projections of the sketch or directions of the basis, of steps of conjugate
         gradients in all, and of passes over X (of a path: up to this penalty).

@@ -2,12 +2,23 @@
 rows it holds out."""
 
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
-from sklearn.datasets import load_digits
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    make_classification,
+    make_friedman1,
+    make_friedman2,
+    make_friedman3,
+    make_moons,
+    make_sparse_uncorrelated,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit
 
@@ -310,6 +321,36 @@ def test_validation_loss_is_near_that_of_other_rows(loss):
         error = VALUE[loss](model.decision_function(X[300:]), y[300:]).mean()
         ratios.append(model.info.validation_loss / error)
     assert 0.75 < np.median(ratios) < 1.35
+
+
+TABLES = [
+    lambda seed: load_diabetes(return_X_y=True),
+    lambda seed: load_breast_cancer(return_X_y=True),
+    lambda seed: make_friedman1(2000, 10, noise=2.0, random_state=seed),
+    lambda seed: make_friedman2(2000, noise=200.0, random_state=seed),
+    lambda seed: make_friedman3(2000, noise=0.2, random_state=seed),
+    lambda seed: make_sparse_uncorrelated(2000, 10, random_state=seed),
+    lambda seed: make_moons(2000, noise=0.3, random_state=seed),
+    lambda seed: make_classification(2000, 10, random_state=seed),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [80, 250])
+def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
+    """Neither too good, as choices are made on few rows, nor too bad, as a mean of models is better
+    than each."""
+    ratios = []
+    for make, seed in product(TABLES, range(3)):
+        X, y = make(seed)
+        p = np.random.default_rng(seed).permutation(len(y))
+        fitted, others = p[:n], p[n:]
+        loss = "logistic" if len(np.unique(y)) == 2 else "squared"
+        y = 2.0 * y - 1 if loss == "logistic" else y
+        model = sparse_rf(X[fitted], y[fitted], loss=loss, rng=seed)
+        error = VALUE[loss](model.decision_function(X[others]), y[others]).mean()
+        ratios.append(model.info.validation_loss / error)
+    assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 
 
 @each_loss

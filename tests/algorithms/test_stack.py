@@ -1,5 +1,7 @@
 """The stack of sparse_rf without a penalty: how much each member counts, and when none does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import nnls
@@ -12,6 +14,7 @@ from sparserf.algorithms.sparse_rf.stack import (
     ERRORS,
     LEAST_WEIGHT,
     MOST_WEIGHT,
+    TAKEN_OFF,
     VERY_FEW,
     Stack,
     stacked_weights,
@@ -44,7 +47,7 @@ def held_out_loss(name="squared", y=None, **rows):
 
 
 def path_of(predictions):
-    return MemberPath(None, 1.0, predictions, [], [1.0], 0, False)
+    return MemberPath(None, 1.0, predictions, predictions, [], [predictions] * 5, [1.0], 0, False)
 
 
 def stack_of_gains(gains, **rows):
@@ -149,10 +152,12 @@ def test_without_a_better_member_all_weights_are_0(rng):
     noise = rng.standard_normal((1, N))
     good = loss.targets + 0.1 * loss.targets.std() * rng.standard_normal((1, N))
     nothing, some = (Stack.of(loss, [path_of(M)], True) for M in (noise, good))
-    assert nothing.used == [] and nothing.loss_of_choice == nothing.loss_of_constant
+    assert nothing.used == []
+    assert nothing.loss_of_other_rows() == pytest.approx(nothing.loss_of_constant, rel=0.05)
     ((path, u),) = some.used
     assert path.predictions is good and u == pytest.approx(1, abs=0.1)
-    assert some.loss_of_choice == some.loss_of_stack < 0.1 * some.loss_of_constant
+    assert some.loss_of_stack < some.loss_of_other_rows() < 1.1 * some.loss_of_stack
+    assert some.loss_of_stack < 0.1 * some.loss_of_constant
     variance = np.average((loss.targets - np.average(loss.targets)) ** 2) / 2
     assert some.loss_of_constant == pytest.approx(variance)
 
@@ -196,3 +201,55 @@ def test_one_row_or_group_tells_nothing():
 def test_without_weights_it_is_the_constant(rng):
     loss, none = held_out_loss(), np.zeros(1)
     assert not Stack(loss, [], none, none, np.zeros(N), np.ones(N)).is_better_than_constant()
+
+
+# The loss of other rows
+
+
+def path_of_folds(loss, rng):
+    """Return a path of a member of which every fold chooses other predictions."""
+    shape = (len(loss.task.targets), N)
+    t = loss.targets.reshape(shape)
+    margins = [0.7 * t + 0.5 * t.std() * rng.standard_normal(shape) for _ in range(7)]
+    means = np.mean(margins, axis=0)
+    return MemberPath(None, 1.0, margins[0], means, [], margins[2:], [1.0], 0, False)
+
+
+def test_penalties_and_weights_are_chosen_by_other_folds(rng):
+    loss = held_out_loss(groups=np.arange(N), sample_weight=WEIGHT)
+    paths = [path_of_folds(loss, rng) for _ in range(2)]
+    stack, t, expected = Stack.of(loss, paths, True), loss.targets[0], 0.0
+    for k in range(5):
+        others, here = (w := loss.folds.fold != k) * loss.folds.weight, ~w
+        b = np.average(t, weights=others)
+        M = np.stack([path.without[k][0] - b for path in paths])
+        u = nnls((M * np.sqrt(others)).T, (t - b) * np.sqrt(others))[0]
+        expected += loss.folds.weight[here] @ (b + u @ M - t)[here] ** 2 / 2
+    assert stack.used and stack.loss_of_other_rows() == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_distance_to_the_mean_of_the_folds_is_taken_off(name, rng):
+    """Of rows one by one; where rows come in groups it is not."""
+    apart = held_out_loss(name)
+    grouped = replace(apart, folds=replace(apart.folds, are_of_rows=False))
+    paths = [path_of_folds(apart, rng)]
+    stack, whole = (Stack.of(loss, paths, True) for loss in (apart, grouped))
+    assert stack.used
+    b, u = stack.best_constant, stack.weights
+    own, mean = (b + u * (M - b) for M in (paths[0].predictions, paths[0].means))
+    h = 1e-4 * (own - mean)
+    steps = [apart.losses(mean + step) for step in (h, 0 * h, -h)]
+    curved = apart.weight @ (steps[0] - 2 * steps[1] + steps[2]) / 1e-8 / 2
+    told, not_less = stack.loss_of_other_rows(), whole.loss_of_other_rows()
+    least = apart.mean(mean)
+    assert told == pytest.approx(max(not_less - TAKEN_OFF * curved, least), rel=0.05)
+    assert told < not_less
+
+
+def test_noise_has_the_loss_of_the_constant(rng):
+    loss = held_out_loss(y=rng.standard_normal(N))
+    path = path_of(rng.standard_normal((1, N)))
+    stack = Stack.of(loss, [path], True)
+    assert not stack.used
+    assert stack.loss_of_constant < stack.loss_of_other_rows() < 1.05 * stack.loss_of_constant

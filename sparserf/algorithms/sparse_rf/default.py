@@ -178,7 +178,7 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
         objective=tuple(map(stack.loss.in_units_of_y, least)),
         n_drawn=sum(path.n_drawn for path in stack.paths),
         n_nonzero=len(model.support),
-        validation_loss=stack.loss.in_units_of_y(stack.loss_of_choice),
+        validation_loss=stack.loss.in_units_of_y(stack.loss_of_other_rows()),
         cut=dict(effort.cuts),
         converged=not effort.cuts,
     )

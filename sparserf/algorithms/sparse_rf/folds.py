@@ -40,10 +40,12 @@ class Folds:
 
     task : the task of these rows
     splits : for each fold the masks of the rows to fit and to hold out
+    are_of_rows : whether they were drawn row by row, neither by groups nor by the user
     """
 
     task: Task
     splits: Sequence[Split]
+    are_of_rows: bool = False
 
     def __len__(self) -> int:
         return len(self.splits)
@@ -63,6 +65,11 @@ class Folds:
         return np.concatenate(self.held_out)
 
     @cached_property
+    def fold(self) -> np.ndarray:
+        """The fold of each of them."""
+        return np.repeat(np.arange(len(self)), [len(rows) for rows in self.held_out])
+
+    @cached_property
     def weight(self) -> np.ndarray:
         """The weight of each row held out, of sum 1; each fold counts alike."""
         weights = [self.task.weight[rows] for rows in self.held_out]
@@ -72,6 +79,11 @@ class Folds:
         """Return the margins (n_targets, len(row)) of the rows held out, each by its own fold."""
         pairs = zip(margins, self.held_out, strict=True)
         return np.concatenate([each[:, rows] for each, rows in pairs], axis=1)
+
+    def means(self, margins: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the mean over folds of the margins of these rows."""
+        total = sum(each[:, self.row] for each in margins)
+        return total / len(self)
 
 
 def strata_of(task: Task) -> np.ndarray:
@@ -170,7 +182,8 @@ def folds_of(
         n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
-    return Folds(task, drawn_splits(strata, n, rng, task.groups))
+    splits = drawn_splits(strata, n, rng, task.groups)
+    return Folds(task, splits, are_of_rows=task.groups is None)
 
 
 def _parts_of(strata, splits):

@@ -48,7 +48,9 @@ class MemberPath:
 
     loss : the mean loss of the rows held out there
     predictions : their margins, (n_targets, n)
+    means : the means of what all folds say of these rows, which the others have seen
     found : what each fold has found there
+    without : for each fold the predictions at the penalty that is best for the other folds
     losses : the loss at each penalty
     n_drawn : the number of features that all folds have drawn
     ended : whether a callback has ended the path
@@ -57,7 +59,9 @@ class MemberPath:
     member: Member
     loss: float
     predictions: np.ndarray
+    means: np.ndarray
     found: Sequence[Found]
+    without: Sequence[np.ndarray]
     losses: Sequence[float]
     n_drawn: int
     ended: bool
@@ -81,21 +85,28 @@ def follow(
     n_rows, n_targets = len(folds.task.weight), len(folds.task.targets)
     most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * n_rows, MOST_WEIGHTS / n_targets)
     best, waited, losses, ended = None, -2, [], False
+    without: list[np.ndarray] = []
+    least_of_others = np.full(len(folds), np.inf)
     for _ in parts(range(MOST_ALPHAS)):
         turn = partial(_turn, alpha, MORE if _wants_draws(losses) else 1.0, effort.deadline)
         for fit in list(workers.map(turn, fits)):
             if not ended:
                 fit.tell()
                 ended = fit.ended
-        predictions = folds.predictions([fit.margins() for fit in fits])
-        here = loss.mean(predictions)
+        margins = [fit.margins() for fit in fits]
+        predictions = folds.predictions(margins)
+        of_folds = loss.of_each_fold(predictions)
+        here = float(of_folds.sum())
         losses.append(here)
+        without = without or [predictions] * len(folds)
+        for k in np.flatnonzero(here - of_folds < least_of_others):
+            least_of_others[k], without[k] = here - of_folds[k], predictions
         waited = 0 if best is not None and here < best[0] * _worth(here, beaten) else waited + 1
         if best is None or here < best[0]:
             found = [
                 Found(alpha, share, fit.state()) for share, fit in zip(shares, fits, strict=True)
             ]
-            best = here, predictions, found
+            best = here, predictions, folds.means(margins), found
             note_held_out_loss(loss.in_units_of_y(here))
         if effort.is_late:
             effort.note_cut("paths of penalties")
@@ -105,7 +116,7 @@ def follow(
             effort.note_finished()
             break
         alpha *= member.fall
-    return MemberPath(member, *best, losses, sum(fit.n_drawn for fit in fits), ended)
+    return MemberPath(member, *best, without, losses, sum(fit.n_drawn for fit in fits), ended)
 
 
 def _turn(alpha, times, deadline, fit):
