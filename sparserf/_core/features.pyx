@@ -73,7 +73,10 @@ cdef class Panels:
         the features are cosines, the sums of the sines of the same phases can be added to `sine`:
         the phases are computed once for both.
         """
-        cdef ptrdiff_t i_tile, row, panel, k
+        cdef ptrdiff_t i_tile, row, panel, n_outputs = v.shape[0]
+        cdef ptrdiff_t v_step = v.strides[0] // <ptrdiff_t>sizeof(double)
+        cdef ptrdiff_t out_step = out.strides[0] // <ptrdiff_t>sizeof(double)
+        cdef ptrdiff_t sine_step = 0
         cdef int n_rows
         cdef bint paired = sine is not None
         cdef double[BUFFER] buffer
@@ -81,6 +84,10 @@ cdef class Panels:
         cdef double *tile = aligned(&buffer[0])
         cdef double *quarter = aligned(&another[0])
         self.check(X)
+        if n_outputs == 0:
+            return
+        if paired:
+            sine_step = sine.strides[0] // <ptrdiff_t>sizeof(double)
         with nogil:
             for i_tile in range(n_tiles(X)):
                 row = TILE_ROWS * i_tile
@@ -91,16 +98,11 @@ cdef class Panels:
                             &X.rows, &self.features, row, n_rows, panel, tile, quarter)
                     else:
                         X.kernels.make(&X.rows, &self.features, row, n_rows, panel, tile)
-                    for k in range(v.shape[0]):
-                        if squared:
-                            X.kernels.correlate_squares(
-                                tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
-                        else:
-                            X.kernels.correlate(
-                                tile, n_rows, &v[k, row], &out[k, panel * TILE_COLUMNS])
-                        if paired:
-                            X.kernels.correlate(
-                                quarter, n_rows, &v[k, row], &sine[k, panel * TILE_COLUMNS])
+                    X.kernels.correlate(tile, n_rows, n_outputs, &v[0, row], v_step,
+                                        &out[0, panel * TILE_COLUMNS], out_step, squared)
+                    if paired:
+                        X.kernels.correlate(quarter, n_rows, n_outputs, &v[0, row], v_step,
+                                            &sine[0, panel * TILE_COLUMNS], sine_step, False)
 
     def apply(self, RowSlice X not None, const double[:, :] coef not None,
               double[:, :] out not None):

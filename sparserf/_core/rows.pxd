@@ -25,8 +25,8 @@ cdef extern from "tile.h" nogil:
                      void *) noexcept nogil
         void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t, int, ptrdiff_t,
                           void *, void *) noexcept nogil
-        void (*correlate)(const void *, int, const double *, double *) noexcept nogil
-        void (*correlate_squares)(const void *, int, const double *, double *) noexcept nogil
+        void (*correlate)(const void *, int, ptrdiff_t, const double *, ptrdiff_t, double *,
+                          ptrdiff_t, bint) noexcept nogil
         void (*apply)(const void *, int, const double *, double *) noexcept nogil
         void (*correlate_rows)(const tile_rows *, int, const double *, ptrdiff_t, double *,
                                int) noexcept nogil

@@ -45,10 +45,10 @@ typedef struct {
     /* The same for features that are cosines, cos(t); and sine = cos(t - pi/2) = sin(t) */
     void (*make_pair)(const tile_rows *, const tile_features *, ptrdiff_t row, int n_rows,
                       ptrdiff_t panel, void *tile, void *sine);
-    /* sums[j] += sum_i v[i] tile[i, j] */
-    void (*correlate)(const void *tile, int n_rows, const double *v, double *sums);
-    /* sums[j] += sum_i v[i] tile[i, j]^2 */
-    void (*correlate_squares)(const void *tile, int n_rows, const double *v, double *sums);
+    /* sums[k, j] += sum_i v[k, i] tile[i, j], or v[k, i] tile[i, j]^2 where squared, of n_outputs
+     * vectors v and sums that are v_step and sums_step apart */
+    void (*correlate)(const void *tile, int n_rows, ptrdiff_t n_outputs, const double *v,
+                      ptrdiff_t v_step, double *sums, ptrdiff_t sums_step, int squared);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
     /* The last three take all dense rows x, not a tile, and n_outputs vectors: those with an entry

