@@ -41,6 +41,7 @@ from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
 from ..columns.encodings import (
     fit_interval_stage,
+    fit_sparse_stage,
     fit_stage,
     target_encode,
 )
@@ -118,9 +119,11 @@ class Task:
         The number of the group of each row. Rows of a group are held out together.
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
-    smooth, intervals : ndarray or None
-        Where rules and other features are both asked for, the places in the stage of the encodings
-        of the others, and of those in which rules look for intervals.
+    encoding_sets : tuple of ndarray
+        For each form of all columns (as they are, clipped, in ranks) the places of its encodings in
+        the stage. Empty where the columns have one form alone.
+    intervals : ndarray or None
+        The places of the encodings in which rules look for intervals, where there are others, too.
     features : any
         The `features` argument; a FeatureSet without its stage, which the task has.
     is_single : bool
@@ -145,7 +148,7 @@ class Task:
     offset: np.ndarray | None = None
     groups: np.ndarray | None = None
     stage: ColumnStage | None = None
-    smooth: np.ndarray | None = None
+    encoding_sets: tuple[np.ndarray, ...] = ()
     intervals: np.ndarray | None = None
     features: Any = None
     is_single: bool = False
@@ -162,7 +165,7 @@ class Task:
         *,
         losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None,
-        has_intervals: bool = False,
+        has_several_encodings: bool = False,
         start: FeatureSet | None = None,
     ) -> Task:
         """Check X and y with the options of a fit, and encode the columns of X as its features need
@@ -173,7 +176,7 @@ class Task:
         is a table, and where numbers are missing.
 
         losses, several_outputs : as in `from_arrays`
-        has_intervals : whether there are to be encodings for rules beside those for other features
+        has_several_encodings : whether numbers are to have several encodings
         start : the features of the model from which the fit starts, where `options.features` is no
             FeatureSet
         """
@@ -205,7 +208,7 @@ class Task:
         is_scaled = columns.scale == "robust" or (
             columns.scale == "auto" and (features is None or isinstance(features, str))
         )
-        task = task._encoded(table, options.rng, is_scaled, has_intervals, may_miss)
+        task = task._encoded(table, options.rng, is_scaled, has_several_encodings, may_miss)
         if task.stage is None and not task.raw.in_memory:
             # nothing has looked for a NaN in rows outside memory
             task = replace(task, raw=task.raw.without_missing())
@@ -297,14 +300,23 @@ class Task:
             else self.constraints.of_inputs(self.stage, self.raw.n_features_in)
         )
 
-    def _encoded(self, table, rng, is_scaled, has_intervals, may_miss):
+    def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none.
 
         table : the reader of X, or None
         """
         raw, means = self.raw, None
         if raw.is_sparse:
-            return self
+            if not (is_scaled and has_several_encodings):
+                return self
+            stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng, self.constraints)
+            return replace(
+                self,
+                stage=stage,
+                encoding_sets=tuple(encoding_sets),
+                intervals=encoding_sets[0] if encoding_sets else None,
+            )
+
         if not is_scaled and table is None:
             # In rows outside memory it would take a pass to know.
             has_missing = raw.in_memory and not raw.is_finite and bool(np.isnan(raw.array()).any())
@@ -312,34 +324,35 @@ class Task:
                 return self
         asks_intervals = isinstance(self.features, Rules)
         if table is not None and any(levels is not None for levels in table.levels):
-            has_means = not (asks_intervals or has_intervals)
+            has_means = not (asks_intervals or has_several_encodings)
             raw, table, means = self._coded(table, rng, has_means=has_means)
         if asks_intervals:
             stage = fit_interval_stage(
                 raw, self.weight, rng, table=table, constraints=self.constraints
             )
             return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss))
-        stage = fit_stage(
+        stage, encoding_sets = fit_stage(
             raw,
             self.weight,
             rng,
             table=table,
             means=means,
             is_scaled=is_scaled,
+            is_curved=has_several_encodings,
             constraints=self.constraints,
         )
-        smooth = intervals = None
-        if has_intervals:
+        intervals = None
+        if has_several_encodings:
             more = fit_interval_stage(
                 raw, self.weight, rng, table=table, constraints=self.constraints
             )
-            smooth, intervals = np.arange(len(stage)), len(stage) + np.arange(len(more))
+            intervals = len(stage) + np.arange(len(more))
             stage = stage.joined(more)
         return replace(
             self,
             raw=raw,
             stage=replace(stage, may_miss=may_miss),
-            smooth=smooth,
+            encoding_sets=tuple(encoding_sets),
             intervals=intervals,
         )
 

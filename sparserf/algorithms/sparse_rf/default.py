@@ -136,7 +136,7 @@ def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
         found, own = path.member.models(task, path.found, workers), path.member.places
         models += found
         weights += [u / len(found)] * len(found)
-        places += [own] * len(found)
+        places += [own[k % len(own)] for k in range(len(found))]
     if places[0] is not None:
         every = np.unique(np.concatenate(places))
         models = [

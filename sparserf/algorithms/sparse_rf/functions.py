@@ -257,7 +257,7 @@ def sparse_rf(
     if alpha is not None:
         alpha = check_real("alpha", alpha, 0, strict=True)
     with limits_time(options.deadline):
-        task = read_task(X, y, options, has_intervals=alpha is None and options.is_auto)
+        task = read_task(X, y, options, has_several_encodings=alpha is None and options.is_auto)
         if alpha is not None:
             return _fit_path(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
@@ -363,11 +363,12 @@ def sparse_rf_path(
 
 
 def read_task(
-    X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_intervals: bool = False
+    X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False
 ) -> Task:
     """Return the task of a call, with centered targets.
 
-    has_intervals : whether there are to be encodings for rules beside those for other features
+    has_several_encodings : whether features are to see several encodings of the columns (as they
+        are, clipped, in ranks)
     """
     start, given = options.start, None if options.start is None else options.start.features
     task = Task.from_options(
@@ -376,7 +377,7 @@ def read_task(
         options,
         losses=JOINTLY,
         several_outputs="apart",
-        has_intervals=has_intervals,
+        has_several_encodings=has_several_encodings,
         start=given,
     )
     if start is not None:

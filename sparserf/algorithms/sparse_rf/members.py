@@ -50,20 +50,15 @@ class Member(ABC):
 
     name : what it is called in reports
     options : the options of its fits
-    task : the task of all rows of the folds, with the encodings that it sees
-    places : the places of these encodings in the stage, or None for all
+    places : the places in the stage of the encodings that a model sees, or None where there is no
+        stage of several; model k has those of number k, in turn
     """
 
     name: ClassVar[str]
     options: SparseRFOptions = field(repr=False)
-    task: Task = field(repr=False)
-    places: np.ndarray | None = field(repr=False)
+    places: Sequence[np.ndarray | None] = field(repr=False)
 
     fall: ClassVar[float] = 0.7
-
-    def _seen(self, task):
-        """Return the task of all rows with the encodings that the member sees."""
-        return replace(task.with_encodings(self.places), is_single=self.task.is_single)
 
     @abstractmethod
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
@@ -84,16 +79,21 @@ class Member(ABC):
 
 @dataclass(frozen=True, eq=False)
 class L1Member(Member):
-    """A member whose terms an l1 penalty chooses among the draws of a dictionary."""
+    """A member whose terms an l1 penalty chooses among the draws of a dictionary.
 
-    dictionary: Dictionary = field(repr=False)
+    seen : the task of all rows of the folds, with some encodings, and the dictionary over these,
+        of each of the `places`; fold k has that of number k, in turn
+    """
+
+    seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
-        return L1Path(self.task, self.dictionary, self.options, k, folds.splits[k][0])
+        task, dictionary = self.seen[k % len(self.seen)]
+        return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
 
     def constant(self, task: Task) -> SparseModel:
-        seen = task.with_encodings(self.places)
-        return model_of([L1Path(seen, self.dictionary, self.options)], seen, certified=False)
+        seen = task.with_encodings(self.places[0])
+        return model_of([L1Path(seen, self.seen[0][1], self.options)], seen, certified=False)
 
     def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
         """Fit the terms of each fold to all rows.
@@ -101,17 +101,21 @@ class L1Member(Member):
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
         falls with the root of the number of rows, and alpha with it.
         """
-        seen = self._seen(task)
-        if self.task.raw is task.raw:
-            seen.__dict__["rows"] = self.task.rows
+        encoded = []
+        for places, (seen, _) in zip(self.places, self.seen, strict=True):
+            again = replace(task.with_encodings(places), is_single=seen.is_single)
+            if seen.raw is task.raw:
+                again.__dict__["rows"] = seen.rows
+            encoded.append(again)
 
-        def fitted(of_fold):
-            again = L1Path(seen, self.dictionary, self.options)
+        def fitted(k):
+            which, of_fold = k % len(self.seen), found[k]
+            again = L1Path(encoded[which], self.seen[which][1], self.options)
             alpha = RELAX * of_fold.alpha * np.sqrt(of_fold.share)
             again.fit_again(of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
-            return model_of([again], seen, certified=False)
+            return model_of([again], encoded[which], certified=False)
 
-        return list(workers.map(fitted, found))
+        return list(workers.map(fitted, range(len(found))))
 
 
 # The relative gap of the fits to all rows, and their most steps: with 3 in place of 5, the loss on
@@ -131,7 +135,7 @@ class Given(L1Member):
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Given:
         """Return the member for the rows of these folds."""
         dictionary = options.dictionary(folds.task, N_COMPONENTS)
-        return cls(options, folds.task, None, dictionary)
+        return cls(options, [None], [(folds.task, dictionary)])
 
 
 class Inputs(L1Member):
@@ -143,25 +147,27 @@ class Inputs(L1Member):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Inputs:
         """Return the member for the rows of these folds."""
-        places = folds.task.smooth
+        places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
         task = folds.task.with_encodings(places)
         inputs = inputs_that_keep(np.ones(task.rows.n_features_in), task.input_constraints)
-        return cls(options, task, places, FixedDictionary(inputs, len(inputs)))
+        return cls(options, [places], [(task, FixedDictionary(inputs, len(inputs)))])
 
 
 class Cosines(L1Member):
-    """Cosines that follow those accepted."""
+    """Cosines that follow those accepted, over one form of the columns a fold: as they are, clipped
+    and in ranks, in turn."""
 
     name = "cosines"
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> Cosines:
         """Return the member for the rows of these folds, with draws in proportion to the effort."""
-        places = folds.task.smooth
-        task = folds.task.with_encodings(places)
-        draws = DRAWS * effort * np.sqrt(len(task.weight) / ROWS_OF_DRAWS)
-        dictionary = options.dictionary(task, max(FEWEST_DRAWS, round(draws)))
-        return cls(options, task, places, dictionary)
+        seen, places = [], folds.task.encoding_sets or (None,)
+        for each in places:
+            task = folds.task.with_encodings(each)
+            draws = DRAWS * effort * np.sqrt(len(task.weight) / ROWS_OF_DRAWS)
+            seen.append((task, options.dictionary(task, max(FEWEST_DRAWS, round(draws)))))
+        return cls(options, places, seen)
 
 
 class GrownRules(L1Member):
@@ -178,7 +184,7 @@ class GrownRules(L1Member):
         own = replace(options, features=rules, max_order=None)
         places = folds.task.intervals
         task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
-        return cls(own, task, places, own.dictionary(task, N_COMPONENTS))
+        return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
 
 
 # Linear functions
@@ -194,12 +200,13 @@ class Linear(Member):
 
     name = "linear"
     fall = 0.1
+    task: Task = field(repr=False)
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Linear:
         """Return the member for the rows of these folds."""
-        places = folds.task.smooth
-        return cls(options, folds.task.with_encodings(places), places)
+        places = folds.task.encoding_sets[0] if folds.task.encoding_sets else None
+        return cls(options, [places], folds.task.with_encodings(places))
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         return self._path(self.task, folds.splits[k][0])
@@ -211,7 +218,7 @@ class Linear(Member):
         return (RidgePath if is_narrow else WideRidgePath)(task, self.options, fitted)
 
     def constant(self, task: Task) -> SparseModel:
-        seen = task.with_encodings(self.places)
+        seen = task.with_encodings(self.places[0])
         model = model_of([self._path(seen)], seen, certified=False)
         nothing = np.zeros(0, np.intp)
         return replace(
@@ -222,7 +229,7 @@ class Linear(Member):
         )
 
     def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
-        seen = self._seen(task)
+        seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
         again = self._path(seen)
         again.turn_to(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
         return [as_functions(model_of([again], seen, certified=False))]
