@@ -41,7 +41,6 @@ from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
 from ..columns.encodings import (
     fit_interval_stage,
-    fit_sparse_stage,
     fit_stage,
     target_encode,
 )
@@ -120,8 +119,8 @@ class Task:
     stage : ColumnStage or None
         The encodings of the columns; None for columns as they are.
     encoding_sets : tuple of ndarray
-        For each form of all columns (as they are, clipped, in ranks) the places of its encodings in
-        the stage. Empty where the columns have one form alone.
+        For each way to see the columns (as they are, in ranks) the places of its encodings in the
+        stage. Empty where rows are CSR or columns need no stage.
     intervals : ndarray or None
         The places of the encodings in which rules look for intervals, where there are others, too.
     features : any
@@ -307,16 +306,7 @@ class Task:
         """
         raw, means = self.raw, None
         if raw.is_sparse:
-            if not (is_scaled and has_several_encodings):
-                return self
-            stage, encoding_sets = fit_sparse_stage(raw, self.weight, rng, self.constraints)
-            return replace(
-                self,
-                stage=stage,
-                encoding_sets=tuple(encoding_sets),
-                intervals=encoding_sets[0] if encoding_sets else None,
-            )
-
+            return self
         if not is_scaled and table is None:
             # In rows outside memory it would take a pass to know.
             has_missing = raw.in_memory and not raw.is_finite and bool(np.isnan(raw.array()).any())
@@ -338,7 +328,7 @@ class Task:
             table=table,
             means=means,
             is_scaled=is_scaled,
-            is_curved=has_several_encodings,
+            is_ranked=has_several_encodings,
             constraints=self.constraints,
         )
         intervals = None

@@ -17,7 +17,7 @@ from .._base.deadline import fewer_in_time
 from .._base.random import is_uniform, sample_rows
 from .._base.splits import stratified_folds
 from .clocks import DATES, DURATIONS
-from .kinds import CLIP, CLIPPED, DAY, KINDS, LEVEL, MISSING, NUMBER, PRESENT, WEEK, YEAR, Encoding
+from .kinds import DAY, KINDS, LEVEL, MISSING, NUMBER, WEEK, YEAR, Encoding
 from .stage import BEYOND_NUMBERS, LARGEST_NUMBER, ColumnStage
 from .table import UNKNOWN, label
 
@@ -35,6 +35,8 @@ MOST_NUMBERS = 2**20
 # The knots of a rank encoding are quantiles: at the middles of 64 equal shares of the weight, and
 # 0.001 from either end.
 SHARES = np.concatenate([[1e-3], (np.arange(64) + 0.5) / 64, [1 - 1e-3]])
+# The most numbers that are ranked as well.
+MOST_RANKED = 200
 # The number of folds of the training rows in which categories are encoded by the target.
 N_FOLDS = 5
 
@@ -69,7 +71,7 @@ def fit_stage(
     table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None,
     is_scaled: bool = True,
-    is_curved: bool = False,
+    is_ranked: bool = False,
     constraints: Constraints | None = None,
 ) -> tuple[ColumnStage, Sequence[np.ndarray]]:
     """Choose the encodings of dense rows, with centres and units, from all rows or a sample.
@@ -83,8 +85,8 @@ def fit_stage(
         The encodings of categories of many levels, by `target_encode`.
     is_scaled : bool
         Whether encodings are in robust units, or in the units of the columns.
-    is_curved : bool
-        Whether numbers are encoded clipped and by their ranks as well.
+    is_ranked : bool
+        Whether numbers are encoded by their ranks as well.
     constraints : Constraints or None
         What the model may be in the columns. A category in which it must rise or fall is a number,
         and a number in which it must be convex or concave has one encoding, without a reach.
@@ -93,8 +95,8 @@ def fit_stage(
     -------
     stage : ColumnStage
     encoding_sets : list of arrays of indices of encodings
-        The sets among which a fit chooses. The first has the plain encodings of all columns. Where
-        numbers are encoded in other ways as well, the second has them clipped, the third as ranks.
+        The ways to see the columns. The first has the plain encodings of all columns, the second,
+        where numbers are encoded by their ranks as well, has these in place of theirs.
     """
     X, sample_weight = _sample(rows, weight, rng)
     means = {
@@ -106,25 +108,22 @@ def fit_stage(
     )
     is_straight = np.zeros(X.shape[1], bool) if constraints is None else constraints.curvature != 0
 
-    # The numbers that are clipped and ranked as well, by their indices among the plain encodings.
+    # The numbers that are ranked as well, by their indices among the plain encodings.
     is_number = [each.kind == NUMBER and each.knots is None for each in plain]
-    curved = [v for v, each in enumerate(plain) if is_number[v] and not is_straight[each.column]]
-    if not (is_curved and is_scaled) or len(curved) > 200:
-        curved = []
-    # of fewer than 3 different numbers all encodings would be the same but for units
-    curved = [v for v in curved if _count_distinct(X[:, plain[v].column]) >= 3]
-    columns = [plain[v].column for v in curved]
-    clipped = [Encoding(j, CLIPPED) for j in columns]
+    numbers = [v for v, each in enumerate(plain) if is_number[v] and not is_straight[each.column]]
+    if not (is_ranked and is_scaled) or len(numbers) > MOST_RANKED:
+        numbers = []
+    # of fewer than 3 different numbers both encodings would be the same but for units
+    numbers = [v for v in numbers if _count_distinct(X[:, plain[v].column]) >= 3]
+    columns = [plain[v].column for v in numbers]
     ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in columns]
 
-    unscaled = ColumnStage.from_encodings([*plain, *clipped, *ranked], X.shape[1], table)
+    unscaled = ColumnStage.from_encodings([*plain, *ranked], X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
     is_time = np.isin(unscaled.column, [] if table is None else list(table.clocks)) & (
         unscaled.kind == NUMBER
     )
-    if is_scaled:  # the range of a clipped encoding is clipped, too
-        clipped_range = half_range / np.hypot(1, half_range / CLIP)
-        half_range = np.where(unscaled.kind == CLIPPED, clipped_range, half_range)
+    if is_scaled:
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
         stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
     else:
@@ -134,60 +133,10 @@ def fit_stage(
         stage = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
 
     encoding_sets = [np.arange(len(plain))]
-    if curved:
-        # where the clipped encodings begin in the stage, and the ranks
-        for first in (len(plain), len(plain) + len(curved)):
-            encoding_sets.append(np.arange(len(plain)))
-            encoding_sets[-1][curved] = first + np.arange(len(curved))
+    if numbers:
+        encoding_sets.append(np.arange(len(plain)))
+        encoding_sets[-1][numbers] = len(plain) + np.arange(len(numbers))
     return stage, encoding_sets
-
-
-def fit_sparse_stage(
-    rows: NumericRows,
-    weight: np.ndarray,
-    rng: np.random.Generator,
-    constraints: Constraints | None = None,
-) -> tuple[ColumnStage | None, Sequence[np.ndarray]]:
-    """Choose the encodings of CSR rows, as `fit_stage` does for dense ones.
-
-    Return (None, no sets) if all entries that are not 0 are equal.
-
-    All encodings of 0 are 0. There are three sets: the entries as they are; entries clipped at some
-    three times the median entry of their column; and, in columns that have zeros, 1 for each entry
-    that is not 0. Columns in which the model must rise or fall are clipped in the third set, too;
-    columns in which it must be convex or concave are as they are in all sets.
-    """
-    X, _ = _sample(rows, weight, rng)
-    there = X.data != 0
-    size, column = np.abs(X.data[there].astype(np.float64)), X.indices[there]
-    if not there.any() or X.data[there].min() == X.data[there].max():
-        return None, ()
-    d, counts = rows.n_features_in, np.bincount(column, minlength=rows.n_features_in)
-    sign, curvature = (
-        np.zeros((2, d), int) if constraints is None else (constraints.sign, constraints.curvature)
-    )
-    is_straight, is_bound = curvature != 0, (sign != 0) | (curvature != 0)
-    clipped = np.flatnonzero(~is_straight)
-    # in columns without zeros all entries would be 1
-    present = np.flatnonzero((counts < X.shape[0]) & ~is_bound)
-    encodings = [
-        Encoding(int(j), kind)
-        for kind, columns in ((NUMBER, np.arange(d)), (CLIPPED, clipped), (PRESENT, present))
-        for j in columns
-    ]
-    unit = np.concatenate(
-        [np.ones(d), lower_medians(size, column, d)[clipped], np.ones(len(present))]
-    )
-    numbers = np.flatnonzero(is_straight)
-    encoding_sets = [np.arange(d)]
-    if len(clipped):
-        encoding_sets.append(np.sort(np.concatenate([numbers, d + np.arange(len(clipped))])))
-    if len(present):
-        bound = np.concatenate([numbers, d + np.flatnonzero(is_bound[clipped])])
-        encoding_sets.append(np.concatenate([bound, d + len(clipped) + np.arange(len(present))]))
-    return replace(
-        ColumnStage.from_encodings(encodings, d, may_miss=False), unit=unit
-    ), encoding_sets
 
 
 def fit_interval_stage(
@@ -372,8 +321,7 @@ def _units(unscaled, X, sample_weight, rows, weight):
     Angles keep their circle: both cosine and sine have the unit that they have where all angles are
     as frequent.
     """
-    kind = np.where(unscaled.kind == CLIPPED, NUMBER, unscaled.kind)
-    encoded = replace(unscaled, kind=kind).transform(X)
+    kind, encoded = unscaled.kind, unscaled.transform(X)
     encoded[np.isnan(X[:, unscaled.column]) & (kind == NUMBER)] = np.nan
     units = robust_units(encoded, sample_weight)
     rare = (units[1] == 0) & (kind == NUMBER) & (np.diff(unscaled.first_knot) == 0)

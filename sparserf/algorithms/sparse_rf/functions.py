@@ -368,7 +368,7 @@ def read_task(
     """Return the task of a call, with centered targets.
 
     has_several_encodings : whether features are to see several encodings of the columns (as they
-        are, clipped, in ranks)
+        are, and in ranks)
     """
     start, given = options.start, None if options.start is None else options.start.features
     task = Task.from_options(

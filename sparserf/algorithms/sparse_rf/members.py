@@ -64,6 +64,15 @@ class Member(ABC):
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         """Return the fit of fold k, at no terms."""
 
+    @property
+    def n_ways(self) -> int:
+        """The number of ways to see the columns; fold k has that of number k, in turn."""
+        return len(self.places)
+
+    def in_way(self, way: int) -> Member:
+        """Return the member with one of its ways to see the columns alone."""
+        return replace(self, places=[self.places[way]])
+
     @abstractmethod
     def constant(self, task: Task) -> SparseModel:
         """Return the model without a term, fitted to all rows."""
@@ -86,6 +95,9 @@ class L1Member(Member):
     """
 
     seen: Sequence[tuple[Task, Dictionary]] = field(repr=False)
+
+    def in_way(self, way: int) -> Member:
+        return replace(super().in_way(way), seen=[self.seen[way]])
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         task, dictionary = self.seen[k % len(self.seen)]
@@ -154,8 +166,8 @@ class Inputs(L1Member):
 
 
 class Cosines(L1Member):
-    """Cosines that follow those accepted, over one form of the columns a fold: as they are, clipped
-    and in ranks, in turn."""
+    """Cosines that follow those accepted, over the columns as they are and in ranks, a fold each in
+    turn."""
 
     name = "cosines"
 
