@@ -363,13 +363,13 @@ def standing(table, sets, records):
 
 def ranks(table, sets, records):
     """The first contender and its rivals by their mean ranks, over the sets that have all of them;
-    our error over theirs."""
+    our error over theirs; `shown` are some."""
     each, rows = [], []
     for name, one in sets.items():
         ours = next(iter(by_contender([r for r in records if r["set"] == name])), None)
         over = {ours: 1.0} | {who: ratio(records, name, ours, who) for who in one["rivals"]}
         each += [] if np.isnan([*over.values()]).any() else [over]
-    for who in each[0] if each else ():
+    for who in table.get("shown", each[0]) if each else ():
         places, over = (
             [1 + sum(other > of[who] for other in of.values()) for of in each],
             [of[who] for of in each],

@@ -87,14 +87,21 @@ def run_python_of(page, after_each=lambda names: None):
 
 
 @pytest.mark.usefixtures("clone")
-def test_the_lines_of_the_readme_run(capsys):
-    """The lines run as they stand, and say what their comments promise."""
-    names = run_python_of(ROOT / "README.md")
-    assert 1.3 < float(capsys.readouterr().out.split()[0]) < 1.7
-    X, y = names["table"].to_numpy(), names["y"].to_numpy()
-    assert len(srf.load("noise.npz").features) == 30
-    assert 1.9 < np.std(y[1000:] - names["small"].predict(names["table"][1000:])) < 2.5
-    assert 4.6 < np.std(y[1000:] - srf.drp(X[:1000], y[:1000], alpha=1e-9).predict(X[1000:])) < 4.8
+def test_the_lines_of_the_readme_run_and_print_what_it_says(capsys):
+    """Another processor rounds differently and may find other thresholds: most rules are the same.
+    The errors are those of the table below the code."""
+    page = ROOT / "README.md"
+    names = run_python_of(page)
+    text, printed = page.read_text(), capsys.readouterr().out
+    told = re.search(r"^```\n(f = .*?)^```$", text, re.DOTALL | re.MULTILINE)[1].splitlines()
+    *rules, of_rules, of_default, of_few = printed.splitlines()
+    assert len(rules) == len(told) == 11 and len(set(rules) & set(told)) > 8
+    errors = re.findall(r"^\| [^|]+ \| ([\d.]+) \| ([\d,]+) \|", text, re.MULTILINE)
+    for line, (error, size) in zip((of_rules, of_default, of_few), errors, strict=False):
+        terms, found = map(float, line.split())
+        assert found == pytest.approx(float(error), rel=0.15)
+        assert terms == pytest.approx(float(size.replace(",", "")), rel=0.25)
+    assert len(srf.load("noise.npz").features) == 30 and names["query"].startswith("WITH")
 
 
 @pytest.mark.usefixtures("clone")
@@ -162,12 +169,12 @@ def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
 
 def test_the_readme_is_one_page_with_two_commands_for_ci():
     text = (ROOT / "README.md").read_text()
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    prose = re.sub(r"```.*?```|^\|.*?$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert len(prose.split()) < 450
     commands = re.findall(r"^python3 -m venv.*", text, re.MULTILINE)
     assert (
         len(commands) == 2
-        and "tools/data/ccpp.csv" in commands[0]
+        and "tools/data/airfoil.csv" in commands[0]
         and commands[1].endswith("pytest -q -n auto")
     )
 
