@@ -109,7 +109,7 @@ def arguments():
 
 
 def read(path, target):
-    """(X, y, the indices of the columns of words, the name of the target, those of the others): cells
+    """(X, y, indices of columns of words, the name of the target, those of the inputs): cells
     as numbers, words, or None where missing."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:

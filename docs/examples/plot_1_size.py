@@ -44,13 +44,22 @@ print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
 # of the four inputs.
 
 sizes = [2, 5, 10, 20, 50]
-smaller = [srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes]
+smaller = [
+    srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes
+]
 
 linear = error(srf.drp(X, y, alpha=1e-9))
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(sizes, [error(one) for one in smaller], "o-", label="pruned")
-ax.plot(len(model.features), error(model), "*", ms=14, color="C3", label="the model itself")
+ax.plot(
+    len(model.features),
+    error(model),
+    "*",
+    ms=14,
+    color="C3",
+    label="the model itself",
+)
 ax.axhline(linear, ls="--", color="gray", label="a linear model")
 ax.set(xscale="log", xlabel="terms", ylabel="error on test rows, MW")
 ax.set_xticks(sizes, sizes)

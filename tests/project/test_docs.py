@@ -150,6 +150,14 @@ def test_the_page_of_groups_says_what_happens():
     assert 0.7 * rare < names["p"].mean() < 1.4 * rare < 2 * rare < names["q"].mean()
 
 
+@pytest.mark.parametrize("page", ["../README", *PAGES])
+def test_lines_of_code_fit_the_column_of_the_site(page):
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.S | re.M)
+    assert blocks
+    for line in "".join(blocks).splitlines():
+        assert len(line) <= 80, line
+
+
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
