@@ -76,8 +76,8 @@ def main():
 
     print(f"\n{what} {error:.4g}   (ten rules: {of_rules:.4g}, a linear model: {linear:.4g})")
     print(
-        f"terms {len(model.features)}   time {seconds:.1f} s   "
-        f"prediction {micros:.1f} microseconds a row\n"
+        f"terms {len(model.features)}   time {seconds:.1f} s, and for "
+        f"a prediction {micros:.1f} microseconds\n"
     )
     print(re.sub(r"\bx(\d+)\b", lambda found: names[int(found[1])], rules.formula()))
 
