@@ -18,6 +18,8 @@ import pytest
 
 import sparserf as srf
 
+from .. import page_outputs
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "sparserf"
@@ -77,13 +79,22 @@ def clone(tmp_path, monkeypatch):
 
 
 def run_python_of(page, after_each=lambda names: None):
-    """Run the Python blocks of a page in order, call `after_each` with the names after each block,
-    and return the names."""
-    names = {"__name__": "__main__"}
-    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        exec(compile(code, page.name, "exec"), names)
-        after_each(names)
+    """Run the Python blocks of a page in order, compare what they print with what the page says,
+    call `after_each` with the names after each block, and return the names."""
+    found, names = page_outputs.run(page.read_text(), page.name, after_each)
+    for told, printed in found:
+        print(printed, end="")
+        assert told is None or page_outputs.are_alike(told, printed), f"{told}\n{printed}"
     return names
+
+
+def test_most_lines_of_what_is_printed_are_as_told():
+    told = "a 100 b\nc 2.0\nd\ne 1,000 -3e-2\n"
+    assert page_outputs.are_alike(told, told.replace("100", "80"))
+    assert page_outputs.are_alike(told, told.replace("100", "200"))  # one line of four
+    assert not page_outputs.are_alike(told, told.replace("100", "200").replace("2.0", "1.0"))
+    assert not page_outputs.are_alike(told, told.replace("b", "x").replace("c", "x"))
+    assert not page_outputs.are_alike(told, told * 2)
 
 
 @pytest.mark.usefixtures("clone")
