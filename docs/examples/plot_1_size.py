@@ -4,7 +4,8 @@ How few terms are enough?
 
 This example makes a model smaller step by step and measures what that costs. It predicts a power
 plant's output from temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything,
-also the number of terms; ``prune`` then makes a model of fewer terms that predicts nearly the same.
+also the number of terms; ``prune`` then makes models of fewer terms, whose
+predictions stay as near as they can.
 """
 
 # %%
