@@ -185,9 +185,8 @@ def draw(path, curve, rules, X, names, result):
     right.plot(len(rules.features), of_rules, "o", ms=8, color="C2", label="ten rules")
     right.axhline(linear, ls="--", color="gray", label="a linear model")
     right.set(xlabel="terms", ylabel=f"{what.removeprefix('test ')} on test rows", xscale="log")
-    right.set_ylim(0, None)
-    right.margins(x=0.1)
-    right.legend(frameon=False, fontsize=8, loc="best")
+    right.margins(0.1, 0.1)
+    fig.legend(frameon=False, fontsize=9, loc="outside lower right", ncols=3)
     fig.savefig(path, dpi=100)
 
 

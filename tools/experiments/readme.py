@@ -136,5 +136,5 @@ def picture_of(rules, rows, curve, found):
         va="bottom",
     )
     right.set(xscale="log", xlabel="terms, or leaves of trees", ylabel="error on new rows, dB")
-    right.set_ylim(0, 1.12 * linear)
+    right.margins(0.1, 0.15)
     return figure
