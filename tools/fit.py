@@ -1,4 +1,5 @@
-"""Fit a sparse model to a CSV file, and the same in fewer terms; report the errors on test rows.
+"""Fit a sparse model to a CSV file, the same in fewer terms, and ten rules to read; report the
+errors on test rows.
 
     python tools/fit.py tools/data/ccpp.csv
     python tools/fit.py mine.csv --target price --save model.npz
@@ -11,6 +12,7 @@ tweedie and gamma are for numbers. Each line begins with the seconds since the s
 
 import argparse
 import csv
+import re
 import time
 import warnings
 from pathlib import Path
@@ -30,7 +32,7 @@ def main():
     # The rows to test are drawn at random, as those that are held out.
     warnings.simplefilter("ignore", srf.GroupedRowsWarning)
     say(f"reads {Path(args.csv).name}")
-    X, y, words, target = read(args.csv, args.target)
+    X, y, words, target, names = read(args.csv, args.target)
     loss = args.loss or loss_for(y)
     is_labels = loss in PROBABILISTIC or loss == "squared_hinge"
     kind = f"{len(np.unique(y))} classes" if is_labels else "numbers"
@@ -43,14 +45,16 @@ def main():
     train, test = order[held:], order[:held]
     how = {"loss": loss, "rng": args.seed, "workers": -1, "categorical": words or None}
 
-    say(f"fits sparse_rf to {len(train)} rows, the search of its penalty included")
+    say(f"fits sparse_rf to {len(train)} rows")
     start = time.perf_counter()
     model = srf.sparse_rf(X[train], y[train], **how)
     seconds = time.perf_counter() - start
-    say(f"fits a linear model, to compare with, and tests both on {len(test)} rows")
-    linear = test_error(
-        srf.sparse_rf(X[train], y[train], features=srf.Linear(), **how), X[test], y[test]
+    say("fits ten rules of at most two columns, and a linear model, to compare with")
+    rules = srf.sparse_rf(
+        X[train], y[train], features=srf.Rules(), max_terms=10, max_order=2, **how
     )
+    of_rules = test_error(rules, X[test], y[test])
+    linear = linear_error(X, y, train, test, how)
     start = time.perf_counter()
     error, micros = (
         test_error(model, X[test], y[test]),
@@ -65,16 +69,17 @@ def main():
     )
     what = "share of wrong labels" if is_labels else "test RMSE"
     say(f"draws {args.picture}")
-    draw(args.picture, curve, model, X[test], y[test], (what, error, linear), target, is_labels)
+    draw(args.picture, curve, rules, X[train], names, (what, error, of_rules, linear))
     if args.save:
         say(f"writes {args.save}")
         model.save(args.save)
 
-    print(f"\n{what} {error:.4g}   (a linear model: {linear:.4g})")
+    print(f"\n{what} {error:.4g}   (ten rules: {of_rules:.4g}, a linear model: {linear:.4g})")
     print(
-        f"terms {len(model.features)}   time {seconds:.1f} s, the whole search included   "
-        f"prediction {micros:.1f} microseconds a row"
+        f"terms {len(model.features)}   time {seconds:.1f} s, and for "
+        f"a prediction {micros:.1f} microseconds\n"
     )
+    print(re.sub(r"\bx(\d+)\b", lambda found: names[int(found[1])], rules.formula()))
 
 
 def say(line):
@@ -104,8 +109,8 @@ def arguments():
 
 
 def read(path, target):
-    """(X, y, the indices of the columns of words, the name of the target): cells as numbers, words,
-    or None where missing."""
+    """(X, y, indices of columns of words, the name of the target, those of the inputs): cells
+    as numbers, words, or None where missing."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             header, *rows = [row for row in csv.reader(file) if row]
@@ -123,7 +128,7 @@ def read(path, target):
     columns = [cells(column) for column in zip(*rows, strict=True)]
     y = np.array(columns.pop(at))
     words = [k for k, column in enumerate(columns) if any(isinstance(cell, str) for cell in column)]
-    return np.array(columns, object).T, y, words, header[at]
+    return np.array(columns, object).T, y, words, header.pop(at), header
 
 
 def is_missing(cell):
@@ -153,44 +158,36 @@ def test_error(model, X, y):
     return np.sqrt(np.mean((p - y) ** 2)) if model.classes is None else np.mean(p != y)
 
 
-def draw(path, curve, model, X, y, result, target, is_labels):
+def linear_error(X, y, train, test, how):
+    """Of least squares, or of a linear classifier."""
+    if how["loss"] == "squared":
+        how = {key: how[key] for key in ("rng", "workers", "categorical")}
+        linear = srf.drp(X[train], y[train], alpha=1e-6, **how)
+    else:
+        linear = srf.sparse_rf(X[train], y[train], features=srf.Linear(), **how)
+    return test_error(linear, X[test], y[test])
+
+
+def draw(path, curve, rules, X, names, result):
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    (what, error, linear), f = result, model.predict(X)
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-    left.plot(*curve, "o-", ms=4, label="the same in fewer terms, on test rows")
-    left.plot(
-        len(model.features),
-        error,
-        "*",
-        ms=16,
-        color="C3",
-        label=f"sparserf, on test rows: {error:.3g}",
+    what, error, of_rules, linear = result
+    fig, (left, right) = plt.subplots(
+        1, 2, figsize=(13, 4), layout="constrained", width_ratios=(1, 1.2)
     )
-    left.axhline(linear, ls="--", color="gray", label=f"linear model, on test rows: {linear:.3g}")
-    left.set(
-        xlabel="terms",
-        ylabel=what.replace("test ", ""),
-        xscale="symlog",
-        xlim=(0, None),
-        title="Error against size",
-    )
-    left.legend(frameon=False, fontsize=8, loc="best")
-    if is_labels:
-        right.imshow([[np.mean(f[y == a] == b) for b in model.classes] for a in model.classes])
-        right.set(xlabel="predicted class", ylabel="true class", title=target)
-    else:
-        right.plot(y, f, ".", ms=3, alpha=0.5)
-        right.plot([y.min(), y.max()], [y.min(), y.max()], color="gray", lw=1)
-        right.set(
-            xlabel=f"true {target}",
-            ylabel="predicted",
-            title=f"Test rows, {len(model.features)} terms",
-        )
-    fig.savefig(path, dpi=130)
+    output = rules.classes[-1] if np.ndim(rules.intercept) else None
+    srf.plot.rules(rules, X, names=names, output=output, ax=left)
+    right.plot(*curve, "o-", ms=4, label="sparse_rf(X, y), in all its terms and in fewer")
+    right.plot(curve[0][-1], error, "*", ms=16, color="C0")
+    right.plot(len(rules.features), of_rules, "o", ms=8, color="C2", label="ten rules")
+    right.axhline(linear, ls="--", color="gray", label="a linear model")
+    right.set(xlabel="terms", ylabel=f"{what.removeprefix('test ')} on test rows", xscale="log")
+    right.margins(0.1, 0.1)
+    fig.legend(frameon=False, fontsize=9, loc="outside lower right", ncols=3)
+    fig.savefig(path, dpi=100)
 
 
 if __name__ == "__main__":

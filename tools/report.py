@@ -25,6 +25,9 @@ MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
 WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 WHERE = "machine versions threads commit".split()
+# Ratios of errors below this are drawn apart, or at the edge: they would squeeze the others.
+NEAR, TICKS = 0.5, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 2.0)
+LEVEL = 0.9, 1.1  # sets within have no name in a picture
 NO_NOTES = "set contender seed seconds cpu runs mb skipped".split() + WHERE
 
 
@@ -102,7 +105,11 @@ def asked_for(name, stored):
         for of in table["of"]:
             there, found = stored(of)
             mine = narrowed(there, table)
-            sets, some = sets | mine, ordered(mine, found)
+            some = ordered(mine, found)
+            if table.get("kind") == "verdicts":  # experiments have sets of the same name
+                mine = {f"{of}: {name}": one for name, one in mine.items()}
+                some = [one | {"set": f"{of}: {one['set']}"} for one in some]
+            sets = sets | mine
             records, made[of] = records + some, made.get(of, []) + some
         text += [table["about"].strip()] if "about" in table else []
         text.append(
@@ -363,13 +370,13 @@ def standing(table, sets, records):
 
 def ranks(table, sets, records):
     """The first contender and its rivals by their mean ranks, over the sets that have all of them;
-    our error over theirs."""
+    our error over theirs; `shown` are some."""
     each, rows = [], []
     for name, one in sets.items():
         ours = next(iter(by_contender([r for r in records if r["set"] == name])), None)
         over = {ours: 1.0} | {who: ratio(records, name, ours, who) for who in one["rivals"]}
         each += [] if np.isnan([*over.values()]).any() else [over]
-    for who in each[0] if each else ():
+    for who in table.get("shown", each[0]) if each else ():
         places, over = (
             [1 + sum(other > of[who] for other in of.values()) for of in each],
             [of[who] for of in each],
@@ -389,6 +396,41 @@ def ranks(table, sets, records):
         "worst",
     ]
     return markdown(head, [row for _, row in sorted(rows)])
+
+
+def verdicts(table, sets, records):
+    """Of each of the `kinds` of tables, patterns of sets, on how many the first contender is ahead
+    of, level with (within 2 %) or behind each of `beside`; sizes and seconds are medians."""
+    head = ["tables", "beside", "ahead", "level", "behind", "error over its", "the worst"]
+    head += ["our terms", "our seconds", "its leaves", "its seconds"]
+    rows = []
+    for kind, patterns in table["kinds"].items():
+        names = [name for name in sets if any(fnmatch(name, one) for one in patterns)]
+        mine = [r for r in records if r["set"] in names]
+        ours = next(iter(by_contender(mine)), None)
+        for other in table["beside"]:
+            each = [ratio(mine, name, ours, other) for name in names]
+            each = [one for one in each if not np.isnan(one)]
+            if not each:
+                continue
+            counts = (
+                sum(one < 0.98 for one in each),
+                sum(0.98 <= one <= 1.02 for one in each),
+                sum(one > 1.02 for one in each),
+            )
+            costs = [
+                np.median([r[key] for r in mine if r["contender"] == who and key in r] or [np.nan])
+                for who in (ours, other)
+                for key in ("size", "seconds")
+            ]
+            rows.append(
+                [kind, other, *map(str, counts), f"{geometric(each):.2f}", f"{max(each):.2f}"]
+                + [
+                    "" if np.isnan(cost) else f"{cost:,.0f}" if cost >= 10 else short(cost)
+                    for cost in costs
+                ]
+            )
+    return markdown(head, rows)
 
 
 def means(table, sets, records):
@@ -488,17 +530,66 @@ def curves(ax, picture, y, who, some, colour):
 
 
 def dots(picture, sets, records):
-    """Ratios of errors, of the first contender to each other on each set."""
+    """Ratios of errors, of the first contender to each other on each set; those far below 1 have a
+    panel of their own, where there are any."""
     first, *others = by_contender([r for r in records if "error" in r])
-    figure, ax = plt.subplots(figsize=(9, 0.32 * len(sets) + 1.6), layout="constrained")
-    for k, other in enumerate(others):
-        each = [ratio(records, name, first, other) for name in sets]
-        ax.plot(each, range(len(sets)), "osD^v<>P"[k % 8], alpha=0.8, label=other)
-    ax.axvline(1.0, color="grey", linewidth=0.8)
-    ax.set(xscale="log", xlabel=picture["xlabel"])
-    ax.set_yticks(range(len(sets)), list(sets))
-    ax.invert_yaxis()
-    figure.legend(*ax.get_legend_handles_labels(), fontsize=8, loc="outside right")
+    each = {other: np.array([ratio(records, n, first, other) for n in sets]) for other in others}
+    low, high = (
+        bound([r for of in each.values() for r in of if not np.isnan(r)], initial=1.0)
+        for bound in (np.min, np.max)
+    )
+    far = low < NEAR
+    figure, axes = plt.subplots(
+        1, 1 + far, figsize=(9, 0.32 * len(sets) + 1.6), layout="constrained", sharey=True,
+        squeeze=False, width_ratios=[1, 3][-1 - far :],
+    )  # fmt: skip
+    for ax in axes.flat:
+        for k, (other, of) in enumerate(each.items()):
+            here = np.where((of >= NEAR) == (ax is axes.flat[-1]), of, np.nan)
+            ax.plot(here, range(len(sets)), "osD^v<>P"[k % 8], alpha=0.8, label=other)
+        ax.set(xscale="log")
+    near = axes.flat[-1]
+    near.axvline(1.0, color="grey", linewidth=0.8)
+    near.set(xlim=(max(low, NEAR) / 1.05, high * 1.05), xlabel=picture["xlabel"])
+    ticks = [tick for tick in TICKS if max(low, NEAR) / 1.05 < tick < high * 1.05]
+    near.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    near.minorticks_off()
+    if far:
+        axes.flat[0].set(xlim=(low / 1.5, NEAR * 1.5))
+    axes.flat[0].set_yticks(range(len(sets)), list(sets))
+    axes.flat[0].invert_yaxis()
+    figure.legend(*near.get_legend_handles_labels(), fontsize=8, loc="outside right")
+    return figure
+
+
+def points(picture, sets, records):
+    """The error of the first contender over that of `beside`, against its size and its seconds: a
+    point for each set, named where it is off the middle; far below 1 an arrow has the ratio."""
+    first = next(iter(by_contender(records)))
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained", sharey=True)
+    of = {name: ratio(records, name, first, picture["beside"]) for name in sets}
+    of = {name: r for name, r in of.items() if not np.isnan(r)}
+    top = max(of.values(), default=1.0) * 1.06
+    for ax, measure in zip(axes, ("size", "seconds"), strict=True):
+        ours = {n: [r for r in records if (r["set"], r["contender"]) == (n, first)] for n in of}
+        at = {name: max(np.mean([r[measure] for r in some]), 1) for name, some in ours.items()}
+        for name, r in of.items():
+            ax.plot(at[name], max(r, NEAR), "o" if r >= NEAR else "v", color="C0", ms=7)
+        for name, r in of.items():
+            if r < NEAR:
+                ax.annotate(
+                    f"{name} {r:.2g}", (at[name], NEAR), (0, 9), textcoords="offset points",
+                    rotation=40, fontsize=8,
+                )  # fmt: skip
+            elif not LEVEL[0] < r < LEVEL[1]:
+                ax.annotate(name, (at[name], r), (7, -3), textcoords="offset points", fontsize=8)
+        ax.axhline(1.0, color="grey", lw=0.8)
+        ax.set(xscale="log", yscale="log", ylim=(NEAR * 0.94, top), xlabel=picture[measure])
+        ax.margins(x=0.2)
+    ticks = [tick for tick in TICKS if NEAR <= tick < top]
+    axes[0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes[0].minorticks_off()
+    axes[0].set_ylabel(picture["ylabel"])
     return figure
 
 
@@ -508,6 +599,7 @@ TABLES = {
     "ranks": ranks,
     "means": means,
     "changes": changes,
+    "verdicts": verdicts,
     "quoted": quoted,
 }
-PICTURES = {"lines": lines, "dots": dots}
+PICTURES = {"lines": lines, "dots": dots, "points": points}

@@ -4,7 +4,8 @@ How few terms are enough?
 
 This example makes a model smaller step by step and measures what that costs. It predicts a power
 plant's output from temperature, vacuum, pressure and humidity. ``sparse_rf`` chooses everything,
-also the number of terms; ``prune`` then makes a model of fewer terms that predicts nearly the same.
+also the number of terms; ``prune`` then makes models of fewer terms, whose
+predictions stay as near as they can.
 """
 
 # %%
@@ -44,13 +45,22 @@ print(f"{len(model.features)} terms, an error of {error(model):.2f} MW")
 # of the four inputs.
 
 sizes = [2, 5, 10, 20, 50]
-smaller = [srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes]
+smaller = [
+    srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes
+]
 
 linear = error(srf.drp(X, y, alpha=1e-9))
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(sizes, [error(one) for one in smaller], "o-", label="pruned")
-ax.plot(len(model.features), error(model), "*", ms=14, color="C3", label="the model itself")
+ax.plot(
+    len(model.features),
+    error(model),
+    "*",
+    ms=14,
+    color="C3",
+    label="the model itself",
+)
 ax.axhline(linear, ls="--", color="gray", label="a linear model")
 ax.set(xscale="log", xlabel="terms", ylabel="error on test rows, MW")
 ax.set_xticks(sizes, sizes)

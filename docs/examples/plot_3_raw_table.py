@@ -46,7 +46,10 @@ print(f"elsewhere: {error[~whole].median():.1%}")
 # %%
 # The name of a term says which columns it depends on.
 
-print(*[name for name in model.features.names() if "inputs" not in name][:6], sep="\n")
+print(
+    *[name for name in model.features.names() if "inputs" not in name][:6],
+    sep="\n",
+)
 
 # %%
 # The summary says how much each input matters, by its Shapley values.

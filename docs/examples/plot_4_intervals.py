@@ -16,7 +16,9 @@ import sparserf as srf
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (1500, 1))
-y = np.sin(2 * X[:, 0]) + (0.1 + 0.15 * (X[:, 0] + 3) / 2) * rng.standard_normal(1500)
+y = np.sin(2 * X[:, 0]) + (
+    0.1 + 0.15 * (X[:, 0] + 3) / 2
+) * rng.standard_normal(1500)
 grid = np.linspace(-3, 3, 300)[:, None]
 
 
@@ -29,7 +31,9 @@ lower, upper = bands.predict(grid)
 low = fit(X, y, loss=srf.losses.Quantile(level=0.05), rng=0).predict(grid)
 high = fit(X, y, loss=srf.losses.Quantile(level=0.95), rng=0).predict(grid)
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 3.6), sharey=True, layout="constrained"
+)
 left.fill_between(grid[:, 0], lower, upper, alpha=0.4)
 left.set(title="intervals that hold 0.9", xlabel="x")
 right.fill_between(grid[:, 0], low, high, alpha=0.4)
@@ -41,7 +45,9 @@ for ax in (left, right):
 # How often does the target lie between the ends, on rows that neither of the two was fitted to?
 
 X_new = rng.uniform(-3, 3, (5000, 1))
-y_new = np.sin(2 * X_new[:, 0]) + (0.1 + 0.15 * (X_new[:, 0] + 3) / 2) * rng.standard_normal(5000)
+y_new = np.sin(2 * X_new[:, 0]) + (
+    0.1 + 0.15 * (X_new[:, 0] + 3) / 2
+) * rng.standard_normal(5000)
 lower, upper = bands.predict(X_new)
 print(f"intervals: {np.mean((lower <= y_new) & (y_new <= upper)):.3f}")
 print(bands.guarantee)

@@ -30,7 +30,13 @@ def rows(n):
 
 
 def error(features, n_components):
-    how = {"alpha": 0.003, "n_components": n_components, "tol": 0.01, "rng": 0, "workers": -1}
+    how = {
+        "alpha": 0.003,
+        "n_components": n_components,
+        "tol": 0.01,
+        "rng": 0,
+        "workers": -1,
+    }
     model = srf.sparse_rf(X, y, features=features, **how)
     return np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)
 
@@ -38,10 +44,23 @@ def error(features, n_components):
 draws = [1000, 2000, 4000, 8000, 16000]
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(
-    draws, [error("gaussian", n) for n in draws], "o-", label="fixed draws: features='gaussian'"
+    draws,
+    [error("gaussian", n) for n in draws],
+    "o-",
+    label="fixed draws: features='gaussian'",
 )
-ax.plot(draws, [error("auto", n) for n in draws], "o-", label="draws that learn: features='auto'")
-ax.set(xscale="log", yscale="log", xlabel="features drawn", ylabel="error / variance, on test rows")
+ax.plot(
+    draws,
+    [error("auto", n) for n in draws],
+    "o-",
+    label="draws that learn: features='auto'",
+)
+ax.set(
+    xscale="log",
+    yscale="log",
+    xlabel="features drawn",
+    ylabel="error / variance, on test rows",
+)
 ax.legend(frameon=False)
 
 # %%

@@ -22,7 +22,9 @@ test = np.random.default_rng(0).random(len(y)) < 1 / 3
 
 model = srf.sparse_rf(X[~test], y[~test], loss="logistic", rng=0, workers=-1)
 print(f"classes {list(model.classes)}, {len(model.features)} terms")
-print(f"{np.mean(model.predict(X[test]) != y[test]):.1%} of the test rows are wrong")
+print(
+    f"{np.mean(model.predict(X[test]) != y[test]):.1%} of the test rows are wrong"
+)
 
 # %%
 # How sure is it?
@@ -37,9 +39,21 @@ thresholds = np.linspace(0.02, 0.98, 97)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for name, some in {"benign": ~malignant, "malignant": malignant}.items():
     left.hist(p[some], bins=np.linspace(0, 1, 21), alpha=0.6, label=name)
-left.set(xlabel="probability of malignant", ylabel="test rows", title="What it says of each class")
-right.plot(thresholds, [np.sum(malignant & (p <= t)) for t in thresholds], label="missed")
-right.plot(thresholds, [np.sum(~malignant & (p > t)) for t in thresholds], label="false alarms")
+left.set(
+    xlabel="probability of malignant",
+    ylabel="test rows",
+    title="What it says of each class",
+)
+right.plot(
+    thresholds,
+    [np.sum(malignant & (p <= t)) for t in thresholds],
+    label="missed",
+)
+right.plot(
+    thresholds,
+    [np.sum(~malignant & (p > t)) for t in thresholds],
+    label="false alarms",
+)
 right.set(xlabel="threshold", title="Errors by threshold")
 for ax in (left, right):
     ax.legend(frameon=False)

@@ -14,7 +14,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    TimeSeriesSplit,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -25,12 +29,18 @@ n = 1200
 time = pd.date_range("2024-03-01", periods=n, freq="h")
 sky = rng.choice(["clear", "cloudy", "rain"], n, p=[0.5, 0.3, 0.2])
 warmth = 12 + 6 * np.sin((time.hour - 9) / 24 * 2 * np.pi) + rng.normal(0, 2, n)
-rush = np.exp(-((time.hour - 8) ** 2) / 4) + np.exp(-((time.hour - 17) ** 2) / 6)
+rush = np.exp(-((time.hour - 8) ** 2) / 4) + np.exp(
+    -((time.hour - 17) ** 2) / 6
+)
 hired = (20 + 6 * warmth + 150 * rush * (time.day_of_week < 5)) * np.where(
     sky == "rain", 0.4, 1
 ) + rng.normal(0, 12, n)
 table = pd.DataFrame(
-    {"time": time, "sky": sky, "temperature": np.where(rng.random(n) < 0.1, np.nan, warmth)}
+    {
+        "time": time,
+        "sky": sky,
+        "temperature": np.where(rng.random(n) < 0.1, np.nan, warmth),
+    }
 )
 
 # %%
@@ -41,21 +51,27 @@ table = pd.DataFrame(
 
 def parts_of_time(table):
     time = table["time"].dt
-    return table.drop(columns="time").assign(hour=time.hour, weekend=time.day_of_week > 4)
+    return table.drop(columns="time").assign(
+        hour=time.hour, weekend=time.day_of_week > 4
+    )
 
 
-pipeline = make_pipeline(FunctionTransformer(parts_of_time), SparseRFRegressor(random_state=0))
+pipeline = make_pipeline(
+    FunctionTransformer(parts_of_time), SparseRFRegressor(random_state=0)
+)
 
 # %% In a pipeline the name of a parameter begins with the name of its step. Every fold is later
 # than the rows that are fitted to.
 
 later = TimeSeriesSplit(n_splits=3, test_size=168)
 grid = {"sparserfregressor__max_order": [1, 2, None]}
-search = GridSearchCV(pipeline, grid, cv=later, scoring="neg_root_mean_squared_error").fit(
-    table, hired
-)
+search = GridSearchCV(
+    pipeline, grid, cv=later, scoring="neg_root_mean_squared_error"
+).fit(table, hired)
 for order, score in zip(
-    grid["sparserfregressor__max_order"], -search.cv_results_["mean_test_score"], strict=True
+    grid["sparserfregressor__max_order"],
+    -search.cv_results_["mean_test_score"],
+    strict=True,
 ):
     print(
         f"terms of at most {order or 'all'} inputs: an error of {score:.1f} bicycles in the weeks "
@@ -84,5 +100,9 @@ print(model.summary(parts_of_time(table), n_terms=0, rng=0))
 week = slice(-168, None)
 fig, ax = plt.subplots(figsize=(9, 3.2), layout="constrained")
 ax.plot(table["time"][week], hired[week], ".", color="gray", label="hired")
-ax.plot(table["time"][week], search.predict(table[week]), label="the model, which knows this week")
+ax.plot(
+    table["time"][week],
+    search.predict(table[week]),
+    label="the model, which knows this week",
+)
 ax.legend(frameon=False)

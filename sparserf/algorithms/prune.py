@@ -98,7 +98,7 @@ def prune(
     sample_weight: ArrayLike | None = None,
     workers: int = 1,
 ) -> SparseModel:
-    r"""Return the model with fewer of its terms, which predicts nearly the same.
+    r"""Return the model with fewer of its terms, those that change its predictions least.
 
     Orthogonal least squares takes terms of the model one after another: the one that, with all
     taken before at their best coefficients, comes nearest to the model's own predictions f,

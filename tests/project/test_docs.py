@@ -18,6 +18,8 @@ import pytest
 
 import sparserf as srf
 
+from .. import page_outputs
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "sparserf"
@@ -77,24 +79,40 @@ def clone(tmp_path, monkeypatch):
 
 
 def run_python_of(page, after_each=lambda names: None):
-    """Run the Python blocks of a page in order, call `after_each` with the names after each block,
-    and return the names."""
-    names = {"__name__": "__main__"}
-    for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        exec(compile(code, page.name, "exec"), names)
-        after_each(names)
+    """Run the Python blocks of a page in order, compare what they print with what the page says,
+    call `after_each` with the names after each block, and return the names."""
+    found, names = page_outputs.run(page.read_text(), page.name, after_each)
+    for told, printed in found:
+        print(printed, end="")
+        assert told is None or page_outputs.are_alike(told, printed), f"{told}\n{printed}"
     return names
 
 
+def test_most_lines_of_what_is_printed_are_as_told():
+    told = "a 100 b\nc 2.0\nd\ne 1,000 -3e-2\n"
+    assert page_outputs.are_alike(told, told.replace("100", "80"))
+    assert page_outputs.are_alike(told, told.replace("100", "200"))  # one line of four
+    assert not page_outputs.are_alike(told, told.replace("100", "200").replace("2.0", "1.0"))
+    assert not page_outputs.are_alike(told, told.replace("b", "x").replace("c", "x"))
+    assert not page_outputs.are_alike(told, told * 2)
+
+
 @pytest.mark.usefixtures("clone")
-def test_the_lines_of_the_readme_run(capsys):
-    """The lines run as they stand, and say what their comments promise."""
-    names = run_python_of(ROOT / "README.md")
-    assert 1.2 < float(capsys.readouterr().out.split()[0]) < 1.7
-    X, y = names["table"].to_numpy(), names["y"].to_numpy()
-    assert len(srf.load("noise.npz").features) == 30
-    assert 1.6 < np.std(y[1000:] - names["small"].predict(names["table"][1000:])) < 2.2
-    assert 4.6 < np.std(y[1000:] - srf.drp(X[:1000], y[:1000], alpha=1e-9).predict(X[1000:])) < 4.8
+def test_the_lines_of_the_readme_run_and_print_what_it_says(capsys):
+    """Another processor rounds differently and may find other thresholds: most rules are the same.
+    The errors are those of the table below the code."""
+    page = ROOT / "README.md"
+    names = run_python_of(page)
+    text, printed = page.read_text(), capsys.readouterr().out
+    told = re.search(r"^```\n(f = .*?)^```$", text, re.DOTALL | re.MULTILINE)[1].splitlines()
+    *rules, of_rules, of_default, of_few = printed.splitlines()
+    assert len(rules) == len(told) == 11 and len(set(rules) & set(told)) > 5
+    errors = re.findall(r"^\| [^|]+ \| ([\d.]+) \| ([\d,]+) \|", text, re.MULTILINE)
+    for line, (error, size) in zip((of_rules, of_default, of_few), errors, strict=False):
+        terms, found = map(float, line.split())
+        assert found == pytest.approx(float(error), rel=0.15)
+        assert terms == pytest.approx(float(size.replace(",", "")), rel=0.25)
+    assert len(srf.load("noise.npz").features) == 30 and names["query"].startswith("WITH")
 
 
 @pytest.mark.usefixtures("clone")
@@ -129,11 +147,11 @@ def test_the_page_of_groups_says_what_happens():
     names = run_python_of(DOCS / "groups.md", lambda names: seen.append(dict(names)))
     at_random, by_patient = (seen[0][name].table["mean"][0] for name in ("at_random", "by_patient"))
     others = seen[0]["of_others"]
-    assert at_random < 0.15 * others and 0.5 * others < by_patient < 2 * others
+    assert at_random < 0.1 * others and 0.5 * others < by_patient < 2 * others
     assert 0.6 * seen[1]["of_others"] < seen[1]["error"] < 1.6 * seen[1]["of_others"] < 1.8 * others
     lower, upper, y = (seen[2][name] for name in ("lower", "upper", "y_others"))
     assert np.mean((lower <= y) & (y <= upper)) > 0.8
-    assert names["of_alone"] < 1.1 * others  # without the columns that identify a patient
+    assert names["of_alone"] < others
     at_random, later, known = (
         names[name].table["mean"] for name in ("at_random", "of_later", "of_known")
     )
@@ -141,6 +159,14 @@ def test_the_page_of_groups_says_what_happens():
     assert 2 * seen[5]["model"].info.validation_loss > 3 * at_random[0]
     rare = names["rare"].mean()
     assert 0.7 * rare < names["p"].mean() < 1.4 * rare < 2 * rare < names["q"].mean()
+
+
+@pytest.mark.parametrize("page", ["../README", *PAGES])
+def test_lines_of_code_fit_the_column_of_the_site(page):
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS / f"{page}.md").read_text(), re.S | re.M)
+    assert blocks
+    for line in "".join(blocks).splitlines():
+        assert len(line) <= 80, line
 
 
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
@@ -162,12 +188,12 @@ def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
 
 def test_the_readme_is_one_page_with_two_commands_for_ci():
     text = (ROOT / "README.md").read_text()
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    prose = re.sub(r"```.*?```|^\|.*?$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert len(prose.split()) < 500
     commands = re.findall(r"^python3 -m venv.*", text, re.MULTILINE)
     assert (
         len(commands) == 2
-        and "tools/data/ccpp.csv" in commands[0]
+        and "tools/data/airfoil.csv" in commands[0]
         and commands[1].endswith("pytest -q -n auto")
     )
 
@@ -259,7 +285,6 @@ def test_the_public_names():
         "mfga_path",
         "plot",
         "prune",
-        "show_versions",
         "sparse_rf",
         "sparse_rf_path",
     ]

@@ -318,6 +318,39 @@ def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
     assert filled.count("run.py") == 1 and report.fill(filled, lambda name: (sets, said)) == filled
 
 
+def test_kinds_of_tables_are_counted_ahead_level_and_behind(tools, monkeypatch):
+    """Of two experiments with sets of the same name; medians of costs are over the sets."""
+    _, report = tools
+    sets = {name: {"contenders": {"x": {}, "y": {}}} for name in "abc"}
+    errors = {("a", "x", 0): 1.0, ("b", "x", 0): 1.01, ("c", "x", 0): 3.0}
+    said = records(errors | {(name, "y", 0): 1.0 + (name == "a") for name in "abc"})
+    for k, one in enumerate(said):
+        one["seconds"], one["size"] = 2.0, 1000.0 * (1 + k % 3)
+    table = {"of": ["one", "two"], "kind": "verdicts", "beside": ["y", "z"], "made": False}
+    table["kinds"] = {"all": ["one: *"], "some": ["two: b"], "none": ["two: d"]}
+    monkeypatch.setattr(report, "PAGES", {"kinds": [table]})
+    rows = report.asked_for("kinds", lambda name: (sets, said)).splitlines()[2:]
+    assert rows == [
+        "| all | y | 1 | 1 | 1 | 1.15 | 3.00 | 2,000 | 2 | 2,000 | 2 |",
+        "| some | y | 0 | 1 | 0 | 1.01 | 1.01 | 2,000 | 2 | 2,000 | 2 |",
+    ]
+
+
+@pytest.mark.parametrize("least", [0.01, 0.6])
+def test_ratios_far_below_one_do_not_squeeze_the_others(least, tools):
+    """They have a panel of their own, and are arrows at the edge against size and seconds."""
+    _, report = tools
+    said = records({("a", "x", 0): least, ("b", "x", 0): 1.2, ("a", "y", 0): 1, ("b", "y", 0): 1})
+    said = [one | {"size": 3, "seconds": 5.0} for one in said]
+    figure = report.dots({"xlabel": "ratio"}, ["a", "b"], said)
+    assert len(figure.axes) == (2 if least < 0.5 else 1)
+    assert figure.axes[-1].get_xlim()[0] > 0.4
+    axes = {"beside": "y", "size": "terms", "seconds": "s", "ylabel": "ratio"}
+    for ax in report.points(axes, ["a", "b"], said).axes:
+        drawn = {line.get_marker() for line in ax.lines}
+        assert ("v" in drawn) == (least < 0.5) and ax.get_ylim()[0] > 0.4
+
+
 def test_summaries_over_seeds(tools):
     _, report = tools
     found = report.measures(records({("a", "x", 0): 1.0, ("a", "x", 1): 4.0}))

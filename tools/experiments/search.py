@@ -99,7 +99,8 @@ def picture_of(search):
         ax.plot(of["alpha"][of["best"] - 1], of["error"], "o", color=f"C{k}", ms=8)
         ax.axhline(search["stack"], color="k", ls="--", lw=1)
         ax.set(xscale="log", yscale="log", xlabel="penalty, as a share of the first")
-        ax.set_title(f"{NAMES[name]}: {of['terms']:.0f} terms a fold" if k else NAMES[name])
+        title = f"{NAMES[name]}: {of['terms']:.0f} terms a fold" if k else NAMES[name]
+        ax.set_title(title, fontsize="medium")
         ax.invert_xaxis()
         ax.label_outer()
     figure.axes[0].set_ylabel("loss out of fold / that of the constant")

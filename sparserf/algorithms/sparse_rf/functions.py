@@ -227,7 +227,7 @@ def sparse_rf(
     See Also
     --------
     sparse_rf_path : Models for many penalties.
-    prune : Fewer terms for nearly the same predictions.
+    prune : Fewer terms, at the least change of the predictions.
 
     Notes
     -----
