@@ -179,18 +179,6 @@ def printed(data, seed, max_terms, **how):
     return found | {"rows": len(data.y), "tested": len(data.y_test)}
 
 
-def shares(data, seed, **ways):
-    """The mean of five folds for some ways to grow rules, beside the first of them."""
-    fold, each = np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS, {}
-    for who, how in ways.items():
-        (models, _), cpu = timed(five_folds, data, fold, srf.Rules(**how))
-        error = loss_of(mean_of(models)(data.X_test), data.y_test, data.loss)
-        sizes = [len(model.support) for model in models]
-        each[who] = {"error": error, "cpu": cpu, "size": float(np.median(sizes))}
-    first = next(iter(each.values()))
-    return {"each": {who: one | over(one, first) for who, one in each.items()}}
-
-
 def grow_once(data, n_rules, trees):
     """A fit with one batch of rules of some trees: bins, growth, and the choice among them."""
     rules = srf.Rules(n_trees=trees, max_leaves=30)
@@ -265,29 +253,3 @@ def margins(fit, X, logistic):
         return np.ravel(fit.predict(X))
     p = np.clip(fit.predict_proba(X)[:, 1], 1e-3, 1 - 1e-3)
     return np.log(p / (1 - p))
-
-
-def against(data, seed, who):
-    """The library's call, and RuleFit of 200 rules or EBM as it comes: errors, and seconds of the
-    processor."""
-    logistic = data.loss == "logistic"
-    label = (data.y > 0).astype(int) if logistic else data.y
-    if who == "RuleFit":
-        from imodels import RuleFitClassifier, RuleFitRegressor
-
-        fit = (RuleFitClassifier if logistic else RuleFitRegressor)(
-            max_rules=200, random_state=seed
-        )
-    else:
-        from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
-
-        of = ExplainableBoostingClassifier if logistic else ExplainableBoostingRegressor
-        fit = of(n_jobs=1, random_state=seed)
-    call = {"features": srf.Rules(), "loss": data.loss, "rng": seed, "verbose": False}
-    model, ours = timed(srf.sparse_rf, data.X, data.y, **call)
-    _, theirs = timed(fit.fit, data.X, label)
-    loss = loss_of(model.decision_function(data.X_test), data.y_test, data.loss)
-    other = loss_of(margins(fit, data.X_test, logistic), data.y_test, data.loss)
-    one = {"error": loss, "cpu": ours, "size": len(model.support)}
-    rival = {"error": other, "cpu": theirs}
-    return {"each": {"rules": one, who: rival | over(one, rival)}}
