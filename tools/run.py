@@ -266,7 +266,7 @@ class TimeLeft:
 def run(experiment, records, args, time_left):
     """Make the records that are missing; the names of those that failed."""
     name, failed, told = experiment["name"], [], set()
-    if args.all and args.sets == args.contenders == ["*"]:
+    if args.all and args.sets == args.contenders == ["*"] and args.seeds is None:
         records.keep(key for key, _ in chosen(sets(experiment, records.found), args))
     there = sets(experiment, records.found)
     if not there:
