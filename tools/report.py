@@ -29,6 +29,7 @@ PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
 SEVERAL_COMMITS = PAGES.pop("several_commits")
 WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 WHERE = "machine versions threads commit".split()
+UNKNOWN = "not recorded"
 NO_NOTES = "set contender seed seconds cpu runs mb took skipped".split() + WHERE
 
 
@@ -121,18 +122,18 @@ def commits_on(text, stored):
 
 
 def commits_of(records):
-    return list(dict.fromkeys(r.get("commit", "not recorded") for r in records))
+    return list(dict.fromkeys(r.get("commit", UNKNOWN) for r in records))
 
 
 def note(commits):
-    """What a page of records of several commits says; of one, nothing."""
-    if len(commits) < 2:
+    """What a page says of records that are not all of one commit, which is known; else nothing."""
+    known = [commit for commit in commits if commit != UNKNOWN]
+    if len(commits) < 2 and known == commits:
         return ""
-    known = [commit for commit in commits if commit != "not recorded"]
-    others = ", and at ones that were not recorded" if len(known) < len(commits) else ""
+    places = [f"{len(known)} commit{'s' * (len(known) > 1)} ({', '.join(known)})"] * bool(known)
+    places += ["commits that were not recorded"] * (len(known) < len(commits))
     said = (
-        f"*The figures of this page are not of one version: they were measured at {len(known)} "
-        f"commit{'s' * (len(known) > 1)} ({', '.join(known)}){others}.*"
+        f"*The figures of this page are not of one known version: made at {' and '.join(places)}.*"
     )
     return f"<!-- records -->\n{WRAP(said)}\n<!-- end of records -->\n\n"
 
@@ -226,7 +227,7 @@ def provenance(records):
             "threads"
         ]
         versions |= dict.fromkeys(filter(None, r.get("versions", "").split(", ")))
-        commits[r.get("commit", "not recorded")] = None
+        commits[r.get("commit", UNKNOWN)] = None
     return [
         WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.")
         for of, (found, commits) in made.items()

@@ -268,7 +268,7 @@ def test_a_page_of_several_commits_says_so_or_is_a_fault(tools, monkeypatch):
     (fault,) = report.faults({"page.md": page}, stored)
     assert fault == "page.md: run `python tools/run.py --report`"
     page = report.fill(page, stored)
-    note = "measured at 2 commits (aaa, bbb), and at ones that were not"
+    note = "made at 2 commits (aaa, bbb) and commits that were not"
     assert note in page and page.index(note) < page.index("<!-- table")
     assert report.fill(page, stored) == page
     (fault,) = report.faults({"page.md": page}, stored)
@@ -279,6 +279,8 @@ def test_a_page_of_several_commits_says_so_or_is_a_fault(tools, monkeypatch):
     assert report.fill(page, stored) == report.fill(empty, stored)
     (fault,) = report.faults({"page.md": report.fill(page, stored)}, stored)
     assert fault == "page.md is of one commit: take it out of several_commits"
+    commits[:] = [None]
+    assert "not of one known version: made at commits that were not" in report.fill(page, stored)
 
 
 def test_pages_of_several_commits_say_so(tools):
