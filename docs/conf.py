@@ -2,12 +2,14 @@
 
 import os
 import shutil
+import sys
 import tomllib
 from inspect import isroutine
 from pathlib import Path
 
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.errors import ConfigError
 
 import sparserf
 
@@ -128,7 +130,19 @@ def formula(translator, node):
     raise SkipNode
 
 
+def check_commits(app):
+    """Stop where a page has figures of several commits and does not say so."""
+    sys.path.insert(0, str(HERE.parent / "tools"))
+    import report
+    import run
+
+    if faults := report.faults(run.texts(), run.stored):
+        raise ConfigError("\n".join(faults))
+
+
 def setup(app):
+    if (HERE / "tables").exists():  # a source distribution has no records
+        app.connect("builder-inited", check_commits)
     # read by browsers, no script to be loaded
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
 

@@ -15,6 +15,7 @@ from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
 
+import data_sets
 import matplotlib
 import numpy as np
 
@@ -22,13 +23,17 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
+PICTURE = re.compile(r"!\[[^]]*\]\((?:docs/)?pictures/(\w+\.png)\)")
+NOTE = re.compile(r"<!-- records -->\n.*?<!-- end of records -->\n\n", re.DOTALL)
 PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
+SEVERAL_COMMITS = PAGES.pop("several_commits")
 WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 WHERE = "machine versions threads commit".split()
 # Ratios of errors below this are drawn apart, or at the edge: they would squeeze the others.
 NEAR, TICKS = 0.5, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 2.0)
 LEVEL = 0.9, 1.1  # sets within have no name in a picture
-NO_NOTES = "set contender seed seconds cpu runs mb skipped".split() + WHERE
+NO_NOTES = "set contender seed seconds cpu runs mb took skipped".split() + WHERE
+UNKNOWN = "not recorded"
 
 
 def write(experiment, sets, records, folder):
@@ -41,6 +46,7 @@ def write(experiment, sets, records, folder):
         [f"# {experiment['title']}", f"`python tools/run.py --only {experiment['name']}`"],
     )
     text += [experiment["about"].strip()] if "about" in experiment else []
+    text += filter(None, [note(commits_of(records)).strip()])
     for group, of in experiment["groups"].items():
         mine = {
             name: one
@@ -93,24 +99,87 @@ def parted(record):
 
 
 def fill(text, stored):
-    """The text of a page, with the tables of pages.toml where its marks name them; stored(name):
-    its sets and records."""
-    return MARK.sub(lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", text)
+    """The text of a page, with the tables of pages.toml where its marks name them, and before the
+    first a note where records are of several commits; stored(name): its sets and records."""
+    if not (MARK.search(text) or PICTURE.search(text)):
+        return text  # as the pages of experiments, which `write` makes
+    text = MARK.sub(
+        lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", NOTE.sub("", text)
+    )
+    first = (MARK.search(text) or PICTURE.search(text)).start()
+    return text[:first] + note(commits_on(text, stored)) + text[first:]
+
+
+def commits_on(text, stored):
+    """The commits of the records that the tables and pictures of a page are made of."""
+    asked = [name for _, name, _ in MARK.findall(text) if name in PAGES]
+    found = [one for name in asked for table in PAGES[name] for one in of_table(table, stored)]
+    if drawn := set(PICTURE.findall(text)):
+        for name in ("pictures", "shapes"):
+            sets, records = stored(name)
+            for r in records:
+                spec = sets[r["set"]]["contenders"].get(r["contender"], {})
+                files = {spec.get("file"), *re.findall(r"\w+\.png", spec.get("command", ""))}
+                found += [(name, sets, [r])] * bool(files & drawn)
+    return commits_of([r for *_, records in found for r in records])
+
+
+def commits_of(records):
+    return list(dict.fromkeys(r.get("commit", UNKNOWN) for r in records))
+
+
+def note(commits):
+    """What a page says of records that are not all of one commit, which is known; else nothing."""
+    known = [commit for commit in commits if commit != UNKNOWN]
+    if len(commits) < 2 and known == commits:
+        return ""
+    places = [f"{len(known)} commit{'s' * (len(known) > 1)} ({', '.join(known)})"] * bool(known)
+    places += ["commits that were not recorded"] * (len(known) < len(commits))
+    said = (
+        f"*The figures of this page are not of one known version: made at {' and '.join(places)}.*"
+    )
+    return f"<!-- records -->\n{WRAP(said)}\n<!-- end of records -->\n\n"
+
+
+def faults(pages, stored):
+    """What is wrong with the commits of pages, as sentences, of {name: text}: a page may be of
+    several commits only where pages.toml says that it is so, and has to say so itself."""
+    found = []
+    for name, text in pages.items():
+        several = "<!-- records -->" in text
+        if fill(text, stored) != text:
+            found.append(f"{name}: run `python tools/run.py --report`")
+        if several and name not in SEVERAL_COMMITS:
+            found.append(
+                f"{name} has figures of several commits: make them at one, by `python tools/run.py "
+                "--all`, or name the page in several_commits of tools/pages.toml"
+            )
+        if not several and name in SEVERAL_COMMITS:
+            found.append(f"{name} is of one commit: take it out of several_commits")
+    return found
+
+
+def of_table(table, stored):
+    """(experiment, its sets, its records), of those that a table is about."""
+    for of in table["of"]:
+        there, found = stored(of)
+        mine = narrowed(there, table)
+        some = ordered(mine, found)
+        if table.get("kind") == "verdicts":  # experiments have sets of the same name
+            mine = {f"{of}: {name}": one for name, one in mine.items()}
+            some = [one | {"set": f"{of}: {one['set']}"} for one in some]
+        yield of, mine, some
 
 
 def asked_for(name, stored):
+    if name == "data_sets":
+        return "\n".join(data_sets.lines(stored))
     text, made = [], {}
     for table in PAGES[name]:
         sets, records = {}, []
-        for of in table["of"]:
-            there, found = stored(of)
-            mine = narrowed(there, table)
-            some = ordered(mine, found)
-            if table.get("kind") == "verdicts":  # experiments have sets of the same name
-                mine = {f"{of}: {name}": one for name, one in mine.items()}
-                some = [one | {"set": f"{of}: {one['set']}"} for one in some]
-            sets = sets | mine
-            records, made[of] = records + some, made.get(of, []) + some
+        for of, mine, some in of_table(table, stored):
+            sets, records = sets | mine, records + some
+            made[of] = made.get(of, []) + some
         text += [table["about"].strip()] if "about" in table else []
         text.append(
             "\n".join(TABLES[table.get("kind", "plain")](table, sets, records))
@@ -165,7 +234,7 @@ def provenance(records):
             "threads"
         ]
         versions |= dict.fromkeys(filter(None, r.get("versions", "").split(", ")))
-        commits[r.get("commit", "not recorded")] = None
+        commits[r.get("commit", UNKNOWN)] = None
     return [
         WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.")
         for of, (found, commits) in made.items()

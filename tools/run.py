@@ -1,11 +1,20 @@
 """Run experiments, and write their records, tables and pictures: every figure of README and docs
 that is measured.
 
-    python tools/run.py --data DIR                              # all without a record: many hours
+    python tools/run.py --all --data DIR                        # every figure, of one commit
+    python tools/run.py --all --data DIR --plan                 # the seconds that this takes
+    python tools/run.py --all --data DIR --hours 2              # a part of it; then the next one
+    python tools/run.py --data DIR                              # what has no record
     python tools/run.py --data DIR --only auto mixed            # some experiments
     python tools/run.py --only benchmarks --sets 'correlate*'   # some of their sets
     python tools/run.py --report                                # pages and pictures, from records
     python tools/run.py --quick                                 # does everything run? Few rows
+
+--all makes what has no record of this commit, on this machine, with as many threads, and drops the
+records of what no experiment asks for any more. It may be stopped at any time, and goes on where it
+was. The commit is the last one that changed the library, which must have no other changes: to
+commit records between two parts changes nothing. Experiments with `figures = false` are of no page,
+and run only where they are named.
 
 --interpreters old=PYTHON new=PYTHON have other installations of sparserf, for contenders that name
 one of them. --contenders names some contenders of the sets. --quick runs few rows and one seed, and
@@ -14,10 +23,10 @@ writes to a temporary folder.
 An experiment is `experiments/NAME.toml`: groups of sets, each with how rows are loaded, contenders,
 and what is told of a result. Each contender runs on each set and seed in a process of its own,
 whose peak memory is its own: "mb" is the peak beyond what the process held with its rows and
-modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made. What has a
-record is not run again, unless --again. Run it alone on the machine. --data (or SPARSERF_DATA) is a
-folder of .npz data sets, and of folders of tables; what needs one that is not there, or a library
-that is not, is skipped.
+modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made, and in
+"took" the seconds of the whole process. What has a record is not run again, unless --again. Run it
+alone on the machine. --data (or SPARSERF_DATA) is a folder of .npz data sets, and of folders of
+tables (docs/data.md); what needs one that is not there, or a library that is not, is skipped.
 """
 
 import argparse
@@ -34,7 +43,11 @@ import time
 import tomllib
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
+
+import data_sets
 
 DOCS, FOLDER = Path(__file__).parents[1] / "docs", Path(__file__).parent / "experiments"
 LIBRARY = DOCS.parent / "sparserf"
@@ -43,11 +56,15 @@ DEFAULTS = {
     "seeds": 1,
     "repeat": 1,
     "longest": 1800,
+    "threads": 2,
     "load": {},
     "describe": {},
     "tables": [],
     "pictures": [],
 }
+# Seconds of a process beside those of its fit, for records from before "took": jobs of a tenth of a
+# second took 2.2 to 5.5 on a machine that was busy.
+START = 2.0
 
 
 def main():
@@ -64,20 +81,39 @@ def main():
         )
         print(json.dumps(record, default=lambda number: number.item()))
         return
+    names = args.only or [name for name in experiments() if read(name).get("figures", True)]
+    if args.plan:
+        print(plan(names, args))
+        return
+    if args.all and args.now["commit"].endswith("+"):
+        raise SystemExit("the library has changes: commit them, as records name a commit")
     import report  # with matplotlib, which processes of contenders are spared
 
-    failed = []
-    for name in args.only or sorted(path.stem for path in FOLDER.glob("*.toml")):
+    failed, time_left = [], TimeLeft(args.hours)
+    for name in names:
         experiment, records = read(name), Records(args.to, name)
-        failed += [] if args.report else run(experiment, records, args)
+        failed += [] if args.report else run(experiment, records, args, time_left)
         if records.found and experiment.get("page", True):
             report.write(
                 experiment, sets(experiment, records.found), list(records.found.values()), args.to
             )
     for page in PAGES if args.to == DOCS else ():
         page.write_text(report.fill(page.read_text(), stored))
+    if time_left.is_over:
+        print(f"{args.hours:g} hours are over; the same command goes on")
     if failed:
         raise SystemExit("failed: " + "; ".join(failed))
+
+
+def experiments():
+    """Return the names of all experiments."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def texts():
+    """Return {name: text} of README and of all pages of docs that have figures."""
+    pages = [*PAGES, *sorted(DOCS.glob("tables/*.md"))]
+    return {page.relative_to(DOCS.parent).as_posix(): page.read_text() for page in pages}
 
 
 def stored(name):
@@ -90,6 +126,13 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="experiments")
+    parser.add_argument(
+        "--all", action="store_true", help="make all that is not of this commit and machine"
+    )
+    parser.add_argument("--plan", action="store_true", help="say what would run, and its seconds")
+    parser.add_argument(
+        "--hours", type=float, default=float("inf"), help="begin nothing that would end later"
+    )
     parser.add_argument(
         "--sets",
         nargs="+",
@@ -107,10 +150,7 @@ def arguments():
     parser.add_argument("--data", help="the folder of the data sets (default: SPARSERF_DATA)")
     parser.add_argument("--seeds", type=int, help="so many (default: what the experiment says)")
     parser.add_argument(
-        "--threads",
-        type=int,
-        default=int(os.environ.get("SPARSERF_WORKERS", 2)),
-        help="of contenders (2)",
+        "--threads", type=int, help="of contenders (default: what the experiment says)"
     )
     parser.add_argument(
         "--interpreters",
@@ -127,12 +167,9 @@ def arguments():
     args = parser.parse_args()
     args.interpreters = dict(one.split("=", 1) for one in args.interpreters)
     args.to = args.to or (Path(tempfile.mkdtemp(prefix="quick-")) if args.quick else DOCS)
-    threads = {
-        "SPARSERF_WORKERS": str(args.threads),
-        "OMP_NUM_THREADS": str(args.threads),
-        "JAX_PLATFORMS": "cpu",
-    }
-    os.environ |= threads | ({"SPARSERF_DATA": str(Path(args.data).resolve())} if args.data else {})
+    if args.data:
+        os.environ["SPARSERF_DATA"] = str(Path(args.data).resolve())
+    args.now = where(()) if args.all else None
     if args.quick:
         os.environ["SPARSERF_QUICK"], args.seeds = "1", 1
         print(f"to {args.to}")
@@ -195,6 +232,17 @@ class Records:
     def add(self, key, record):
         named = dict(zip(("set", "contender", "seed"), key, strict=True))
         self.found[key] = named | record | named
+        self.write()
+
+    def keep(self, keys):
+        """Drop the records of other keys."""
+        others = set(self.found) - set(keys)
+        for key in others:
+            del self.found[key]
+        if others:
+            self.write()
+
+    def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
         part.write_text(
@@ -203,29 +251,108 @@ class Records:
         part.replace(self.path)
 
 
-def run(experiment, records, args):
+class TimeLeft:
+    """The hours that a run has; the first record may take more."""
+
+    def __init__(self, hours):
+        self.end, self.begun, self.is_over = time.monotonic() + 3600 * hours, False, False
+
+    def has(self, seconds):
+        """Return whether a job of so many seconds may begin; once not, then never."""
+        self.is_over |= self.begun and time.monotonic() + seconds > self.end
+        return not self.is_over
+
+
+def run(experiment, records, args, time_left):
     """Make the records that are missing; the names of those that failed."""
-    failed, there = [], sets(experiment, records.found)
+    name, failed, told = experiment["name"], [], set()
+    if args.all and args.sets == args.contenders == ["*"] and args.seeds is None:
+        records.keep(key for key, _ in chosen(sets(experiment, records.found), args))
+    there = sets(experiment, records.found)
     if not there:
-        print(
-            experiment["name"],
-            "skipped: give the folder that has its tables by --data or SPARSERF_DATA",
-        )
+        print(name, "skipped: its tables are not in the folder of data; see docs/data.md")
     for key, one in chosen(there, args):
-        if key in records.found and not args.again:
+        if is_made(records.found.get(key), one, args):
             continue
-        found = in_process(experiment["name"], one, key, args)
-        print(
-            experiment["name"],
-            *key,
-            f"skipped: {found['absent']}" if "absent" in found else found,
-            flush=True,
-        )
+        if missing := lacking(key, one):
+            if missing not in told:
+                print(name, *key[:2], f"skipped: {missing}", flush=True)
+            told.add(missing)
+            continue
+        if not time_left.has(expected(key, records.found) or START):
+            break
+        found = in_process(name, one, key, args)
+        print(name, *key, f"skipped: {found['absent']}" if "absent" in found else found, flush=True)
         if "failed" in found:
-            failed.append(" ".join(map(str, (experiment["name"], *key))))
+            failed.append(" ".join(map(str, (name, *key))))
         elif "absent" not in found:
             records.add(key, found)
+            time_left.begun = True
     return failed
+
+
+def lacking(key, one):
+    """Return what a job needs that is not there, a set or libraries; an empty text for nothing."""
+    spec = one["contenders"][key[1]]
+    packages = {} if "interpreter" in spec else {m.partition(".")[0] for m in spec.get("needs", ())}
+    absent = [package for package in sorted(packages) if find_spec(package) is None]
+    return f"needs {', '.join(absent)}" if absent else data_sets.missing(key[0], one)
+
+
+def is_made(record, one, args):
+    """Return whether there is a record: where all are made at one commit, of it."""
+    if args.again or record is None:
+        return False
+    now = {"threads": args.threads or one["threads"]} if args.all else {}
+    now |= {name: args.now[name] for name in ("commit", "machine")} if args.all else {}
+    return all(record.get(name) == value for name, value in now.items())
+
+
+def expected(key, found):
+    """Return the seconds of a whole job by the record of it, of another seed, or else of the same
+    contender on other sets; None where there is none."""
+
+    def seconds(record):
+        fit = record.get("seconds")
+        return record.get("took") or (None if fit is None else START + fit * record.get("runs", 1))
+
+    same = [record for other, record in found.items() if other[:2] == key[:2]]
+    alike = [record for other, record in found.items() if other[1] == key[1]]
+    for some in ([found[key]] if key in found else [], same, alike):
+        if known := [s for s in map(seconds, some) if s is not None]:
+            return median(known)
+    return None
+
+
+def plan(names, args):
+    """Return what would be run, as lines: of each experiment the jobs, their expected seconds, and
+    the sets that are not there."""
+    lines, total, unknown = [], 0.0, 0
+    for name in names:
+        experiment, found = read(name), Records(args.to, name).found
+        jobs = [
+            (key, one)
+            for key, one in chosen(sets(experiment, found), args)
+            if not is_made(found.get(key), one, args)
+        ]
+        lacks = {key: lacking(key, one) for key, one in jobs}
+        each = [expected(key, found) for key, _ in jobs if not lacks[key]]
+        known = [seconds for seconds in each if seconds is not None]
+        line = f"{sum(known):8,.0f} s  {len(each):4} jobs  {name}"
+        if len(known) < len(each):
+            line += f", {len(each) - len(known)} of which have no known seconds"
+        absent = dict.fromkeys(filter(None, lacks.values()))
+        lines += [
+            line,
+            *(
+                f"{'':14}{sum(lacks[key] == why for key in lacks):4} jobs  skipped: {why}"
+                for why in absent
+            ),
+        ]
+        total, unknown = total + sum(known), unknown + len(each) - len(known)
+    parts = f", {-(-total // (3600 * args.hours)):.0f} parts" if args.hours < float("inf") else ""
+    beside = f", and {unknown} jobs of unknown seconds" if unknown else ""
+    return "\n".join([*lines, f"{total:8,.0f} s, {total / 3600:.1f} hours{parts}{beside}"])
 
 
 def chosen(there, args):
@@ -254,21 +381,25 @@ def in_process(name, one, key, args):
         return {"absent": f"needs --interpreters {named}=PYTHON"}
     python = args.interpreters.get(named, sys.executable)
     command = [python, __file__, "--to", args.to, "--one", name, *map(str, key)]
+    threads = str(args.threads or one["threads"])
+    of_run = {"SPARSERF_WORKERS": threads, "OMP_NUM_THREADS": threads, "JAX_PLATFORMS": "cpu"}
+    start = time.perf_counter()
     # whose files go, too, where the contender is stopped
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            env = os.environ | {"TMPDIR": scratch} | spec.get("env", {})
+            env = os.environ | of_run | {"TMPDIR": scratch} | spec.get("env", {})
             if named:  # an editable installation builds itself by programs that are beside it
                 env["PATH"] = os.pathsep.join([str(Path(python).parent), env.get("PATH", "")])
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=one["longest"], env=env
             )
         except subprocess.TimeoutExpired:
-            return {
-                "skipped": f"not done in {one['longest']} s, data and repetitions included"
-            } | where(())
+            said = {"skipped": f"not done in {one['longest']} s, data and repetitions included"}
+            took = {"took": float(one["longest"])}
+            return said | where(()) | {"threads": int(threads)} | took
     if done.returncode == 0:
-        return json.loads(done.stdout.splitlines()[-1])
+        took = {"took": round(time.perf_counter() - start, 1)}
+        return json.loads(done.stdout.splitlines()[-1]) | took
     print(done.stderr, file=sys.stderr)
     return {"failed": (done.stderr.strip() or f"ended with {done.returncode}").splitlines()[-1]}
 
@@ -286,8 +417,10 @@ def measure(one, name, contender, seed, first):
             lambda: call(spec, data, **context),
             1 if "SPARSERF_QUICK" in os.environ else one["repeat"],
         )
-    except (ImportError, FileNotFoundError) as error:
-        return {"absent": f"{type(error).__name__}: {error}"}
+    except ImportError as error:
+        return {"absent": f"not installed: {error.name or error}"}
+    except FileNotFoundError as error:
+        return {"absent": str(error)}
     except NotImplementedError as error:  # a contender that does not take such rows
         return {"skipped": str(error)} | where(())
     describe = spec.get("describe", one["describe"])
@@ -342,7 +475,8 @@ def processor():
 
 
 def where(needs, library=LIBRARY):
-    """Where a record is made; the commit with a + where the library has been changed since."""
+    """Where a record is made; the commit, the last that changed the library, with a + where there
+    are changes since."""
 
     def git(*words):
         return subprocess.run(
@@ -359,9 +493,9 @@ def where(needs, library=LIBRARY):
     ):
         with contextlib.suppress(PackageNotFoundError):
             versions.append(f"{package} {version(package)}")
-    commit = (git("rev-parse", "--short", "HEAD") or "unknown") + "+" * bool(
-        git("status", "--porcelain", "../../sparserf")
-    )
+    of = "--", ".", "../meson.build"
+    commit = git("log", "-1", "--format=%h", *of) or "unknown"
+    commit += "+" * bool(git("status", "--porcelain", *of))
     said = {
         "machine": f"{cores} cores ({processor()})",
         "versions": ", ".join(versions),

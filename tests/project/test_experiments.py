@@ -52,7 +52,9 @@ def tools():
     yield importlib.import_module("run"), importlib.import_module("report")
     sys.path.remove(str(TOOLS))
     for name in [
-        name for name in sys.modules if name.partition(".")[0] in ("run", "report", "experiments")
+        name
+        for name in sys.modules
+        if name.partition(".")[0] in ("run", "report", "data_sets", "experiments")
     ]:
         del sys.modules[name]
 
@@ -75,7 +77,7 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     monkeypatch.setattr(sys, "argv", ["run.py", "--only", str(file), "--to", str(tmp_path)])
     with pytest.raises(SystemExit, match=r"failed: .*fake\.toml a broken 0"):
         run.main()
-    assert len(calls) == 15
+    assert len(calls) == 12
     records = [
         json.loads(line) for line in (tmp_path / "tables/fake.jsonl").read_text().splitlines()
     ]
@@ -101,7 +103,7 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     with pytest.raises(SystemExit, match="failed"):
         run.main()
     # what has a record already is not run again
-    assert {key[1] for key in calls} == {"absent", "broken"}
+    assert {key[1] for key in calls} == {"broken"}
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--report"])
     calls.clear()
     run.main()
@@ -131,13 +133,217 @@ def test_a_contender_runs_by_the_interpreter_that_it_names(tmp_path, tools):
     other += """interpreter = "that"}"""
     file.write_text(FAKE + f"c = {{load = {{n = 5}}, seeds = 1, contenders = {{other = {other}}}}}")
     experiment = run.read(str(file))
-    args, key = argparse.Namespace(to=tmp_path, interpreters={}), ("c", "other", 0)
+    args = argparse.Namespace(to=tmp_path, interpreters={}, threads=1)
+    key = ("c", "other", 0)
     found = run.in_process(str(file), run.sets(experiment)["c"], key, args)
     assert found == {"absent": "needs --interpreters that=PYTHON"}
     args.interpreters = {"that": sys.executable}
     found = run.in_process(str(file), run.sets(experiment)["c"], key, args)
     commit = run.where((), Path(srf.__file__).parent)["commit"]
     assert found["python"] == sys.executable and found["commit"] == commit
+    assert found["threads"] == 1 and found["took"] > 0
+
+
+@pytest.fixture
+def fake(tmp_path, tools, monkeypatch):
+    """`run_it(*arguments)`, which runs the fake experiment in this process and returns what was
+    made, of contenders that do not fail."""
+    run, _ = tools
+    file, calls = tmp_path / "fake.toml", []
+    file.write_text("".join(line + "\n" for line in FAKE.split("\n") if "broken" not in line))
+
+    def here(name, one, key, args):
+        calls.append(key)
+        return run.measure(one, *key, None) | {"took": 7.5}
+
+    def run_it(*arguments):
+        calls.clear()
+        given = ["--only", str(file), "--to", str(tmp_path), *arguments]
+        monkeypatch.setattr(sys, "argv", ["run.py", *given])
+        run.main()
+        return list(calls)
+
+    monkeypatch.setattr(run, "in_process", here)
+    return run_it
+
+
+def test_all_makes_what_is_of_another_commit_machine_or_threads_and_goes_on(
+    tmp_path, tools, fake, monkeypatch
+):
+    run, _ = tools
+    at = {"commit": "aaa", "machine": "one", "threads": 2, "versions": "some"}
+    monkeypatch.setattr(run, "where", lambda *_: dict(at))
+    assert len(fake("--all")) == 9 and fake("--all") == []
+    for change in ({"commit": "bbb"}, {"machine": "other"}):
+        at |= change
+        assert fake() == []  # it has a record
+        # parts of no time make one record each, in order, until all are made
+        parts = [fake("--all", "--hours", "0") for _ in range(10)]
+        assert [len(part) for part in parts] == [1] * 9 + [0]
+        assert len({part[0] for part in parts[:9]}) == 9
+    assert len(fake("--all", "--threads", "1")) == 9
+    path = tmp_path / "tables/fake.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {(r["commit"], r["machine"]) for r in records} == {("bbb", "other")}
+    # a seed that is not asked for any more
+    path.write_text(path.read_text() + json.dumps(records[0] | {"seed": 9}) + "\n")
+    assert fake("--all", "--sets", "b") == [] and len(path.read_text().splitlines()) == 10
+    assert fake("--all") == [] and len(path.read_text().splitlines()) == 9
+    at["commit"] = "bbb+"
+    with pytest.raises(SystemExit, match="the library has changes"):
+        fake("--all")
+
+
+def test_the_plan_has_the_seconds_of_what_would_run(tmp_path, fake, capsys):
+    assert fake("--plan") == []
+    plan = capsys.readouterr().out
+    assert "9 jobs" in plan and "9 of which have no known seconds" in plan
+    assert "3 jobs  skipped: needs no_such_library" in plan
+    fake("--contenders", "ours")
+    capsys.readouterr()
+    path = tmp_path / "tables/fake.jsonl"
+    first, *rest = map(json.loads, path.read_text().splitlines())
+    path.write_text("".join(json.dumps(one) + "\n" for one in rest))
+    fake("--contenders", "ours", "--plan", "--hours", "0.001")
+    plan = capsys.readouterr().out  # the other seed of that set took 7.5 s, more than 3.6
+    assert "1 jobs" in plan and "8 s, 0.0 hours, 3 parts" in plan and "known" not in plan
+    assert first["set"] == "a" and fake("--plan", "--contenders", "ours", "--sets", "b") == []
+    assert "0 jobs" in capsys.readouterr().out
+
+
+def test_seconds_are_expected_by_the_nearest_record(tools):
+    run, _ = tools
+    found = {
+        ("a", "x", 0): {"took": 50.0, "seconds": 1.0},
+        ("a", "x", 1): {"seconds": 10.0, "runs": 3},
+        ("b", "y", 0): {"error": 1.0},
+    }
+    assert run.expected(("a", "x", 0), found) == 50
+    assert run.expected(("a", "x", 1), found) == 30 + run.START
+    assert run.expected(("a", "x", 2), found) == run.expected(("c", "x", 0), found) == 41.5
+    assert run.expected(("b", "y", 0), found) is None
+
+
+def test_the_commit_of_a_record_is_the_last_that_changed_the_library(tmp_path, tools):
+    """Commits of records and pages change nothing; what is not committed is seen."""
+    run, _ = tools
+    (library := tmp_path / "library").mkdir()
+
+    def git(*words):
+        who = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+        said = subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True)
+        return said.stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / "meson.build").write_text("project")
+    (library / "one.py").write_text("1")
+    git("add", "."), git("commit", "-qm", "the library")
+    first = git("rev-parse", "--short", "HEAD")
+    (tmp_path / "records").write_text("2")
+    git("add", "."), git("commit", "-qm", "records")
+    assert run.where((), library)["commit"] == first != git("rev-parse", "--short", "HEAD")
+    (tmp_path / "records").write_text("3")
+    assert run.where((), library)["commit"] == first
+    (library / "one.py").write_text("2")
+    assert run.where((), library)["commit"] == f"{first}+"
+
+
+def test_a_page_of_several_commits_says_so_or_is_a_fault(tools, monkeypatch):
+    _, report = tools
+    table = {"of": ["one"], "columns": {"set": "{set}"}, "made": False}
+    monkeypatch.setattr(report, "PAGES", {"words": [table]})
+    monkeypatch.setattr(report, "SEVERAL_COMMITS", [])
+    sets, commits = {"a": {"contenders": {"x": {}}}}, ["aaa"]
+
+    def stored(_):
+        found = records({("a", "x", k): 1.0 for k in range(len(commits))})
+        return sets, [r | {"commit": c} for r, c in zip(found, commits, strict=True) if c] + [
+            r for r, c in zip(found, commits, strict=True) if not c
+        ]
+
+    empty = "# Title\n\nWords.\n\n<!-- table: words -->\n<!-- end -->\n"
+    page = report.fill(empty, stored)
+    assert "records" not in page and report.faults({"page.md": page}, stored) == []
+    commits += ["bbb", None]
+    (fault,) = report.faults({"page.md": page}, stored)
+    assert fault == "page.md: run `python tools/run.py --report`"
+    page = report.fill(page, stored)
+    note = "made at 2 commits (aaa, bbb) and commits that were not"
+    assert note in page and page.index(note) < page.index("<!-- table")
+    assert report.fill(page, stored) == page
+    (fault,) = report.faults({"page.md": page}, stored)
+    assert fault.startswith("page.md has figures of several commits: make them at one, by ")
+    monkeypatch.setattr(report, "SEVERAL_COMMITS", ["page.md"])
+    assert report.faults({"page.md": page}, stored) == []
+    del commits[1:]
+    assert report.fill(page, stored) == report.fill(empty, stored)
+    (fault,) = report.faults({"page.md": report.fill(page, stored)}, stored)
+    assert fault == "page.md is of one commit: take it out of several_commits"
+    commits[:] = [None]
+    assert "not of one known version: made at commits that were not" in report.fill(page, stored)
+
+
+def test_pages_of_several_commits_say_so(tools):
+    run, report = tools
+    if not (ROOT / "docs/tables").exists():
+        pytest.skip("records are not in the source distribution")
+    texts = run.texts()
+    assert set(report.SEVERAL_COMMITS) <= set(texts)
+    assert report.faults(texts, run.stored) == []
+
+
+def test_the_data_sets_are_those_that_experiments_read(tools):
+    run, _ = tools
+    data_sets = importlib.import_module("data_sets")
+    there = {name: run.stored(name)[0] for name in run.experiments()}
+    assert data_sets.used(there).keys() == data_sets.SETS.keys()
+    for name, said in data_sets.SETS.items():
+        assert {"rows", "columns", "target", "origin", "licence"} <= said.keys(), name
+        assert (said["from"] == "repository") == (TOOLS / f"data/{name}.csv").exists(), name
+
+
+def test_sets_that_are_not_there_are_named_and_skipped(tools, monkeypatch, tmp_path):
+    """No process is started for them, and a folder that has them all misses nothing."""
+    run, _ = tools
+    data_sets = importlib.import_module("data_sets")
+    there = {name: run.stored(name)[0] for name in run.experiments()}
+    asked = [(name, one) for sets in there.values() for name, one in sets.items()]
+    monkeypatch.delenv("SPARSERF_DATA", raising=False)
+    said = data_sets.missing("ccpp", there["auto"]["ccpp"])
+    assert said == "needs ccpp, and no folder of data is given by --data or SPARSERF_DATA"
+    assert not data_sets.missing("digits", there["multinomial"]["digits"])
+    assert not data_sets.missing("ccpp", there["shapes"]["ccpp"])  # of tools/data
+    monkeypatch.setenv("SPARSERF_DATA", str(tmp_path))
+    said = data_sets.missing("diamonds", there["tabarena"]["diamonds"])
+    assert said.startswith("tabarena/diamonds is not in the folder of data; docs/data.md says")
+    (tmp_path / "tabarena").mkdir()
+    for name in data_sets.SETS:
+        (tmp_path / data_sets.file_of(name)).touch()
+    assert not any(data_sets.missing(name, one) for name, one in asked)
+
+
+def test_what_is_in_the_repository_is_made_as_experiments_read_it(
+    tools, monkeypatch, tmp_path, capsys
+):
+    data_sets = importlib.import_module("data_sets")
+    monkeypatch.setattr(sys, "argv", ["data_sets.py", str(tmp_path / "data")])
+    data_sets.main()
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines.keys() == data_sets.SETS.keys()
+    made = {path.stem for path in (tmp_path / "data").iterdir()}
+    assert {name for name, said in lines.items() if said == "is there"} == made >= {"airfoil"}
+    assert lines["digits"] == "is in scikit-learn"
+    assert lines["protein"].startswith("is not there: UCI Physicochemical")
+    monkeypatch.setenv("SPARSERF_DATA", str(tmp_path / "data"))
+    X, y, start = importlib.import_module("experiments.data").stored("airfoil")
+    table = np.loadtxt(TOOLS / "data/airfoil.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(X, table[:, :-1], rtol=1e-6)
+    assert (y == table[:, -1]).all() and start == data_sets.SETS["airfoil"]["test_start"]
+    path = tmp_path / "data/airfoil.npz"
+    np.savez(path, X=X, y=y + 1, test_start=start)
+    assert data_sets.state("airfoil", path.parent) == "is another: its target has other values"
+    np.savez(path, X=X[1:], y=y[1:], test_start=start)
+    assert data_sets.state("airfoil", path.parent) == "is another: 1499 x 5, not 1500 x 5"
 
 
 @pytest.mark.parametrize("said", [False, True])
@@ -594,7 +800,7 @@ def test_tables_of_pages_are_of_their_records(page, tools):
 def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(tools):
     run, report = tools
     asked = {name for page in run.PAGES for _, name, _ in report.MARK.findall(page.read_text())}
-    assert asked == set(report.PAGES)
+    assert asked == {*report.PAGES, "data_sets"}
     shown = {of for tables in report.PAGES.values() for table in tables for of in table["of"]}
     assert {path.stem for path in FILES if not run.read(path.stem).get("page", True)} <= shown
 

@@ -134,7 +134,7 @@ def low_rank(loss, scale, n=8000, d=20_000, rank=150):
     return Data(X=Z @ V.T, y=y, loss=loss, best=V @ w)
 
 
-def decaying(loss="logistic", n=4000, d=10_000, rank=120, dtype="float64", on_disk=False, tol=None):
+def decaying(loss="logistic", n=4000, d=10_000, rank=120):
     """X of low rank with decaying directions, labels, and the solution at n alpha = 1, in the span
     of the rows."""
     rng, n, d = np.random.default_rng(0), few(n, 400), few(d, 400)
@@ -143,7 +143,6 @@ def decaying(loss="logistic", n=4000, d=10_000, rank=120, dtype="float64", on_di
         rng.standard_normal((rank, d)) / np.sqrt(rank),
     )
     y = np.sign(A @ (B @ rng.standard_normal(d)) + 0.1 * rng.standard_normal(n))
-    X = (A @ B).astype(dtype)
     Q, R = np.linalg.qr(B.T)
     Z = A @ R.T
     w = (
@@ -151,12 +150,7 @@ def decaying(loss="logistic", n=4000, d=10_000, rank=120, dtype="float64", on_di
         if loss == "squared"
         else logistic_newton(Z, y)
     )
-    if on_disk:
-        # the open map keeps what the name no longer has
-        with tempfile.NamedTemporaryFile(suffix=".npy") as file:
-            np.save(file.name, X)
-            X = np.load(file.name, mmap_mode="r")
-    return Data(X=X, y=y, loss=loss, best=Q @ w)
+    return Data(X=A @ B, y=y, loss=loss, best=Q @ w)
 
 
 def passes(_, said, seed, multiple=None):

@@ -114,51 +114,6 @@ def kernel_machine(kernel, features, data, n_alpha, rows):
     return ours(data, machine, kernel=kernel, n_alpha=n_alpha, **options), data
 
 
-def growing(data, said, call, sizes, most=240.0, **options):
-    """Objective and test error against seconds, of ever larger fits from nothing; of the SVM alone
-    its level."""
-    features, n_alpha, points = (
-        scaled("perceptron", width_of(said["of"], "perceptron"), data.X),
-        100.0,
-        [],
-    )
-    if call == "kernel_svm":
-        model, _ = kernel_machine(
-            "perceptron", features, data, n_alpha * few(10_000) / len(data.y), 10_000
-        )
-        margin = np.maximum(0, 1 - data.y * model.decision_function(data.X, workers=WORKERS))
-        level = n_alpha / len(data.y) * model.norm + np.mean(margin**2)
-        return {"objective": float(level), "error": wrong(model, data.X_test, data.y_test)}
-    options |= {"features": features} if call == "sparse_rf" else {}
-    for size in sizes[: few(len(sizes), 2)]:
-        start = time.perf_counter()
-        model = ours(
-            data,
-            call,
-            n_alpha=n_alpha,
-            **{"n_components" if call == "sparse_rf" else "n_terms": size},
-            **options,
-        )
-        seconds = time.perf_counter() - start
-        points.append(
-            (
-                seconds,
-                model.info.objective[-1],
-                wrong(model, data.X_test, data.y_test),
-                len(model.support),
-            )
-        )
-        if seconds > most:
-            break
-    return dict(
-        zip(
-            ("path_seconds", "objective", "error", "terms"),
-            map(list, zip(*points, strict=True)),
-            strict=True,
-        )
-    )
-
-
 def mfga(data, seed, first, said, make, rows=10**9, figure=True):
     """The best n alpha on test rows, as in the paper, and the error against M; and settings by a
     fifth of the training rows."""
@@ -290,7 +245,7 @@ def choose(name, said, centre, orders, magnitude, positive, samples, sizes=8):
         some = [harfe_rows(name, said, seed)[:2] for seed in range(few(samples, 1))]
     else:
         order = [
-            np.random.default_rng([i, 2]).permutation(len(y))[:2000]
+            np.random.default_rng([i, 2]).permutation(len(y))[:500]
             for i in range(max(1, 512 // len(y)))
         ]
         some = [(X[rows], y[rows]) for rows in order]

@@ -1,10 +1,6 @@
 """Models of rules beside bagged boosted trees, by turns in one process, and beside others that one
-can read.
+can read."""
 
-Of five folds, each a path of falling penalties: the mean of their models, their rules pooled and
-fitted to all rows, one model grown on all rows, and the call of the library."""
-
-import inspect
 import time
 import warnings
 
@@ -12,92 +8,14 @@ import numpy as np
 from experiments.data import WORKERS, few
 
 import sparserf as srf
-from sparserf._base.threads import single_threaded_blas
-from sparserf.algorithms.sparse_rf.fold_path import L1Path
-from sparserf.algorithms.sparse_rf.functions import read_task
-from sparserf.algorithms.sparse_rf.options import SparseRFOptions
-from sparserf.algorithms.task import model_of
-from sparserf.features.feature_set import keys_of
 
 FOLDS = 5
-# Each penalty over the one before; a path ends where so many penalties have not lowered the
-# held-out loss by this share, or a fold has so many rules.
-FALL, PATIENCE, LEAST_FALL, MOST = 0.7, 3, 1e-3, 1500
-MOST_ALPHAS = 40
-
-
-class Fit:
-    """A fit of rules that goes down from one penalty to the next."""
-
-    def __init__(self, X, y, loss, rules, seed, **more):
-        call = {
-            name: each.default
-            for name, each in inspect.signature(srf.sparse_rf).parameters.items()
-            if each.default is not inspect.Parameter.empty
-        }
-        call |= {"X": X, "y": y, "loss": loss, "features": rules, "rng": seed, "verbose": False}
-        options = SparseRFOptions.of_call(call | {"alpha": 1.0} | more)
-        self.task = read_task(X, y, options)
-        dictionary = options.dictionary(self.task, 1)
-        self.fit = L1Path(self.task, dictionary, options)
-
-    def largest(self):
-        """The penalty from which on a model has rules, nearly."""
-        with single_threaded_blas(), self.task.rows:
-            return self.fit.largest_alpha()
-
-    def go_to(self, alpha):
-        """Fit with the next penalty; the model."""
-        with single_threaded_blas(), self.task.rows:
-            self.fit.turn_to(alpha)
-            return model_of([self.fit], self.task, certified=False)
 
 
 def loss_of(z, y, loss):
     """Half the mean square, or nats."""
     return float(
         np.mean((z - y) ** 2) / 2 if loss == "squared" else np.mean(np.logaddexp(0, -y * z))
-    )
-
-
-def five_folds(data, fold, rules, **more):
-    """(the models of the folds at the penalty of the lowest held-out loss, the penalties to it)."""
-    X, y = data.X, data.y
-    fits = [Fit(X[fold != k], y[fold != k], data.loss, rules, k, **more) for k in range(FOLDS)]
-    alpha = FALL * max(fit.largest() for fit in fits)
-    best, waited, alphas, models = np.inf, 0, [], None
-    while waited < PATIENCE and len(alphas) < MOST_ALPHAS:
-        here = [fit.go_to(alpha) for fit in fits]
-        alphas.append(alpha)
-        held = np.mean(
-            [
-                loss_of(model.decision_function(X[fold == k]), y[fold == k], data.loss)
-                for k, model in enumerate(here)
-            ]
-        )
-        waited = 0 if held < best * (1 - LEAST_FALL) else waited + (len(here[0].support) > 2)
-        if held < best:
-            best, models, n_best = held, here, len(alphas)
-        if max(len(model.support) for model in here) >= MOST:
-            break
-        alpha *= FALL
-    return models, alphas[:n_best]
-
-
-def pooled(data, models, alpha, **more):
-    """All different rules of some models, fitted once to all rows."""
-    features = models[0].features
-    for model in models[1:]:
-        features = features.concat(model.features)
-    keys = keys_of(features)
-    first = sorted({key: k for k, key in reversed(list(enumerate(keys)))}.values())
-    return srf.sparse_rf(
-        data.X,
-        data.y,
-        loss=data.loss,
-        features=features.take(np.array(first, np.intp)),
-        alpha=alpha,
-        **more,
     )
 
 
@@ -123,31 +41,21 @@ def timed(do, *args, **options):
     return result, time.process_time() - start
 
 
-def beside(data, seed, public=True):
-    """Of each method, by turns in one process: error on the test rows, seconds of the processor,
-    and the number of rules (of five folds the median)."""
-    rules, fold = srf.Rules(), np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS
-    each = {}
-
-    def note(who, predict, cpu, size):
-        loss = loss_of(predict(data.X_test), data.y_test, data.loss)
-        error = 2 * loss / data.y_test.var() if data.loss == "squared" else loss
-        each[who] = {"error": error, "cpu": cpu, "rows": len(data.y)}
-        each[who] |= {"inputs": data.X.shape[1]} | ({} if size is None else {"size": size})
-
-    predict, cpu = timed(lightgbms, data, fold)
-    note("five LightGBMs", predict, cpu, None)
-    (models, alphas), of_folds = timed(five_folds, data, fold, rules)
-    sizes = [len(model.support) for model in models]
-    note("mean of five folds", mean_of(models), of_folds, float(np.median(sizes)))
-    model, cpu = timed(pooled, data, models, alphas[-1])
-    note("pooled", model.decision_function, of_folds + cpu, len(model.support))
-    model, cpu = timed(grown, data, rules, alphas)
-    note("grown once", model.decision_function, of_folds + cpu, len(model.support))
-    if public:
-        call = {"features": rules, "loss": data.loss, "rng": seed, "verbose": False}
-        model, cpu = timed(srf.sparse_rf, data.X, data.y, **call)
-        note("sparse_rf", model.decision_function, cpu, len(model.support))
+def beside(data, seed):
+    """Of each, by turns in one process: error on the test rows, seconds of the processor, and the
+    number of rules."""
+    fold = np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS
+    call = {"features": srf.Rules(), "loss": data.loss, "rng": seed, "verbose": False}
+    trees, cpu_of_trees = timed(lightgbms, data, fold)
+    model, cpu = timed(srf.sparse_rf, data.X, data.y, **call)
+    each = {
+        "five LightGBMs": {"predict": trees, "cpu": cpu_of_trees},
+        "sparse_rf": {"predict": model.decision_function, "cpu": cpu, "size": len(model.support)},
+    }
+    for one in each.values():
+        loss = loss_of(one.pop("predict")(data.X_test), data.y_test, data.loss)
+        one["error"] = 2 * loss / data.y_test.var() if data.loss == "squared" else loss
+        one |= {"rows": len(data.y), "inputs": data.X.shape[1]}
     first = each["five LightGBMs"]
     return {"each": {who: one | over(one, first) for who, one in each.items()}}
 
@@ -155,16 +63,6 @@ def beside(data, seed, public=True):
 def over(one, other):
     """The error and the cost of one over those of another."""
     return {"over": one["error"] / other["error"], "cpu_over": one["cpu"] / other["cpu"]}
-
-
-def grown(data, rules, alphas):
-    """The model grown on all rows down some penalties."""
-    fit = Fit(data.X, data.y, data.loss, rules, FOLDS)
-    return [fit.go_to(alpha) for alpha in alphas][-1]
-
-
-def mean_of(models):
-    return lambda X: np.mean([model.decision_function(X) for model in models], axis=0)
 
 
 def printed(data, seed, max_terms, **how):
@@ -177,18 +75,6 @@ def printed(data, seed, max_terms, **how):
     for key, one in {"error": model, "error_small": small}.items():
         found[key] = loss_of(one.decision_function(data.X_test), data.y_test, data.loss)
     return found | {"rows": len(data.y), "tested": len(data.y_test)}
-
-
-def shares(data, seed, **ways):
-    """The mean of five folds for some ways to grow rules, beside the first of them."""
-    fold, each = np.random.default_rng(seed + 1).permutation(len(data.y)) % FOLDS, {}
-    for who, how in ways.items():
-        (models, _), cpu = timed(five_folds, data, fold, srf.Rules(**how))
-        error = loss_of(mean_of(models)(data.X_test), data.y_test, data.loss)
-        sizes = [len(model.support) for model in models]
-        each[who] = {"error": error, "cpu": cpu, "size": float(np.median(sizes))}
-    first = next(iter(each.values()))
-    return {"each": {who: one | over(one, first) for who, one in each.items()}}
 
 
 def grow_once(data, n_rules, trees):
@@ -265,29 +151,3 @@ def margins(fit, X, logistic):
         return np.ravel(fit.predict(X))
     p = np.clip(fit.predict_proba(X)[:, 1], 1e-3, 1 - 1e-3)
     return np.log(p / (1 - p))
-
-
-def against(data, seed, who):
-    """The library's call, and RuleFit of 200 rules or EBM as it comes: errors, and seconds of the
-    processor."""
-    logistic = data.loss == "logistic"
-    label = (data.y > 0).astype(int) if logistic else data.y
-    if who == "RuleFit":
-        from imodels import RuleFitClassifier, RuleFitRegressor
-
-        fit = (RuleFitClassifier if logistic else RuleFitRegressor)(
-            max_rules=200, random_state=seed
-        )
-    else:
-        from interpret.glassbox import ExplainableBoostingClassifier, ExplainableBoostingRegressor
-
-        of = ExplainableBoostingClassifier if logistic else ExplainableBoostingRegressor
-        fit = of(n_jobs=1, random_state=seed)
-    call = {"features": srf.Rules(), "loss": data.loss, "rng": seed, "verbose": False}
-    model, ours = timed(srf.sparse_rf, data.X, data.y, **call)
-    _, theirs = timed(fit.fit, data.X, label)
-    loss = loss_of(model.decision_function(data.X_test), data.y_test, data.loss)
-    other = loss_of(margins(fit, data.X_test, logistic), data.y_test, data.loss)
-    one = {"error": loss, "cpu": ours, "size": len(model.support)}
-    rival = {"error": other, "cpu": theirs}
-    return {"each": {"rules": one, who: rival | over(one, rival)}}
