@@ -173,8 +173,7 @@ def test_sizes_and_dtypes(models, n, monkeypatch):
 
 
 def test_of_a_data_frame(of_frame):
-    """Missing cells, categories and means of levels have derivative 0; numbers seen as ranks have
-    that of their knots."""
+    """Missing cells, categories and means of levels have derivative 0."""
     model, data = of_frame
     answer = model.gradient(data)
     table = model.features.stage.table

@@ -45,7 +45,7 @@ PERIODS = {"year": 365.2425, "week": 7, "day": 1}
 def stage_of(X, weight=None):
     """Read the stage off the rows of X."""
     weight = np.ones(len(X)) if weight is None else weight
-    return fit_stage(as_rows(X), weight / weight.mean(), np.random.default_rng(0))[0]
+    return fit_stage(as_rows(X), weight / weight.mean(), np.random.default_rng(0))
 
 
 def bits(model, X):
@@ -387,7 +387,7 @@ def test_columns_that_are_constant_in_a_sample():
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
     stages = [
-        fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)
+        fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed)) for seed in range(6)
     ]
     units = np.array([stage.unit for stage in stages])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
