@@ -1,9 +1,9 @@
 """The column stage, which encodes columns of any kind and unit as comparable numbers.
 
-The inputs of features are not the columns of X but *encodings* of them: a number in robust units,
-clipped, or as a rank; the levels of a category; whether a cell is missing; the day of the year of a
-date, as an angle. `kinds.py` says what each kind of encoding is, and `encodings.py` chooses them
-from the training rows.
+The inputs of features are not the columns of X but *encodings* of them: a number in robust units;
+the levels of a category; whether a cell is missing; the day of the year of a date, as an angle.
+`kinds.py` says what each kind of encoding is, and `encodings.py` chooses them from the training
+rows.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class ColumnStage:
 
     def held(self, ends: np.ndarray) -> ColumnStage:
         """Return the stage with numbers that are constant beyond the ends (low, high) of each
-        encoding: a knot at each end, whose score is itself. Ranks are constant there already.
+        encoding: a knot at each end, whose score is itself.
 
         Encodings with infinite ends, or so far apart that their distance is, are not held.
         """
