@@ -113,8 +113,7 @@ def stage_oracle(stage, v, x):
     r = np.interp(x, stage.knots[knots], stage.scores[knots]) if knots.stop > knots.start else x
     u = (r - stage.center[v]) / stage.unit[v] if stage.unit[v] > 0 else np.zeros_like(x)
     r = stage.reach[v]
-    u = np.where(np.abs(u) > r, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)), u)
-    return u / np.sqrt(1 + u**2 / 9) if stage.kind[v] == 1 else u
+    return np.where(np.abs(u) > r, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)), u)
 
 
 def activate(activation, x, level):

@@ -8,7 +8,7 @@ The operations are
 - arithmetic: `add`, `multiply`, `negative`, `raised`;
 - functions: `cos`, `sin`, `tanh`, `exp`, `absolute`, `sign` (1 at 0), `positive` (the larger of z
   and 0), `at_most` (the smaller of z and a number);
-- of cells: `between`, `angle`, `units`, `reached`, `squeezed`, `filled`, `asked`, `table`;
+- of cells: `between`, `angle`, `units`, `reached`, `filled`, `asked`, `table`;
 - of terms, many of which are written at once, in arrays: `over`, a sum or product over the inputs
   of each term, of `seen`, its inputs, and `parameter`, its numbers. `expanded` writes one term out
   in the other operations.
@@ -156,22 +156,14 @@ def reached(u: Expression, reach: float) -> Expression:
     return made("reached", u, reach=reach)
 
 
-def squeezed(u: Expression) -> Expression:
-    """Return u / (1 + (u / 3)^2)^1/2."""
-    return made("squeezed", u)
-
-
 def filled(u: Expression, x: Expression, fill: float) -> Expression:
     """Return u, made of a cell x, and a constant where x is missing."""
     return made("filled", u, x, fill=fill)
 
 
-def asked(x: Expression, question: str, high: float, low: float) -> Expression:
-    """Return high or low, by a question about x.
-
-    question : "missing", or "present", which asks whether x is not 0
-    """
-    return made("asked", x, question=question, high=high, low=low)
+def asked(x: Expression, high: float, low: float) -> Expression:
+    """Return high where x is missing, and else low."""
+    return made("asked", x, high=high, low=low)
 
 
 def table(

@@ -4,14 +4,14 @@ The inputs are the encodings of a column stage and the factors of monomials unde
 envelope.
 """
 from cython cimport floating
-from libc.math cimport cos, exp, fabs, fmax, fmin, sqrt
+from libc.math cimport cos, exp, fabs, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 
 
-KINDS = ("number", "clipped", "level", "missing", "present", "year", "week", "day")
+KINDS = ("number", "level", "missing", "year", "week", "day")
 cdef enum:
-    NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY
+    NUMBER, LEVEL, MISSING, YEAR, WEEK, DAY
 # By how much the angle of "year", "week" and "day" turns in a day; a year has the mean length of
 # the Gregorian calendar.
 TURNS = (6.283185307179586 / 365.2425, 6.283185307179586 / 7, 6.283185307179586)
@@ -58,8 +58,6 @@ cdef class Views:
             value = x != x
         elif kind == LEVEL:
             value = self.level[v] <= x < self.level[v] + 1
-        elif kind == PRESENT:
-            value = x != 0
         elif x != x:
             return self.arithmetic[4, v]
         elif kind >= YEAR:
@@ -71,10 +69,7 @@ cdef class Views:
         if size > reach:
             size = reach * (2 - reach / size)
             value = size if value > 0 else -size
-        if kind != CLIPPED:
-            return value
-        value = fmin(fmax(value, -1e100), 1e100)  # no square overflows
-        return value / sqrt(1 + value * value / 9)
+        return value
 
     cdef inline double between_knots(self, ptrdiff_t v, double x) noexcept nogil:
         """Return the score at x: linear between two knots, constant beyond the ends."""

@@ -75,17 +75,7 @@ def slopes(stage: ColumnStage, X: Array) -> tuple[Array, Array]:
     ratio, sign = limit / size, xp.where(t < 0, -one, one)
     slope = xp.where(far, ratio * ratio, one)
     curve = xp.where(far, -2 * sign * ratio * ratio / size, xp.zeros_like(one))
-    if not stage.kind.any():
-        return first * slope, curve * first * first + slope * bent
-    u = xp.where(far, sign * limit * (2 - ratio), t)
-    squeeze, bend = one, xp.zeros_like(one)
-    for kind, is_it in kinds:
-        if kind.bends_from is not None:
-            once, twice = kind.derivatives_drawn_in(u, xp)
-            squeeze, bend = xp.where(is_it, once, squeeze), xp.where(is_it, twice, bend)
-    return first * slope * squeeze, first * first * (
-        bend * slope * slope + squeeze * curve
-    ) + squeeze * slope * bent
+    return first * slope, curve * first * first + slope * bent
 
 
 def _between_knots(stage, x, xp, put):

@@ -186,7 +186,7 @@ class CalculusMethods(Expansion):
         Notes
         -----
         Linear terms, cosines and bumps have closed forms where encodings are linear or linear
-        between knots; where they are curved (beyond the reach of the training rows, or clipped),
+        between knots; where they are curved (beyond the reach of the training rows, or an angle),
         Gauss-Legendre nodes are used, as for products of `Taylor`. tanh, relu and steps of w'x are
         integrated over one column in closed form; relu and steps over all, where cancellation does
         not forbid it; over the others by nodes. Terms that would take more than two million nodes

@@ -6,8 +6,8 @@ the columns, are `InputConstraints`: features that keep them, with coefficients 
 they see an input that is bound, make a model that keeps the constraints for all values of X
 (`features/shapes.py` says which features do, and makes them).
 
-The encodings that a bound column may have: a monotone column those that rise with it, a number,
-clipped or in ranks, and a category one number, its place in the order of its levels; a convex or
+The encodings that a bound column may have: a monotone column those that rise with it, a number
+as it is, and a category one number, its place in the order of its levels; a convex or
 concave column the number itself, in its units, without limits. Whether the cell is missing is free:
 two rows that have the cell do not differ in it.
 """

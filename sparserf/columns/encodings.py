@@ -202,15 +202,6 @@ def _sample(rows, weight, rng):
     return rows.array(index), weight.astype(np.float64)
 
 
-def lower_medians(values: np.ndarray, column: np.ndarray, n_columns: int) -> np.ndarray:
-    """Return the lower median of the values in each column, and 1 for a column without values."""
-    order, count = np.lexsort((values, column)), np.bincount(column, minlength=n_columns)
-    middle = np.cumsum(count) - count + np.maximum(count - 1, 0) // 2
-    median = np.ones(n_columns)
-    median[count > 0] = values[order][middle[count > 0]]
-    return median
-
-
 def _ordered_levels(X, weight, table, constraints):
     """Return the encodings {column: (knots, scores)} of ordered categories by their order.
 

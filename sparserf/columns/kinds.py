@@ -1,13 +1,12 @@
 """The kinds of encodings: a class for each, with everything that depends on the kind.
 
 An encoding makes of a cell x its raw value r, and of that u = (r - center) / unit, 0 where the unit
-is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u; the kind may draw it in
-further.
+is 0. Where |u| > reach it is reach (2 - reach / |u|) with the sign of u.
 
-A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of a stage
-and in files. Kinds that the kernel lacks (`_core/moments.pyx`) are encoded by NumPy. What encodes,
-differentiates, integrates, bounds, or exports encodings asks these objects, or an `Encoding`, and
-knows no kind by its name.
+A new kind is a class here, with its place in `KINDS`, which is its index in the arrays of a stage,
+and its number in `IN_FILES`. Kinds that the kernel lacks (`_core/moments.pyx`) are encoded by
+NumPy. What encodes, differentiates, integrates, bounds, or exports encodings asks these objects, or
+an `Encoding`, and knows no kind by its name.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from .._base.expressions import (
     cell,
     filled,
     reached,
-    squeezed,
     table,
     units,
 )
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 
     from .._base.types import Array
 
-# A clipped encoding is u / (1 + (u / CLIP)^2)^1/2, less than CLIP in size.
-CLIP = 3.0
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -54,10 +50,7 @@ class Kind:
     is_curved : whether u is no affine function of r within the reach
     rises : whether r never falls where the number rises, but for its knots
     keeps_zero : whether r of 0 is 0
-    jumps_at_zero : whether r differs at 0, and at missing cells, alone
     turn : by how much the angle whose cosine r is turns in a day; 0 where r is no cosine
-    bends_from : the size of u from which on a curved encoding bends, or None
-    plain_symbol : the function of a number, without knots, as which formulas write it
     question : the words after the name of the column, of an encoding that is one of two numbers
     """
 
@@ -67,10 +60,7 @@ class Kind:
     is_curved: ClassVar[bool] = False
     rises: ClassVar[bool] = False
     keeps_zero: ClassVar[bool] = False
-    jumps_at_zero: ClassVar[bool] = False
     turn: ClassVar[float] = 0.0
-    bends_from: ClassVar[float | None] = None
-    plain_symbol: ClassVar[str] = "z"
     question: ClassVar[str] = ""
 
     def __init_subclass__(cls, **about: Any) -> None:
@@ -88,18 +78,6 @@ class Kind:
         Only kinds that are continuous, and no numbers, have them.
         """
         raise NotImplementedError(f"{self.name} has no derivatives")
-
-    def drawn_in(self, u: Array, xp: Any = np) -> Array:
-        """Return what becomes of u at the end."""
-        return u
-
-    def derivatives_drawn_in(self, u: Array, xp: Any = np) -> tuple[Array, Array]:
-        """Return the first and second derivative of what becomes of u at the end."""
-        return xp.ones_like(u), xp.zeros_like(u)
-
-    def steepest_drawn_in(self, u: np.ndarray) -> np.ndarray:
-        """Return the derivative of what becomes of u >= 0 at the end, which falls with u."""
-        return np.ones_like(u)
 
     def check(
         self, levels: Sequence[Any] | None, level: float, knots: np.ndarray, reach: float
@@ -124,7 +102,7 @@ class Kind:
             "function",
             "mean"
             if levels is not None
-            else self.plain_symbol
+            else "z"
             if encoding.knots is None or encoding.is_held
             else "rank",
         )
@@ -136,51 +114,17 @@ class Kind:
 
         levels : the levels of the column, None of numbers
         u : the encoding of each level, and then of cells that are no level, and of missing ones; of
-            other kinds of columns of a number that is not 0, of 0, and of a missing cell
+            other columns of a number and of a missing cell
         """
         x = cell(encoding.column)
         if levels is not None:
             return table(x, levels, dict(enumerate(u[:-2])), 0.0, u[-2], u[-1], in_float32(levels))
         r = x if encoding.knots is None else between(x, *encoding.knots)
-        return self._drawn_in_expression(
-            encoding.in_reach(units(r, encoding.center, encoding.unit))
-        )
-
-    def _drawn_in_expression(self, u):
-        return u
+        return encoding.in_reach(units(r, encoding.center, encoding.unit))
 
 
 class Number(Kind, name="number", is_number=True, is_continuous=True, rises=True, keeps_zero=True):
     """The number, or what its scores say of it."""
-
-
-class Clipped(
-    Kind,
-    name="clipped",
-    is_number=True,
-    is_continuous=True,
-    rises=True,
-    keeps_zero=True,
-    is_curved=True,
-    bends_from=CLIP,
-    plain_symbol="clip",
-):
-    """The number, drawn in to less than CLIP units: u / (1 + (u / CLIP)^2)^1/2."""
-
-    def drawn_in(self, u: Array, xp: Any = np) -> Array:
-        u = xp.clip(u, -1e100, 1e100)  # no square overflows
-        return u / xp.sqrt(1 + (u / CLIP) ** 2)
-
-    def derivatives_drawn_in(self, u: Array, xp: Any = np) -> tuple[Array, Array]:
-        u = xp.clip(u, -1e100, 1e100)
-        root = 1 / xp.sqrt(1 + (u / CLIP) ** 2)
-        return root * root * root, -3 / CLIP**2 * u * root * root * root * root * root
-
-    def steepest_drawn_in(self, u: np.ndarray) -> np.ndarray:
-        return (1 + (np.minimum(u, 1e100) / CLIP) ** 2) ** -1.5
-
-    def _drawn_in_expression(self, u):
-        return squeezed(u)
 
 
 class Level(Kind, name="level"):
@@ -226,19 +170,7 @@ class Missing(Kind, name="missing", question=" is missing"):
     def expression(
         self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
     ) -> Expression:
-        return asked(cell(encoding.column), "missing", u[-1], u[0])
-
-
-class Present(Kind, name="present", question=" is not 0", keeps_zero=True, jumps_at_zero=True):
-    """Whether the cell is not 0."""
-
-    def raw(self, x: Array, level: Array, xp: Any = np) -> Array:
-        return xp.astype(x != 0, x.dtype)
-
-    def expression(
-        self, encoding: Encoding, levels: Sequence[Any] | None, u: Sequence[float]
-    ) -> Expression:
-        return asked(cell(encoding.column), "present", u[0], u[1])
+        return asked(cell(encoding.column), u[-1], u[0])
 
 
 class Angle(Kind, is_continuous=True, is_curved=True):
@@ -274,16 +206,16 @@ class Angle(Kind, is_continuous=True, is_curved=True):
         )
 
 
-# All kinds: the place of each is its index in the arrays of a stage, in files, and in the kernel.
+# All kinds: the place of each is its index in the arrays of a stage, and in the kernel.
 KINDS = (
     Number(),
-    Clipped(),
     Level(),
     Missing(),
-    Present(),
     *map(Angle, ("year", "week", "day"), TURNS),
 )
-NUMBER, CLIPPED, LEVEL, MISSING, PRESENT, YEAR, WEEK, DAY = range(len(KINDS))
+NUMBER, LEVEL, MISSING, YEAR, WEEK, DAY = range(len(KINDS))
+# The number of each kind in files, of which 1 and 4 were kinds that are gone.
+IN_FILES = np.array([0, 2, 3, 5, 6, 7])
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,18 +307,12 @@ class Encoding:
             quarter, first, last = self.quarters(low, high)
             return self.level + quarter * np.arange(first, last + 1)
         knots, scores = self.knots or (np.zeros(0), np.zeros(0))
-        first = [
-            each
-            for each in (self.reach, self.of_kind.bends_from)
-            if each is not None and np.isfinite(each)
-        ]
         ends = scores if len(knots) else np.array([low, high])
         span = np.abs(ends - self.center).max() / self.unit
-        away = [
-            r * 2.0**k
-            for r in first
-            for k in range(max(1, int(np.ceil(np.log2(max(span / r, 1.0)))) + 1))
-        ]
+        away = []
+        if np.isfinite(self.reach):
+            n_cuts = int(np.ceil(np.log2(max(span / self.reach, 1.0)))) + 1
+            away = [self.reach * 2.0**k for k in range(n_cuts)]
         raw = self.center + self.unit * np.array([-r for r in away] + [0.0] * bool(away) + away)
         if len(knots):
             inside = (raw > scores.min()) & (raw < scores.max())
@@ -446,10 +372,7 @@ class Encoding:
 
     def _steepness(self, size):
         """Return the derivative of the encoding by (r - center) / unit, at a size of that."""
-        ratio = np.minimum(self.reach / np.maximum(size, 1e-300), 1.0)
-        return ratio**2 * self.of_kind.steepest_drawn_in(
-            np.where(ratio < 1, self.reach * (2 - ratio), size)
-        )
+        return np.minimum(self.reach / np.maximum(size, 1e-300), 1.0) ** 2
 
 
 def arithmetic(center: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

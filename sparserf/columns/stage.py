@@ -1,9 +1,9 @@
 """The column stage, which encodes columns of any kind and unit as comparable numbers.
 
-The inputs of features are not the columns of X but *encodings* of them: a number in robust units,
-clipped, or as a rank; the levels of a category; whether a cell is missing; the day of the year of a
-date, as an angle. `kinds.py` says what each kind of encoding is, and `encodings.py` chooses them
-from the training rows.
+The inputs of features are not the columns of X but *encodings* of them: a number in robust units;
+the levels of a category; whether a cell is missing; the day of the year of a date, as an angle.
+`kinds.py` says what each kind of encoding is, and `encodings.py` chooses them from the training
+rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._base.checks import is_sparse
 from .._base.npz import floats, integers, require
 from .._core.moments import KINDS as COMPILED_KINDS
 from .._core.moments import Views
-from .kinds import KINDS, LEVEL, NUMBER, Encoding, arithmetic
+from .kinds import IN_FILES, KINDS, LEVEL, NUMBER, Encoding, arithmetic
 from .table import ARRAYS as OF_TABLE
 from .table import UNKNOWN, Table
 
@@ -120,7 +120,7 @@ class ColumnStage:
 
     def expression(self, v: int) -> Expression:
         """Return encoding v as an expression of its cell."""
-        encoding, levels, cells = self.encoding(v), self.levels_of(v), [1.0, 0.0, np.nan]
+        encoding, levels, cells = self.encoding(v), self.levels_of(v), [1.0, np.nan]
         if levels is not None:
             cells = [*range(len(levels)), UNKNOWN, np.nan]
         elif encoding.of_kind.is_continuous:
@@ -267,11 +267,6 @@ class ColumnStage:
         """A mask of the encodings that, knots aside, never fall where their column rises."""
         return self._of_kinds("rises")
 
-    @cached_property
-    def jumps_at_zero(self) -> np.ndarray:
-        """A mask of the encodings of numbers that differ at 0 alone."""
-        return self._of_kinds("jumps_at_zero")
-
     def take(self, places: np.ndarray) -> ColumnStage:
         """Return the stage of the encodings at these places."""
         sizes = np.diff(self.first_knot)[places]
@@ -330,7 +325,7 @@ class ColumnStage:
 
     def held(self, ends: np.ndarray) -> ColumnStage:
         """Return the stage with numbers that are constant beyond the ends (low, high) of each
-        encoding: a knot at each end, whose score is itself. Ranks are constant there already.
+        encoding: a knot at each end, whose score is itself.
 
         Encodings with infinite ends, or so far apart that their distance is, are not held.
         """
@@ -428,28 +423,14 @@ class ColumnStage:
         return out
 
     def _transform_sparse(self, X):
-        """Encode CSR rows whose zeros stay zeros.
-
-        Entries are encoded kind by kind, in columns that have an encoding of the kind.
-        """
-        row, parts = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), []
-        for kind, is_it in self.kinds:
-            place = np.full(self.n_columns, -1)
-            varies = is_it & (self.unit > 0)
-            place[self.column[varies]] = np.flatnonzero(varies)
-            column = place[X.indices]
-            there = column >= 0
-            x, unit = np.clip(X.data[there], *self.ends[column[there]].T), self.unit[column[there]]
-            with np.errstate(over="ignore"):
-                u = kind.raw(x, self.level[column[there]]) / unit
-            parts.append((kind.drawn_in(u), row[there], column[there]))
-        data, row, column = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.lexsort((column, row))
-        indptr = np.searchsorted(row[order], np.arange(X.shape[0] + 1))
-        return type(X)(
-            (data[order].astype(X.dtype), column[order].astype(np.int32), indptr),
-            shape=(X.shape[0], len(self)),
-        )
+        """Encode CSR rows whose zeros stay zeros: their encodings are numbers, over their units."""
+        seen = X[:, self.column]
+        seen.sort_indices()
+        x, unit = np.clip(seen.data, *self.ends[seen.indices].T), self.unit[seen.indices]
+        with np.errstate(over="ignore"):
+            u = np.divide(x, unit, out=np.zeros(len(x)), where=unit > 0)
+            seen.data = u.astype(X.dtype)
+        return seen
 
     def _transform_in_namespace(self, X, xp, device):
         """Encode rows in an array namespace, on their device."""
@@ -471,8 +452,6 @@ class ColumnStage:
             u = xp.where(
                 size > reach, xp.sign(u) * reach * (2 - reach / xp.maximum(size, reach)), u
             )
-            for kind, is_it in kinds:
-                u = u if kind.bends_from is None else xp.where(is_it, kind.drawn_in(u, xp), u)
         return xp.astype(xp.where(is_continuous & is_missing, fill, u), X.dtype)
 
     def _between_knots(self, x, xp, device):
@@ -511,6 +490,7 @@ class ColumnStage:
         finite = {
             "reach": np.where(np.isinf(self.reach), -1.0, self.reach),
             "may_miss": np.array([int(self.may_miss)]),
+            "kind": IN_FILES[self.kind],
         }
         own = {name: getattr(self, name) for name in (*OF_ENCODINGS, *OF_KNOTS)}
         arrays = {f"stage_{name}": array for name, array in (own | finite).items()}
@@ -533,7 +513,9 @@ class ColumnStage:
             for name in (*OF_ENCODINGS, *OF_KNOTS)
             if name not in whole
         }
-        may_miss = whole.pop("may_miss")
+        may_miss, kind = whole.pop("may_miss"), whole["kind"]
+        require(bool(np.isin(kind, IN_FILES).all()), "stage_kind")
+        whole["kind"] = np.searchsorted(IN_FILES, kind)
         require(len(may_miss) == 1 and may_miss[0] in (0, 1), "stage_may_miss")
         numbers["reach"] = np.where(numbers["reach"] == -1, np.inf, numbers["reach"])
         stage = cls(
@@ -555,7 +537,6 @@ class ColumnStage:
             "stage",
         )
         require(bool(((self.column >= 0) & (self.column < self.n_columns)).all()), "stage_column")
-        require(bool(((self.kind >= 0) & (self.kind < len(KINDS))).all()), "stage_kind")
         require(
             bool((self.unit >= 0).all() and ((self.reach > 0) | (self.unit == 0)).all()), "stage"
         )

@@ -279,9 +279,6 @@ class CPrinter(Printer):
     def reached(self, e: Expression) -> str:
         return f"reached({self(e.operands[0])}, {_number(e.reach)})"
 
-    def squeezed(self, e: Expression) -> str:
-        return f"squeezed({self(e.operands[0])})"
-
     def looked_up(self, e: Expression) -> str:
         return self._tabulated(OF_LEVEL, e, levels=np.array([e.other, *e.values.values()]))
 
@@ -532,12 +529,6 @@ static double of_level(const double *value, int n, double x) {
 static double reached(double u, double reach) {
     double size = fabs(u);
     return size > reach ? copysign(reach * (2 - reach / size), u) : u;
-}
-""",
-    "squeezed(": r"""
-static double squeezed(double u) {
-    u = fmin(fmax(u, -1e100), 1e100);
-    return u / sqrt(1 + u * u / 9);
 }
 """,
 }

@@ -27,7 +27,6 @@ def _reached(u, reach):
     return jnp.where(jnp.abs(u) > reach, jnp.sign(u) * reach * (2 - reach / size), u)
 
 ''',
-    "_squeezed(": "\ndef _squeezed(u):\n    return u / jnp.sqrt(1 + (u / 3) ** 2)\n\n",
     "_positive(": "\ndef _positive(z):\n    return jnp.where(z >= 0, z, 0.0)\n\n",
     "_sign(": "\ndef _sign(z):\n    return jnp.where(z >= 0, 1.0, -1.0)\n\n",
 }

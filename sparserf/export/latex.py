@@ -34,7 +34,6 @@ class Latex(Text):
         r"\operatorname{soft}(u, r) = u \text{ where } |u| \le r, \text{ else } "
         r"\operatorname{sign}(u)\, r\, (2 - r / |u|)"
     )
-    squeeze = r"\operatorname{squeeze}(u) = u / \sqrt{1 + (u / 3)^2}"
 
     def output(self, name: str) -> str:
         label = name.removeprefix("f").strip("_")

@@ -293,11 +293,6 @@ class EncodingNodes:
         )
         return graph("Where", graph("Greater", size, reach), end, u)
 
-    def squeezed(self, es: Sequence[Expression]) -> str:
-        graph, u = self._graph, self._operands(es)
-        part = graph("Div", graph("Clip", u, -1e100, 1e100), 3.0)
-        return graph("Div", u, graph("Sqrt", graph("Add", graph("Mul", part, part), 1.0)))
-
     def filled(self, es: Sequence[Expression]) -> str:
         return self._graph(
             "Where",
@@ -309,9 +304,7 @@ class EncodingNodes:
     def asked(self, es: Sequence[Expression]) -> str:
         """Return indicators that ask the same."""
         x, high, low = self._operands(es), _each(es, "high"), _each(es, "low")
-        if es[0].question == "missing":
-            return self._graph("Where", self._graph("IsNaN", x), high, low)
-        return self._graph("Where", self._graph("Equal", x, 0.0), low, high)
+        return self._graph("Where", self._graph("IsNaN", x), high, low)
 
     def table(self, es: Sequence[Expression]) -> str:
         """Return the number of each level: of one table, or of tables that have one number each and
@@ -341,7 +334,7 @@ def _key(e, k):
     are made one by one."""
     is_alone = e.operation == "between" or (e.operation == "table" and not _has_rest(e))
     is_alone = is_alone or not hasattr(EncodingNodes, e.operation)
-    return e.operation, k if is_alone else e.about.get("question")
+    return e.operation, k if is_alone else None
 
 
 def _has_rest(table):

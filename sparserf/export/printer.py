@@ -54,9 +54,9 @@ class Printer:
     written : the model
     digits : the digits of numbers; None: as many as read back to the same bits
     templates : {operation: template of the call of a function}
-    times, where, is_missing, is_there, is_level : templates of a product, of one value or another,
-        and of conditions on a cell: that it is missing, is not 0, or is the level of a place, where
-        categories are the places of their levels
+    times, where, is_missing, is_level : templates of a product, of one value or another, and of
+        conditions on a cell: that it is missing, or is the level of a place, where categories are
+        the places of their levels
     """
 
     written: WrittenModel
@@ -65,7 +65,6 @@ class Printer:
     times: ClassVar[str] = " * "
     where: ClassVar[str] = ""
     is_missing: ClassVar[str] = ""
-    is_there: ClassVar[str] = "{} != 0"
     is_level: ClassVar[str] = "({0} >= {1}) & ({0} < {2})"
 
     def __init__(self, digits: int | None, written: WrittenModel):
@@ -166,18 +165,13 @@ class Printer:
     def reached(self, e: Expression) -> str:
         return f"_reached({self(e.operands[0])}, {self.literal(e.reach)})"
 
-    def squeezed(self, e: Expression) -> str:
-        return f"_squeezed({self(e.operands[0])})"
-
     def filled(self, e: Expression) -> str:
         u, x = map(self, e.operands)
         return self.where.format(self.is_missing.format(x), self.literal(e.fill), u)
 
     def asked(self, e: Expression) -> str:
-        condition = self.is_missing if e.question == "missing" else self.is_there
-        return self.where.format(
-            condition.format(self(e.operands[0])), self.literal(e.high), self.literal(e.low)
-        )
+        is_missing = self.is_missing.format(self(e.operands[0]))
+        return self.where.format(is_missing, self.literal(e.high), self.literal(e.low))
 
     def table(self, e: Expression) -> str:
         """Return the number of each level, by its place."""

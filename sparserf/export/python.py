@@ -25,11 +25,6 @@ def _reached(u, reach):
     return np.where(size > reach, np.sign(u) * reach * (2 - reach / size), u)
 
 
-def _squeezed(u):
-    u = np.clip(u, -1e100, 1e100)
-    return u / np.sqrt(1 + (u / 3) ** 2)
-
-
 def _sign(z):
     return np.where(z >= 0, 1.0, -1.0)
 

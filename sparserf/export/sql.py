@@ -243,7 +243,7 @@ def _sizes_that_matter(written):
     for v, size in weight.items():
         encoding = cell(v) if written.encodings is None else written.encodings[v]
         j, unit = encoding.find("cell").column, _nearest_unit(encoding) / max(size, 1e-200)
-        is_drawn_in = any(map(encoding.find, ("between", "reached", "squeezed")))
+        is_drawn_in = any(map(encoding.find, ("between", "reached")))
         near, far = sizes.get(j, (np.inf, 0.0))
         far = max(far, 0.0 if is_drawn_in else LARGEST if v in grows else FARTHEST * unit)
         sizes[j] = min(NEAREST * unit, near), far
@@ -587,28 +587,15 @@ class SqlPrinter(Printer):
     def angle(self, e: Expression) -> str:
         return f"COS({angle_expression(e.turn, e.level, self(e.operands[0]))})"
 
-    def reached(self, e: Expression, last: str = "{}") -> str:
-        """Return what is drawn in beyond a reach; last : the template of what becomes of it
-        then."""
+    def reached(self, e: Expression) -> str:
         u = self.units(e.operands[0], is_drawn_in=True)
         reach, twice, square = (self.literal(value) for value in (e.reach, 2 * e.reach, e.reach**2))
-        above, below = (last.format(f"({sign}{twice} - {square} / {u})") for sign in ("", "-"))
-        return (
-            f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE "
-            f"{last.format(u)} END"
-        )
-
-    def squeezed(self, e: Expression) -> str:
-        last, u = "({0} / SQRT(1e0 + {0} * {0} / 9e0))", e.operands[0]
-        return (
-            self.reached(u, last)
-            if u.operation == "reached"
-            else last.format(self.units(u, is_drawn_in=True))
-        )
+        above, below = (f"({sign}{twice} - {square} / {u})" for sign in ("", "-"))
+        return f"CASE WHEN {u} > {reach} THEN {above} WHEN {u} < -{reach} THEN {below} ELSE {u} END"
 
     def asked(self, e: Expression) -> str:
-        condition = f"{self(e.operands[0])} {'IS NULL' if e.question == 'missing' else '<> 0'}"
-        return f"CASE WHEN {condition} THEN {self.literal(e.high)} ELSE {self.literal(e.low)} END"
+        x, high, low = self(e.operands[0]), self.literal(e.high), self.literal(e.low)
+        return f"CASE WHEN {x} IS NULL THEN {high} ELSE {low} END"
 
     def table(self, e: Expression) -> str:
         """Return the number of each level, by a CASE of those that differ from the rest."""

@@ -26,11 +26,6 @@ def _reached(u, reach):
     return Max(-reach, Min(u, reach)) + sign(u) * reach * (1 - reach / Max(Abs(u), reach))
 
 ''',
-    "_squeezed(": """
-def _squeezed(u):
-    return u / sqrt(1 + (u / 3) ** 2)
-
-""",
     "_between(": '''
 def _between(x, knots, scores):
     """Linear between the scores at knots, and constant beyond them."""
@@ -105,7 +100,7 @@ class SympyPrinter(Printer):
         "sign": "(2 * Heaviside({}, 1) - 1)",
     }
 
-    where, is_there = "_is({}, {}, {})", "({0} > 0) | ({0} < 0)"
+    where = "_is({}, {}, {})"
 
     def summed(self, parts: Sequence[str]) -> str:
         """Return a sum, of many parts in one go."""
@@ -127,7 +122,7 @@ class SympyPrinter(Printer):
         return self(e.operands[0])
 
     def asked(self, e: Expression) -> str:
-        return self.literal(e.low) if e.question == "missing" else super().asked(e)
+        return self.literal(e.low)
 
     def table(self, e: Expression) -> str:
         return self.known_level(e)

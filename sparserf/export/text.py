@@ -106,7 +106,6 @@ def _notes_on_encodings(written, to, of_terms):
         if j in columns
     ]
     lines += [to.soft] if any(each.find("reached") for each in encodings.values()) else []
-    lines += [to.squeeze] if any(each.find("squeezed") for each in encodings.values()) else []
     for seen in {tuple(seen.tolist()): None for seen in written.envelopes.values()}:
         squares = [to.power.format(to(encoding(v)), 2) for v in seen[:MOST_LISTED]]
         squares += (
@@ -142,8 +141,8 @@ class Text(Printer):
 
     The attributes are templates: of the whole formula (`start`, `first` of an output, `row` between
     outputs, `line` between terms, `where`, `end`), of expressions (`function` of a name and its
-    arguments, `norm` of gamma, `power`, `bracket`, `quotient`, `equals`, `ellipsis`), and of two
-    definitions (`soft`, `squeeze`). The methods write names, numbers and words.
+    arguments, `norm` of gamma, `power`, `bracket`, `quotient`, `equals`, `ellipsis`), and of the
+    definition of `soft`. The methods write names, numbers and words.
     """
 
     times = " "
@@ -161,7 +160,6 @@ class Text(Printer):
     equals: str = " = "
     ellipsis: str = "..."
     soft: str = "soft(u, r) = u where |u| <= r, else sign(u) r (2 - r / |u|)"
-    squeeze: str = "squeeze(u) = u / sqrt(1 + (u / 3)^2)"
 
     def __init__(self, digits: int, written: WrittenModel):
         super().__init__(digits, written)
@@ -243,9 +241,6 @@ class Text(Printer):
 
     def reached(self, e: Expression) -> str:
         return self.function.format("soft", f"{self(e.operands[0])}, {e.reach:.3g}")
-
-    def squeezed(self, e: Expression) -> str:
-        return self.function.format("squeeze", self(e.operands[0]))
 
     # -- what encodings are
 

@@ -233,7 +233,7 @@ def _evaluate(parts, searches, side):
         near = [
             search.z + share * width * rng.uniform(-1, 1, (NEARBY, len(width))) for share in shares
         ]
-        Z = space.tied(np.clip(np.concatenate([search.z[None], *near]), space.low, space.high))
+        Z = np.clip(np.concatenate([search.z[None], *near]), space.low, space.high)
         U = space.inputs(Z)
         f = part.least_at(U) if side == 0 else -part.largest_at(U)
         total += float(f.max()) * (1 if side == 0 else -1)

@@ -124,17 +124,8 @@ def is_monotone(
                 a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]
             ]
         )
-        has_jump = part is not None and any(
-            part.space.columns[a] == j and b in axes for a, b, _ in part.space.ties
-        )
         if part is None or not axes:
-            jumps = part is not None and part.space.n_states(j) > 1
-            return Monotonicity(
-                "open" if jumps else "proved",
-                name,
-                1 if sign is None else sign,
-                open_share=float(jumps),
-            )
+            return Monotonicity("proved", name, 1 if sign is None else sign)
         pairs = {
             s: _find_pair(one, part, axes[0], s) for s in ((1, -1) if sign is None else (sign,))
         }
@@ -142,8 +133,6 @@ def is_monotone(
         if len(against) == len(pairs):
             return Monotonicity("refuted", name, sign, tuple(against))
         tried = next(s for s, pair in pairs.items() if pair is None)
-        if has_jump:
-            return Monotonicity("open", name, tried, open_share=1.0)
         found = _prove(one, part, axes[0], tried, name, pairs.get(-tried))
         # f does not rise: it may fall
         if sign is None and found.status == "refuted" and found.sign is not None:

@@ -101,7 +101,7 @@ class Search:
                 * step[:, None]
             )
             moved = np.where(self._number, np.clip(Z + move, space.low, space.high), Z)
-            after = self.values(space.tied(moved))
+            after = self.values(moved)
             is_better = after > f
             Z, f = np.where(is_better[:, None], moved, Z), np.where(is_better, after, f)
             step = np.where(is_better, np.minimum(1.6 * step, 1.0), 0.4 * step)
@@ -119,7 +119,7 @@ class Search:
                 if len(table) > 1:
                     tried = np.repeat(Z[i : i + 1], len(table), axis=0)
                     tried[:, a] = np.arange(len(table))
-                    values = self.values(self._space.tied(tried))
+                    values = self.values(tried)
                     Z[i], f[i] = tried[values.argmax()], values.max()
         return Z, f
 
@@ -186,9 +186,6 @@ class Search:
         before : the bounds of the boxes that they are parts of
         """
         space, self.n_boxes = self._space, self.n_boxes + len(low)
-        for a, b, zero in space.ties:
-            is_zero = high[:, a] == 0
-            low[is_zero, b] = high[is_zero, b] = zero
         shape = space.geometry(low, high)
         relaxed = self._total.relax(shape.mid, shape.rad)
         tilt = self._by_axis(relaxed.slope * shape.chord)
@@ -208,7 +205,7 @@ class Search:
             upper + 2 * self._total.rounding, nan=np.inf, posinf=np.inf, neginf=-np.inf
         )
         highest = np.argsort(-upper, kind="stable")[: max(FEWEST, len(upper) // 8)]
-        corner = space.tied(corner[highest])
+        corner = corner[highest]
         self._keep(corner, self.values(corner))
         low, high = self._cut(low, high, upper, tilt)
         upper = np.minimum(upper, before)

@@ -73,7 +73,6 @@ class Space:
     membership : (n_inputs, n_axes), 1 where an input is made of a coordinate and 0 elsewhere
     is_table : whether each coordinate is the index in a table
     tables : {coordinate: values of its inputs, (n_levels, n_inputs of it)}
-    ties : triples (a, b, z): where coordinate a is 0, coordinate b is z
     """
 
     def __init__(self, model: Expansion, box: Box, seen: np.ndarray, rising: int | None = None):
@@ -94,11 +93,9 @@ class Space:
         self.axis = np.zeros(len(seen), np.intp)
         self.columns: list[int] = []
         self.tables: dict[int, np.ndarray] = {}
-        self.ties: list[tuple[int, int, float]] = []
         self._states: dict[int, np.ndarray] = {}
         self._inputs_of: list[np.ndarray] = []
         self._curves: dict[int, Curve] = {}
-        self._presence: dict[int, int] = {}
         low, high = [], []
         levels = column_levels(model)
         for k, j in enumerate(used.tolist()):
@@ -107,19 +104,8 @@ class Space:
                 states = box.levels[j] if levels[j] is not None else np.array([box.low[j]])
                 self._add_table(j, inputs, states, low, high)
                 continue
-            is_there = stage.jumps_at_zero[seen[inputs]]
             numbers = inputs[stage.is_continuous[seen[inputs]]]
             constant = np.setdiff1d(inputs, numbers)
-            if is_there.any() and ends[0] <= 0 <= ends[1]:
-                self._presence[j] = len(self.columns)
-                self._add_table(
-                    j,
-                    inputs[is_there],
-                    np.array([0.0, ends[1] if ends[1] > 0 else ends[0]]),
-                    low,
-                    high,
-                )
-                constant = np.setdiff1d(constant, inputs[is_there])
             if len(constant):
                 self._add_table(j, constant, np.array([ends[0]]), low, high)
             if len(numbers):
@@ -177,14 +163,10 @@ class Space:
             u = self._encode(j, places)[:, inputs[0]]
             a = self._add_axis(j, inputs, (u.min(), u.max()), low, high)
             self._states[a] = places[[u.argmin(), u.argmax()]]
-            zero = self._encode(j, np.zeros(1))[0, inputs[0]]
         else:
             curve = Curve(self, inputs, places)
             a = self._add_axis(j, inputs, (0.0, curve.z[-1]), low, high)
             self._curves[a] = curve
-            zero = np.interp(0.0, curve.x, curve.z)
-        if j in self._presence:
-            self.ties.append((self._presence[j], a, float(zero)))
 
     def knots(self, v: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the knots and the scores of an input."""
@@ -225,12 +207,6 @@ class Space:
         Z = self.low + rng.random((n, len(self.low))) * (self.high - self.low)
         for a in self.tables:
             Z[:, a] = rng.integers(0, len(self._states[a]), n)
-        return self.tied(Z)
-
-    def tied(self, Z: np.ndarray) -> np.ndarray:
-        """Return points whose numbers are 0 where they are said to be."""
-        for a, b, zero in self.ties:
-            Z[:, b] = np.where(Z[:, a] == 0, zero, Z[:, b])
         return Z
 
     def inputs(self, Z: np.ndarray) -> np.ndarray:
@@ -298,29 +274,19 @@ class Space:
         right[i, a] = np.where(self.is_table[a], np.floor(middle) + 1, middle)
         return np.concatenate([low, right]), np.concatenate([left, high])
 
-    def n_states(self, j: int) -> int:
-        """Return the most lines of the tables of a column."""
-        return max(len(table) for a, table in self.tables.items() if self.columns[a] == j)
-
     def row(self, z: np.ndarray) -> np.ndarray:
         """Return the row of numbers at a point, (n_columns,), in the units of X; levels are
         codes."""
         row = np.where(np.isfinite(self._box.low), (self._box.low + self._box.high) / 2, np.nan)
         for j, levels in self._box.levels.items():
             row[j] = levels[0]
-        present = dict.fromkeys(self._presence)
         for a, j in enumerate(self.columns):
-            if self._presence.get(j) == a:
-                present[j] = bool(z[a])
-            elif a in self.tables:
+            if a in self.tables:
                 row[j] = self._states[a][int(z[a])]
             elif a in self._curves:
                 row[j] = np.interp(z[a], self._curves[a].z, self._curves[a].x)
             else:
                 row[j] = self._invert(a, z[a])
-        for j, is_there in present.items():
-            end = self._states[self._presence[j]][1]
-            row[j] = 0.0 if not is_there else row[j] if row[j] != 0 else 1e-9 * end
         for j, clock in column_clocks(self._model).items():
             row[j] = row[j] if np.isnan(row[j]) else clock.to_a_microsecond(float(row[j]))
         return row

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf.algorithms.arguments import RowSetting
@@ -16,11 +15,11 @@ from sparserf.algorithms.sparse_rf.mean import (
     with_best_intercept,
 )
 from sparserf.algorithms.task import Task
-from sparserf.columns.encodings import fit_sparse_stage
+from sparserf.columns.kinds import NUMBER, Encoding
+from sparserf.columns.stage import ColumnStage
 from sparserf.features import FIRST_DRAW, linear_functions
 from sparserf.losses import JOINTLY
 from sparserf.model import FitInfo
-from sparserf.rows import as_rows
 
 N = 60
 
@@ -70,13 +69,14 @@ def test_the_sum_predicts_the_weighted_sum(rng, n_outputs):
 
 
 def test_inputs_of_two_encodings_stay_different_terms(rng):
-    """Of models of the entries of CSR rows, as they are and clipped, each input counts as it was
-    encoded."""
-    X = np.exp(2 * rng.standard_normal((300, 6))) * (rng.random((300, 6)) < 0.7)
-    X = csr_array(X)
-    stage, (plain, clipped, *_) = fit_sparse_stage(as_rows(X), np.ones(300), rng)
-    models, encodings = [], np.concatenate([plain, clipped])
-    for of_model in (plain, clipped):
+    """Of models of numbers in two units, each input counts as it was encoded."""
+    X = np.exp(2 * rng.standard_normal((300, 6)))
+    both = [Encoding(j, NUMBER) for j in range(6)] * 2
+    stage = replace(
+        ColumnStage.from_encodings(both, 6, may_miss=False), unit=np.repeat([1.0, 3.0], 6)
+    )
+    models, encodings = [], np.arange(12)
+    for of_model in (encodings[:6], encodings[6:]):
         d = len(of_model)
         functions = linear_functions(rng.standard_normal((1, d)))
         cosine = srf.Fourier(gamma=0.5).draw(1, d, rng=0)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.calculus import derivatives
-from sparserf.columns.kinds import CLIPPED, DAY, NUMBER, WEEK, Encoding
+from sparserf.columns.kinds import DAY, MISSING, NUMBER, WEEK, Encoding
 from sparserf.columns.stage import ColumnStage
 from sparserf.features import BumpBlock, MonomialBlock, NeuronBlock
 from sparserf.features.activations import ACTIVATIONS
@@ -60,15 +60,15 @@ def test_derivatives_are_limits_of_differences(models, name):
 
 
 def stage_of_everything():
-    """Return a stage of three columns: plain, clipped, ranked, present and angles, several
-    encodings of one column."""
+    """Return a stage of three columns: numbers with knots and without, whether they are
+    missing, and angles, several encodings of one column."""
     knots = np.array([-1.5, -0.5, 0.25, 1.0, 2.5]), np.array([-2.0, -0.4, 0.1, 0.5, 1.5])
     encodings = [
         Encoding(0, NUMBER),
-        Encoding(0, CLIPPED),
+        Encoding(0, NUMBER),
         Encoding(1, NUMBER, 0, knots),
-        Encoding(2, CLIPPED),
-        Encoding(2, 3),
+        Encoding(2, NUMBER),
+        Encoding(2, MISSING),
         Encoding(0, WEEK, 1.75),
         Encoding(1, DAY),
     ]
@@ -173,8 +173,7 @@ def test_sizes_and_dtypes(models, n, monkeypatch):
 
 
 def test_of_a_data_frame(of_frame):
-    """Missing cells, categories and means of levels have derivative 0; numbers seen as ranks have
-    that of their knots."""
+    """Missing cells, categories and means of levels have derivative 0."""
     model, data = of_frame
     answer = model.gradient(data)
     table = model.features.stage.table

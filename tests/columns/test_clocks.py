@@ -336,7 +336,7 @@ def kinds_of(stamps, weight=None):
     """Return the names of the encodings of a column of times."""
     X, table = Table.learn(np.asarray(stamps)[:, None])
     weight = np.ones(len(X)) if weight is None else weight
-    stage, _ = fit_stage(as_rows(X, may_miss=True), weight, np.random.default_rng(0), table=table)
+    stage = fit_stage(as_rows(X, may_miss=True), weight, np.random.default_rng(0), table=table)
     names = stage.names(["at"])
     angles = [
         name.removeprefix("at (cosine of ").removesuffix(")") for name in names if "cosine" in name
@@ -389,29 +389,21 @@ def test_angles_as_far_as_they_vary(stamps, angles):
 
 def test_encodings_are_days_and_points_on_circles():
     X, table = Table.learn(HOURS[:, None])
-    stage, sets = fit_stage(
-        as_rows(X), np.ones(N), np.random.default_rng(0), table=table, is_curved=True
-    )
+    stage = fit_stage(as_rows(X), np.ones(N), np.random.default_rng(0), table=table)
     U = stage.transform(X)
     unit = np.sqrt(0.5)
     for v, period in ((1, 365.2425), (3, 7), (5, 1)):
         angle = 2 * np.pi * DAYS / period
         np.testing.assert_allclose(U[:, v], np.cos(angle) / unit, atol=1e-9)
         np.testing.assert_allclose(U[:, v + 1], np.sin(angle) / unit, atol=1e-9)
-    assert (
-        np.corrcoef(U[:, 0], DAYS)[0, 1] > 0.999999
-        and len(sets) == 3
-        and all(len(each) == 7 for each in sets)
-    )
+    assert np.corrcoef(U[:, 0], DAYS)[0, 1] > 0.999999 and len(stage) == 7
     np.testing.assert_allclose(np.asarray(stage.transform(strict.asarray(X))), U, atol=1e-9)
     missing = stage.transform(np.array([[NAN]]))
     np.testing.assert_array_equal(missing, stage.fill[None])
     np.testing.assert_allclose(
         np.asarray(stage.transform(strict.asarray([[NAN]]))), missing, atol=1e-12
     )
-    raw = fit_stage(as_rows(X), np.ones(N), np.random.default_rng(0), table=table, is_scaled=False)[
-        0
-    ]
+    raw = fit_stage(as_rows(X), np.ones(N), np.random.default_rng(0), table=table, is_scaled=False)
     # days from their centre
     assert raw.is_raw and abs(raw.transform(X)[:, 0].mean()) < 40 and (raw.unit == 1).all()
 

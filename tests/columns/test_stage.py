@@ -3,6 +3,7 @@ of columns change a fit."""
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import array_api_strict as strict
 import dask.array as da
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 import sparserf as srf
 from sparserf._core.moments import KINDS, Views
 from sparserf.columns.encodings import fit_stage, robust_units, weighted_quantile
+from sparserf.columns.kinds import NUMBER, Encoding
 from sparserf.columns.stage import ColumnStage
 from sparserf.rows import as_rows
 
@@ -45,7 +47,7 @@ PERIODS = {"year": 365.2425, "week": 7, "day": 1}
 def stage_of(X, weight=None):
     """Read the stage off the rows of X."""
     weight = np.ones(len(X)) if weight is None else weight
-    return fit_stage(as_rows(X), weight / weight.mean(), np.random.default_rng(0))[0]
+    return fit_stage(as_rows(X), weight / weight.mean(), np.random.default_rng(0))
 
 
 def bits(model, X):
@@ -59,8 +61,6 @@ def view_oracle(X, kind, column, level, arithmetic, knots):
     x = X[:, column].astype(float)
     if kind == "missing":
         r = np.isnan(x).astype(float)
-    elif kind == "present":
-        r = (x != 0).astype(float)
     elif kind == "level":
         r = ((x >= level) & (x < level + 1)).astype(float)
     elif kind in PERIODS:
@@ -71,8 +71,7 @@ def view_oracle(X, kind, column, level, arithmetic, knots):
     u = np.where(
         np.abs(u) > reach, np.sign(u) * reach * (2 - reach / np.maximum(np.abs(u), reach)), u
     )
-    u = u / np.sqrt(1 + u**2 / 9) if kind == "clipped" else u
-    return np.where(np.isnan(x) & (kind in ("number", "clipped", *PERIODS)), fill, u)
+    return np.where(np.isnan(x) & (kind in ("number", *PERIODS)), fill, u)
 
 
 @pytest.mark.parametrize("n", [*SIZES, 1000])
@@ -88,7 +87,7 @@ def test_the_kernel_of_stages(n, dtype):
     column, level = rng.integers(0, 7, m).astype(np.int32), rng.integers(-1, 2, m).astype(float)
     arithmetic = np.vstack([rng.random((3, m)), 0.5 + rng.random((1, m)), rng.random((1, m))])
     sizes = [0] * m
-    sizes[len(KINDS)], sizes[len(KINDS) + 1], sizes[-1] = 5, 1, 64
+    sizes[len(KINDS)], sizes[-1] = 5, 64
     first = np.cumsum([0, *sizes]).astype(np.int32)
     knots = np.stack(
         [
@@ -344,6 +343,9 @@ def test_models_with_a_stage_are_saved_and_pickled(fit, tmp_path):
         {"stage_unit": [-1.0] * D},
         {"stage_center": [np.nan] * D},
         {"stage_half_range": ["a"] * D},
+        {"stage_kind": [1] * D},  # 1 and 4 were kinds that are gone
+        {"stage_kind": [4] * D},
+        {"stage_kind": [8] * D},
     ],
 )
 def test_broken_files_are_refused(broken, tmp_path):
@@ -370,6 +372,23 @@ def test_csr_has_no_stage():
     assert model.features.stage is None
 
 
+@each_dtype
+def test_entries_of_csr_rows_are_encoded_as_in_dense_rows(dtype):
+    """Columns may have several encodings, constant beyond ends, or units of 0, in any order."""
+    rng = np.random.default_rng(0)
+    Z = (rng.standard_normal((90, 4)) * (rng.random((90, 4)) < 0.4)).astype(dtype)
+    column, unit = [2, 0, 3, 0, 1], np.array([2.0, 1.0, 0.5, 1e-3, 0.0])
+    encodings = [Encoding(j, NUMBER) for j in column]
+    stage = replace(ColumnStage.from_encodings(encodings, 4, may_miss=False), unit=unit)
+    ends = np.tile([-np.inf, np.inf], (5, 1))
+    ends[1:3] = [-0.5, 0.7]
+    stage = stage.held(ends)
+    shown, expected = stage.transform(sp.csr_array(Z)), stage.transform(Z)
+    assert stage.keeps_zeros and sp.issparse(shown) and shown.has_canonical_format
+    assert shown.dtype == dtype and np.allclose(shown.toarray(), expected, rtol=1e-6)
+    assert np.abs(expected[:, 1]).max() < 0.8 < np.abs(Z[:, 0]).max()
+
+
 def test_a_sample_of_many_rows_gives_their_units():
     rng = np.random.default_rng(0)
     Z = 5 + 3 * rng.standard_normal((60_000, 2))
@@ -387,7 +406,7 @@ def test_columns_that_are_constant_in_a_sample():
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
     stages = [
-        fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed))[0] for seed in range(6)
+        fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed)) for seed in range(6)
     ]
     units = np.array([stage.unit for stage in stages])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()

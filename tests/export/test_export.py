@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
+from sparserf.columns.kinds import LEVEL, MISSING, NUMBER
 from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.export import c
@@ -347,8 +348,7 @@ def feed_of(frame, dtype):
 
 
 def of_frame():
-    """Fit a model whose columns are numbers, levels, and flags of missing cells. Whether the search
-    takes clipped numbers, too, depends on rounding."""
+    """Fit a model whose columns are numbers, levels, and flags of missing cells."""
     model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=1, n_components=600)
     stage = model.features.stage
     assert {"number", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
@@ -776,9 +776,9 @@ def test_only_what_is_seen_is_read():
 
 
 def test_views_of_every_kind(tmp_path):
-    """There are views of each kind with knots and without, far out and clipped, with a unit of 0,
-    and beyond all knots."""
-    kind = [0, 1, 0, 1, 2, 3, 4, 0, 0, 0]
+    """There are views of each kind with knots and without, far out, with a unit of 0, and beyond
+    all knots."""
+    kind = [NUMBER] * 4 + [LEVEL, MISSING] + [NUMBER] * 4
     column, n = [0, 0, 1, 1, 4, 0, 2, 3, 3, 2], len(kind)
     sizes = [0, 0, 3, 2, 0, 0, 0, 1, 0, 0]
     knots, scores = np.array([-1.0, 0, 2, -1, 1, 0]), np.array([0.0, 5, 1, -2, 2, 7])

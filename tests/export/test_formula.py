@@ -210,16 +210,14 @@ def test_views_are_defined(models, of_frame):
     exactly."""
     for model in (models["auto"], of_frame[0]):
         text = model.formula()
-        assert ("soft(" in text) == ("soft(u, r) = " in text) and ("squeeze(" in text) == (
-            "squeeze(u) = " in text
-        )
+        assert ("soft(" in text) == ("soft(u, r) = " in text)
         assert ("quantiles" in text) == ('formula("python")' in text)
     frame, y = of_frame[1], np.arange(len(of_frame[1])) % 3
     of_means = srf.sparse_rf(frame, y, alpha=0.01, categorical=["many"], features="gaussian", rng=0)
     assert "(12 of " in of_means.formula()
 
 
-def test_soft_and_squeezed_views_are_as_the_formula_says(models):
+def test_soft_views_are_as_the_formula_says(models):
     """The definitions that the formula prints, computed, give the encoded columns."""
     model = models["auto"]
     text = model.formula(digits=17)
@@ -227,18 +225,17 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     def soft(u, r):
         return np.where(np.abs(u) <= r, u, np.sign(u) * r * (2 - r / np.maximum(np.abs(u), r)))
 
-    names = {"soft": soft, "squeeze": lambda u: u / np.sqrt(1 + (u / 3) ** 2)}
     stage, n = model.features.stage, 0
     shown = encode(model, X)
     for v, view in WrittenModel.from_model(model).encodings.items():
         column = view.find("cell").column
-        label = f"clip(x{column})" if view.find("squeezed") else f"z(x{column})"
-        knots = view.find("between")  # two are the ends of the fitted rows, more are ranks
+        label = f"z(x{column})"
+        knots = view.find("between")  # two are the ends of the fitted rows
         if (knots is None or len(knots.knots) == 2) and np.isfinite(stage.reach[v]):
             said = next(
                 line for line in text.splitlines() if line.strip().startswith(label + " = ")
             ).split(" = ")[1]
-            u = eval(said, names | {f"x{column}": X[:, column]})
+            u = eval(said, {"soft": soft, f"x{column}": X[:, column]})
             # The reach is printed to three digits.
             np.testing.assert_allclose(u, shown[:, v], rtol=6e-3, err_msg=label)
             n += 1

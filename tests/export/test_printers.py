@@ -18,7 +18,7 @@ OPERATIONS = FUNCTIONS - {"dataclass", "made", "expanded", "is_matrix"} | {
     "negative",
 }
 OF_TERMS = {"over", "seen", "parameter"}
-OF_CELLS = {"cell", "between", "angle", "units", "reached", "squeezed", "filled", "asked", "table"}
+OF_CELLS = {"cell", "between", "angle", "units", "reached", "filled", "asked", "table"}
 # Terms in arrays have no variables of encodings.
 ONE_BY_ONE, IN_ARRAYS = OPERATIONS - OF_TERMS, OPERATIONS - {"encoding", "envelope", "raised"}
 

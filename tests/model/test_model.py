@@ -42,7 +42,7 @@ WILD = np.where(np.random.default_rng(4).random(NORMAL.shape) < 0.1, np.nan, NOR
 F = np.sin(2 * NORMAL[:, 0]) + NORMAL[:, 1] * np.tanh(NORMAL[:, 2])
 NINE = np.digitize(F, np.quantile(F, np.arange(1, 9) / 9))
 DEFAULT = {"y": F, "features": "auto", "alpha": None, "n_components": 300}
-# Features of the default see encoded columns: ranks, and whether a cell is missing.
+# Features of the default see encodings: numbers in robust units, and whether a cell is missing.
 OF_VIEWS = {
     "default": DEFAULT,
     "default of two": {**DEFAULT, "y": F > 0, "loss": "logistic"},

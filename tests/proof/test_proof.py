@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sparserf as srf
-from sparserf.columns.kinds import CLIPPED, DAY, LEVEL, MISSING, NUMBER, PRESENT, WEEK, Encoding
+from sparserf.columns.kinds import DAY, LEVEL, MISSING, NUMBER, WEEK, Encoding
 from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
@@ -60,7 +60,7 @@ def random_stage(rng):
     of_levels = np.append(-1.0, np.arange(4.0)), rng.normal(size=5)
     encodings = [
         Encoding(0, NUMBER),
-        Encoding(0, CLIPPED),
+        Encoding(0, NUMBER),
         Encoding(0, NUMBER, 0, (knots, rising)),
         Encoding(0, MISSING),
         Encoding(1, NUMBER, 0, (knots, wild)),
@@ -307,20 +307,6 @@ def test_converges_to_the_range_of_models_of_few_columns():
             f
         ) and found.least.upper <= f.min() + 1e-4 * np.ptp(f)
         assert found.largest.upper - found.largest.lower <= 2e-4 * np.ptp(f) * 1.1
-
-
-def test_an_entry_of_sparse_rows_is_there_or_not():
-    stage = ColumnStage.from_encodings(
-        [Encoding(0, NUMBER), Encoding(0, PRESENT), Encoding(1, NUMBER)], 2, may_miss=False
-    )
-    features = srf.FeatureSet(
-        [LinearBlock(1.0, np.array([[0.0, 5.0, 0.0], [-1.0, 0.0, 1.0]]))], 3, stage=stage
-    )
-    model = srf.SparseModel(np.ones(2), 0.0, np.arange(2), features, "squared", None, INFO)
-    found = model.bounds({0: (0.0, 2.0), 1: (0.0, 1.0)})
-    assert np.allclose([found.least.lower, found.largest.upper], [0, 6], atol=1e-6)
-    assert model.is_monotone(0, {0: (0.0, 2.0), 1: (0.0, 1.0)}, sign=1).status != "proved"
-    assert model.is_monotone(0, {0: (1.0, 2.0), 1: (0.0, 1.0)}).sign == -1
 
 
 def test_frames_categories_and_outputs():

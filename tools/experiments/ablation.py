@@ -65,18 +65,6 @@ def members_without(members_of, names, *args):
 # What stands in place of functions
 
 
-def one_form(nth, members):
-    """Return `Cosines.of_folds` with one of the forms of the columns in all folds."""
-    original = members.Cosines.of_folds.__func__
-
-    def of_folds(cls, *args):
-        member = original(cls, *args)
-        k = nth % len(member.seen)
-        return cls(member.options, [member.seen[k]], [member.places[k]])
-
-    return classmethod(of_folds)
-
-
 def best_alone(loss, predictions, constant):
     """Return weights, as `stacked_weights` does, of the best member alone."""
     best = int(np.argmin([loss.mean(each) for each in predictions]))
