@@ -65,6 +65,17 @@ def members_without(members_of, names, *args):
 # What stands in place of functions
 
 
+def one_way(nth, members):
+    """Return `Cosines.of_folds` with one of the ways to see the columns in all folds."""
+    original = members.Cosines.of_folds.__func__
+
+    def of_folds(cls, *args):
+        member = original(cls, *args)
+        return member.in_way(nth % member.n_ways)
+
+    return classmethod(of_folds)
+
+
 def best_alone(loss, predictions, constant):
     """Return weights, as `stacked_weights` does, of the best member alone."""
     best = int(np.argmin([loss.mean(each) for each in predictions]))
