@@ -18,6 +18,7 @@ from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
 TIMES = 2  # cases of each value of each parameter that run with --whole
+EXAMPLES = {"all": False}  # of hypothesis: pytest_configure says which
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 # the error state in which internal functions are called
 as_within_a_call = np.errstate(all="ignore")
@@ -39,6 +40,10 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_configure(config):
+    EXAMPLES["all"] = config.option.whole or everything_is_asked_for(config)
+
+
 def everything_is_asked_for(config):
     """Return whether all cases of the tests that are named are to run."""
     by_name = config.option.keyword or any("::" in name for name in config.args)
@@ -50,9 +55,11 @@ def is_slow(marks):
     return any(mark.name in ("slow", "nightly") for mark in marks)
 
 
-def ends_and_one_between(name, n):
-    """Return the first and the last of n cases and one between, which differs from test to test: so
-    all kinds of models and rows occur somewhere."""
+def some(name, n, one_case):
+    """Return one of n cases, or beside it the first and the last: which one differs from test to
+    test, so that all kinds of models and rows occur somewhere."""
+    if one_case:
+        return {crc32(name.encode()) % n}
     return {0, n - 1, 1 + crc32(name.encode()) % (n - 2)} if n > CASES else set(range(n))
 
 
@@ -81,7 +88,7 @@ def pytest_generate_tests(metafunc):
     if option.seeds and "rng" in metafunc.fixturenames:
         metafunc.parametrize("rng", range(option.seeds), indirect=True)
         cases = metafunc._calls
-    if everything_is_asked_for(metafunc.config):
+    if everything_is_asked_for(metafunc.config) or not cases:
         return
     if not option.whole:
         cases[1:] = [case for case in cases[1:] if not is_slow(case.marks)]
@@ -91,7 +98,8 @@ def pytest_generate_tests(metafunc):
     if option.seeds:
         chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}
     else:
-        chosen = ends_and_one_between(name, n)
+        one_case = metafunc.definition.get_closest_marker("one_case") is not None
+        chosen = some(name, n, one_case and not option.whole)
     if option.whole:
         chosen = covering(cases, chosen)
     cases[:] = [cases[k] for k in sorted(chosen)]
@@ -308,11 +316,17 @@ def bits(model):
     )
 
 
+def n_examples(n):
+    """Return how many examples of hypothesis a test has: n, or by default a quarter."""
+    return n if EXAMPLES["all"] else -(-n // 4)
+
+
 def examples(n):
-    """Return settings of hypothesis: the same n examples in every run, without a limit of time."""
+    """Return settings of hypothesis: the same examples in every run, n of them or by default a
+    quarter, without a limit of time."""
     from hypothesis import settings
 
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+    return settings(max_examples=n_examples(n), derandomize=True, deadline=None, database=None)
 
 
 @contextmanager
@@ -353,10 +367,11 @@ def rng(request):
 
 @pytest.fixture(scope="session")
 def models():
-    """The models of tests/fitted_models.py that were fitted to numbers, by name."""
-    from .fitted_models import all_models
+    """The models of tests/fitted_models.py that were fitted to numbers, by name, each fitted when a
+    test first asks for it."""
+    from .fitted_models import Models
 
-    return all_models()
+    return Models()
 
 
 @pytest.fixture(scope="session")

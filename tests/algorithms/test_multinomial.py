@@ -19,6 +19,8 @@ from sparserf.rows import HostVectors
 from sparserf.solvers import multinomial as multinomial_
 from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, nearest_median
 
+from ..conftest import n_examples
+
 LOSS = Multinomial()
 FITS = {
     "sparse_rf": lambda X, y, **how: srf.sparse_rf(
@@ -99,7 +101,7 @@ def test_derivative_and_curvature_are_those_of_the_value(z, label):
         np.testing.assert_allclose(LOSS.curvature(z, y)[k], (up - down) / (2 * step), atol=1e-8)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=n_examples(20), deadline=None)
 @given(p=arrays(float, 3, elements=st.floats(0.05, 1)), label=st.integers(0, 2))
 def test_the_conjugate_is_a_numeric_one(p, label):
     y, p = signs(np.array([label]), 3), p[:, None] / p.sum()
@@ -304,7 +306,7 @@ def test_mfga_has_one_support_and_harfe_one_a_class():
     assert (np.count_nonzero(coef, axis=1) == 6).all()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=n_examples(10), deadline=None)
 @given(
     seed=st.integers(0, 1000), alpha=st.sampled_from([0.1, 0.03, 0.01]), n_classes=st.integers(3, 5)
 )

@@ -72,6 +72,7 @@ def shown():
     }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "what",
     [

@@ -37,6 +37,7 @@ Y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.05 * RNG.standard_normal(120)
 NEURONS = srf.RandomNeurons("sin", order=2).draw(300, 4, rng=0)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("eta", [0.5, 0.1, 0.02])
 def test_srfe_is_the_lasso_of_that_residual(eta):
     model = srfe(X, Y, eta=eta, features=NEURONS)
@@ -576,6 +577,7 @@ def bits(model):
     ]
 
 
+@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # so that there are blocks to share
     monkeypatch.setattr(kernel_machines, "BLOCK_ENTRIES", 2**10)

@@ -448,6 +448,7 @@ def models():
 
 
 # which finds fewer terms in numbers
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in FITS if name != "mfga"])
 def test_seasons_weeks_and_hours_are_learnt(name):
     tables = [table[["at", "a"]] for table in (FRAME, NUMBERS)]
@@ -456,6 +457,7 @@ def test_seasons_weeks_and_hours_are_learnt(name):
     assert error < (0.12 if name in ("raw", "drp", "sparse_rf") else 0.45) and error < 0.5 * other
 
 
+@pytest.mark.one_case
 @each_fit
 def test_every_library_and_the_file(models, name, tmp_path):
     table, fitted = models
@@ -547,6 +549,7 @@ def test_everything_that_takes_rows(models):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraint", ["monotone", "convex"])
 def test_constraints_in_a_date(constraint):
     model = srf.sparse_rf(
@@ -559,6 +562,7 @@ def test_constraints_in_a_date(constraint):
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["gaussian", "bumps", "raw", "mfga"])
 def test_calculus_and_proofs(models, name):
     table, fitted = models
@@ -596,6 +600,7 @@ def test_calculus_and_proofs(models, name):
             model.bounds({"at": (wrong, wrong)})
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("years", [20, 900])
 def test_proofs_and_means_over_many_years(years, monkeypatch):
     """Angles turn thousands of times: the coordinate has a bounded number of cells, and the mean is
@@ -684,6 +689,7 @@ def duckdb_of(table):
     return lambda query: np.array(connection.execute(query).fetchall())[:, 0]
 
 
+@pytest.mark.one_case
 @each_fit
 @pytest.mark.parametrize("engine", [sqlite_of, duckdb_of])
 def test_sql(models, name, engine):

@@ -1,6 +1,7 @@
 """Importances of inputs, against a function whose shares are known."""
 
 import numpy as np
+import pytest
 
 import sparserf as srf
 
@@ -22,6 +23,7 @@ def test_importances_of_a_known_function():
     assert abs(worth.share.sum() - 1) < 1e-12
 
 
+@pytest.mark.slow
 def test_importances_of_all_kinds(models, of_frame):
     for name, model in models.items():
         worth = model.importances(X, n_rows=100)

@@ -62,6 +62,7 @@ def assert_same(model, f, rows):
     assert np.abs(f - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_code_computes_what_the_model_does(models, name):
     model = models[name]
@@ -94,6 +95,7 @@ def test_code_of_a_data_frame(of_frame):
         assert_sql_predicts(model, rows, rows)
 
 
+@pytest.mark.slow
 def test_code_of_an_array_of_categories_and_of_counts():
     Z = np.array([[1.0, "a"], [2.0, "b"], [None, "a"], [4.0, None], [5.0, "b"]] * 40, object)
     y = np.tile([1.0, 2.0, 0.0, 4.0, 3.0], 40)
@@ -136,6 +138,7 @@ def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of
         model.formula("python", table="rows")
 
 
+@pytest.mark.slow
 def test_a_sum_of_many_is_not_deep():
     """A sum of 3000 terms is nested less than 10 deep: SQLite allows a depth of a thousand."""
     wide = np.random.default_rng(0).standard_normal((100, 3000))
@@ -291,6 +294,7 @@ def numbers_of(model, rows, language):
     return values if isinstance(names["f"], list) else values[:, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["sympy", "jax"])
 @pytest.mark.parametrize("name", FITS)
 def test_code_for_sympy_and_jax(models, name, language):

@@ -45,6 +45,7 @@ def test_files_are_small_and_read_back_to_the_same_bits(model, tmp_path):
     assert has_centers or (tmp_path / "m.npz").stat().st_size < 0.3 * WEIGHTS.nbytes
 
 
+@pytest.mark.one_case
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler of C")
 def test_c_is_small(model, tmp_path):
     text = model.to_c(tmp_path / "m.c")

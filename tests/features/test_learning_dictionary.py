@@ -246,6 +246,7 @@ def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
         np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.02, None])
 def test_the_scale_of_a_column_changes_no_bit(rng, alpha):
     X, y = friedman(rng, 300, 6)

@@ -381,6 +381,7 @@ def test_gamma_is_positive_and_finite_at_any_size(rng, kernel, layout, size):
         assert 0 < gamma_of(kernel, rule, layout(X)) < np.inf
 
 
+@pytest.mark.slow
 def test_gamma_is_read_off_a_sample_that_the_seed_determines(rng):
     X = rng.standard_normal((2500, 2))
     values = [gamma_of("gaussian", None, X, seed) for seed in (1, 1, 2)]

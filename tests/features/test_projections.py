@@ -209,6 +209,7 @@ def test_srht_of_all_columns_is_orthogonal(d):
     np.testing.assert_array_equal(R @ R.T, np.eye(d))  # entries are powers of two: no rounding
 
 
+@pytest.mark.one_case
 @each_kind
 def test_mean_of_the_squared_matrix_is_the_identity(kind):
     """The mean of R R' / m over 4,000 matrices is the identity; the variance of its entries is at
@@ -274,6 +275,7 @@ def test_huge_values_overflow_to_an_error(kind, dtype):
     assert np.isfinite(as_rows(X / dtype(1e6), 2).project(p)).all()
 
 
+@pytest.mark.slow
 def test_millions_of_inputs_take_little_memory():
     d, m = 2_000_000, 64
     X = random_array((500, d), density=1e-5, format="csr", rng=0)

@@ -107,6 +107,7 @@ def test_a_weight_is_as_many_rows(name):
         assert one.loss_parameters == pytest.approx(other.loss_parameters)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["huber", "quantile"])
 @pytest.mark.parametrize("unit", [1e-100, 1e-3, 1e4, 1e100])
 def test_losses_of_residuals_are_equivariant(name, unit):
@@ -136,6 +137,7 @@ def test_losses_of_residuals_are_equivariant(name, unit):
     assert np.allclose(one.predict(X), other.predict(X) / unit, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("unit", [1e-25, 1e-4, 1e6, 1e25])
 def test_log_links_absorb_the_unit_of_y(unit):
     for name, alpha in (("poisson", 0.05 * unit), ("tweedie", 0.05 * unit**0.5), ("gamma", 0.01)):
@@ -469,6 +471,7 @@ def test_errors_name_what_is_wrong():
     srf.sparse_rf(X, y, loss="poisson", sample_weight=weight, **few)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("largest", [1e-30, 1e-6, 1.0, 1e6, 1e20])
 def test_no_scale_of_y_makes_nan(largest):
     rng = np.random.default_rng(5)

@@ -32,7 +32,7 @@ from sparserf.losses.base import (
 )
 from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
 
-from ..conftest import as_within_a_call
+from ..conftest import as_within_a_call, n_examples
 from .own_losses import WRONG, LogCosh
 
 Z = np.linspace(-6, 6, 2401)
@@ -124,7 +124,7 @@ def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
 
 
 @each
-@settings(max_examples=40)
+@settings(max_examples=n_examples(40))
 @given(z=points, y=counts, share=st.floats(0, 1))
 def test_conjugates_are_the_largest_difference(name, z, y, share):
     """L*(u) = max over z of u z - L(z, y) at shares u of a slope, as duality gaps ask for; the
@@ -146,6 +146,7 @@ def test_conjugates_are_the_largest_difference(name, z, y, share):
     assert np.isclose(Loss.conjugate(loss, u, np.array([y]))[0], found, rtol=1e-6, atol=1e-6 * size)
 
 
+@pytest.mark.one_case
 @each
 @given(z=points, y=counts, at=points, share=st.floats(0, 1))
 def test_fenchel_and_young(name, z, y, at, share):

@@ -97,6 +97,7 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
         assert max(losses) < 0.5 * constant
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -123,6 +124,7 @@ def test_an_l1_penalty_is_multiplied_by_a_power_of_the_unit(loss, unit):
     assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-2
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 # of which `prune` knows the name alone

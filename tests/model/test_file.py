@@ -279,6 +279,7 @@ def test_flipped_bytes_under_a_right_checksum(kind, tmp_path):
         load_and_use(archive(broken), tmp_path)
 
 
+@pytest.mark.slow
 def test_cut_and_spliced(tmp_path):
     rng, data = np.random.default_rng(2), saved("mixed")
     for _ in range(200):
@@ -876,6 +877,7 @@ def test_metadata_that_is_no_metadata(text, tmp_path):
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "text",
     [
@@ -924,6 +926,7 @@ def test_many_inputs(kind, tmp_path):
     assert srf.load(tmp_path / "again").n_features_in == d
 
 
+@pytest.mark.slow
 def test_more_inputs_than_load_believes_are_not_saved(tmp_path):
     features = srf.FeatureSet(model("q-sparse").features.blocks, 2**28)
     with pytest.raises(

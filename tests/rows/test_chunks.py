@@ -20,6 +20,7 @@ from ..conftest import peak_below
 from .homes import LABELS, NAMED, SHORT, SPARSE, D, N, X, Y, in_chunks
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 1199, 1200, 5000])
 def test_any_size_of_blocks(block_rows):
     rows, whole = as_rows(in_chunks(X, block_rows)), as_rows(X)
@@ -118,6 +119,7 @@ def test_blocks_follow_the_chunks_of_the_source():
     assert srf.Chunks(Stored()).edges[1] == 2**24 // 2000 // 1500 * 1500
 
 
+@pytest.mark.slow
 def test_no_more_than_some_blocks_are_in_memory(tmp_path):
     """X has 64 MB in blocks of 1 MB: a fit holds one block, the one read ahead, and what the answer
     for a block takes."""
@@ -281,6 +283,7 @@ def test_missing_cells_are_learnt_as_of_an_array():
             fit(in_chunks(holes))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 def test_a_block_in_which_all_is_missing(home):
     """Fits learn from it as from rows in memory; missing="raise" names the block."""
@@ -332,6 +335,7 @@ EVERY = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", EVERY)
 def test_reading_may_fail_at_any_time(name):

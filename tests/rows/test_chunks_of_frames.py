@@ -77,6 +77,7 @@ def is_same_model(model, other, X):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")  # y has an effect of the city
 @pytest.mark.parametrize("frame", [FRAME, LATE], ids=["frame", "late"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,6 +93,7 @@ def test_the_model_is_that_of_the_whole_frame(name, kind, frame):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_one_pass_learns_the_levels_and_one_gives_their_codes(name):
     """Where all levels are given, the first of the two is not made."""

@@ -153,6 +153,7 @@ def target_of(estimator):
 # Thin: the function's
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_fit_is_the_function(estimator):
     names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
@@ -205,6 +206,7 @@ def test_parameters_are_those_of_the_function(name):
             Kind(1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", CLASSIFIERS.values(), ids=CLASSIFIERS)
 @pytest.mark.parametrize("class_weight", ["balanced", {"high": 3.0}], ids=["balanced", "mapping"])
 def test_class_weights_are_sample_weights(estimator, class_weight):
@@ -435,6 +437,7 @@ def test_importances_and_dependence():
     assert partial_dependence(model, X, [0], grid_resolution=5)["average"].shape == (3, 5)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "multinomial"])
 def test_calibration(loss):
     model = clone(CLASSIFIERS["MFGA"]).set_params(loss=loss)
@@ -480,6 +483,7 @@ PATIENT = np.array([f"patient {k}" for k in np.arange(N) % 30])
 CHOOSING = srfs.SparseRFRegressor(features="gaussian", n_components=200, random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("splitter", [TimeSeriesSplit(3), GroupKFold(3)], ids=["time", "groups"])
 def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
     groups = PATIENT if isinstance(splitter, GroupKFold) else None
