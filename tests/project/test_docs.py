@@ -86,6 +86,7 @@ def run_python_of(page, after_each=lambda names: None):
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clone")
 def test_the_lines_of_the_readme_run(capsys):
     """The lines run as they stand, and say what their comments promise."""
@@ -97,6 +98,7 @@ def test_the_lines_of_the_readme_run(capsys):
     assert 4.6 < np.std(y[1000:] - srf.drp(X[:1000], y[:1000], alpha=1e-9).predict(X[1000:])) < 4.8
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
 def test_pages_run_as_they_stand(page):
@@ -172,6 +174,7 @@ def test_the_readme_is_one_page_with_two_commands_for_ci():
     )
 
 
+@pytest.mark.slow
 def test_the_page_of_the_estimators_prints_what_it_says(capsys):
     page = DOCS / "estimators.md"
     run_python_of(page)
@@ -308,6 +311,7 @@ def test_import_loads_numpy_and_little_else(tmp_path):
     assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_without_docstrings(tmp_path):
     """`python -OO` leaves out docstrings, from which those of the estimators are made, and
     assertions."""
@@ -315,6 +319,7 @@ def test_every_module_is_imported_without_docstrings(tmp_path):
     subprocess.run([sys.executable, "-OO", "-P", "-c", code], check=True, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
     assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by(
         "from sparserf import baselines", tmp_path
