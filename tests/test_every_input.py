@@ -56,9 +56,8 @@ WRONG_X = BAD_X | {kind: broken(kind) for kind in BROKEN}
 
 def each(names, kinds):
     """Mark a test as one for each function and each kind of input."""
-    return pytest.mark.parametrize(
-        ("name", "kind"), [(name, kind) for name in names for kind in kinds]
-    )
+    of_name = pytest.mark.parametrize("name", list(names))
+    return lambda test: of_name(pytest.mark.parametrize("kind", list(kinds))(test))
 
 
 def value(kind):
