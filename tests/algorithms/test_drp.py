@@ -132,6 +132,7 @@ def draws(low):
         )
 
 
+@pytest.mark.one_case
 @each_loss
 def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
     """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps)
@@ -151,6 +152,7 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
         assert norm(one.coef - w) <= (e + SMALL) * norm(w)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_d2_iterations(loss):
     """D2 |w_T - w*| <= e^T |w*|, with eps < 1/2 in every draw. The certificate bounds the error;
@@ -266,6 +268,7 @@ def test_d10_strong_duality(loss, alpha):
     )
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_d11_equivalent_data(loss, accelerate):
@@ -291,6 +294,7 @@ def test_d11_equivalent_data(loss, accelerate):
 # What drp does beyond the paper
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(400, 150), (80, 1000)])
 def test_accelerated_whatever_the_projection(loss, n, d):
@@ -423,6 +427,7 @@ def test_rows_of_weight_zero_do_not_count(loss, accelerate):
     assert model.intercept == pytest.approx(less.intercept, abs=1e-6)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_path(loss, accelerate):
@@ -441,6 +446,7 @@ def test_path(loss, accelerate):
         assert norm(model.coef - one.coef) <= 3e-7 * norm(one.coef)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
@@ -521,6 +527,7 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
     assert norm(model.coef - again.coef) <= 3e-8 * norm(again.coef)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):

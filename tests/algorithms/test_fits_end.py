@@ -72,6 +72,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.one_case
 @needs_timers
 @pytest.mark.parametrize("data", DATA)
 @each_loss
@@ -99,6 +100,7 @@ def test_hostile_srfe_ends(data, eta):
         srfe(*DATA[data], eta=eta, n_components=300, max_iter=8, rng=0)
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "options", [{"n_components": 20_000}, {"features": "gaussian", "exact": True}], ids=str
@@ -142,6 +144,7 @@ def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
     assert srf.sparse_rf(X, SMOOTH, max_iter=10_000, **options).info.converged
 
 
+@pytest.mark.one_case
 @needs_timers
 @pytest.mark.parametrize(
     "solver", [srf.sparse_rf, srf.harfe, srf.harfe_path, srf.mfga, srf.mfga_path, srfe]

@@ -253,6 +253,7 @@ def restricted_isometry(B, k):
     return max(np.linalg.norm(C.T @ C - np.eye(k), 2) for C in sets)
 
 
+@pytest.mark.slow
 @ignore_convergence
 def test_h3_error_contracts():
     """H3: |c_{n+1} - c| <= rho |c_n - c| + tau |e~| where delta_3s < 1/sqrt(3), with the unit step
@@ -429,6 +430,7 @@ def test_h7_friedman(which, selection, low, high, n_seeds):
 # The certificate, and the same problem put in another way
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("selection", ["magnitude", "positive"])
 @each_loss
 @ignore_convergence
@@ -508,6 +510,7 @@ def test_layouts_and_workers(dtype, s):
     )
 
 
+@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (5000, 4))
@@ -571,6 +574,7 @@ def test_path():
     assert sizes == sorted(set(sizes)) and sizes[-1] == 13 and len(sizes) <= 4
 
 
+@pytest.mark.slow
 @ignore_convergence
 def test_greedy_start_ends_lower_in_most_problems():
     """The greedy start ends lower in at least 27 of 30 problems, on average by a fifth; fits from
@@ -605,6 +609,7 @@ def test_constant_target(y):
     assert np.allclose(model.predict(X), y) and model.info.converged
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e6, 1e300])
 @pytest.mark.parametrize("s", [1, 90, 300])

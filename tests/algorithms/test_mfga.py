@@ -317,6 +317,7 @@ def test_the_path_holds_the_model_of_every_round(loss, n_select):
     assert len(objective) == len(models) and (np.diff(objective) <= 0).all()
 
 
+@pytest.mark.one_case
 @each_loss
 def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     model = fit(loss=loss, n_nonzero_coefs=2)
@@ -375,6 +376,7 @@ def test_csr_and_float32_give_the_same_model(loss, features):
     assert single.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-3)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_three_classes(loss):
     if loss == "squared":
@@ -619,6 +621,7 @@ def test_best_phase_of_several_outputs():
     assert chosen >= gradient.max() * (1 - 1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [
@@ -690,6 +693,7 @@ def test_bad_arguments_are_named(change, error, names):
         fit(**change, path=True)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @each_loss
 def test_columns_of_extreme_size(kind, loss):

@@ -138,6 +138,7 @@ def test_logistic_with_intercept():
 # The optimum and its certificate
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 @each_weight
@@ -168,6 +169,7 @@ def test_exact_is_the_optimum_over_all_draws(loss, fit_intercept, weight):
         assert P - best - 1e-12 <= model.info.dual_gap <= tol * P * (1 + 1e-9)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_a_tight_tolerance_is_reached(loss, fit_intercept):
@@ -190,6 +192,7 @@ def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
     assert infos[-1].n_drawn == 300
 
 
+@pytest.mark.one_case
 @each_loss
 def test_one_pass_comes_close(loss):
     """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all
@@ -212,6 +215,7 @@ def test_one_pass_comes_close(loss):
     assert once.info.n_drawn == 2000 and once.info.n_iter == 10 and len(once.info.objective) == 10
 
 
+@pytest.mark.slow
 @each_loss
 def test_batch_size_does_not_move_the_optimum(loss):
     """Batches of any size lead to the same minimum."""
@@ -222,6 +226,7 @@ def test_batch_size_does_not_move_the_optimum(loss):
     assert np.ptp(f, axis=0).max() < 0.02
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("gamma", "alpha"), [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
 def test_ill_conditioned(gamma, alpha):
     """Nearly equal features and hardly any penalty still converge, in seconds."""
@@ -377,6 +382,7 @@ def test_float32_is_close(loss):
 # Classes
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("exact", [False, True])
 def test_many_classes_are_one_versus_rest(loss, exact):
@@ -489,6 +495,7 @@ def test_support_indexes_the_dictionary(exact):
 # Paths
 
 
+@pytest.mark.one_case
 @each_loss
 def test_path(loss):
     """Penalties descend from the largest useful one; each model has the objective of a fit without

@@ -80,6 +80,7 @@ def check_usable(model):
     assert again.info == model.info
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_best_so_far_is_usable_wherever_the_time_is_over(target, clock_of):
     clock = clock_of()
@@ -108,6 +109,7 @@ def test_every_reading_may_be_the_last(clock_of):
         check_usable(fit("multinomial")[0])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [{"features": "gaussian"}, {"features": "gaussian", "exact": True}, {"max_iter": 1000}, {}],
