@@ -50,6 +50,7 @@ def task_of(y=COUNTS, loss="poisson", **more):
     return Task.from_options(X, y, FitOptions(rows=rows))
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("alpha", [None, 0.01], ids=["chosen", "given"])

@@ -415,6 +415,7 @@ def test_intercept_is_the_fit_on_centred_rows(accelerate):
     assert model.intercept == pytest.approx(y.mean() - X.mean(axis=0) @ model.coef, abs=1e-6)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_rows_of_weight_zero_do_not_count(loss, accelerate):
@@ -478,6 +479,7 @@ def test_float32(loss, accelerate, kind):
     assert model.decision_function(X).dtype == np.float32
 
 
+@pytest.mark.one_case
 @each_accelerate
 def test_callback_ends_the_fit(accelerate):
     X, y = problem(17, "logistic")

@@ -91,6 +91,7 @@ def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng, monkeypatch):
         assert 0 < change / 2 <= worth * (1 + 1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("case", ["squared", "multinomial", "two outputs"])
 @pytest.mark.parametrize("max_terms", [1, 7, 20])
 def test_at_most_so_many_terms(case, max_terms, rng):

@@ -91,6 +91,7 @@ def test_hostile_fits_end(data, loss, solver, options, monkeypatch):
         assert np.isfinite(model.coef).all()
 
 
+@pytest.mark.one_case
 @needs_timers
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("eta", [1e-4, 0.3])
@@ -132,6 +133,7 @@ def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
     assert time.process_time() - told[-1][0] < 5
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_work_is_bounded_the_same_for_any_workers(features, monkeypatch):
     """A warning tells the gap that is left; max_iter lifts the bound."""

@@ -116,6 +116,7 @@ def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
     assert model.info.objective[-1] == pytest.approx(min(worth) / (2 * N), rel=1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("s", [10, 30, 120])
 @pytest.mark.parametrize("m_lambda", [1e-3, 0.1])
 @ignore_convergence
@@ -309,6 +310,7 @@ def test_h4_ridge_shrinks_the_isometry_constants():
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("start", ["zero", "greedy"])
 @pytest.mark.parametrize("backtracking", [False, True])
 def test_h5_recovers_a_sparse_model(start, backtracking):
@@ -355,6 +357,7 @@ def test_h6_all_terms_are_ridge_regression(loss, n_features):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("s", [20, 150])
 def test_h6_scale_and_signs(s):
     """H6: t y gives t c; columns of other signs give the same model by magnitude, and another one
@@ -489,6 +492,7 @@ def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("s", [20, 150])
 @ignore_convergence

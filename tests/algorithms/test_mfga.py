@@ -356,6 +356,7 @@ def test_units_of_the_target(scale):
     np.testing.assert_allclose(other.coef, scale * one.coef, rtol=1e-12)
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str

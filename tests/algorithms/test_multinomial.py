@@ -272,6 +272,7 @@ def test_a_weight_counts_as_copies(name):
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=2e-3)
 
 
+@pytest.mark.one_case
 @each
 def test_probabilities_are_shares_and_better_than_none(name):
     X, y = data(n=400)

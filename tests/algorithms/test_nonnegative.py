@@ -63,6 +63,7 @@ def smallest(name, phi, alpha, nonnegative, weight):
     return l1_oracle(value_and_slopes, phi, alpha, nonnegative=nonnegative).fun
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "Algorithm 1"])
 @pytest.mark.parametrize("layout", [np.asarray, csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("name", TARGETS)

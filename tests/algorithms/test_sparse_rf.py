@@ -180,6 +180,7 @@ def test_a_tight_tolerance_is_reached(loss, fit_intercept):
         fit(loss=loss, fit_intercept=fit_intercept, features=ATOMS.take(range(k)), tol=1e-8)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
     """All draws are looked at, also where rounding keeps a batch from being solved to the
@@ -431,6 +432,7 @@ def test_any_two_labels(kinds):
 # Dictionaries
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [*KERNELS, "perceptron"])
 def test_named_kernels(name):
     """Every name is a dictionary that fits, the same for the same seed and another one for another
@@ -534,6 +536,7 @@ def test_path_of_many_classes_starts_empty():
 # Stopping
 
 
+@pytest.mark.one_case
 @each_loss
 def test_max_iter(loss):
     """A fit that is cut short warns of gap, tolerance and cure; its model is valid, and its gap
@@ -624,6 +627,7 @@ def test_a_question_about_no_draw_is_answered():
     assert answer.shape == (0,) and np.all(np.abs(g) <= 1e3)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exact, monkeypatch):

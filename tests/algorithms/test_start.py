@@ -219,6 +219,7 @@ def test_a_frame_of_numbers_after_an_array():
     assert bits(one) == bits(other)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "home",
     [

@@ -160,6 +160,7 @@ def test_what_is_asked_of_models(models, name, what):
         same_bits(work)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill", "sums"])
 def test_other_functions(name):
     y = TARGETS["squared"]

@@ -48,6 +48,7 @@ FITS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_the_share_never_falls_and_ends_at_one(name):

@@ -586,6 +586,7 @@ def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
     assert one.decision_function(X, workers=3).tobytes() == one.decision_function(X).tobytes()
 
 
+@pytest.mark.one_case
 def test_csr_and_dense_agree(fitted):
     sparse = np.where(np.abs(X) > 0.3, X, 0.0)
     dense, csr = fitted(sparse), fitted(csr_array(sparse))

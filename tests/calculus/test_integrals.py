@@ -53,6 +53,7 @@ def test_against_quadrature_in_two_inputs(models, name):
     assert abs(value - expected) <= error + 1e-12
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("activation", ["relu", "sign", "tanh"])
 @pytest.mark.parametrize("n_inputs", [1, 2, 3, 5])
 def test_functions_of_several_inputs(models, activation, n_inputs, rng):

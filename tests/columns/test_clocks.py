@@ -622,6 +622,7 @@ def test_proofs_and_means_over_many_years(years, monkeypatch):
 # Exports
 
 
+@pytest.mark.one_case
 @each_fit
 def test_python_code(models, name):
     table, fitted = models

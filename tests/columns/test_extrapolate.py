@@ -286,6 +286,7 @@ def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
     assert np.abs(other.predict(far) - expected).max() > 1
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 @pytest.mark.parametrize("name", ["auto", "cosines", "linear"])
 def test_chunks_and_dask(name, home):

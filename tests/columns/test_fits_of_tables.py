@@ -112,6 +112,7 @@ def test_csr_may_not_have_missing_entries(fit):
         fit(sp.csr_array(HOLES), Y)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["chunks", "dask", "strict", "float32"])
 def test_missing_in_every_home(home):
     Z = {

@@ -518,6 +518,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("node_share", [0.2, 0.7, 1.0])
 @pytest.mark.parametrize("max_conditions", [1, 2, 4])

@@ -572,6 +572,7 @@ def exact(activation, dtype):
         return x, high, np.array([float(value - float(value)) for value in y])
 
 
+@pytest.mark.one_case
 @each_level
 @pytest.mark.parametrize(("dtype", "floor"), [(np.float64, 1e-6), (np.float32, 2.0**-20)])
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
@@ -627,6 +628,7 @@ def bump(x, level):
     return out[:, 0]
 
 
+@pytest.mark.one_case
 @each_level
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 708.0), (np.float32, 87.0)])
 def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):

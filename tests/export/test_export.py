@@ -505,6 +505,7 @@ def one_by_one(function, X, n_outputs):
     return out
 
 
+@pytest.mark.one_case
 @needs_compiler
 @regressions
 def test_c_of_real_targets(name, make, tmp_path):
@@ -526,6 +527,7 @@ def test_c_of_real_targets(name, make, tmp_path):
         assert np.array_equal(one_by_one(library.predict, rows[:9], n_outputs), f[:9])
 
 
+@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("several", [False, True])
 def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tmp_path):
@@ -636,6 +638,7 @@ def test_c_refuses_fast_math(tmp_path):
     assert done.returncode and "without -ffast-math" in done.stderr
 
 
+@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_phases_of_any_size(activation, tmp_path):

@@ -258,6 +258,7 @@ def test_bad_arguments_are_named(models, wrong):
         models["linear"].formula(**wrong)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "lower", "upper"),
     [("squared", -0.1, 0.4), ("squared", None, 0.1), ("poisson", 0.7, 1.3)],

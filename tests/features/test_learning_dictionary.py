@@ -181,6 +181,7 @@ def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
 # Fits
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):

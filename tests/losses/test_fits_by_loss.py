@@ -275,6 +275,7 @@ def test_harfe_and_mfga_minimise_over_their_terms(name, fit):
     assert model.info.dual_gap >= 0
 
 
+@pytest.mark.one_case
 @each_new
 def test_harfe_of_fewer_rows_than_terms(name):
     loss, few, y = OBJECTS[name], X[:30], Y[name][:30]
@@ -335,6 +336,7 @@ def test_quantiles_hold_their_share_out_of_sample():
         assert abs(np.mean(y[3000:] < model.predict(x[3000:])) - level) < 0.03
 
 
+@pytest.mark.one_case
 @each_new
 def test_sparse_rows_and_chunks_give_the_same_model(name):
     one = srf.sparse_rf(X, Y[name], loss=name, alpha=ALPHA[name], **EXACT)

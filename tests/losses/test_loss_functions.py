@@ -96,6 +96,7 @@ def target_of(name, y):
     return y + 0.1 if name == "gamma" else y
 
 
+@pytest.mark.one_case
 @each
 @given(z=points, y=counts)
 def test_values_are_those_of_the_formula(name, z, y):
@@ -109,6 +110,7 @@ def test_values_are_those_of_the_formula(name, z, y):
     )
 
 
+@pytest.mark.one_case
 @each
 @given(z=points, y=counts)
 def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
@@ -123,6 +125,7 @@ def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
         )
 
 
+@pytest.mark.one_case
 @each
 @settings(max_examples=n_examples(40))
 @given(z=points, y=counts, share=st.floats(0, 1))

@@ -1015,6 +1015,7 @@ def test_other_numbers_in_a_table(kind, tmp_path):
         load_and_use(archive(members(kind, **{name: broken})), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["limited", "limited counts"])
 def test_limits_are_finite_and_ordered(kind, tmp_path):
     meta = contents(kind)[0]

@@ -262,6 +262,7 @@ def test_levels_that_a_model_has_not_seen_are_predicted_as_in_memory():
 # Batches
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["list", "polars", "record batches", "arrays"])
 def test_batches_one_after_the_other(kind, tmp_path):
     table = pa.Table.from_pandas(FRAME, preserve_index=False)

@@ -642,6 +642,7 @@ def wide():
     return X
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("workers", [1, 2])
 def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
     linear = Linear().draw(None, 1_000_000).take(np.unique(wide.indices)[:300])

@@ -232,6 +232,7 @@ OF_REAL = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_of_all_losses(estimator, loss):
@@ -341,6 +342,7 @@ def test_random_states(state):
         assert np.array_equal(model.model_.support, again.model_.support)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_jobs_change_nothing(estimator):
     one, two = (

@@ -209,6 +209,7 @@ def test_what_is_left_without_a_fold(k):
     assert_moments(back, plain_moments(FEATURES, X, Y, WEIGHT))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf_path", "harfe_path", "mfga_path"])
 def test_validation_says_what_fitting_again_would(name):
     method, options = FITS[name]
@@ -221,6 +222,7 @@ def test_validation_says_what_fitting_again_would(name):
         np.testing.assert_allclose([fold.mean_loss(model) for model in models], losses, rtol=1e-8)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("k", range(5))
 def test_features_that_do_not_vary_in_what_is_left(k):
     """Where a fold held all that varied in a column, the rounding left after subtracting it is not
@@ -310,6 +312,7 @@ def test_one_pass_and_no_more(monkeypatch):
     assert len(asked) == 7
 
 
+@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     n = 5000  # several slices
     Z, y = np.tile(X, (6, 1))[:n], np.tile(Y, 6)[:n]
@@ -382,6 +385,7 @@ HARD = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     "y", [Y, np.full(N, 2.5), np.zeros(N), 1e-100 * Y], ids=["", "constant", "zero", "small"]

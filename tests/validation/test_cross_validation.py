@@ -74,6 +74,7 @@ SPLITTERS = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda each: type(each).__name__)
 def test_a_splitter_is_a_loop_over_its_pairs(splitter):
     y = LABELS > 1 if "Stratified" in type(splitter).__name__ else Y
@@ -189,6 +190,7 @@ PATHS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monkeypatch):
     function, grid, n_calls = PATHS[name]
@@ -335,6 +337,7 @@ def test_weights_count_rows():
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, sp.csr_array(X), sp.csc_matrix(X), X.astype(np.float32), np.where(X > 1.8, np.nan, X)],
@@ -346,6 +349,7 @@ def test_kinds_of_rows(rows):
     assert found.model.predict(rows).shape == (N,)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "measure"), [("logistic", "log_loss"), ("squared_hinge", "error")]
 )
@@ -440,6 +444,7 @@ def test_bad_arguments_are_named(wrong, error, says):
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rule", ["min", "1se"])
 @pytest.mark.parametrize(
     "grid",
