@@ -94,6 +94,8 @@ def pytest_generate_tests(metafunc):
         cases[1:] = [case for case in cases[1:] if not is_slow(case.marks)]
         if len(cases) > 1 and is_slow(cases[0].marks):
             del cases[0]
+    if metafunc.definition.get_closest_marker("every_case") is not None:
+        return
     n, name = len(cases), metafunc.function.__name__
     if option.seeds:
         chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}

@@ -26,7 +26,23 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+SLOW_MODULES = {  # whose examples take more than a second each
+    "algorithms.distill",
+    "algorithms.sparse_rf.functions",
+    "validation.calibration",
+    "validation.conformal",
+    "validation.cross_validation",
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name.partition(".")[2] in SLOW_MODULES))
+        for name in MODULES
+    ],
+)
 def test_docstring_examples_run(name):
     failed, _ = doctest.testmod(
         importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE
