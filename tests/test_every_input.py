@@ -253,6 +253,7 @@ def test_question_about_x_that_is_wrong(name):
     assert not leaks("X", calls(asked("raise")[name], MISSING, None))
 
 
+@pytest.mark.one_case
 @each([name for name in QUESTIONS if "kernel" not in name], MISSING)
 def test_question_about_what_is_missing(name, kind):
     answer = asked()[name](MISSING[kind])
@@ -425,6 +426,7 @@ def test_what_is_no_model(bad):
     refused("model", srf.prune, bad, X)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("option", ["n_panels", "n_points"])
 def test_picture_of_a_wrong_size(option):
     for bad in [*COUNT, None] + ([1] if option == "n_points" else []):

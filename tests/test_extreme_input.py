@@ -55,6 +55,7 @@ except (ValueError, TypeError) as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "change"),
     [
@@ -265,6 +266,7 @@ def test_dictionary_of_repeats(loss):
     assert model.info.converged
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("spread", [1e-300, 1e300])
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 def test_weights_of_any_size(spread, loss):
@@ -444,6 +446,7 @@ def test_extreme_maps(features):
         check_finite(fit(features=features, max_iter=30), X)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", *CLASSIFIERS])
 @pytest.mark.parametrize("alpha", [1e-100, 1e-12, 1e-8, 1e-6, 1e3, 1e150, 1.7e308])
 def test_extreme_alpha(loss, alpha, monkeypatch):
@@ -479,6 +482,7 @@ def test_max_iter_of_one_warns(loss):
     assert not check_finite(model, X).info.converged
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("ratio", [1e-300, 5e-324, 1.0])
 def test_extreme_paths(ratio):
     with convergence_ignored():
@@ -550,6 +554,7 @@ def test_constant_inputs(value, n, features, loss):
         assert len(search(sp.csr_array(X), y, features=features, loss=loss).coef) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-100, 1e100, 1e200, 1e300])
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 def test_targets_of_any_size(size, features):

@@ -502,6 +502,7 @@ def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
     assert "TimeSeriesSplit" not in repr(CHOOSING) and type(splitter).__name__ in repr(model)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(IS_OLD, reason="as for weights")
 def test_groups_are_routed_through_pipelines_and_searches():
     """Each fit of a search is given the groups of its rows, and holds out whole groups; so is the
@@ -533,6 +534,7 @@ def test_groups_are_routed_through_pipelines_and_searches():
     assert search.best_estimator_[-1].model_.coef.shape[0] <= 50
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_every_estimator_takes_groups(estimator):
     y = target_of(estimator)
@@ -562,6 +564,7 @@ def test_sparse_rows_and_float32(estimator):
     assert single.predict(X.astype(np.float32)).dtype == np.float32
 
 
+@pytest.mark.slow
 def test_several_outputs():
     several = np.stack([Y, 5 + 10 * X[:, 3]], axis=1)
     for estimator in REGRESSORS.values():
@@ -605,6 +608,7 @@ def frame():
     return frame, y
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_categories_and_missing_cells_of_a_frame(name, frame):
     table, y = frame
@@ -624,6 +628,7 @@ def test_categories_and_missing_cells_of_a_frame(name, frame):
             fitted.predict(table[["b", "a", "kind", "town"]])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries(library, frame):
     table, y = frame
@@ -691,6 +696,7 @@ def test_columns_of_one_name(frame):
         srfs.MFGARegressor().fit(twice, y)
 
 
+@pytest.mark.slow
 def test_tags():
     nan = X.copy()
     nan[::5, 0] = np.nan
