@@ -299,6 +299,7 @@ MAPS = {
 BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("option", BAD_DRAWS)
 @pytest.mark.parametrize("name", MAPS)
 def test_draw_with_what_is_wrong(name, option):
@@ -308,6 +309,7 @@ def test_draw_with_what_is_wrong(name, option):
         refused(option, MAPS[name].draw, **given | {option: bad})
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET]
 )
@@ -315,6 +317,7 @@ def test_gamma_only_beside_a_kernel(features):
     refused("gamma", FITS["sparse_rf"], X, Y, features=features, gamma=1.0)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("name", "make"),
     [
@@ -398,6 +401,7 @@ BAD_INDICES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", BAD_INDICES, ids=repr)
 def test_take_with_wrong_indices(bad):
     refused("indices", SET.take, bad)
@@ -415,6 +419,7 @@ def test_wrong_names(bad):
     refused("names", srf.plot.input_usage, additive(), names=bad)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "bad",
     ["a", None, X, FITS["kernel_ridge"](X, Y), srf.Linear()],

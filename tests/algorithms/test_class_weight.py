@@ -147,6 +147,7 @@ def test_a_mapping_may_name_classes_that_some_rows_lack():
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("class_weight", "error", "message"),
     [

@@ -329,6 +329,7 @@ def test_validation_loss_is_near_that_of_other_rows(loss):
     assert 0.75 < np.median(ratios) < 1.35
 
 
+@pytest.mark.one_case
 @each_loss
 def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
     """Neither a penalty nor a gap, which are those of a fit with a penalty; and what it has no
@@ -359,6 +360,7 @@ def copies(rng, n=50, k=6):
     return X, y, groups, new, new[:, 0] + rng.standard_normal(4000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     """Without groups, held-out copies are predicted from their twins, and nothing seems left."""
@@ -372,6 +374,7 @@ def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     assert 0.5 * loss[1] < honest.info.validation_loss < 2 * loss[1]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(3))
 def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     """A random walk between the rows, which says nothing of later rows, is followed."""
@@ -385,6 +388,7 @@ def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     assert honest.info.validation_loss > 5 * leaking.info.validation_loss
 
 
+@pytest.mark.slow
 def test_a_mask_its_indices_and_one_pair_are_the_same(rng):
     X, y = friedman(rng, 200, 5)
     held = np.arange(200) >= 150
@@ -403,6 +407,7 @@ def test_a_mask_its_indices_and_one_pair_are_the_same(rng):
 @pytest.mark.parametrize(
     "splitter", [KFold(3), GroupKFold(3), TimeSeriesSplit(3), LeaveOneGroupOut()], ids=str
 )
+@pytest.mark.one_case
 def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
     X, y = friedman(rng, 200, 5)
     regions, is_by_group = np.array(["north", "east", "south", "west"]), "Group" in str(splitter)
@@ -464,6 +469,7 @@ def test_means_of_categories_come_from_other_groups(rng):
     assert len(honest.features) == 0 or told(honest, frame, y) > 0.8
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("function", [srf.harfe, srf.mfga, srf.drp, srf.sparse_rf_path])
 def test_every_function_takes_groups(function, rng):
     X, y = rng.standard_normal((60, 2)), rng.standard_normal(60)
@@ -478,6 +484,7 @@ def test_every_function_takes_groups(function, rng):
 # Errors
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -500,6 +507,7 @@ def test_bad_arguments_are_named(rng, options, name):
             sparse_rf(X, y, **options, **more)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", [1.0, True, "3", [2]])
 def test_counts_are_integers(rng, bad):
     X, y = friedman(rng, 50)
@@ -513,6 +521,7 @@ def test_one_row_cannot_be_held_out(features):
         sparse_rf(np.ones((1, 2)), [1.0], features=features)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("how", "error", "says"),
     [

@@ -233,6 +233,7 @@ class Other:
         return waves(X)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("teacher", "more", "error", "words"),
     [
@@ -316,6 +317,7 @@ def test_rows_that_are_no_table(rows):
         distill(waves, rows, **FEW)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",
     [

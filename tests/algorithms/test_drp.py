@@ -346,6 +346,7 @@ def test_too_few_projections_diverge():
         drp(X, y, alpha=10.0, accelerate=False, n_projections=2000, n_iter=1, rng=0)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("error", "options"),
     [

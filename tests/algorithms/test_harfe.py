@@ -662,6 +662,7 @@ BAD = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("options", "error", "name"),
     BAD,
@@ -672,6 +673,7 @@ def test_bad_arguments_are_named(options, error, name):
         fit(**options)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("sizes", ["abc", 3, [], [0], [1.5], [401]])
 def test_bad_sizes(sizes):
     with pytest.raises((ValueError, TypeError), match="n_nonzero_coefs"):

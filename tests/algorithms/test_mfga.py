@@ -654,6 +654,7 @@ def test_the_default_features():
     assert mfga(wide, np.arange(40.0), n_nonzero_coefs=5).info.n_drawn == 6001
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("change", "error", "names"),
     [

@@ -416,6 +416,7 @@ def test_the_same_bits_for_any_number_of_workers(layout, n_outputs):
         assert np.array_equal(one.intercept, other.intercept)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("name", "bad"),
     [

@@ -273,6 +273,7 @@ MODEL = srf.sparse_rf(X, F, **SMALL)
 OF_LABELS = srf.sparse_rf(X, TARGETS["multinomial"], loss="logistic", **SMALL)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("error", "message", "call"),
     [

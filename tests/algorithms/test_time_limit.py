@@ -186,6 +186,7 @@ def test_an_interrupt_is_not_the_end_of_the_time(clock_of):
     assert _deadline.time_left() == np.inf  # the limit of that call is gone
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("limit", "error"),
     [

@@ -615,6 +615,7 @@ def test_a_weight_counts_as_copies(name):
     )
 
 
+@pytest.mark.every_case
 def test_the_arguments_are_left_as_they_were_and_models_are_immutable(fitted):
     before = X.tobytes(), Y.tobytes()
     model = fitted()

@@ -245,6 +245,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("cells", "error", "message"), STRANGE.values(), ids=STRANGE)
 def test_mixed_columns_are_refused(cells, error, message):
     for X, where in (

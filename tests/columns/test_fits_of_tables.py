@@ -106,6 +106,7 @@ def test_cells_missing_only_at_prediction_are_at_the_centre(fit):
     assert np.isfinite(model.predict(hole)).all()
 
 
+@pytest.mark.every_case
 @each_fit
 def test_csr_may_not_have_missing_entries(fit):
     with pytest.raises(ValueError, match="X must be finite"):

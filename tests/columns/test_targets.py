@@ -97,6 +97,7 @@ def test_categories_of_integers_are_labels():
         FITS["mfga"](y)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("y", [SIGNS, SIGNS.tolist(), [1.5, "a"] * (N // 2), SIGNS[:, None]])
 @pytest.mark.filterwarnings("ignore:y has shape")
 def test_strings_are_no_target_of_a_regression(fit, y):
@@ -165,6 +166,7 @@ def test_a_missing_label_is_an_error_for_all_that_read_labels(read, absent):
                 READERS[read](hold([*y[:3], ABSENT[absent], *y[4:]]))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("read", READERS)
 def test_a_missing_label_of_any_library_is_an_error(read):
     for name, y in OF_LIBRARIES.items():
@@ -173,6 +175,7 @@ def test_a_missing_label_of_any_library_is_an_error(read):
         assert "3" in str(error.value) or "masked" in name
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("read", READERS)
 def test_labels_of_two_kinds_are_an_error_in_lists_too(read):
     for y in ([*WORDS[:-1], 1], (*WORDS[:-1], 1), [*WORDS[:-1], True]):
@@ -447,6 +450,7 @@ MESSAGES = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", MESSAGES)
 def test_messages_say_what_to_do(name):
     match, call = MESSAGES[name]

@@ -640,6 +640,7 @@ def test_single_rows_columns_and_values_grow_nothing():
 # ---------------------------------------------------------------- bad input
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("n_bins", [0, 256, 2.5, True])
 def test_bins_that_are_too_many(n_bins):
     with pytest.raises(
@@ -648,6 +649,7 @@ def test_bins_that_are_too_many(n_bins):
         Bins.of_sample(np.zeros((3, 1)), n_bins)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("argument", "value"),
     [

@@ -444,6 +444,7 @@ def refused_rows():
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("ask", [pytest.param(ask, id=name) for name, ask in refused_rows()])
 def test_rows_that_kernels_cannot_read_are_refused(ask):
     with pytest.raises((TypeError, ValueError)):

@@ -746,6 +746,7 @@ def test_missing_numbers(tmp_path):
         assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "name",
     ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"],

@@ -248,6 +248,7 @@ def test_soft_and_squeezed_views_are_as_the_formula_says(models):
     assert n and len(stage.kind)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",
     [{"language": "C"}, {"n_terms": -1}, {"digits": 0}, {"n_terms": 1.5}],

@@ -195,6 +195,7 @@ def test_tables_of_a_schema_and_of_any_name(engine):
         np.testing.assert_allclose(found[:, 0], model.predict(X[:3]), rtol=1e-12)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "keep",
     [

@@ -70,6 +70,7 @@ def test_a_drawn_transform_is_the_formula(map_, rng):
     np.testing.assert_allclose(features.transform(X), phi_oracle(features, X), rtol=0, atol=1e-9)
 
 
+@pytest.mark.every_case
 @each_map
 def test_maps_are_frozen_and_a_draw_leaves_them_alone(map_):
     before = pickle.dumps(map_)

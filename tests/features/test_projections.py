@@ -263,6 +263,7 @@ def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypat
         np.testing.assert_array_equal(rows.project(p), one)
 
 
+@pytest.mark.every_case
 @each_kind
 @each_dtype
 @as_within_a_call

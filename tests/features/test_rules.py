@@ -282,6 +282,7 @@ def test_large_numbers_are_not_missing_cells():
     assert "missing" not in text
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [

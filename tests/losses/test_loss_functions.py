@@ -331,6 +331,7 @@ def test_bounds_of_the_multinomial_loss_in_one_class():
     assert (loss.smoothness, loss.is_unimodal, loss.dual_growth) == (0.5, False, np.inf)
 
 
+@pytest.mark.every_case
 @each
 def test_losses_are_found_by_name(name):
     loss = CASES[name][0]
@@ -356,6 +357,7 @@ def test_the_weighted_median_and_spread():
     assert robust_spread(np.full(9, 4.0), np.ones(9)) == 1.0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("what", WRONG)
 def test_check_says_what_is_wrong_with_a_loss(what):
     loss, error, message = WRONG[what]

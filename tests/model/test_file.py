@@ -502,6 +502,7 @@ ROLES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("role", ["meta", "objective", *ROLES])
 def test_missing_member(role, tmp_path):
     refused(
@@ -554,6 +555,7 @@ def test_numbers_that_are_not_finite(role, value, tmp_path):
     refused(archive(members("mixed", **{name: wrong})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("value", [-1, D, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("kind", ["mixed", "q-sparse"])
 def test_inputs_out_of_range(kind, value, tmp_path):
@@ -733,6 +735,7 @@ def test_linear_functions_with_an_offset(kind, tmp_path):
     check_same(m, srf.load(tmp_path / "again"), X)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -893,6 +896,7 @@ def test_metadata_that_swells_in_memory(text, tmp_path):
         refused(archive(members("mixed", meta=text, padding=np.zeros(padding, np.uint8))), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("d", [1, D - 1, D + 1, 1000, 2**31, 2**61, 2**62, 2**63])
 def test_another_number_of_inputs(d, tmp_path):
     refused(archive(members("mixed", meta=contents("mixed")[0] | {"n_features_in": d})), tmp_path)
@@ -908,6 +912,7 @@ def test_inputs_by_the_billion(kind, d, tmp_path):
     refused(archive(members(kind, meta=contents(kind)[0] | {"n_features_in": d})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
 def test_many_inputs(kind, tmp_path):
     """A model may see few of very many inputs; what it answers takes memory for those few alone."""
@@ -1116,6 +1121,7 @@ def test_blocks_that_do_not_match(tmp_path):
         refused(archive(members("mixed", meta=meta | {"blocks": blocks})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("kind", "loss"),
     [

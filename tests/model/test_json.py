@@ -72,6 +72,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", HOSTILE)
 def test_json_is_not_trusted(models, name):
     content = json.loads(models["gaussian"].to_json())
@@ -80,6 +81,7 @@ def test_json_is_not_trusted(models, name):
         srf.SparseModel.from_json(json.dumps(content))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "null", "{", '{"format": 1, "arrays": {"a": NaN}}', "[" * 10**5, '{"format": true}'],

@@ -187,6 +187,7 @@ def test_they_are_told():
     assert "predictions" not in repr(FITS["harfe"]()) + str(FITS["harfe"]().summary())
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -148,6 +148,7 @@ def test_many_classes():
     np.testing.assert_allclose(m.predict_proba(X).sum(axis=1), 1)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].get("loss") != "logistic"])
 def test_no_probabilities_from_other_losses(kind):
     with pytest.raises(ValueError, match="logistic"):

@@ -420,6 +420,7 @@ BOXES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("box", "error", "words"), BOXES)
 def test_boxes_that_are_none(box, error, words):
     rng = np.random.default_rng(0)

@@ -84,6 +84,7 @@ def test_blocks_of_any_sizes():
         srf.Chunks(X, block_rows=[100, 1099])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -182,6 +183,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_block_is_named(what):
     spoil, words = BROKEN[what]

@@ -114,6 +114,7 @@ def test_levels_that_are_given_have_their_order_and_those_of_no_row_are_left_out
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
@@ -239,6 +240,7 @@ def test_a_block_that_changes_after_the_first_pass_is_named(what, after):
         )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "what", ["numbers for words", "words for numbers", "no column", "lists", "nothing"]
 )
@@ -306,6 +308,7 @@ def endless():
 ONCE = iter([FRAME[:300], FRAME[300:]])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("batches", "words"),
     [
@@ -324,6 +327,7 @@ def test_batches_that_are_refused(batches, words):
         srf.Chunks.of_batches(batches)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("batches", "words"),
     [

@@ -598,6 +598,7 @@ def test_some_of_the_rows(many_blocks, monkeypatch, layout):
         assert rows._block.workers._pool is pool is not None
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("workers", [0, -2, 1.5, True, None, "2"])
 def test_invalid_workers(workers):
     with pytest.raises(
@@ -706,6 +707,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.every_case
 @each_storage
 @each_dtype
 @pytest.mark.parametrize("n", [3, 5000])

@@ -283,6 +283,7 @@ def test_mixed_devices_are_named(monkeypatch):
         srf.mfga(X, Y, n_nonzero_coefs=2, sample_weight=there)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [

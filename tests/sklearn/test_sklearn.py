@@ -171,6 +171,7 @@ def test_fit_is_the_function(estimator):
         np.testing.assert_allclose(np.exp(fitted.predict_log_proba(X)), model.predict_proba(X))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parameters_are_those_of_the_function(name):
     function = inspect.signature(FUNCTIONS[name]).parameters

@@ -592,6 +592,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_answered_is_refused(name):
     error, message, use = REFUSED[name]

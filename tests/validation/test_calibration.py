@@ -171,6 +171,7 @@ def test_copies_do_not_make_probabilities_sure_with_groups():
     assert far[0] > 0.4 and far[1] < 0.3
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("how", "error", "says"),
     [

@@ -384,6 +384,7 @@ def test_progress_is_shown(caplog):
     assert caplog.messages[-1].startswith("cross_validate: 100 % done")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [

@@ -320,6 +320,7 @@ def test_kinds_of_rows(rows):
     assert held(bands.predict(last), Y[400:]) > 0.8
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [
