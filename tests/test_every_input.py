@@ -87,6 +87,7 @@ def calls(function, bad, *given, **options):
     }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", FITS)
 def test_x_that_is_wrong(name):
     assert not leaks("X", calls(FITS[name], WRONG_X | NO_ROWS, None, target_of(name)))
@@ -152,11 +153,13 @@ def test_few_rows(name, kind):
 # Targets and labels
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_target_that_is_wrong(name):
     assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS | BAD_OUTPUTS, X, None))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_labels_that_are_wrong(name):
     assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_LABELS, X, None, **classifying(name)))
@@ -247,6 +250,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_question_about_x_that_is_wrong(name):
     assert not leaks("X", calls(asked()[name], WRONG_X | COLUMNS, None))
@@ -412,6 +416,7 @@ def additive(missing="learn"):
     return srf.harfe(X, Y, order=2, n_nonzero_coefs=4, missing=missing, **SMALL)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", [["a"], "abc", [], 3], ids=repr)
 def test_wrong_names(bad):
     refused("inputs", SET.names, bad)

@@ -426,6 +426,7 @@ BAD = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD)
 def test_bad_arguments_are_named(arguments, error, message):
     X, y = table(60, 0)

@@ -244,6 +244,7 @@ class Own(Exception):
     """An error of the user's."""
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "error", [Own, ValueError, TypeError, KeyError, StopIteration, KeyboardInterrupt]
 )

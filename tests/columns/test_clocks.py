@@ -292,6 +292,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.every_case
 @each_frame
 @pytest.mark.parametrize(("cells", "error", "message"), OTHERS.values(), ids=OTHERS)
 def test_what_was_dates_must_be_dates(frame, cells, error, message):

@@ -152,6 +152,7 @@ READERS = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.filterwarnings("ignore:y has shape", "ignore:A column-vector y")
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("absent", ABSENT)
@@ -519,6 +520,7 @@ PAIRING = {
 each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)
 
 
+@pytest.mark.every_case
 @each_pairing
 def test_rows_in_another_order_are_an_error(fit):
     for y in (OF_INDEXED[::-1], OF_INDEXED.sample(frac=1.0, random_state=0)):

@@ -71,6 +71,7 @@ def test_missing_labels_are_an_error(missing, home, use):
         use(home(words(missing)))
 
 
+@pytest.mark.every_case
 @each_use
 @pytest.mark.parametrize("y", TYPED.values(), ids=TYPED)
 def test_missing_labels_of_typed_arrays_are_an_error(y, use):

@@ -79,6 +79,7 @@ def test_graphs_are_small(model):
     np.testing.assert_allclose(f, model.predict(X), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "change",
     [

@@ -214,6 +214,7 @@ def test_columns_to_keep_have_names_of_their_own(keep):
         model.to_sql(keep=keep)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("names", "used"), [("aAb", "a"), ("aAb", "A"), ("äÄb", "ä"), ("abA", "aA")]
 )

@@ -440,6 +440,7 @@ def test_offsets_are_never_modified():
 # What is wrong
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", kinds_of_input.BAD_OFFSETS)
 def test_bad_offsets_of_rows_to_predict(kind):
     bad, Z = kinds_of_input.BAD_OFFSETS[kind], np.resize(X, (kinds_of_input.N, 3))

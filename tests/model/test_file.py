@@ -485,6 +485,7 @@ ARCHIVES = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_hostile_archive(name, tmp_path):
     refused(ARCHIVES[name](), tmp_path)
@@ -544,6 +545,7 @@ def test_arrays_of_another_dtype_or_shape(role, tmp_path):
         refused(archive(members("mixed", **{name: array})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(
     "role", ["coef", "intercept", "dense weights", "dense offset", "sparse weights", "objective"]
@@ -587,6 +589,7 @@ WRONG_ORDERS = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("wrong", WRONG_ORDERS)
 def test_wrong_order(wrong, tmp_path):
     use(load(archive(members("interleaved", order=ORDER)), tmp_path))
@@ -819,6 +822,7 @@ def test_metadata_of_a_wrong_type(field, kind, tmp_path):
     assert accepted == []
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("field", [field for field in FIELDS if not field.endswith("0")])
 def test_metadata_without_a_field(field, tmp_path):
     meta = contents("mixed")[0]
@@ -840,6 +844,7 @@ def test_metadata_with_another_field(field, tmp_path):
     load_and_use(archive(members("mixed", meta=meta)), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 @pytest.mark.parametrize(
     "field", ["info.dual_gap", "info.alpha", "blocks.0.scale", "n_features_in"]
@@ -849,6 +854,7 @@ def test_json_numbers_that_are_not_finite(number, field, tmp_path):
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "text",
     [
@@ -906,6 +912,7 @@ def test_another_number_of_inputs(d, tmp_path):
 SPARSE_KINDS = ["q-sparse", "linear", "products alone", "zero terms"]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
 @pytest.mark.parametrize("d", [0, -1, 2**27 + 1, 2**31, 2**40, 2**62, 2**63, 10**30])
 def test_inputs_by_the_billion(kind, d, tmp_path):
@@ -985,6 +992,7 @@ def test_a_hundred_thousand_levels(tmp_path):
 TABLE_ARRAYS = ["table_kind", "table_size", "table_text", "table_end"]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", TABLE_ARRAYS)
 @pytest.mark.parametrize("kind", OF_FRAMES)
 def test_tables_that_are_not_whole(kind, name, tmp_path):

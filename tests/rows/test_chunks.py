@@ -301,6 +301,7 @@ def test_a_block_in_which_all_is_missing(home):
         srf.sparse_rf(Z, Y, alpha=0.01, missing="raise", **NAMED)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "mfga logistic", "drp"])
 def test_the_error_of_a_broken_block_holds_the_model_so_far(name):
     fit = {
