@@ -569,6 +569,7 @@ def test_what_has_few_rows_is_faded(order):
     figure.savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 def test_a_row_of_curves_has_one_label_and_one_scale():
     Z = np.random.default_rng(0).uniform(-1, 1, (300, 12))
     model = srf.drp(Z, Z @ np.arange(1, 13), alpha=1e-3, rng=0)

@@ -118,7 +118,7 @@ def test_few_seeds_of_rare_noise_are_worse_than_a_constant(kind, n, rate):
     assert np.mean(ratios) < 1.02 and np.sum(np.array(ratios) > 1.05) <= 2
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "multinomial"])
 def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
     X = rng.uniform(-2, 2, (1_500, 3))

@@ -44,7 +44,7 @@ def test_a_class_weight_is_a_sample_weight(fit, weight):
     assert bits(one) != bits(fit(X, LABELS, loss="logistic", sample_weight=weight))
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @ignore_convergence
 @pytest.mark.parametrize(
     "fit",

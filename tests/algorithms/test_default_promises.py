@@ -374,7 +374,7 @@ def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     assert 0.5 * loss[1] < honest.info.validation_loss < 2 * loss[1]
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     """A random walk between the rows, which says nothing of later rows, is followed."""

@@ -36,6 +36,7 @@ class Asked:
         return self.teacher(X)
 
 
+@pytest.mark.slow
 def test_a_sum_of_cosines_is_recovered():
     model = distill(waves, X, n_made=1000, max_terms=40, effort=0.1, rng=0)
     new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))

@@ -152,7 +152,7 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
         assert norm(one.coef - w) <= (e + SMALL) * norm(w)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_loss
 def test_d2_iterations(loss):
     """D2 |w_T - w*| <= e^T |w*|, with eps < 1/2 in every draw. The certificate bounds the error;

@@ -207,6 +207,7 @@ def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept
         assert abs(c[on]).min() >= mu * abs(g[~on]).max()
 
 
+@pytest.mark.slow
 @ignore_convergence
 def test_h2_small_steps_descend_and_come_to_rest():
     """H2: with mu (|A|^2 + m lambda) <= 1 plain steps never raise the objective, and the support
@@ -411,6 +412,7 @@ def clean_error(which, selection, seed):
     return np.mean((model.predict(Z[200:]) - clean[200:]) ** 2)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("which", "selection", "low", "high"),
     [

@@ -56,7 +56,7 @@ def test_a_member_ends_where_its_loss_falls_no_more():
     assert path.loss == losses[9]
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [80, 120])
 def test_noise_is_the_constant(n):
     others = 0

@@ -74,7 +74,7 @@ def test_order_is_seen_and_said():
         fit_briefly(X, y)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_seasons_of_dates_are_no_order(seed):
     rng = np.random.default_rng(seed)

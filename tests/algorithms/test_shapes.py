@@ -111,6 +111,7 @@ def test_models_rise_where_they_must(loss, data):
         assert largest_fall(model, Z, column, sign, rng) <= 1e-12
 
 
+@pytest.mark.slow
 def test_the_test_finds_what_falls():
     """Without constraints the same test finds a fall, and the structural one a term that may not
     be."""
@@ -240,6 +241,7 @@ def test_draws_of_maps(features):
         assert (model.features.input_usage()[[0, 3]] > 0).any()
 
 
+@pytest.mark.slow
 def test_harfe_with_its_own_features_and_with_auto():
     X, y = table(200, 0)
     for features in (None, "auto"):
@@ -358,6 +360,7 @@ def test_an_order_that_the_user_lists():
     assert (np.diff(f, axis=0) <= 1e-12).all()
 
 
+@pytest.mark.slow
 def test_two_class_labels_only():
     X, y = table(100, 0)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))

@@ -404,7 +404,7 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
     )
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_loss
 @each_intercept
 def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):

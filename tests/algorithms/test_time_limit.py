@@ -80,7 +80,7 @@ def check_usable(model):
     assert again.info == model.info
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_best_so_far_is_usable_wherever_the_time_is_over(target, clock_of):
     clock = clock_of()

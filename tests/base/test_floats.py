@@ -202,7 +202,7 @@ def test_estimators_that_are_asked_for_importances():
     same_bits(lambda: estimator.fit(rows, F).feature_importances_.tobytes())
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{"effort": 0.02}, {"features": "gaussian", "alpha": 0.01}], ids=["default", "gaussian"]
 )
@@ -214,7 +214,7 @@ def test_rows_in_blocks(how):
     same_bits(lambda: bits(srf.sparse_rf(srf.Chunks(read, rows.shape, block_rows=50), y, **how)))
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])
 def test_partitions_of_dask(scheduler):
     dask, arrays, rows = (

@@ -72,7 +72,7 @@ def shown():
     }
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [

@@ -410,6 +410,7 @@ def test_kernel_machines_name_bad_arguments(function):
 # Boosting
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("offset", ["surrogate", "exact"])
 @pytest.mark.parametrize("loss", TARGETS)
 def test_boosting_descends_to_the_optimum_over_what_it_added(loss, offset):
@@ -487,6 +488,7 @@ def test_the_weak_learner_is_the_logistic_regression_of_scikit_learn():
     assert feature.offset[0] == pytest.approx(theirs.intercept_[0] / np.linalg.norm(t), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_boosting_of_three_classes_numbers_their_features_apart():
     model = boosting(X, THREE, alpha=0.01, n_terms=15, offset="exact")
     for k, label in enumerate(model.classes):
@@ -598,6 +600,7 @@ def test_csr_and_dense_agree(fitted):
     )
 
 
+@pytest.mark.one_case
 def test_float32_stays_float32(fitted):
     single = fitted(X.astype(np.float32)).decision_function(X.astype(np.float32))
     assert single.dtype == np.float32
@@ -605,6 +608,7 @@ def test_float32_stays_float32(fitted):
 
 
 # whose radius depends on the rows of X
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])
 def test_a_weight_counts_as_copies(name):
     function, y, options = EVERY[name]

@@ -564,7 +564,7 @@ def test_constraints_in_a_date(constraint):
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "bumps", "raw", "mfga"])
 def test_calculus_and_proofs(models, name):
     table, fitted = models
@@ -602,7 +602,7 @@ def test_calculus_and_proofs(models, name):
             model.bounds({"at": (wrong, wrong)})
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("years", [20, 900])
 def test_proofs_and_means_over_many_years(years, monkeypatch):
     """Angles turn thousands of times: the coordinate has a bounded number of cells, and the mean is
@@ -779,6 +779,7 @@ def test_c_onnx_and_symbols(models, name, tmp_path):
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_error_of_a_mean_of_many_pieces():
     """Where finer nodes are too many and coarser ones are not, their difference is no error."""
     relu = srf.RandomNeurons("relu", order=2)

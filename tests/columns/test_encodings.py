@@ -144,7 +144,7 @@ def test_equal_entries_have_one_encoding():
     ) == (None, ())
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("zeros", ["none", "of one column"])
 def test_columns_without_zeros_are_not_encoded_by_where_their_zeros_are(seed, zeros):

@@ -117,6 +117,7 @@ def test_exports(name, language, tmp_path):
     np.testing.assert_array_equal(model.predict(FAR), model.predict(HELD))
 
 
+@pytest.mark.one_case
 def test_onnx_in_single_precision(model):
     rows = FAR.astype(np.float32)
     answer = asked(model, {"X": rows})["variable"].ravel()
@@ -192,7 +193,7 @@ def test_shapley_values(model):
 # ---------------------------------------------------------------------------- constraints
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, GIVEN])
 def test_convex_columns_stay_lines_and_monotone_ones_rise(how):
     model = fit(convex={0: 1}, monotone={1: 1}, **how)
@@ -207,6 +208,7 @@ def test_convex_columns_stay_lines_and_monotone_ones_rise(how):
     assert model.is_monotone(1, {j: (-100, 100) for j in range(3)}, sign=1, time_limit=2)
 
 
+@pytest.mark.slow
 def test_limits_hold():
     model = fit(lower=-1.0, upper=1.5)
     f = model.predict(FAR)
@@ -302,7 +304,7 @@ def test_chunks_and_dask(name, home):
         np.testing.assert_allclose(model.predict(FAR), expected.predict(FAR), rtol=0, atol=1e-6)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 def test_the_default_of_chunks_and_dask(home):
     rows = srf.Chunks(X) if home == "chunks" else da.from_array(X, chunks=(80, 3))

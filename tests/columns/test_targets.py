@@ -194,6 +194,7 @@ HELD = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("held", HELD)
 def test_decimals_are_numbers_wherever_rows_have_one(fit, held):
     expected = fit(np.array(DECIMALS, float))
@@ -317,6 +318,7 @@ def explained(model, several=SEVERAL):
     return 1 - ((model.predict(X) - several) ** 2).mean(axis=0) / several.var(axis=0)
 
 
+@pytest.mark.one_case
 def test_several_outputs_share_a_support(fit, tmp_path):
     model = fit(SEVERAL)
     n_terms = len(model.features)

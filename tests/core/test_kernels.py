@@ -227,7 +227,7 @@ def test_products_agree_with_numpy(level, dtype, order):
         check_kernels(ProductCase(shape, dtype, order), level, n_outputs=(1, 3, 2, 0)[i % 4])
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_level
 @each_dtype
 @pytest.mark.parametrize("kind", ["dense", "q-sparse"])

@@ -33,6 +33,7 @@ def test_importances_of_all_kinds(models, of_frame):
     assert worth.names[3] == "c o" and worth.share[3] > 0.05
 
 
+@pytest.mark.slow
 def test_importances_are_the_mean_sizes_of_shapley_values(models):
     """For several outputs they are the sum over the outputs, each in its own units."""
     for name in ("auto", "three classes"):

@@ -712,7 +712,7 @@ def test_rows_that_are_far_from_all_bumps(tmp_path):
         )
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_c_says_so_where_predict_raises(bad, tmp_path):

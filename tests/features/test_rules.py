@@ -208,6 +208,7 @@ def test_levels_that_say_nothing_are_not_learned():
     assert not any(falls)
 
 
+@pytest.mark.slow
 def test_a_path_a_search_a_start_and_pruning():
     models = srf.sparse_rf_path(X, Y, features=RULES, n_alphas=5, rng=0)
     sizes = [len(model.coef) for model in models]

@@ -133,7 +133,7 @@ def test_the_optimum_is_that_of_scikit_learn(dtype, weight):
     assert np.linalg.norm(model.coef - best) <= 1e-5 * np.linalg.norm(best)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", ["squared", "logistic", "squared_hinge", "smoothed_hinge", "huber", "poisson"]
 )

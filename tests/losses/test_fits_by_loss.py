@@ -473,7 +473,7 @@ def test_errors_name_what_is_wrong():
     srf.sparse_rf(X, y, loss="poisson", sample_weight=weight, **few)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [1e-30, 1e-6, 1.0, 1e6, 1e20])
 def test_no_scale_of_y_makes_nan(largest):
     rng = np.random.default_rng(5)

@@ -379,7 +379,7 @@ def test_a_model_does_not_know_that_it_had_offsets(tmp_path):
 # Where rows are
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "loss"),
     [

@@ -972,6 +972,7 @@ def test_a_table_goes_through_a_file(kind, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*holds words that are others in each row")
 def test_a_hundred_thousand_levels(tmp_path):
     n = 100_000

@@ -52,6 +52,7 @@ OF_VIEWS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [*KINDS, *OF_VIEWS, "harfe"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
@@ -140,6 +141,7 @@ def coef_and_labels(m):
     return m.coef.tobytes(), m.classes.tolist()
 
 
+@pytest.mark.slow
 def test_many_classes():
     y = np.repeat(np.arange(40), 2)
     m = fit(y=y, loss="logistic", alpha=0.005)

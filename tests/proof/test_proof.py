@@ -377,6 +377,7 @@ def test_time_limit_is_kept():
     assert found.largest.upper <= np.abs(model.coef).sum() + 0.3 + 1e-9
 
 
+@pytest.mark.slow
 def test_limits_that_are_reached_are_found_exactly():
     rng = np.random.default_rng(0)
     features = srf.FeatureSet([neurons(rng, 1_000, 10, 3, "cos")], 10)
@@ -384,7 +385,7 @@ def test_limits_that_are_reached_are_found_exactly():
     assert found.least == (0.0, 0.0) and found.largest == (0.1, 0.1) and found.converged
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e12, 1e100, 1e300])
 def test_huge_boxes_have_true_bounds(size):
     rng = np.random.default_rng(0)

@@ -338,7 +338,7 @@ EVERY = {
 }
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", EVERY)
 def test_reading_may_fail_at_any_time(name):
@@ -359,6 +359,7 @@ def test_reading_may_fail_at_any_time(name):
         assert len(model.features) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 def test_the_error_holds_a_model_before_all_classes_are_fitted():
     """Classes that were not fitted yet have their constants."""

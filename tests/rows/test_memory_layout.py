@@ -44,7 +44,7 @@ def peak(use, X):
     return n_bytes[0]
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("use", USES)
 def test_no_layout_of_x_is_copied_whole(use, monkeypatch):
     # X is as many blocks as one of hundreds of megabytes

@@ -507,7 +507,7 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
             np.testing.assert_array_equal(answer, bits)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_storage
 @each_dtype
 def test_the_same_bits_of_products_for_any_number_of_workers(
@@ -663,7 +663,7 @@ def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
     np.testing.assert_allclose(b, np.tanh(z) @ c, atol=1e-10)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_storage
 def test_the_feature_matrix_is_never_held(rng, layout):
     """The values of 2,000 features in 20,000 rows would take 320 MB."""

@@ -256,6 +256,7 @@ def test_regressors_of_all_losses(estimator, loss):
         assert fitted.predict(X).min() > 0 and abs(fitted.predict(X).mean() / y.mean() - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_a_search_over_losses_and_their_parameters():
     scorer = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=0.9)
     model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0, loss=srf.losses.Quantile(0.5))
@@ -370,6 +371,7 @@ def test_pickle_and_clone(estimator):
     assert repr(fitted)
 
 
+@pytest.mark.slow
 def test_rules_are_a_parameter_to_search():
     rules = srfs.SparseRFRegressor(features=srf.Rules(n_trees=5), alpha=0.01, random_state=0)
     grid = {"features": [srf.Rules(max_conditions=1), srf.Rules(max_conditions=3)]}
@@ -440,7 +442,7 @@ def test_importances_and_dependence():
     assert partial_dependence(model, X, [0], grid_resolution=5)["average"].shape == (3, 5)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "multinomial"])
 def test_calibration(loss):
     model = clone(CLASSIFIERS["MFGA"]).set_params(loss=loss)

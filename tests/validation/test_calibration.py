@@ -92,7 +92,7 @@ def test_uneven_weights_leave_sure_probabilities_sure(kind, n_classes, unit):
     assert np.diag(model.predict_proba(np.eye(n_classes))).min() > 0.98
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [LABELS, LABELS * 1, np.where(LABELS, "p", "n"), KINDS])
 @pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5)])
 def test_labels_without_a_loss_are_taken(given, labels):

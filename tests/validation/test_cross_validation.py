@@ -246,6 +246,7 @@ def test_what_a_path_does_not_take_is_fitted_one_by_one():
     assert validation.runs_of_grid(srf.drp, {"alpha": [0.1, 1.0]})[0].values == (1.0, 0.1)
 
 
+@pytest.mark.slow
 def test_the_rule_of_one_standard_error_takes_fewer_terms():
     grid = {"alpha": np.geomspace(0.3, 3e-4, 8).tolist()}
     least, one = (srf.cross_validate(FIT, X, Y, grid, rule=rule, rng=0) for rule in ("min", "1se"))

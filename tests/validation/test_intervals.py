@@ -24,7 +24,7 @@ def held(ends, y):
     return np.mean((lower <= y) & (y <= upper))
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 @pytest.mark.parametrize("method", ["cv+", "split"])
 def test_the_share_that_was_asked_for_is_held(method, coverage):
@@ -34,7 +34,7 @@ def test_the_share_that_was_asked_for_is_held(method, coverage):
     assert f"{coverage:g}" in repr(bands)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_a_model_holds_the_share_that_was_asked_for(coverage):
     shares = []
@@ -245,7 +245,7 @@ def test_a_new_group_counts_as_one_more():
         srf.intervals(model, rows, y, groups=groups, coverage=0.96, adaptive=False, rng=0)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_groups_of_equal_size_stay_together(method):
     """Also the search of a scale is given groups, and so are functions that take them."""
