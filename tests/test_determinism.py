@@ -537,6 +537,7 @@ def draws(n):
     return features
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("go_on", [None, False, 0, ""])
 def test_callback_that_returns_something_else_does_not_stop(go_on):
     assert all_bits(fit(callback=lambda info: go_on)) == all_bits(fit())
@@ -569,6 +570,7 @@ def test_callback_may_fit():
 # Objective
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("dtype", "alpha"), [(np.float32, 2e-3), (np.float64, 2e-3), (np.float64, 0.05)]

@@ -112,6 +112,7 @@ def plain_answer(name, X):
     return PLAIN[key]
 
 
+@pytest.mark.one_case
 @each(FITS, LEGAL_X)
 def test_x_that_is_odd_but_legal(name, kind):
     """The fit is that of the same numbers in a plain array."""
@@ -133,6 +134,7 @@ HARD = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @pytest.mark.parametrize("kind", EXTREME_X)
 @pytest.mark.parametrize(("name", "loss"), HARD)
@@ -276,6 +278,7 @@ def test_question_about_x_that_is_odd_but_legal(name, kind):
         np.testing.assert_array_equal(answer, same)
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @each(QUESTIONS, EXTREME_X)
 def test_question_about_x_that_is_hard(name, kind):

@@ -141,6 +141,7 @@ def test_kind_of_number(dtype, sparse):
     assert model.predict(make(whole.astype(dtype))).dtype == plain.dtype
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", ["i8", "?", "f2", ">f8", "f4", "O", "u1"])
 @pytest.mark.filterwarnings("ignore:y is 0 or 1 alone")
 def test_kind_of_target_and_weight(dtype):
@@ -542,6 +543,7 @@ def test_columns_of_any_scale(layout, loss):
             assert r > 0.65 or name == "subnormal", (name, dtype, r)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("value", [0.0, 1.0, 3.7, 1e5, 1e200])
 @pytest.mark.parametrize("n", [2, 6, 50])
 @pytest.mark.parametrize("features", ["auto", "gaussian"])

@@ -157,6 +157,7 @@ FITS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", RESIDUAL, ids=str)
 @pytest.mark.parametrize("name", FITS)
 def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):

@@ -418,6 +418,7 @@ def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
         assert bits(model) == bits(sparse_rf(X, y, validation=same, groups=groups, **KERNEL))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_rows_in_neither_part_of_any_pair_are_fitted_at_last_alone(rng, features):
     """No search sees their targets, which may be of any size; the intercept does."""
@@ -445,6 +446,7 @@ def test_indices_are_of_the_rows_that_were_given(rng):
     assert bits(alone) == bits(every)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_few_rows_of_a_pair_are_in_the_sample_of_a_search(rng, few_rows, features):
     """Of 3 rows held out among 2,000 a search of 200 still has some, and of 3 fitted."""

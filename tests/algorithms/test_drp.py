@@ -95,6 +95,7 @@ def naive(p, X, y, alpha, loss):
 # The bounds of the paper
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n", [60, 200])
 def test_optimum_is_that_of_other_solvers(n, alpha):
@@ -212,6 +213,7 @@ def test_d6_full_rank(loss, seed):
     assert norm(paper(X, y, alpha, loss, m, 1, seed).coef - w) <= (bound + SMALL) * norm(w)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("eps", [0.4, 0.6])
 def test_d7_projections_needed(eps):
     """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) projections are enough but for a share
@@ -467,6 +469,7 @@ def test_same_bits(loss, accelerate, kind):
         assert model.info == first.info
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
@@ -510,6 +513,7 @@ def few_and_rare(n, d, rng):
     return X
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
@@ -568,6 +572,7 @@ def counted(monkeypatch, *names):
     return asked
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypatch):
     rng = np.random.default_rng(0)

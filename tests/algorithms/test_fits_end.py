@@ -158,6 +158,7 @@ def test_an_interrupt_ends_the_fit(solver):
         solver(np.tile(X, (100, 1)), np.tile(SMOOTH, 100), rng=0, **options.get(solver, {}))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("solver", "y", "options", "says"),
     [

@@ -171,6 +171,7 @@ def test_positive_selection_with_backtracking_fills_its_places(s):
 # The bounds H1 to H7
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("s", [20, 130])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
@@ -459,6 +460,7 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
         assert model.info.objective[-1] >= least - 1e-7
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("s", [15, 120])
 @ignore_convergence

@@ -304,6 +304,7 @@ def test_m4_rademacher_complexity(P):
 # What the arguments do
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("n_select", [1, 4])
 def test_the_path_holds_the_model_of_every_round(loss, n_select):

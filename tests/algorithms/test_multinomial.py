@@ -237,6 +237,7 @@ def test_drp_of_many_inputs_uses_one_sketch(alpha):
     assert np.linalg.norm(plain.coef - sketched.coef) < 2e-6 * np.linalg.norm(plain.coef)
 
 
+@pytest.mark.one_case
 @each
 def test_two_classes_are_the_logistic_loss(name):
     X, y = data(n_classes=2)

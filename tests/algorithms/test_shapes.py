@@ -211,6 +211,7 @@ def test_csr(how):
         assert (sign * (f[1::2] - f[::2]) >= -1e-12).all()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "features",
     [

@@ -98,6 +98,7 @@ def test_lasso(fit_intercept, weight):
     assert ours.predict(X) == pytest.approx(theirs.predict(phi), abs=1e-5)
 
 
+@pytest.mark.one_case
 @each_weight
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_liblinear(loss, weight):
@@ -285,6 +286,7 @@ def test_a_weight_counts_as_copies(loss, fit_intercept):
     assert dense_coef(weighted, 30) == pytest.approx(dense_coef(repeated, 30), abs=2e-4)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_scale_of_the_weights(loss):
     """Weights count relative to their mean: powers of two change no bit. A row of weight 0 is as
@@ -298,6 +300,7 @@ def test_scale_of_the_weights(loss):
     )
 
 
+@pytest.mark.one_case
 @each_loss
 def test_order_and_copies_of_the_rows(loss):
     """Rows in another order, or each of them twice, give the same model."""
@@ -308,6 +311,7 @@ def test_order_and_copies_of_the_rows(loss):
         assert dense_coef(other, 30) == pytest.approx(dense_coef(model, 30), abs=2e-4)
 
 
+@pytest.mark.one_case
 @each_intercept
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("power", [-963, -664, -400, -332, -66, -30, -1, 1, 60, 66, 332, 400, 498])
@@ -333,6 +337,7 @@ def test_powers_of_two(power, exact, fit_intercept):
         assert two.info.objective == tuple(F * k**2 for F in one.info.objective)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_flipped_target(loss):
     """The target -y turns all signs."""
@@ -343,6 +348,7 @@ def test_flipped_target(loss):
     assert two.intercept == pytest.approx(-one.intercept, abs=1e-7)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_duplicate_features(loss):
     """A dictionary with every feature three times gives the same objective, and shares out the
@@ -356,6 +362,7 @@ def test_duplicate_features(loss):
     assert together == pytest.approx(dense_coef(one, 30), abs=2e-3)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_csr_is_dense(loss, fit_intercept):
@@ -369,6 +376,7 @@ def test_csr_is_dense(loss, fit_intercept):
     )
 
 
+@pytest.mark.one_case
 @each_loss
 def test_float32_is_close(loss):
     """float32 rows cost a few digits."""
@@ -415,6 +423,7 @@ def test_many_classes_are_one_versus_rest(loss, exact):
     assert model.info.dual_gap == pytest.approx(sum(b.info.dual_gap for b in binary))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "kinds", [(0, 1), (-1, 1), (False, True), (2.5, 7.0), ("no", "yes")], ids=str
 )
@@ -473,6 +482,7 @@ def test_linear_beside_random_features(exact):
     assert dense_coef(alone, 3) == pytest.approx(theirs.coef_, abs=1e-5)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 def test_support_indexes_the_dictionary(exact):
     """model.features is the dictionary at model.support, in ascending order, for a FeatureSet and

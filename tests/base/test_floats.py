@@ -62,6 +62,7 @@ def same_bits(work):
     assert got == expected
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("size", EXTREME)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_fits_of_extreme_numbers(name, size):
@@ -83,6 +84,7 @@ def test_fits_of_labels(name):
     same_bits(lambda: bits(FITS[name](X, LABELS, **more)))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("loss", TARGETS)
 @pytest.mark.parametrize("name", BY_LOSS)

@@ -113,6 +113,7 @@ def test_rks_is_the_ridge_of_scikit_learn(features, intercept):
     assert model.info.n_drawn == len(features) == model.info.n_nonzero
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_rks_classifies_as_a_general_solver_does(loss):
     features = FEW.take(np.arange(15))

@@ -94,6 +94,7 @@ def test_rows_count_as_their_nearest_within_the_ranges(model, tmp_path):
     assert np.median(np.abs(single - expected)) < 1e-5
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in FITS if name != "default"])
 def test_within_the_ranges_no_bit_changes(name):
     model, other = fit(**FITS[name]), fit(**{**FITS[name], "extrapolate": "linear"})
@@ -183,6 +184,7 @@ def test_means(name):
     assert abs(value - model.decision_function(grid).mean()) < 1e-3 * np.ptp(Y)
 
 
+@pytest.mark.one_case
 def test_shapley_values(model):
     values, held = (model.shapley(rows[:20], X[:30], rng=0) for rows in (FAR, HELD))
     np.testing.assert_allclose(values, held, rtol=0, atol=1e-9)
@@ -288,7 +290,7 @@ def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
     assert np.abs(other.predict(far) - expected).max() > 1
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 @pytest.mark.parametrize("name", ["auto", "cosines", "linear"])
 def test_chunks_and_dask(name, home):

@@ -1061,6 +1061,7 @@ def test_columns_are_read_together_as_one_by_one(library, kind, monkeypatch):
     np.testing.assert_array_equal(read, alone)
 
 
+@pytest.mark.one_case
 @each_frame
 def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monkeypatch):
     X = frame({f"c{j}": np.array([j % 7], "float32" if j % 3 else "int64") for j in range(2000)})

@@ -570,6 +570,7 @@ def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
     assert len(in_memory) > 0 or n < 7
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])

@@ -316,6 +316,7 @@ def test_what_is_left_in_a_tile_from_another_changes_no_bit(n_rows, kind, dtype,
     assert found[0][0] == found[0][1]
 
 
+@pytest.mark.one_case
 @each_level
 @each_dtype
 @each_kind

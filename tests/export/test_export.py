@@ -270,6 +270,7 @@ def test_onnx_of_float64(name, make):
     assert np.abs(answer.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_onnx_stays_within_the_limits(dtype):
     """They are neither met from beyond by rounding, nor by a missing number."""
@@ -611,7 +612,7 @@ def test_c_of_a_frame(tmp_path):
     assert '"b \\x22*\\/\\x22 \\x5c"' in text and '"ü"' in text and '59 "place 9"' in text
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "options",

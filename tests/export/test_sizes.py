@@ -69,6 +69,7 @@ def test_c_is_small(model, tmp_path):
     np.testing.assert_allclose(f, model.predict(X), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.one_case
 def test_graphs_are_small(model):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -167,6 +167,7 @@ def test_a_thousand_terms_and_more(engine):
     assert_same(engine, model, {f"x{j}": wide[:5, j].tolist() for j in range(8)}, wide[:5])
 
 
+@pytest.mark.one_case
 def test_a_column_that_is_not_there_is_an_error(engine):
     """SQLite would read its name as a text, and that as 0."""
     model = srf.drp(X, Y, alpha=0.01, rng=0)

@@ -333,6 +333,7 @@ def test_gamma_that_is_given_stays(rng, kernel):
     )
 
 
+@pytest.mark.one_case
 @each_metric
 @pytest.mark.parametrize("rule", [None, "knn"])
 @pytest.mark.parametrize("make", [csr_array, csr_matrix])

@@ -247,6 +247,7 @@ def test_strange_rows(Z):
     assert np.isfinite(fit(Z, Y[: len(Z)]).predict(Z)).all()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "Z",
     [X[:8], np.ones((50, 2)), np.full((50, 2), np.nan)],

@@ -177,6 +177,7 @@ def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
 # Shift and scale
 
 
+@pytest.mark.one_case
 @each_layout
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(200, 8), (60, 300)])
@@ -332,6 +333,7 @@ HOW = [
 ]
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
 @pytest.mark.parametrize("how", HOW)

@@ -64,6 +64,7 @@ def objective(loss, phi, y, weight, alpha, w, b):
     return float(weight @ loss.value(z, y) / weight.sum() + alpha * np.abs(w).sum())
 
 
+@pytest.mark.one_case
 @each
 def test_l1_fits_are_the_optimum_of_an_oracle(name):
     """The duality gap bounds the distance to the optimum at any tolerance."""
@@ -94,6 +95,7 @@ def test_l1_fits_are_the_optimum_of_an_oracle(name):
     assert np.allclose(g[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-4 * size)
 
 
+@pytest.mark.one_case
 @each_new
 def test_a_weight_is_as_many_rows(name):
     for loss in (OBJECTS[name], name):
@@ -244,6 +246,7 @@ def test_drp_of_several_outputs_is_one_after_the_other(name):
         assert np.allclose(model.predict(X)[:, k], one.predict(X), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.one_case
 @each_new
 def test_drp_with_a_sketch_finds_the_same(name):
     wide = np.hstack([X, np.random.default_rng(1).standard_normal((N, 500))])
@@ -253,6 +256,7 @@ def test_drp_with_a_sketch_finds_the_same(name):
     assert np.linalg.norm(plain.coef - sketched.coef) <= 3e-6 * np.linalg.norm(plain.coef)
 
 
+@pytest.mark.one_case
 @each_new
 @pytest.mark.parametrize("fit", [srf.harfe, srf.mfga])
 def test_harfe_and_mfga_minimise_over_their_terms(name, fit):

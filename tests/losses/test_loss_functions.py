@@ -272,6 +272,7 @@ def test_a_step_without_curvature_is_finite_or_downward():
     assert Gamma().intercept_step(0.0, 0.0) == pytest.approx(np.log(1e-300))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
 def test_tweedie_losses_are_half_the_deviance(power):
     """scikit-learn has the same deviance. Near the powers 1 and 2 it is that of `Poisson` and of

@@ -156,6 +156,7 @@ def test_weights_count_relative_to_their_mean(loss, fit, unit):
     assert distance(plain.predict(X), scaled.predict(X)) < 1e-6
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
 @pytest.mark.parametrize("fit", ["mfga", "harfe"])
@@ -166,6 +167,7 @@ def test_units_of_columns_do_not_matter_where_they_are_robust(loss, fit, unit):
     assert distance(plain, scaled) < 1e-6
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("y", [1e-310, 1e-320, 5e-324, 1e300])
 @pytest.mark.parametrize("fit", [*FITS, "sparse_rf", "default"])

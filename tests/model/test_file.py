@@ -235,6 +235,7 @@ def test_the_unchanged_file_loads(kind, tmp_path):
     assert load(archive(members(kind)), tmp_path).info == model(kind).info
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", FUZZED)
 def test_truncated_file(kind, tmp_path):
     data = saved(kind)
@@ -485,7 +486,6 @@ ARCHIVES = {
 }
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_hostile_archive(name, tmp_path):
     refused(ARCHIVES[name](), tmp_path)
@@ -523,6 +523,7 @@ def test_classes_where_there_are_none_and_none_where_there_are(tmp_path):
     refused(archive(members("fourier", classes=np.arange(2))), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("role", ROLES)
 def test_arrays_of_another_dtype_or_shape(role, tmp_path):
     name = named("mixed", role)
@@ -638,6 +639,7 @@ def test_wrong_gamma_of_products(kind, number, tmp_path):
         refused(archive(members(kind, meta=text)), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["products", "interleaved"])
 def test_wrong_arrays_of_products(kind, tmp_path):
     _, every, i = product(kind)
@@ -672,6 +674,7 @@ def test_wrong_arrays_of_products(kind, tmp_path):
         use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("sparse", [False, True])
 def test_wrong_arrays_of_bumps(sparse, tmp_path):
     meta, every = contents("bumps")
@@ -804,6 +807,7 @@ def changed(meta, field, value):
     return meta
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("kind", ["mixed", "zero terms"])
 def test_metadata_of_a_wrong_type(field, kind, tmp_path):
@@ -1087,6 +1091,7 @@ def test_ranges_are_finite_and_ordered(tmp_path):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["linear", "q-sparse"])
 def test_coefficients_that_must_be_nonnegative_are(kind, tmp_path):
     m = model(kind)

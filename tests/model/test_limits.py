@@ -240,6 +240,7 @@ ALL = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ALL)
 def test_ranges_of_training_rows(name):
     fit, weight = ALL[name], np.ones(N)

@@ -96,6 +96,7 @@ def test_answer_is_the_formula(kind):
         assert np.array_equal(m.predict(Z), m.classes[best])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "labels",
     [

@@ -45,6 +45,7 @@ def test_any_size_of_blocks(block_rows):
         np.testing.assert_allclose(ask(rows), ask(whole), atol=1e-10 * N)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["memmap", "csr", "int"])
 def test_models_predict_in_chunks(kind, tmp_path):
     np.save(tmp_path / "X.npy", np.round(X) if kind == "int" else X)
@@ -241,6 +242,7 @@ def test_a_sparse_block_that_changes_is_an_error():
             srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("what", [what for what in CHANGES if what != "nothing"])
 def test_a_partition_that_changes_between_passes_is_an_error(what):
     for after in (1, 3):

@@ -225,6 +225,7 @@ def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
     agree(rows.apply(features, c), c @ phi.T, abs(c) @ size.T, dtype)
 
 
+@pytest.mark.one_case
 @each_storage
 @each_dtype
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
@@ -296,6 +297,7 @@ def only_tiles():
         yield
 
 
+@pytest.mark.one_case
 @each_monomial
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "F", "read-only", "backwards", "csr", "shuffled", "zeros"])
@@ -578,6 +580,7 @@ def test_no_thread_outlives_a_question(many_blocks):
     assert threading.active_count() == before
 
 
+@pytest.mark.one_case
 @each_storage
 def test_some_of_the_rows(many_blocks, monkeypatch, layout):
     """Taken rows answer as rows of their own, on the threads of the rows that they were taken

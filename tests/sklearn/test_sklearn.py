@@ -329,6 +329,7 @@ def test_a_classifier_of_another_loss_has_no_probabilities():
     assert hasattr(srfs.MFGAClassifier(), "predict_proba")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "state",
     [0, np.random.RandomState(0), np.random.default_rng(0), None],
@@ -357,6 +358,7 @@ def test_jobs_change_nothing(estimator):
 # What users do with estimators
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_pickle_and_clone(estimator):
     fitted = clone(estimator).fit(X, target_of(estimator))
@@ -549,6 +551,7 @@ def test_every_estimator_takes_groups(estimator):
         clone(estimator).fit(X, y, groups=PATIENT[:5])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", [REGRESSORS["MFGA"], CLASSIFIERS["DRP"]], ids=["MFGA", "DRP"])
 def test_sparse_rows_and_float32(estimator):
     y = target_of(estimator)

@@ -108,6 +108,7 @@ def test_sums_are_the_moments(weight, y):
         assert_moments(fold, plain_moments(FEATURES, X[FOLD == k], y[FOLD == k], its))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["", "through zero"])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("name", FITS)
@@ -148,6 +149,7 @@ def test_several_outputs(fit_intercept):
     assert_same(as_column.fit(srf.mfga, **options), srf.mfga(X, Y, features=FEATURES, **options))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [{"alpha": 0.01}, {"alpha": 0.01, "n_projections": 20, "rng": 0}],
@@ -172,6 +174,7 @@ def test_drp_takes_all_features(options):
 # Sums add up
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("seed", range(5))
 def test_any_cut_of_the_rows_adds_up(weight, seed):

@@ -373,6 +373,7 @@ def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
     assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])
 def test_measures(measure):
     found = srf.cross_validate(FIT, X, Y, {"alpha": [0.01]}, cv=2, measure=measure, rng=0)

@@ -378,6 +378,7 @@ AMOUNTS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 @pytest.mark.parametrize("loss", AMOUNTS)
 def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):
