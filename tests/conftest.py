@@ -4,7 +4,6 @@ which tests run by default."""
 import signal
 import tracemalloc
 import warnings
-from collections import Counter
 from contextlib import contextmanager, nullcontext
 from zlib import crc32
 
@@ -17,7 +16,6 @@ from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
-TIMES = 2  # cases of each value of each parameter that run with --whole
 EXAMPLES = {"all": False}  # of hypothesis: pytest_configure says which
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 # the error state in which internal functions are called
@@ -29,8 +27,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--whole",
         action="store_true",
-        help=f"slow tests too, and more than {CASES} cases of each: each value of each parameter, "
-        f"{TIMES} times where there are as many",
+        help=f"slow tests too, and of each beside {CASES} cases each value of each parameter",
     )
     parser.addoption("--every-case", action="store_true", help="slow tests too, and all cases")
     parser.addoption(
@@ -64,18 +61,17 @@ def some(name, n, one_case):
 
 
 def covering(cases, chosen):
-    """Return what is chosen and cases beside it, so that each value of each parameter occurs TIMES
-    times, or as often as it can; each case that is added has the most values that lack some."""
-    left, count = set(range(len(cases))) - chosen, Counter()
-    for k in chosen:
-        count.update(cases[k].indices.items())
+    """Return what is chosen and cases beside it, so that each value of each parameter occurs; each
+    case that is added has the most values that did not occur yet."""
+    left = set(range(len(cases))) - chosen
+    seen = {value for k in chosen for value in cases[k].indices.items()}
 
-    def n_lacking(k):
-        return sum(count[value] < TIMES for value in cases[k].indices.items())
+    def n_new(k):
+        return len(cases[k].indices.items() - seen)
 
-    while left and n_lacking(k := max(sorted(left), key=n_lacking)):
+    while left and n_new(k := max(sorted(left), key=n_new)):
         left.remove(k)
-        count.update(cases[k].indices.items())
+        seen |= cases[k].indices.items()
     return set(range(len(cases))) - left
 
 

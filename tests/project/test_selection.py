@@ -1,12 +1,11 @@
 """Which cases of a test run: a few that differ from test to test, or each value of each
 parameter."""
 
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 
-from ..conftest import TIMES, covering, some
+from ..conftest import covering, some
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 50])
@@ -26,8 +25,7 @@ def test_of_the_whole_each_value_of_each_parameter_and_few_cases():
         for k in range(2)
     ]
     chosen = covering(cases, {0, 17, len(cases) - 1})
-    times = Counter(value for k in chosen for value in cases[k].indices.items())
-    assert len(times) == 15 and min(times.values()) >= TIMES
-    assert {0, 17, len(cases) - 1} <= chosen and len(chosen) < 24
+    assert len({value for k in chosen for value in cases[k].indices.items()}) == 5 + 8 + 2
+    assert {0, 17, len(cases) - 1} <= chosen and len(chosen) < 12
     few = [SimpleNamespace(indices={"loss": i}) for i in range(5)]
     assert covering(few, {0}) == set(range(5))
