@@ -533,7 +533,7 @@ def test_everything_that_takes_rows(models):
     assert len(str(found)) > 10
     assert (
         srf.distill(
-            model.predict, table, max_terms=30, rng=0, effort=0.1, verbose=False
+            model.predict, table, max_terms=30, rng=0, effort=0.01, verbose=False
         ).info.fidelity
         > 0.9
     )
