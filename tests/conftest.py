@@ -27,7 +27,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--whole",
         action="store_true",
-        help=f"slow tests too, and of each beside {CASES} cases each value of each parameter",
+        help=f"slow tests too, {CASES} cases of each, and each value of each parameter of others",
     )
     parser.addoption("--every-case", action="store_true", help="slow tests too, and all cases")
     parser.addoption(
@@ -90,15 +90,15 @@ def pytest_generate_tests(metafunc):
         cases[1:] = [case for case in cases[1:] if not is_slow(case.marks)]
         if len(cases) > 1 and is_slow(cases[0].marks):
             del cases[0]
-    if metafunc.definition.get_closest_marker("every_case") is not None:
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    if "every_case" in marks:
         return
     n, name = len(cases), metafunc.function.__name__
     if option.seeds:
         chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}
     else:
-        one_case = metafunc.definition.get_closest_marker("one_case") is not None
-        chosen = some(name, n, one_case and not option.whole)
-    if option.whole:
+        chosen = some(name, n, "one_case" in marks and not option.whole)
+    if option.whole and "slow" not in marks:
         chosen = covering(cases, chosen)
     cases[:] = [cases[k] for k in sorted(chosen)]
 

@@ -114,6 +114,7 @@ def test_the_lines_of_the_readme_run(capsys):
     assert 4.6 < np.std(y[1000:] - srf.drp(X[:1000], y[:1000], alpha=1e-9).predict(X[1000:])) < 4.8
 
 
+@pytest.mark.every_case
 @pytest.mark.slow
 @pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
@@ -164,6 +165,7 @@ def test_the_page_of_groups_says_what_happens():
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
+@pytest.mark.every_case
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
