@@ -564,7 +564,7 @@ def test_constraints_in_a_date(constraint):
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)
 
 
-@pytest.mark.slow
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["gaussian", "bumps", "raw", "mfga"])
 def test_calculus_and_proofs(models, name):
     table, fitted = models
@@ -602,7 +602,7 @@ def test_calculus_and_proofs(models, name):
             model.bounds({"at": (wrong, wrong)})
 
 
-@pytest.mark.slow
+@pytest.mark.one_case
 @pytest.mark.parametrize("years", [20, 900])
 def test_proofs_and_means_over_many_years(years, monkeypatch):
     """Angles turn thousands of times: the coordinate has a bounded number of cells, and the mean is
