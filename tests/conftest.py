@@ -4,8 +4,8 @@ which tests run by default."""
 import signal
 import tracemalloc
 import warnings
-from collections import defaultdict
 from contextlib import contextmanager, nullcontext
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
+EXAMPLES = {"all": False}  # of hypothesis: pytest_configure says which
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 # the error state in which internal functions are called
 as_within_a_call = np.errstate(all="ignore")
@@ -26,8 +27,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--whole",
         action="store_true",
-        help=f"slow tests too, and all cases of each, not {CASES} alone",
+        help=f"slow tests too, {CASES} cases of each, and each value of each parameter of others",
     )
+    parser.addoption("--every-case", action="store_true", help="slow tests too, and all cases")
     parser.addoption(
         "--seeds",
         type=int,
@@ -35,29 +37,84 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_configure(config):
+    EXAMPLES["all"] = config.option.whole or everything_is_asked_for(config)
+
+
+def everything_is_asked_for(config):
+    """Return whether all cases of the tests that are named are to run."""
+    by_name = config.option.keyword or any("::" in name for name in config.args)
+    return config.option.every_case or by_name or config.option.markexpr != "not nightly"
+
+
+def is_slow(marks):
+    """Return whether a test, or a case of it, is not run by default."""
+    return any(mark.name in ("slow", "nightly") for mark in marks)
+
+
+def some(name, n, one_case):
+    """Return one of n cases, or beside it the first and the last: which one differs from test to
+    test, so that all kinds of models and rows occur somewhere."""
+    if one_case:
+        return {crc32(name.encode()) % n}
+    return {0, n - 1, 1 + crc32(name.encode()) % (n - 2)} if n > CASES else set(range(n))
+
+
+def covering(cases, chosen):
+    """Return what is chosen and cases beside it, so that each value of each parameter occurs; each
+    case that is added has the most values that did not occur yet."""
+    left = set(range(len(cases))) - chosen
+    seen = {value for k in chosen for value in cases[k].indices.items()}
+
+    def n_new(k):
+        return len(cases[k].indices.items() - seen)
+
+    while left and n_new(k := max(sorted(left), key=n_new)):
+        left.remove(k)
+        seen |= cases[k].indices.items()
+    return set(range(len(cases))) - left
+
+
+@pytest.hookimpl(trylast=True)  # after all parameters are known
 def pytest_generate_tests(metafunc):
-    """Run tests that draw by `rng` once for each seed, if --seeds is given."""
-    if metafunc.config.option.seeds and "rng" in metafunc.fixturenames:
-        metafunc.parametrize("rng", range(metafunc.config.option.seeds), indirect=True)
+    """Make of each test the cases that are to run, and no others: to make all and to drop most of
+    them takes longer than to run the rest. With --seeds, a test that draws by `rng` has a case for
+    each seed."""
+    option, cases = metafunc.config.option, metafunc._calls  # pytest has no public name for them
+    if option.seeds and "rng" in metafunc.fixturenames:
+        metafunc.parametrize("rng", range(option.seeds), indirect=True)
+        cases = metafunc._calls
+    if everything_is_asked_for(metafunc.config) or not cases:
+        return
+    if not option.whole:
+        cases[1:] = [case for case in cases[1:] if not is_slow(case.marks)]
+        if len(cases) > 1 and is_slow(cases[0].marks):
+            del cases[0]
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    if "every_case" in marks:
+        return
+    n, name = len(cases), metafunc.function.__name__
+    if option.seeds:
+        chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}
+    else:
+        chosen = some(name, n, "one_case" in marks and not option.whole)
+    if option.whole and "slow" not in marks:
+        chosen = covering(cases, chosen)
+    cases[:] = [cases[k] for k in sorted(chosen)]
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep no slow tests, and of each of the others some cases spread over all, unless all, or some
-    by name, are asked for."""
-    by_name = config.option.keyword or any("::" in name for name in config.args)
-    if config.option.whole or by_name or config.option.markexpr != "not nightly":
+    """Keep no slow tests, unless the whole, or some by name, is asked for; with --seeds, those that
+    draw alone."""
+    if everything_is_asked_for(config) or config.option.whole:
         return
-    cases, seeds = defaultdict(list), config.option.seeds
+    seeds = config.option.seeds
+    kept, dropped = [], []
     for item in items:
-        if item.get_closest_marker("slow") is None and (not seeds or "rng" in item.fixturenames):
-            cases[item.path, item.originalname].append(item)
-    kept = {
-        of[round(k)]
-        for of in cases.values()
-        for k in np.linspace(0, len(of) - 1, min(seeds or CASES, len(of)))
-    }
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+        runs = not is_slow(item.iter_markers()) and (not seeds or "rng" in item.fixturenames)
+        (kept if runs else dropped).append(item)
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = kept
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -256,11 +313,17 @@ def bits(model):
     )
 
 
+def n_examples(n):
+    """Return how many examples of hypothesis a test has: n, or by default a quarter."""
+    return n if EXAMPLES["all"] else -(-n // 4)
+
+
 def examples(n):
-    """Return settings of hypothesis: the same n examples in every run, without a limit of time."""
+    """Return settings of hypothesis: the same examples in every run, n of them or by default a
+    quarter, without a limit of time."""
     from hypothesis import settings
 
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None)
+    return settings(max_examples=n_examples(n), derandomize=True, deadline=None, database=None)
 
 
 @contextmanager
@@ -301,10 +364,11 @@ def rng(request):
 
 @pytest.fixture(scope="session")
 def models():
-    """The models of tests/fitted_models.py that were fitted to numbers, by name."""
-    from .fitted_models import all_models
+    """The models of tests/fitted_models.py that were fitted to numbers, by name, each fitted when a
+    test first asks for it."""
+    from .fitted_models import Models
 
-    return all_models()
+    return Models()
 
 
 @pytest.fixture(scope="session")

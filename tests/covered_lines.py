@@ -17,7 +17,7 @@ PARTS = ["tests/losses", "tests/solvers"]
 def main():
     """Run the tests under coverage, and print the lines that no test runs."""
     record = ["--cov", "--cov-context=test", "--cov-report="]
-    for more in ([], ["--whole", "--cov-append", *PARTS]):
+    for more in ([], ["--every-case", "--cov-append", *PARTS]):
         subprocess.run([sys.executable, "-m", "pytest", "-q", *record, *more], cwd=ROOT)
     found = coverage.Coverage(
         data_file=str(ROOT / ".coverage"), config_file=str(ROOT / "pyproject.toml")

@@ -54,9 +54,12 @@ FITS = {
 }
 
 
-def all_models():
-    """Fit the model of each name, and return them by name."""
-    return {name: fit() for name, fit in FITS.items()}
+class Models(dict):
+    """Models by name, each fitted when it is first asked for."""
+
+    def __missing__(self, name):
+        self[name] = FITS[name]()
+        return self[name]
 
 
 def frame(n=500, seed=0):

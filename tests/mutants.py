@@ -372,7 +372,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--again", action="store_true")
     options = [
-        "--whole",
+        "--every-case",
         "-s",
         "-q",
         "-q",

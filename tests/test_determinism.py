@@ -92,6 +92,7 @@ def _nothing_left_behind():
 # The same bits
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("kind", "dtype", "exact"),
@@ -116,6 +117,7 @@ def test_workers_do_not_matter(target, kind, dtype, exact):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     [
@@ -167,6 +169,7 @@ OF_INPUTS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("layout", "name"),
     [
@@ -186,6 +189,7 @@ def test_layout_does_not_matter(layout, name):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("solver", ["sparse_rf", "harfe"])
@@ -235,6 +239,7 @@ def test_path_of_many_workers():
     assert [all_bits(model) for model in one] == [all_bits(model) for model in three]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", ["squared", "logistic"])
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_threads_of_blas_do_not_matter(target, threads):
@@ -245,6 +250,7 @@ def test_threads_of_blas_do_not_matter(target, threads):
         assert blas_threads() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     [srf.Fourier(gamma=0.5), "perceptron", (srf.Fourier(), srf.RandomNeurons(order=2))],
@@ -343,6 +349,7 @@ first = fit()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize(
     "how",
@@ -367,6 +374,7 @@ def test_fork(how):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_same_bits_in_another_process():
     code = (
         "import numpy as np, sparserf as srf, hashlib\n"
@@ -473,6 +481,7 @@ def test_error_of_one_call_does_not_free_blas_for_another():
     assert seen == [{1}] * len(seen)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("exact", [False, True])
 def test_callback_hears_every_iteration(target, exact):
@@ -528,6 +537,7 @@ def draws(n):
     return features
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("go_on", [None, False, 0, ""])
 def test_callback_that_returns_something_else_does_not_stop(go_on):
     assert all_bits(fit(callback=lambda info: go_on)) == all_bits(fit())
@@ -560,6 +570,7 @@ def test_callback_may_fit():
 # Objective
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("dtype", "alpha"), [(np.float32, 2e-3), (np.float64, 2e-3), (np.float64, 0.05)]
@@ -582,6 +593,7 @@ def test_objective_never_rises(target, alpha, exact, dtype):
     assert np.all(np.diff(model.info.objective) <= 0)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("dtype", "accuracy"), [(np.float32, 1e-5), (np.float64, 1e-12)])
 def test_objective_is_that_of_the_model(target, dtype, accuracy):

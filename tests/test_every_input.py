@@ -56,9 +56,8 @@ WRONG_X = BAD_X | {kind: broken(kind) for kind in BROKEN}
 
 def each(names, kinds):
     """Mark a test as one for each function and each kind of input."""
-    return pytest.mark.parametrize(
-        ("name", "kind"), [(name, kind) for name in names for kind in kinds]
-    )
+    of_name = pytest.mark.parametrize("name", list(names))
+    return lambda test: of_name(pytest.mark.parametrize("kind", list(kinds))(test))
 
 
 def value(kind):
@@ -88,6 +87,7 @@ def calls(function, bad, *given, **options):
     }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", FITS)
 def test_x_that_is_wrong(name):
     assert not leaks("X", calls(FITS[name], WRONG_X | NO_ROWS, None, target_of(name)))
@@ -112,6 +112,7 @@ def plain_answer(name, X):
     return PLAIN[key]
 
 
+@pytest.mark.one_case
 @each(FITS, LEGAL_X)
 def test_x_that_is_odd_but_legal(name, kind):
     """The fit is that of the same numbers in a plain array."""
@@ -133,6 +134,7 @@ HARD = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @pytest.mark.parametrize("kind", EXTREME_X)
 @pytest.mark.parametrize(("name", "loss"), HARD)
@@ -153,11 +155,13 @@ def test_few_rows(name, kind):
 # Targets and labels
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_target_that_is_wrong(name):
     assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_NUMBERS | BAD_OUTPUTS, X, None))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_labels_that_are_wrong(name):
     assert not leaks("y", calls(FITS[name], BAD_SHAPE | BAD_LABELS, X, None, **classifying(name)))
@@ -248,12 +252,14 @@ COLUMNS = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_question_about_x_that_is_wrong(name):
     assert not leaks("X", calls(asked()[name], WRONG_X | COLUMNS, None))
     assert not leaks("X", calls(asked("raise")[name], MISSING, None))
 
 
+@pytest.mark.one_case
 @each([name for name in QUESTIONS if "kernel" not in name], MISSING)
 def test_question_about_what_is_missing(name, kind):
     answer = asked()[name](MISSING[kind])
@@ -272,6 +278,7 @@ def test_question_about_x_that_is_odd_but_legal(name, kind):
         np.testing.assert_array_equal(answer, same)
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore:X holds integers beyond")
 @each(QUESTIONS, EXTREME_X)
 def test_question_about_x_that_is_hard(name, kind):
@@ -299,6 +306,7 @@ MAPS = {
 BAD_DRAWS = {"n_components": COUNT[1:], "n_features": COUNT, "rng": SEEDS}
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("option", BAD_DRAWS)
 @pytest.mark.parametrize("name", MAPS)
 def test_draw_with_what_is_wrong(name, option):
@@ -308,6 +316,7 @@ def test_draw_with_what_is_wrong(name, option):
         refused(option, MAPS[name].draw, **given | {option: bad})
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "features", ["perceptron", srf.Linear(), (srf.Fourier(), srf.Linear()), OTHER_SET]
 )
@@ -315,6 +324,7 @@ def test_gamma_only_beside_a_kernel(features):
     refused("gamma", FITS["sparse_rf"], X, Y, features=features, gamma=1.0)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("name", "make"),
     [
@@ -398,6 +408,7 @@ BAD_INDICES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", BAD_INDICES, ids=repr)
 def test_take_with_wrong_indices(bad):
     refused("indices", SET.take, bad)
@@ -408,6 +419,7 @@ def additive(missing="learn"):
     return srf.harfe(X, Y, order=2, n_nonzero_coefs=4, missing=missing, **SMALL)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", [["a"], "abc", [], 3], ids=repr)
 def test_wrong_names(bad):
     refused("inputs", SET.names, bad)
@@ -415,6 +427,7 @@ def test_wrong_names(bad):
     refused("names", srf.plot.input_usage, additive(), names=bad)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "bad",
     ["a", None, X, FITS["kernel_ridge"](X, Y), srf.Linear()],
@@ -426,6 +439,7 @@ def test_what_is_no_model(bad):
     refused("model", srf.prune, bad, X)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("option", ["n_panels", "n_points"])
 def test_picture_of_a_wrong_size(option):
     for bad in [*COUNT, None] + ([1] if option == "n_points" else []):

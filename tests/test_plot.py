@@ -45,6 +45,7 @@ def test_input_usage(model):
     assert [label.get_text() for label in ax.get_xticklabels()] == list("abcde")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("backend", ["inline", "module://matplotlib_inline.backend_inline", "agg"])
 def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
     """A notebook shows what a cell returns, and then all figures that pyplot holds; in a script
@@ -58,6 +59,7 @@ def test_in_a_notebook_a_picture_is_shown_once(model, backend, monkeypatch):
     plt.close("all")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_effects_show_what_is_there(model, kind):
     """The strongest parts are those of the target, for dense X and CSR."""
@@ -86,6 +88,7 @@ def test_parts_add_up_to_the_model(model):
     assert np.ptp(f - total) < 1e-10
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("order", ["as drawn", "interleaved"])
 def test_effects_of_products_of_two_inputs(order):
     """Each Taylor feature sees both inputs, by its envelope; beside features of one input the parts
@@ -152,6 +155,7 @@ def test_an_output_of_several(classes):
     assert abs(worth.share.sum() - 1) < 1e-9 and worth.order[0] == 0
 
 
+@pytest.mark.slow
 def test_two_classes_speak_for_the_second():
     model = srf.drp(X, np.where(X[:, 0] > 0, "b", "a"), loss="logistic", alpha=0.1, rng=0)
     for output, sign in ((None, 1), ("b", 1), ("a", -1)):
@@ -277,6 +281,7 @@ ESTIMATORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("of", ["Regressor", "Classifier"])
 def test_shares_of_inputs_are_the_same_everywhere(kind, of):
@@ -329,6 +334,7 @@ def test_each_input_that_matters_has_a_curve_before_its_pairs(model):
     assert titles[0] == "a" and {*titles[1:3]} == {"b", "c"} and titles[3] == "b and c"
 
 
+@pytest.mark.slow
 def test_labels_of_ticks_lie_beside_one_another():
     """This holds for levels and for numbers with many digits; a long name of a column is cut."""
     rng = np.random.default_rng(0)
@@ -434,6 +440,7 @@ def fit_words(table, y, way, rng=0):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "order", [None, ["none", "small", "middle", "large"], sorted(HEIGHTS), "numbers"], ids=str
@@ -460,6 +467,7 @@ def test_levels_are_bars_from_zero_the_largest_first_or_in_their_order(way, orde
     assert pale[0] < 0.5 and max(alpha for _, _, alpha in bars.values()) == 1
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("way", WAYS)
 def test_missing_and_unknown_levels_have_bars(way):
     table, y = of_words(gaps=True)
@@ -490,6 +498,7 @@ def edges_of(ax):
     return [[f(corners[np.isclose(corners[:, 0], at), 1]) for at in x] for f in (np.min, np.max)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("labels", [False, True], ids=["regression", "classes"])
 def test_bands_are_the_least_and_largest_of_the_models(way, labels):
@@ -532,6 +541,7 @@ def test_models_that_make_no_band(model):
             plot.effects(model, X, models=wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, None], ids=["whole", "projection"])
 def test_what_has_few_rows_is_faded(order):
     """Inputs are near a diagonal, and one has a gap: the corners of the surface vanish, and the
@@ -559,6 +569,7 @@ def test_what_has_few_rows_is_faded(order):
     figure.savefig(io.BytesIO())
 
 
+@pytest.mark.slow
 def test_a_row_of_curves_has_one_label_and_one_scale():
     Z = np.random.default_rng(0).uniform(-1, 1, (300, 12))
     model = srf.drp(Z, Z @ np.arange(1, 13), alpha=1e-3, rng=0)
@@ -569,6 +580,7 @@ def test_a_row_of_curves_has_one_label_and_one_scale():
     assert width <= 11.7 and height <= 8.3  # a page
 
 
+@pytest.mark.slow
 def test_names_of_many_inputs_do_not_overlap():
     Z = np.random.default_rng(0).uniform(-1, 1, (100, 85))
     ax = plot.input_usage(

@@ -41,6 +41,7 @@ def few_rows_are_searched(monkeypatch):
     monkeypatch.setattr(default, "MOST_SEARCH_ROWS", 300)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", TARGETS)
 def test_they_are_the_same_wherever_rows_are(name):
     k = TARGETS[name] | {"n_components": 60, "rng": 0}
@@ -53,6 +54,7 @@ def test_they_are_the_same_wherever_rows_are(name):
         assert model.is_monotone(2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["dask", "device"])
 @pytest.mark.parametrize("name", ["squared", "multinomial"])
 def test_on_a_device_or_in_dask(home, name):
@@ -65,6 +67,7 @@ def test_on_a_device_or_in_dask(home, name):
     np.testing.assert_allclose(other.coef, model.coef, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_they_have_less_error_than_those_of_the_sample(monkeypatch):
     new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
     f = np.sin(2 * new[:, 0]) * new[:, 1] + 0.5 * new[:, 2]

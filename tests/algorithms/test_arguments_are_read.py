@@ -73,6 +73,7 @@ def test_checked_fields_hold_what_their_checks_return():
         HarfeOptions(alpha=1, max_iter=None)  # None is not its default
 
 
+@pytest.mark.slow
 def test_internal_lists_of_parameters_are_short():
     public = {*srf.__all__, *srf.baselines.__all__}
     for path in Path(srf.__file__).parent.rglob("*.py"):

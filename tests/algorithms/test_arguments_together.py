@@ -50,6 +50,7 @@ def task_of(y=COUNTS, loss="poisson", **more):
     return Task.from_options(X, y, FitOptions(rows=rows))
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("alpha", [None, 0.01], ids=["chosen", "given"])
@@ -64,6 +65,7 @@ def test_rows_without_weight_are_left_out_of_all_arguments(case, alpha):
     assert bits(one) == bits(other)
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_time_that_is_never_over_changes_nothing(case):
@@ -104,6 +106,7 @@ def test_a_sample_has_the_offsets_and_groups_of_its_rows(validation, most_rows):
         assert held.any() and not set(GROUPS[index[held]]) & set(GROUPS[index[fitted]])
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("fit", AUTO.values(), ids=AUTO)
 @pytest.mark.parametrize("case", [CASES["poisson"], CASES["logistic"]], ids=["poisson", "logistic"])

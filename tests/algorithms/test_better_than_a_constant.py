@@ -65,6 +65,7 @@ def constant_deviance(kind, y, new):
     return -np.log([np.mean(y == label) for label in new]).mean()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(
     ("kind", "n", "rate"),
@@ -117,6 +118,7 @@ def test_few_seeds_of_rare_noise_are_worse_than_a_constant(kind, n, rate):
     assert np.mean(ratios) < 1.02 and np.sum(np.array(ratios) > 1.05) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "multinomial"])
 def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
     X = rng.uniform(-2, 2, (1_500, 3))
@@ -155,6 +157,7 @@ FITS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", RESIDUAL, ids=str)
 @pytest.mark.parametrize("name", FITS)
 def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
@@ -178,6 +181,7 @@ def test_a_default_of_a_quantile_far_from_0(rng):
     assert len(model.support) > 20 and model.info.validation_loss < 0.5 * np.std(y)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("y", [0.1, 2.5, 1 / 3, 1e-5, 1e5])
 @pytest.mark.parametrize("loss", ["squared", "huber", "quantile", "poisson", "tweedie", "gamma"])
 def test_a_constant_target_is_met_without_a_warning(rng, loss, y):
@@ -187,6 +191,7 @@ def test_a_constant_target_is_met_without_a_warning(rng, loss, y):
         np.testing.assert_allclose(model.predict(X), y, rtol=1e-12)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("n", [4, 6, 10])
 def test_few_rows_of_noise_get_the_mean(n):
     errors = []

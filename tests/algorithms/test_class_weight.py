@@ -28,6 +28,7 @@ FITS = EVERY_LOSS | {
 FEW = {"features": "gaussian", "alpha": 0.01, "n_components": 100, "rng": 0}
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 @pytest.mark.parametrize("weight", [None, SOME], ids=["all alike", "sample_weight"])
@@ -43,6 +44,7 @@ def test_a_class_weight_is_a_sample_weight(fit, weight):
     assert bits(one) != bits(fit(X, LABELS, loss="logistic", sample_weight=weight))
 
 
+@pytest.mark.slow
 @ignore_convergence
 @pytest.mark.parametrize(
     "fit",
@@ -145,6 +147,7 @@ def test_a_mapping_may_name_classes_that_some_rows_lack():
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("class_weight", "error", "message"),
     [

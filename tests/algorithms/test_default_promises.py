@@ -51,6 +51,7 @@ def three_classes(X):
 # How good it is
 
 
+@pytest.mark.slow
 @each_loss
 def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(loss):
     """In the mean over three tables."""
@@ -69,6 +70,7 @@ def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(loss):
     assert np.mean(excess) < 1.1
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
     X, beta = rng.standard_normal((1200, 40)), np.zeros(40)
@@ -84,6 +86,7 @@ def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
     assert error < 1.2 * of_line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_words_that_each_tell_little_are_predicted_by_all_of_them(n_classes):
     """Better than by a model of a few of the inputs."""
@@ -101,6 +104,7 @@ def test_words_that_each_tell_little_are_predicted_by_all_of_them(n_classes):
     assert loss(every) < 0.97 * loss(some)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_functions_that_jump_are_learned(rng, dtype):
     X = rng.uniform(-1, 1, (1800, 6)).astype(dtype)
@@ -109,6 +113,7 @@ def test_functions_that_jump_are_learned(rng, dtype):
     assert told(model, X[800:], f[800:]) < 0.03
 
 
+@pytest.mark.slow
 def test_conjunctions_of_binary_inputs_are_learned(rng):
     X = rng.integers(0, 2, (1400, 9)).astype(float)
     of_three, of_two = X[:, 0] * X[:, 1] * (1 - X[:, 2]), np.maximum(X[:, 3], 1 - X[:, 4])
@@ -122,6 +127,7 @@ def test_targets_without_noise_are_followed_far(rng):
     assert told(sparse_rf(X[:300], y[:300], rng=0), X[300:], y[300:]) < 3e-3
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(3))
 def test_neither_a_line_nor_a_constant_is_taken_for_a_wave(seed):
     rng = np.random.default_rng(seed)
@@ -155,6 +161,7 @@ def test_a_constant_has_no_terms(rng, value):
     np.testing.assert_allclose(constant.predict(X), value, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_little_is_learned_of_noise():
     """Rows that are held out happen to look like what is found, at times."""
     n_terms, learned = [], []
@@ -166,6 +173,7 @@ def test_little_is_learned_of_noise():
     assert np.median(n_terms) < 10 and max(learned) < 0.2 and np.mean(learned) < 0.05
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(4))
 def test_levels_of_few_rows_tell_nothing_of_noise(seed):
     """A row's own y is not in its code: the model neither follows its level's mean nor falls with
@@ -180,6 +188,7 @@ def test_levels_of_few_rows_tell_nothing_of_noise(seed):
     assert np.mean((predicted - new) ** 2) < 1.1 * np.mean((new - y.mean()) ** 2)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(6))
 def test_frames_of_few_rows_with_gaps_and_words(seed):
     rng = np.random.default_rng(seed)
@@ -193,6 +202,7 @@ def test_frames_of_few_rows_with_gaps_and_words(seed):
         assert np.isfinite(model.decision_function(frame)).all()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_classes):
@@ -210,6 +220,7 @@ def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_cl
 # What it is held to
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["auto", "gaussian"])
 @pytest.mark.parametrize("max_terms", [1, 5])
 def test_no_more_terms_than_asked_for(rng, features, max_terms):
@@ -222,6 +233,7 @@ def test_no_more_terms_than_asked_for(rng, features, max_terms):
         assert model.info.n_nonzero == max_terms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("is_sample", [False, True])
 def test_the_seed_alone_decides_for_any_number_of_workers(rng, monkeypatch, loss, is_sample):
@@ -259,6 +271,7 @@ def test_a_callback_ends_everything_of_many_rows(rng, few_rows, loss, stop):
     assert len(infos) == stop and np.isfinite(model.decision_function(X)).all()
 
 
+@pytest.mark.slow
 def test_rows_that_no_search_looks_at_are_fitted(rng, monkeypatch):
     """The model is better than that of as few rows as a search looks at, and nearly that of a
     search of all rows."""
@@ -272,6 +285,7 @@ def test_rows_that_no_search_looks_at_are_fitted(rng, monkeypatch):
     assert some < 0.97 * error(200, 200) and some < 1.4 * error(800, 800)
 
 
+@pytest.mark.slow
 def test_a_target_of_another_size_in_a_row_of_no_weight_to_speak_of(rng, few_rows):
     X, y = friedman(rng, 400, 5)
     how = {"sample_weight": np.r_[1e-290, np.ones(399)], "n_components": 100, "rng": 0}
@@ -279,6 +293,7 @@ def test_a_target_of_another_size_in_a_row_of_no_weight_to_speak_of(rng, few_row
     assert told(again, X[1:], y[1:]) < 1.2 * told(model, X[1:], y[1:]) + 0.01
 
 
+@pytest.mark.slow
 def test_draws_are_in_proportion_to_the_effort(rng, monkeypatch):
     X, y = friedman(rng, 400, 6)
     drawn, draw = [], _fold_path.CosineDraws.draw
@@ -297,6 +312,7 @@ def test_draws_are_in_proportion_to_the_effort(rng, monkeypatch):
     assert first[1] == pytest.approx(0.2 * first[0], abs=1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{"time_limit": 0.05}, {"effort": 1e-3}], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "multinomial"])
 @pytest.mark.filterwarnings("ignore::sparserf.TimeLimitWarning")
@@ -310,6 +326,7 @@ def test_little_time_or_effort_gives_a_model(rng, how, loss):
 # What it says of itself
 
 
+@pytest.mark.slow
 @each_loss
 def test_validation_loss_is_near_that_of_other_rows(loss):
     """With few rows it varies: the median of three counts."""
@@ -353,6 +370,7 @@ def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
     assert 0.9 < np.exp(np.mean(np.log(ratios))) < 1.1
 
 
+@pytest.mark.one_case
 @each_loss
 def test_what_is_told_of_the_search_is_saved(rng, loss, tmp_path):
     """Neither a penalty nor a gap, which are those of a fit with a penalty; and what it has no
@@ -383,6 +401,7 @@ def copies(rng, n=50, k=6):
     return X, y, groups, new, new[:, 0] + rng.standard_normal(4000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     """Without groups, held-out copies are predicted from their twins, and nothing seems left."""
@@ -396,6 +415,7 @@ def test_copies_in_both_parts_mislead_the_default_and_not_groups(seed):
     assert 0.5 * loss[1] < honest.info.validation_loss < 2 * loss[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     """A random walk between the rows, which says nothing of later rows, is followed."""
@@ -409,6 +429,7 @@ def test_a_drift_in_time_misleads_the_default_and_not_pairs_in_time_order(seed):
     assert honest.info.validation_loss > 5 * leaking.info.validation_loss
 
 
+@pytest.mark.slow
 def test_a_mask_its_indices_and_one_pair_are_the_same(rng):
     X, y = friedman(rng, 200, 5)
     held = np.arange(200) >= 150
@@ -427,6 +448,7 @@ def test_a_mask_its_indices_and_one_pair_are_the_same(rng):
 @pytest.mark.parametrize(
     "splitter", [KFold(3), GroupKFold(3), TimeSeriesSplit(3), LeaveOneGroupOut()], ids=str
 )
+@pytest.mark.one_case
 def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
     X, y = friedman(rng, 200, 5)
     regions, is_by_group = np.array(["north", "east", "south", "west"]), "Group" in str(splitter)
@@ -437,6 +459,7 @@ def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
         assert bits(model) == bits(sparse_rf(X, y, validation=same, groups=groups, **KERNEL))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_rows_in_neither_part_of_any_pair_are_fitted_at_last_alone(rng, features):
     """No search sees their targets, which may be of any size; the intercept does."""
@@ -464,6 +487,7 @@ def test_indices_are_of_the_rows_that_were_given(rng):
     assert bits(alone) == bits(every)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_few_rows_of_a_pair_are_in_the_sample_of_a_search(rng, few_rows, features):
     """Of 3 rows held out among 2,000 a search of 200 still has some, and of 3 fitted."""
@@ -488,6 +512,7 @@ def test_means_of_categories_come_from_other_groups(rng):
     assert len(honest.features) == 0 or told(honest, frame, y) > 0.8
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("function", [srf.harfe, srf.mfga, srf.drp, srf.sparse_rf_path])
 def test_every_function_takes_groups(function, rng):
     X, y = rng.standard_normal((60, 2)), rng.standard_normal(60)
@@ -502,6 +527,7 @@ def test_every_function_takes_groups(function, rng):
 # Errors
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("options", "name"),
     [
@@ -524,6 +550,7 @@ def test_bad_arguments_are_named(rng, options, name):
             sparse_rf(X, y, **options, **more)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("bad", [1.0, True, "3", [2]])
 def test_counts_are_integers(rng, bad):
     X, y = friedman(rng, 50)
@@ -537,6 +564,7 @@ def test_one_row_cannot_be_held_out(features):
         sparse_rf(np.ones((1, 2)), [1.0], features=features)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("how", "error", "says"),
     [

@@ -36,6 +36,7 @@ class Asked:
         return self.teacher(X)
 
 
+@pytest.mark.slow
 def test_a_sum_of_cosines_is_recovered():
     model = distill(waves, X, n_made=1000, max_terms=40, effort=0.1, rng=0)
     new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
@@ -44,6 +45,7 @@ def test_a_sum_of_cosines_is_recovered():
     assert model.info.fidelity > 0.999
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fidelity_is_that_of_the_rows_kept_apart(weighted):
     teacher, weight = (
@@ -91,6 +93,7 @@ COPIED = {  # rows, each of which is there several times
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", COPIED.values(), ids=COPIED)
 def test_no_row_is_kept_apart_of_which_a_copy_is_fitted_or_made(rows):
     teacher = Asked(lambda X: np.arange(len(X)) % 7.0)
@@ -109,6 +112,7 @@ def test_fidelity_where_each_row_is_there_several_times():
     assert model.info.fidelity < 0.5
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("label", [int, str, lambda k: (k, "a")], ids=["int", "str", "tuple"])
 def test_groups_are_kept_apart_whole(label):
     group = np.arange(len(X)) // 10
@@ -129,6 +133,7 @@ def test_copies_stay_together_where_groups_part_them():
     assert kept and rest and not kept & rest
 
 
+@pytest.mark.slow
 def test_fidelity_of_several_values_and_of_probabilities():
     for teacher, more in ((lambda X: X[:, :2] ** 2, {}), (chances, {"classes": range(3)})):
         asked = Asked(teacher)
@@ -141,12 +146,14 @@ def test_fidelity_of_several_values_and_of_probabilities():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e300, 1e-300])
 def test_fidelity_of_values_whose_squares_overflow_or_vanish(size):
     model = distill(lambda X: size * waves(X), X, **FEW)
     assert model.info.fidelity == pytest.approx(distill(waves, X, **FEW).info.fidelity, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_two_classes():
     p = lambda X: 1 / (1 + np.exp(-2 * waves(X)))  # noqa: E731
     of_second = distill(p, X, classes=["no", "yes"], **FEW)
@@ -158,6 +165,7 @@ def test_two_classes():
     assert np.mean((of_second.predict(X) == "yes") == (p(X) > 0.5)) > 0.9
 
 
+@pytest.mark.slow
 def test_probabilities_of_three_classes_in_the_order_of_the_labels():
     model = distill(chances, X, classes=["a", "b", "c"], **FEW)
     assert model.classes.tolist() == ["a", "b", "c"]
@@ -172,6 +180,7 @@ def test_few_terms_and_inputs():
     assert functions and all("," not in name for name in functions)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_reach_the_teacher_as_they_are(frame):
     words = np.random.default_rng(0).choice(["u", "v"], len(X))
@@ -188,6 +197,7 @@ def test_frames_reach_the_teacher_as_they_are(frame):
     assert model.predict(F).shape == (len(X),)
 
 
+@pytest.mark.slow
 def test_the_teacher_is_asked_for_some_rows_at_once():
     teacher = Asked(waves)
     distill(teacher, X, **FEW | {"n_made": 10_000})
@@ -201,6 +211,7 @@ def test_no_made_rows():
     np.testing.assert_array_equal(np.sort(rows, axis=0), np.sort(X, axis=0))
 
 
+@pytest.mark.slow
 def test_same_seed_same_model():
     one, two, other = (
         distill(waves, X, workers=workers, **FEW | {"rng": rng})
@@ -223,6 +234,7 @@ class Other:
         return waves(X)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("teacher", "more", "error", "words"),
     [
@@ -306,6 +318,7 @@ def test_rows_that_are_no_table(rows):
         distill(waves, rows, **FEW)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -95,6 +95,7 @@ def naive(p, X, y, alpha, loss):
 # The bounds of the paper
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [1.0, 0.01])
 @pytest.mark.parametrize("n", [60, 200])
 def test_optimum_is_that_of_other_solvers(n, alpha):
@@ -132,6 +133,7 @@ def draws(low):
         )
 
 
+@pytest.mark.one_case
 @each_loss
 def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
     """D1 |w~ - w*| <= e |w*|, e = eps / (1 - eps); D3 |z* - R'w* / sqrt(m)| <= eps / sqrt(1 - eps)
@@ -151,6 +153,7 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss):
         assert norm(one.coef - w) <= (e + SMALL) * norm(w)
 
 
+@pytest.mark.slow
 @each_loss
 def test_d2_iterations(loss):
     """D2 |w_T - w*| <= e^T |w*|, with eps < 1/2 in every draw. The certificate bounds the error;
@@ -210,6 +213,7 @@ def test_d6_full_rank(loss, seed):
     assert norm(paper(X, y, alpha, loss, m, 1, seed).coef - w) <= (bound + SMALL) * norm(w)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("eps", [0.4, 0.6])
 def test_d7_projections_needed(eps):
     """D7: m >= (r + 1) log(2 r / delta) / (0.268 eps^2) projections are enough but for a share
@@ -266,6 +270,7 @@ def test_d10_strong_duality(loss, alpha):
     )
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_d11_equivalent_data(loss, accelerate):
@@ -291,6 +296,7 @@ def test_d11_equivalent_data(loss, accelerate):
 # What drp does beyond the paper
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(400, 150), (80, 1000)])
 def test_accelerated_whatever_the_projection(loss, n, d):
@@ -342,6 +348,7 @@ def test_too_few_projections_diverge():
         drp(X, y, alpha=10.0, accelerate=False, n_projections=2000, n_iter=1, rng=0)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("error", "options"),
     [
@@ -411,6 +418,7 @@ def test_intercept_is_the_fit_on_centred_rows(accelerate):
     assert model.intercept == pytest.approx(y.mean() - X.mean(axis=0) @ model.coef, abs=1e-6)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_rows_of_weight_zero_do_not_count(loss, accelerate):
@@ -423,6 +431,7 @@ def test_rows_of_weight_zero_do_not_count(loss, accelerate):
     assert model.intercept == pytest.approx(less.intercept, abs=1e-6)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 def test_path(loss, accelerate):
@@ -441,6 +450,7 @@ def test_path(loss, accelerate):
         assert norm(model.coef - one.coef) <= 3e-7 * norm(one.coef)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
@@ -459,6 +469,7 @@ def test_same_bits(loss, accelerate, kind):
         assert model.info == first.info
 
 
+@pytest.mark.one_case
 @each_loss
 @each_accelerate
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
@@ -472,6 +483,7 @@ def test_float32(loss, accelerate, kind):
     assert model.decision_function(X).dtype == np.float32
 
 
+@pytest.mark.one_case
 @each_accelerate
 def test_callback_ends_the_fit(accelerate):
     X, y = problem(17, "logistic")
@@ -501,6 +513,7 @@ def few_and_rare(n, d, rng):
     return X
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 @pytest.mark.parametrize("kind", ["ordinary", "rare"])
@@ -521,6 +534,7 @@ def test_many_rows_from_the_moments_of_a_sample(loss, fit_intercept, kind, monke
     assert norm(model.coef - again.coef) <= 3e-8 * norm(again.coef)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_a_sketch_where_it_pays_and_none_where_it_does_not(layout, loss):
@@ -558,6 +572,7 @@ def counted(monkeypatch, *names):
     return asked
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_second_moments_only_where_conjugate_gradients_are_slow(dtype, monkeypatch):
     rng = np.random.default_rng(0)

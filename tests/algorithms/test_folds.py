@@ -222,6 +222,7 @@ def test_a_sample_that_is_no_larger_than_it_may_be_is_all_rows(layout):
     assert some.raw.n_rows == 50
 
 
+@pytest.mark.slow
 def test_folds_of_any_rows_cover_each_once():
     from hypothesis import given
     from hypothesis import strategies as st

@@ -116,6 +116,7 @@ def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
     assert model.info.objective[-1] == pytest.approx(min(worth) / (2 * N), rel=1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("s", [10, 30, 120])
 @pytest.mark.parametrize("m_lambda", [1e-3, 0.1])
 @ignore_convergence
@@ -170,6 +171,7 @@ def test_positive_selection_with_backtracking_fills_its_places(s):
 # The bounds H1 to H7
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("s", [20, 130])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
@@ -206,6 +208,7 @@ def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept
         assert abs(c[on]).min() >= mu * abs(g[~on]).max()
 
 
+@pytest.mark.slow
 @ignore_convergence
 def test_h2_small_steps_descend_and_come_to_rest():
     """H2: with mu (|A|^2 + m lambda) <= 1 plain steps never raise the objective, and the support
@@ -253,6 +256,7 @@ def restricted_isometry(B, k):
     return max(np.linalg.norm(C.T @ C - np.eye(k), 2) for C in sets)
 
 
+@pytest.mark.slow
 @ignore_convergence
 def test_h3_error_contracts():
     """H3: |c_{n+1} - c| <= rho |c_n - c| + tau |e~| where delta_3s < 1/sqrt(3), with the unit step
@@ -308,6 +312,7 @@ def test_h4_ridge_shrinks_the_isometry_constants():
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("start", ["zero", "greedy"])
 @pytest.mark.parametrize("backtracking", [False, True])
 def test_h5_recovers_a_sparse_model(start, backtracking):
@@ -354,6 +359,7 @@ def test_h6_all_terms_are_ridge_regression(loss, n_features):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("s", [20, 150])
 def test_h6_scale_and_signs(s):
     """H6: t y gives t c; columns of other signs give the same model by magnitude, and another one
@@ -407,6 +413,7 @@ def clean_error(which, selection, seed):
     return np.mean((model.predict(Z[200:]) - clean[200:]) ** 2)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("which", "selection", "low", "high"),
     [
@@ -429,6 +436,7 @@ def test_h7_friedman(which, selection, low, high, n_seeds):
 # The certificate, and the same problem put in another way
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("selection", ["magnitude", "positive"])
 @each_loss
 @ignore_convergence
@@ -452,6 +460,7 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
         assert model.info.objective[-1] >= least - 1e-7
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("s", [15, 120])
 @ignore_convergence
@@ -487,6 +496,7 @@ def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("s", [20, 150])
 @ignore_convergence
@@ -508,6 +518,7 @@ def test_layouts_and_workers(dtype, s):
     )
 
 
+@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     rng = np.random.default_rng(0)
     Z = rng.uniform(-1, 1, (5000, 4))
@@ -571,6 +582,7 @@ def test_path():
     assert sizes == sorted(set(sizes)) and sizes[-1] == 13 and len(sizes) <= 4
 
 
+@pytest.mark.slow
 @ignore_convergence
 def test_greedy_start_ends_lower_in_most_problems():
     """The greedy start ends lower in at least 27 of 30 problems, on average by a fifth; fits from
@@ -605,6 +617,7 @@ def test_constant_target(y):
     assert np.allclose(model.predict(X), y) and model.info.converged
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("alpha", [1e-300, 1e-12, 1e6, 1e300])
 @pytest.mark.parametrize("s", [1, 90, 300])
@@ -653,6 +666,7 @@ BAD = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("options", "error", "name"),
     BAD,
@@ -663,6 +677,7 @@ def test_bad_arguments_are_named(options, error, name):
         fit(**options)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("sizes", ["abc", 3, [], [0], [1.5], [401]])
 def test_bad_sizes(sizes):
     with pytest.raises((ValueError, TypeError), match="n_nonzero_coefs"):

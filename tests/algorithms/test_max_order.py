@@ -10,6 +10,7 @@ from sparserf.explain import effects
 from ..fitted_models import FEW, X, Y
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("alpha", [None, 0.03])
 def test_terms_of_few_inputs(order, alpha):

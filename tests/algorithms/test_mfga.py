@@ -304,6 +304,7 @@ def test_m4_rademacher_complexity(P):
 # What the arguments do
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("n_select", [1, 4])
 def test_the_path_holds_the_model_of_every_round(loss, n_select):
@@ -317,6 +318,7 @@ def test_the_path_holds_the_model_of_every_round(loss, n_select):
     assert len(objective) == len(models) and (np.diff(objective) <= 0).all()
 
 
+@pytest.mark.one_case
 @each_loss
 def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     model = fit(loss=loss, n_nonzero_coefs=2)
@@ -355,6 +357,7 @@ def test_units_of_the_target(scale):
     np.testing.assert_allclose(other.coef, scale * one.coef, rtol=1e-12)
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "features", [ATOMS, (*MAPS, srf.Fourier(gamma=0.3)), "laplacian", srf.Taylor(3), None], ids=str
@@ -375,6 +378,7 @@ def test_csr_and_float32_give_the_same_model(loss, features):
     assert single.info.objective[-1] == pytest.approx(dense.info.objective[-1], rel=1e-3)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_three_classes(loss):
     if loss == "squared":
@@ -619,6 +623,7 @@ def test_best_phase_of_several_outputs():
     assert chosen >= gradient.max() * (1 - 1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [
@@ -650,6 +655,7 @@ def test_the_default_features():
     assert mfga(wide, np.arange(40.0), n_nonzero_coefs=5).info.n_drawn == 6001
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("change", "error", "names"),
     [
@@ -690,6 +696,7 @@ def test_bad_arguments_are_named(change, error, names):
         fit(**change, path=True)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @each_loss
 def test_columns_of_extreme_size(kind, loss):

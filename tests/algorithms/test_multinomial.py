@@ -19,6 +19,8 @@ from sparserf.rows import HostVectors
 from sparserf.solvers import multinomial as multinomial_
 from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, nearest_median
 
+from ..conftest import n_examples
+
 LOSS = Multinomial()
 FITS = {
     "sparse_rf": lambda X, y, **how: srf.sparse_rf(
@@ -99,7 +101,7 @@ def test_derivative_and_curvature_are_those_of_the_value(z, label):
         np.testing.assert_allclose(LOSS.curvature(z, y)[k], (up - down) / (2 * step), atol=1e-8)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=n_examples(20), deadline=None)
 @given(p=arrays(float, 3, elements=st.floats(0.05, 1)), label=st.integers(0, 2))
 def test_the_conjugate_is_a_numeric_one(p, label):
     y, p = signs(np.array([label]), 3), p[:, None] / p.sum()
@@ -182,6 +184,7 @@ def objective(model, X, y, penalty):
     return mean_loss(model.decision_function(X), y) + penalty(model.coef)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [0.03, 0.003])
 @pytest.mark.parametrize("exact", [False, True])
 def test_l1_fits_are_those_of_scikit_learn(alpha, exact):
@@ -222,6 +225,7 @@ def test_drp_has_the_coefficients_of_scikit_learn(alpha, fit_intercept):
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-6)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("alpha", [0.1, 1e-3])
 def test_drp_of_many_inputs_uses_one_sketch(alpha):
     rng = np.random.default_rng(0)
@@ -233,6 +237,7 @@ def test_drp_of_many_inputs_uses_one_sketch(alpha):
     assert np.linalg.norm(plain.coef - sketched.coef) < 2e-6 * np.linalg.norm(plain.coef)
 
 
+@pytest.mark.one_case
 @each
 def test_two_classes_are_the_logistic_loss(name):
     X, y = data(n_classes=2)
@@ -243,6 +248,7 @@ def test_two_classes_are_the_logistic_loss(name):
 
 
 # harfe, whose classes take turns, finds other supports
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf", "exact", "mfga", "drp"])
 def test_the_order_of_classes_does_not_matter(name):
     X, y = data()
@@ -252,6 +258,7 @@ def test_the_order_of_classes_does_not_matter(name):
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, order], atol=2e-3)
 
 
+@pytest.mark.one_case
 @each
 def test_a_weight_counts_as_copies(name):
     X, y = data(n=100)
@@ -266,6 +273,7 @@ def test_a_weight_counts_as_copies(name):
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=2e-3)
 
 
+@pytest.mark.one_case
 @each
 def test_probabilities_are_shares_and_better_than_none(name):
     X, y = data(n=400)
@@ -279,6 +287,7 @@ def test_probabilities_are_shares_and_better_than_none(name):
     np.testing.assert_allclose(p.mean(axis=0), share, atol=1e-8)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["harfe", "mfga"])
 def test_the_coefficients_are_the_best_on_the_supports(name):
     X, y = data()
@@ -304,7 +313,7 @@ def test_mfga_has_one_support_and_harfe_one_a_class():
     assert (np.count_nonzero(coef, axis=1) == 6).all()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=n_examples(10), deadline=None)
 @given(
     seed=st.integers(0, 1000), alpha=st.sampled_from([0.1, 0.03, 0.01]), n_classes=st.integers(3, 5)
 )
@@ -318,6 +327,7 @@ def test_the_gap_is_a_bound(seed, alpha, n_classes):
     assert -2e-6 <= excess <= rough.info.dual_gap + 1e-12
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["exact", "harfe", "mfga", "drp"])
 def test_csr_is_dense(name):
     X, y = data(n=300)
@@ -326,6 +336,7 @@ def test_csr_is_dense(name):
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-5)
 
 
+@pytest.mark.one_case
 @each
 def test_paths_and_callbacks(name):
     X, y = data(n=150)
@@ -400,6 +411,7 @@ MORE = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", MORE)
 def test_every_other_function_fits_it(name):
     X, y = data(n=200)

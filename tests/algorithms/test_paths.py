@@ -58,6 +58,7 @@ def test_a_member_ends_where_its_loss_falls_no_more():
     assert path.loss == losses[9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [80, 120])
 def test_noise_is_the_constant(n):
     others = 0
@@ -68,6 +69,7 @@ def test_noise_is_the_constant(n):
     assert others <= 2
 
 
+@pytest.mark.slow
 def test_a_signal_in_few_rows_is_found():
     found = 0
     for seed in range(10):
@@ -78,6 +80,7 @@ def test_a_signal_in_few_rows_is_found():
     assert found >= 8
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_waves_of_two_inputs_are_found(seed):
     rng = np.random.default_rng(seed)

@@ -56,6 +56,7 @@ def independent(rng, n=400):
     return X, y
 
 
+@pytest.mark.slow
 def test_groups_are_seen_and_said():
     person, X, y = persons(np.random.default_rng(0))
     with pytest.warns(srf.GroupedRowsWarning, match=r"column 0 \(60 levels of 6.*groups=X\[:, 0\]"):
@@ -73,6 +74,7 @@ def test_order_is_seen_and_said():
         fit_briefly(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_seasons_of_dates_are_no_order(seed):
     rng = np.random.default_rng(seed)
@@ -87,6 +89,7 @@ def test_seasons_of_dates_are_no_order(seed):
     fit_briefly(table, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["groups", "pairs", "mask", "share"])
 def test_what_was_said_is_not_said_again(said):
     rng = np.random.default_rng(3)
@@ -148,6 +151,7 @@ def test_a_curve_on_a_grid_is_silent():
     assert what_goes_together(grid, (np.sin(3 * grid[:, 0]) * grid[:, 1])[None]) is None
 
 
+@pytest.mark.slow
 def test_the_same_rows_get_the_same_answer_quickly():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(MOST_ROWS, 100)), rng.normal(size=MOST_ROWS)
@@ -162,6 +166,7 @@ def test_the_same_rows_get_the_same_answer_quickly():
     assert np.array_equal(looked_at(10**6), looked_at(10**6))
 
 
+@pytest.mark.slow
 def test_what_cells_may_be():
     person, X, y = persons(np.random.default_rng(6))
     X = np.column_stack([X, np.full(len(y), np.nan), np.ones(len(y)), np.full(len(y), 1e300)])

@@ -99,6 +99,7 @@ def bits(model, places=None):
     } | {name: value.tolist() for name, value in arrays.items()}
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @each_layout
 @pytest.mark.parametrize("name", FITS)
@@ -236,6 +237,7 @@ def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
     assert of_weights == pytest.approx(of_copies, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
     """Of two clusters, the tight one holds nearly all pairs by weight and hardly any by number of
     rows."""
@@ -258,6 +260,7 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 # The fit
 
 
+@pytest.mark.one_case
 @each_loss
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The models agree up to rounding, once the draws are the same: how many random numbers come
@@ -319,6 +322,7 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
 # The search
 
 
+@pytest.mark.slow
 def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
     """Each row is held out by one fold, whole; over many draws by the first as often as any."""
     weight, n = rng.integers(1, 9, 60).astype(float), 2000
@@ -332,6 +336,7 @@ def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
     np.testing.assert_allclose(np.mean(first, axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize(
     "options", [{}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
@@ -344,6 +349,7 @@ def test_weights_that_are_all_alike_are_none(rng, loss, options):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_one_row_may_have_almost_all_the_weight(loss):
     """Coefficients of terms that only other rows need are then tiny; draws follow them all the

@@ -74,6 +74,7 @@ def largest_fall(model, X, column, sign, rng):
 LOSSES = ["squared", "logistic", "poisson", "quantile"]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", LOSSES)
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())
@@ -110,6 +111,7 @@ def test_models_rise_where_they_must(loss, data):
         assert largest_fall(model, Z, column, sign, rng) <= 1e-12
 
 
+@pytest.mark.slow
 def test_the_test_finds_what_falls():
     """Without constraints the same test finds a fall, and the structural one a term that may not
     be."""
@@ -143,6 +145,7 @@ def test_a_wrong_sign_is_found():
         assert (np.diff(alone.transform(x)[:, 0]) <= 0).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -163,6 +166,7 @@ def test_convex_models_lie_below_their_chords(seed, sign, also):
         assert (curvature * (share * at[0] + (1 - share) * at[1] - at[2]) >= -1e-12 * scale).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
@@ -187,6 +191,7 @@ def test_columns_of_no_common_group_never_meet(seed, how):
         assert np.allclose(f[3] - f[1] - f[2] + f[0], 0, atol=1e-10 * (1 + np.abs(f).max()))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", [SMALL, {"alpha": 1e-3}, {"features": "gaussian", "alpha": 1e-3}])
 def test_csr(how):
     rng = np.random.default_rng(0)
@@ -206,6 +211,7 @@ def test_csr(how):
         assert (sign * (f[1::2] - f[::2]) >= -1e-12).all()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "features",
     [
@@ -236,6 +242,7 @@ def test_draws_of_maps(features):
         assert (model.features.input_usage()[[0, 3]] > 0).any()
 
 
+@pytest.mark.slow
 def test_harfe_with_its_own_features_and_with_auto():
     X, y = table(200, 0)
     for features in (None, "auto"):
@@ -251,6 +258,7 @@ def test_harfe_with_its_own_features_and_with_auto():
         assert is_kept(model, X, monotone={"grade": 1, "a": 1})
 
 
+@pytest.mark.slow
 def test_several_outputs_and_two_classes():
     X, y = table(200, 0)
     both = srf.sparse_rf(
@@ -286,6 +294,7 @@ def test_a_path_and_a_start():
     assert is_kept(same, X, monotone={"a": 1})
 
 
+@pytest.mark.slow
 def test_every_home_of_rows_has_the_same_dictionary():
     """Chunks and single-precision rows keep them, too."""
     rng = np.random.default_rng(0)
@@ -327,6 +336,7 @@ def test_an_estimator():
         assert is_kept(model, X, monotone={"a": 1})
 
 
+@pytest.mark.slow
 def test_the_same_bits_for_any_workers():
     X, y = table(200, 0)
     one, two = (
@@ -336,6 +346,7 @@ def test_the_same_bits_for_any_workers():
     assert one.coef.tobytes() == two.coef.tobytes()
 
 
+@pytest.mark.slow
 def test_an_order_that_the_user_lists():
     """The levels in the user's order, whatever their own is; levels that no training row has are in
     none."""
@@ -350,6 +361,7 @@ def test_an_order_that_the_user_lists():
     assert (np.diff(f, axis=0) <= 1e-12).all()
 
 
+@pytest.mark.slow
 def test_two_class_labels_only():
     X, y = table(100, 0)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.6]))
@@ -418,6 +430,7 @@ BAD = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("arguments", "error", "message"), BAD)
 def test_bad_arguments_are_named(arguments, error, message):
     X, y = table(60, 0)

@@ -98,6 +98,7 @@ def test_lasso(fit_intercept, weight):
     assert ours.predict(X) == pytest.approx(theirs.predict(phi), abs=1e-5)
 
 
+@pytest.mark.one_case
 @each_weight
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_liblinear(loss, weight):
@@ -138,6 +139,7 @@ def test_logistic_with_intercept():
 # The optimum and its certificate
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 @each_weight
@@ -168,6 +170,7 @@ def test_exact_is_the_optimum_over_all_draws(loss, fit_intercept, weight):
         assert P - best - 1e-12 <= model.info.dual_gap <= tol * P * (1 + 1e-9)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_a_tight_tolerance_is_reached(loss, fit_intercept):
@@ -178,6 +181,7 @@ def test_a_tight_tolerance_is_reached(loss, fit_intercept):
         fit(loss=loss, fit_intercept=fit_intercept, features=ATOMS.take(range(k)), tol=1e-8)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
     """All draws are looked at, also where rounding keeps a batch from being solved to the
@@ -190,6 +194,7 @@ def test_a_tight_tolerance_does_not_cut_the_pass_short(loss):
     assert infos[-1].n_drawn == 300
 
 
+@pytest.mark.one_case
 @each_loss
 def test_one_pass_comes_close(loss):
     """Algorithm 1 ends within a few per cent of the optimum over the same draws, and looks at all
@@ -212,6 +217,7 @@ def test_one_pass_comes_close(loss):
     assert once.info.n_drawn == 2000 and once.info.n_iter == 10 and len(once.info.objective) == 10
 
 
+@pytest.mark.slow
 @each_loss
 def test_batch_size_does_not_move_the_optimum(loss):
     """Batches of any size lead to the same minimum."""
@@ -222,6 +228,7 @@ def test_batch_size_does_not_move_the_optimum(loss):
     assert np.ptp(f, axis=0).max() < 0.02
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("gamma", "alpha"), [(1e-4, 1e-7), (1e-2, 1e-6), (0.3, 1e-8)])
 def test_ill_conditioned(gamma, alpha):
     """Nearly equal features and hardly any penalty still converge, in seconds."""
@@ -279,6 +286,7 @@ def test_a_weight_counts_as_copies(loss, fit_intercept):
     assert dense_coef(weighted, 30) == pytest.approx(dense_coef(repeated, 30), abs=2e-4)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_scale_of_the_weights(loss):
     """Weights count relative to their mean: powers of two change no bit. A row of weight 0 is as
@@ -292,6 +300,7 @@ def test_scale_of_the_weights(loss):
     )
 
 
+@pytest.mark.one_case
 @each_loss
 def test_order_and_copies_of_the_rows(loss):
     """Rows in another order, or each of them twice, give the same model."""
@@ -302,6 +311,7 @@ def test_order_and_copies_of_the_rows(loss):
         assert dense_coef(other, 30) == pytest.approx(dense_coef(model, 30), abs=2e-4)
 
 
+@pytest.mark.one_case
 @each_intercept
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("power", [-963, -664, -400, -332, -66, -30, -1, 1, 60, 66, 332, 400, 498])
@@ -327,6 +337,7 @@ def test_powers_of_two(power, exact, fit_intercept):
         assert two.info.objective == tuple(F * k**2 for F in one.info.objective)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_flipped_target(loss):
     """The target -y turns all signs."""
@@ -337,6 +348,7 @@ def test_flipped_target(loss):
     assert two.intercept == pytest.approx(-one.intercept, abs=1e-7)
 
 
+@pytest.mark.one_case
 @each_loss
 def test_duplicate_features(loss):
     """A dictionary with every feature three times gives the same objective, and shares out the
@@ -350,6 +362,7 @@ def test_duplicate_features(loss):
     assert together == pytest.approx(dense_coef(one, 30), abs=2e-3)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_csr_is_dense(loss, fit_intercept):
@@ -363,6 +376,7 @@ def test_csr_is_dense(loss, fit_intercept):
     )
 
 
+@pytest.mark.one_case
 @each_loss
 def test_float32_is_close(loss):
     """float32 rows cost a few digits."""
@@ -377,6 +391,7 @@ def test_float32_is_close(loss):
 # Classes
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("exact", [False, True])
 def test_many_classes_are_one_versus_rest(loss, exact):
@@ -408,6 +423,7 @@ def test_many_classes_are_one_versus_rest(loss, exact):
     assert model.info.dual_gap == pytest.approx(sum(b.info.dual_gap for b in binary))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "kinds", [(0, 1), (-1, 1), (False, True), (2.5, 7.0), ("no", "yes")], ids=str
 )
@@ -425,6 +441,7 @@ def test_any_two_labels(kinds):
 # Dictionaries
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [*KERNELS, "perceptron"])
 def test_named_kernels(name):
     """Every name is a dictionary that fits, the same for the same seed and another one for another
@@ -465,6 +482,7 @@ def test_linear_beside_random_features(exact):
     assert dense_coef(alone, 3) == pytest.approx(theirs.coef_, abs=1e-5)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 def test_support_indexes_the_dictionary(exact):
     """model.features is the dictionary at model.support, in ascending order, for a FeatureSet and
@@ -489,6 +507,7 @@ def test_support_indexes_the_dictionary(exact):
 # Paths
 
 
+@pytest.mark.one_case
 @each_loss
 def test_path(loss):
     """Penalties descend from the largest useful one; each model has the objective of a fit without
@@ -527,6 +546,7 @@ def test_path_of_many_classes_starts_empty():
 # Stopping
 
 
+@pytest.mark.one_case
 @each_loss
 def test_max_iter(loss):
     """A fit that is cut short warns of gap, tolerance and cure; its model is valid, and its gap
@@ -617,6 +637,7 @@ def test_a_question_about_no_draw_is_answered():
     assert answer.shape == (0,) and np.all(np.abs(g) <= 1e3)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exact, monkeypatch):

@@ -362,6 +362,7 @@ def kernel_machines(p, K, alpha, ridges):
         yield alpha * np.linalg.norm(u) + p.lowest(L @ u), u @ u
 
 
+@pytest.mark.slow
 @each_loss
 @each_intercept
 @pytest.mark.parametrize(("R", "D", "power"), [(1, 20, 30), (20, 200, 400)])
@@ -403,6 +404,7 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
     )
 
 
+@pytest.mark.slow
 @each_loss
 @each_intercept
 def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
@@ -414,6 +416,7 @@ def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
     check_rate_of_draws_that_learn(loss, fit_intercept, 4, 160, 1, 500)
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_intercept):
@@ -522,6 +525,7 @@ def test_s6_the_largest_penalty(seed, loss, fit_intercept, weighted):
     assert len(model.features) > 0 and model.info.objective[-1] < empty.info.objective[-1]
 
 
+@pytest.mark.one_case
 @each_loss
 @each_intercept
 def test_s6_the_path_is_continuous(loss, fit_intercept):

@@ -41,6 +41,7 @@ def fit(name, rows=slice(None), features=FIXED, **how):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "Algorithm 1"])
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
@@ -59,6 +60,7 @@ def test_the_optimum_is_that_of_a_fit_from_nothing(name, exact):
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", TARGETS)
 def test_it_takes_fewer_passes_than_a_fit_from_nothing(name, monkeypatch):
     asked, staged = [], Rows.staged
@@ -79,6 +81,7 @@ def test_it_takes_fewer_passes_than_a_fit_from_nothing(name, monkeypatch):
     assert passes(start=start, alpha=0.8 * start.info.alpha) < passes(alpha=0.8 * start.info.alpha)
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_dictionary_that_learns_goes_on(name):
@@ -130,6 +133,7 @@ STARTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "features",
     ["auto", "gaussian", srf.RandomNeurons("relu", order=2)],
@@ -186,6 +190,7 @@ def table(n, seed):
     return pd.DataFrame({"city": city, "age": np.where(rng.random(n) < 0.1, np.nan, age)}), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.01, None], ids=["alpha", "chosen"])
 def test_tables_keep_their_encodings(alpha):
     (old, y), (new, y_new) = table(400, 0), table(300, 1)
@@ -214,6 +219,7 @@ def test_a_frame_of_numbers_after_an_array():
     assert bits(one) == bits(other)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "home",
     [
@@ -229,6 +235,7 @@ def test_rows_of_other_kinds(home):
     assert model.info.converged and r2(model, X, F) > r2(start, X, F)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", TARGETS)
 def test_without_a_penalty_the_terms_are_those_of_the_start(name):
     """But for the ends of the columns, which are those of the new rows."""
@@ -266,6 +273,7 @@ MODEL = srf.sparse_rf(X, F, **SMALL)
 OF_LABELS = srf.sparse_rf(X, TARGETS["multinomial"], loss="logistic", **SMALL)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("error", "message", "call"),
     [

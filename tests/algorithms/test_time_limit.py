@@ -81,6 +81,7 @@ def check_usable(model):
     assert again.info == model.info
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_best_so_far_is_usable_wherever_the_time_is_over(target, clock_of):
     clock = clock_of()
@@ -109,6 +110,7 @@ def test_every_reading_may_be_the_last(clock_of):
         check_usable(fit("multinomial")[0])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [{"features": "gaussian"}, {"features": "gaussian", "exact": True}, {"max_iter": 1000}, {}],
@@ -274,6 +276,7 @@ def test_an_interrupt_is_not_the_end_of_the_time(clock_of):
     assert _deadline.time_left() == np.inf  # the limit of that call is gone
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("limit", "error"),
     [

@@ -244,6 +244,7 @@ class Own(Exception):
     """An error of the user's."""
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "error", [Own, ValueError, TypeError, KeyError, StopIteration, KeyboardInterrupt]
 )
@@ -289,6 +290,7 @@ def test_a_callback_ends_a_fit_by_anything_true(answer):
     assert len(calls) == 1
 
 
+@pytest.mark.slow
 def test_a_teacher_may_use_the_memory_of_its_values_again(monkeypatch):
     """As a predictor does that writes into one buffer."""
     monkeypatch.setattr(sys.modules["sparserf.algorithms.distill"], "BATCH", 100)

@@ -57,6 +57,7 @@ def test_what_fails_leaves_what_was_there(model, how, error, is_there, monkeypat
         assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WRITERS)
 def test_a_process_that_is_killed_leaves_what_was_there(how, tmp_path):
     if how == "to_onnx":
@@ -73,6 +74,7 @@ model.{how}({str(path)!r})
     assert path.read_bytes() == b"earlier"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", WRITERS)
 def test_a_reader_never_sees_a_part(model, how, tmp_path):
     """While a file is written again and again, who reads it finds a whole one."""

@@ -62,6 +62,7 @@ def same_bits(work):
     assert got == expected
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("size", EXTREME)
 @pytest.mark.parametrize("name", REGRESSORS)
 def test_fits_of_extreme_numbers(name, size):
@@ -83,6 +84,7 @@ def test_fits_of_labels(name):
     same_bits(lambda: bits(FITS[name](X, LABELS, **more)))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("loss", TARGETS)
 @pytest.mark.parametrize("name", BY_LOSS)
@@ -96,6 +98,7 @@ def test_fits_of_every_loss(name, loss, workers):
     same_bits(lambda: bits(BY_LOSS[name](ROWS, TARGETS[loss], **how)))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", HOMES)
 def test_fits_wherever_rows_are(home):
     y = TARGETS["logistic"]
@@ -134,6 +137,7 @@ MODELS = (
 )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("what", ABOUT_MODELS)
 @pytest.mark.parametrize("name", MODELS)
 def test_what_is_asked_of_models(models, name, what):
@@ -158,6 +162,7 @@ def test_what_is_asked_of_models(models, name, what):
         same_bits(work)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill", "sums"])
 def test_other_functions(name):
     y = TARGETS["squared"]
@@ -199,6 +204,7 @@ def test_estimators_that_are_asked_for_importances():
     same_bits(lambda: estimator.fit(rows, F).feature_importances_.tobytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [{"effort": 0.02}, {"features": "gaussian", "alpha": 0.01}], ids=["default", "gaussian"]
 )
@@ -210,6 +216,7 @@ def test_rows_in_blocks(how):
     same_bits(lambda: bits(srf.sparse_rf(srf.Chunks(read, rows.shape, block_rows=50), y, **how)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])
 def test_partitions_of_dask(scheduler):
     dask, arrays, rows = (
@@ -231,6 +238,7 @@ def test_partitions_of_dask(scheduler):
     same_bits(work)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("state", ["ignore", "raise"])
 def test_functions_of_the_caller_have_the_state_of_the_caller(state):
     seen = []

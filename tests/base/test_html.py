@@ -72,6 +72,7 @@ def shown():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what",
     [

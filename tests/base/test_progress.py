@@ -48,6 +48,7 @@ FITS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_the_share_never_falls_and_ends_at_one(name):
@@ -99,6 +100,7 @@ def test_lines_of_the_log(caplog):
     assert caplog.messages[-1].startswith("mfga: 100 % done, 5 terms, ")
 
 
+@pytest.mark.slow
 def test_intervals_and_calibration_are_shown(caplog):
     caplog.set_level("INFO", "sparserf")
     fit = partial(srf.mfga, n_nonzero_coefs=5)
@@ -248,6 +250,7 @@ def test_a_terminal_that_goes_away_ends_no_fit(terminal):
     assert len(FITS["mfga"]().coef) == len(FITS["mfga"](verbose=True).coef) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [None, True])
 def test_the_outermost_call_has_the_line(terminal, inner):
     """A call with verbose=False silences all fits that it makes."""
@@ -279,6 +282,7 @@ class Line:
         pass
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill"])
 def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
     """Between the ends of its fits, too: the share rises as the iterations of a fit end. Nothing
@@ -369,6 +373,7 @@ def test_a_notebook_shows_progress_as_an_output_of_the_cell(verbose, monkeypatch
     assert (outputs[-1]["text/html"] == "") is (verbose is None)
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_showing_progress_computes_nothing_more(name, terminal, monkeypatch):

@@ -174,6 +174,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("given", "error", "says"), WRONG, ids=[says for *_, says in WRONG])
 def test_bad_rows_are_refused_by_name(given, error, says):
     with pytest.raises(error, match="^validation " + says):
@@ -234,6 +235,7 @@ def test_groups_of_several_kinds_are_counted_as_they_come():
     assert check_groups(None, 4) is None
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("labels", "error", "says"),
     [

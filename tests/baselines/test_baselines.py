@@ -37,6 +37,7 @@ Y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.05 * RNG.standard_normal(120)
 NEURONS = srf.RandomNeurons("sin", order=2).draw(300, 4, rng=0)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("eta", [0.5, 0.1, 0.02])
 def test_srfe_is_the_lasso_of_that_residual(eta):
     model = srfe(X, Y, eta=eta, features=NEURONS)
@@ -112,6 +113,7 @@ def test_rks_is_the_ridge_of_scikit_learn(features, intercept):
     assert model.info.n_drawn == len(features) == model.info.n_nonzero
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_rks_classifies_as_a_general_solver_does(loss):
     features = FEW.take(np.arange(15))
@@ -409,6 +411,7 @@ def test_kernel_machines_name_bad_arguments(function):
 # Boosting
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("offset", ["surrogate", "exact"])
 @pytest.mark.parametrize("loss", TARGETS)
 def test_boosting_descends_to_the_optimum_over_what_it_added(loss, offset):
@@ -486,6 +489,7 @@ def test_the_weak_learner_is_the_logistic_regression_of_scikit_learn():
     assert feature.offset[0] == pytest.approx(theirs.intercept_[0] / np.linalg.norm(t), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_boosting_of_three_classes_numbers_their_features_apart():
     model = boosting(X, THREE, alpha=0.01, n_terms=15, offset="exact")
     for k, label in enumerate(model.classes):
@@ -576,6 +580,7 @@ def bits(model):
     ]
 
 
+@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
     monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # so that there are blocks to share
     monkeypatch.setattr(kernel_machines, "BLOCK_ENTRIES", 2**10)
@@ -584,6 +589,7 @@ def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
     assert one.decision_function(X, workers=3).tobytes() == one.decision_function(X).tobytes()
 
 
+@pytest.mark.one_case
 def test_csr_and_dense_agree(fitted):
     sparse = np.where(np.abs(X) > 0.3, X, 0.0)
     dense, csr = fitted(sparse), fitted(csr_array(sparse))
@@ -595,6 +601,7 @@ def test_csr_and_dense_agree(fitted):
     )
 
 
+@pytest.mark.one_case
 def test_float32_stays_float32(fitted):
     single = fitted(X.astype(np.float32)).decision_function(X.astype(np.float32))
     assert single.dtype == np.float32
@@ -602,6 +609,7 @@ def test_float32_stays_float32(fitted):
 
 
 # whose radius depends on the rows of X
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])
 def test_a_weight_counts_as_copies(name):
     function, y, options = EVERY[name]
@@ -612,6 +620,7 @@ def test_a_weight_counts_as_copies(name):
     )
 
 
+@pytest.mark.every_case
 def test_the_arguments_are_left_as_they_were_and_models_are_immutable(fitted):
     before = X.tobytes(), Y.tobytes()
     model = fitted()

@@ -42,6 +42,7 @@ def away_from_kinks(f, X, slope):
     return (np.abs(halves - differences(f, X)) < 1e-3 * size).reshape(len(X), -1).all(axis=1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_derivatives_are_limits_of_differences(models, name):
     model = models[name]
@@ -99,6 +100,7 @@ def drawn_blocks(rng, d, m):
     return blocks
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", range(4 + 2 * len(ACTIVATIONS)))
 def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     """Several encodings of a column have mixed derivatives, too."""
@@ -145,6 +147,7 @@ def test_the_same_in_every_home(models, name, home):
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["auto", "multinomial", "bumps", "cubes"])
 def test_on_a_device(models, name, monkeypatch):
     device, model = HOMES["device"], models[name]

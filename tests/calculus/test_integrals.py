@@ -13,11 +13,13 @@ from sparserf.calculus import integrals
 from sparserf.expansion.box import read_box
 from sparserf.features import NeuronBlock
 
+from ..conftest import n_examples
 from ..fitted_models import FITS
 
 BOX = {0: (-1.0, 2.0), 1: (-12.0, 0.3), 2: 0.2, 3: (-2, 2)}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_against_sobol_points_and_a_fine_grid(models, name):
     model = models[name]
@@ -48,6 +50,7 @@ def test_against_quadrature_in_two_inputs(models, name):
     assert abs(value - expected) <= error + 1e-12
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("activation", ["relu", "sign", "tanh"])
 @pytest.mark.parametrize("n_inputs", [1, 2, 3, 5])
 def test_functions_of_several_inputs(models, activation, n_inputs, rng):
@@ -65,7 +68,7 @@ def test_functions_of_several_inputs(models, activation, n_inputs, rng):
         assert error < 1e-9
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=n_examples(10), deadline=None)
 @given(
     st.floats(-3, 3),
     st.floats(0.01, 4),

@@ -245,6 +245,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("cells", "error", "message"), STRANGE.values(), ids=STRANGE)
 def test_mixed_columns_are_refused(cells, error, message):
     for X, where in (
@@ -291,6 +292,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.every_case
 @each_frame
 @pytest.mark.parametrize(("cells", "error", "message"), OTHERS.values(), ids=OTHERS)
 def test_what_was_dates_must_be_dates(frame, cells, error, message):
@@ -440,6 +442,7 @@ def models():
 
 
 # which finds fewer terms in numbers
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in FITS if name != "mfga"])
 def test_seasons_weeks_and_hours_are_learnt(name):
     tables = [table[["at", "a"]] for table in (FRAME, NUMBERS)]
@@ -448,6 +451,7 @@ def test_seasons_weeks_and_hours_are_learnt(name):
     assert error < (0.12 if name in ("raw", "drp", "sparse_rf") else 0.45) and error < 0.5 * other
 
 
+@pytest.mark.one_case
 @each_fit
 def test_every_library_and_the_file(models, name, tmp_path):
     table, fitted = models
@@ -521,7 +525,7 @@ def test_everything_that_takes_rows(models):
     assert len(str(found)) > 10
     assert (
         srf.distill(
-            model.predict, table, max_terms=30, rng=0, effort=0.1, verbose=False
+            model.predict, table, max_terms=30, rng=0, effort=0.01, verbose=False
         ).info.fidelity
         > 0.9
     )
@@ -539,6 +543,7 @@ def test_everything_that_takes_rows(models):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraint", ["monotone", "convex"])
 def test_constraints_in_a_date(constraint):
     model = srf.sparse_rf(
@@ -551,6 +556,7 @@ def test_constraints_in_a_date(constraint):
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["gaussian", "bumps", "raw", "mfga"])
 def test_calculus_and_proofs(models, name):
     table, fitted = models
@@ -588,6 +594,7 @@ def test_calculus_and_proofs(models, name):
             model.bounds({"at": (wrong, wrong)})
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("years", [20, 900])
 def test_proofs_and_means_over_many_years(years, monkeypatch):
     """Angles turn thousands of times: the coordinate has a bounded number of cells, and the mean is
@@ -609,6 +616,7 @@ def test_proofs_and_means_over_many_years(years, monkeypatch):
 # Exports
 
 
+@pytest.mark.one_case
 @each_fit
 def test_python_code(models, name):
     table, fitted = models
@@ -676,6 +684,7 @@ def duckdb_of(table):
     return lambda query: np.array(connection.execute(query).fetchall())[:, 0]
 
 
+@pytest.mark.one_case
 @each_fit
 @pytest.mark.parametrize("engine", [sqlite_of, duckdb_of])
 def test_sql(models, name, engine):
@@ -762,6 +771,7 @@ def test_c_onnx_and_symbols(models, name, tmp_path):
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_error_of_a_mean_of_many_pieces():
     """Where finer nodes are too many and coarser ones are not, their difference is no error."""
     relu = srf.RandomNeurons("relu", order=2)

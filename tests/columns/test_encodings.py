@@ -64,6 +64,7 @@ def test_encodings_of_huge_cells_do_not_overflow(size):
         assert np.allclose(np.asarray(stage.transform(strict.asarray(wild))), shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("zeros", ["none", "of one column"])
 def test_csr_columns_without_zeros(seed, zeros):

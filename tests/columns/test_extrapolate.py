@@ -78,6 +78,7 @@ def answer_of(language, model, rows, folder):
 # ------------------------------------------------------------------- what a model predicts
 
 
+@pytest.mark.one_case
 def test_rows_count_as_their_nearest_within_the_ranges(model, tmp_path):
     expected = model.predict(HELD)
     np.testing.assert_array_equal(model.predict(FAR), expected)
@@ -93,6 +94,7 @@ def test_rows_count_as_their_nearest_within_the_ranges(model, tmp_path):
     assert np.median(np.abs(single - expected)) < 1e-5
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", [name for name in FITS if name != "default"])
 def test_within_the_ranges_no_bit_changes(name):
     model, other = fit(**FITS[name]), fit(**{**FITS[name], "extrapolate": "linear"})
@@ -100,6 +102,7 @@ def test_within_the_ranges_no_bit_changes(name):
     assert np.abs(model.predict(FAR) - other.predict(FAR)).max() > 1e-3
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", ["default", "linear", "raw", "products"])
 def test_exports(name, language, tmp_path):
@@ -115,6 +118,7 @@ def test_exports(name, language, tmp_path):
     np.testing.assert_array_equal(model.predict(FAR), model.predict(HELD))
 
 
+@pytest.mark.one_case
 def test_onnx_in_single_precision(model):
     rows = FAR.astype(np.float32)
     answer = asked(model, {"X": rows})["variable"].ravel()
@@ -154,6 +158,7 @@ def test_derivatives_are_0_beyond(model):
     assert np.median(np.abs(np.stack(slopes, axis=1) - model.gradient(X))) < 1e-5
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["default", "linear", "raw"])
 def test_bounds_of_the_ranges_hold_everywhere(name):
     model = fit(**FITS[name])
@@ -168,6 +173,7 @@ def test_bounds_of_the_ranges_hold_everywhere(name):
     assert np.ptp(f) > 0.3 * width
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["default", "linear", "raw"])
 def test_means(name):
     """The mean over a box is that of f at a fine grid."""
@@ -178,6 +184,7 @@ def test_means(name):
     assert abs(value - model.decision_function(grid).mean()) < 1e-3 * np.ptp(Y)
 
 
+@pytest.mark.one_case
 def test_shapley_values(model):
     values, held = (model.shapley(rows[:20], X[:30], rng=0) for rows in (FAR, HELD))
     np.testing.assert_allclose(values, held, rtol=0, atol=1e-9)
@@ -188,6 +195,7 @@ def test_shapley_values(model):
 # ---------------------------------------------------------------------------- constraints
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, GIVEN])
 def test_convex_columns_stay_lines_and_monotone_ones_rise(how):
     model = fit(convex={0: 1}, monotone={1: 1}, **how)
@@ -202,6 +210,7 @@ def test_convex_columns_stay_lines_and_monotone_ones_rise(how):
     assert model.is_monotone(1, {j: (-100, 100) for j in range(3)}, sign=1, time_limit=2)
 
 
+@pytest.mark.slow
 def test_limits_hold():
     model = fit(lower=-1.0, upper=1.5)
     f = model.predict(FAR)
@@ -218,6 +227,7 @@ def test_rows_of_weight_0_do_not_count():
     np.testing.assert_array_equal(model.predict(FAR), model.predict(HELD))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{}, GIVEN])
 def test_constant_columns_missing_cells_and_categories(how):
     x = X[:, 0].copy()
@@ -245,6 +255,7 @@ def test_a_constant_column_of_raw_features():
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_times_are_held_and_the_angles_of_a_year_go_on():
     days = np.sort(RNG.integers(0, 60, 300))
     frame = pd.DataFrame(
@@ -261,6 +272,7 @@ def test_times_are_held_and_the_angles_of_a_year_go_on():
         assert np.abs(other.predict(far) - model.predict(far)).max() > 0.1
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{}, GIVEN, {**GIVEN, "features": srf.Linear()}])
 def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
     counts = np.maximum(RNG.poisson(1.0, (400, 5)), RNG.poisson(1.0, (400, 5)) - 2).astype(float)
@@ -278,6 +290,7 @@ def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
     assert np.abs(other.predict(far) - expected).max() > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 @pytest.mark.parametrize("name", ["auto", "cosines", "linear"])
 def test_chunks_and_dask(name, home):
@@ -293,6 +306,7 @@ def test_chunks_and_dask(name, home):
         np.testing.assert_allclose(model.predict(FAR), expected.predict(FAR), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 def test_the_default_of_chunks_and_dask(home):
     rows = srf.Chunks(X) if home == "chunks" else da.from_array(X, chunks=(80, 3))
@@ -310,6 +324,7 @@ def test_numbers_so_far_apart_that_their_distance_overflows():
 # ----------------------------------------------------------------- classes, outputs, starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, GIVEN])
 def test_classes_and_outputs(how):
     for k in (2, 3):
@@ -319,6 +334,7 @@ def test_classes_and_outputs(how):
     np.testing.assert_array_equal(model.predict(FAR), model.predict(HELD))
 
 
+@pytest.mark.slow
 def test_estimators_take_it():
     for kind, y in ((SparseRFRegressor, Y), (SparseRFClassifier, Y > 0)):
         held, line = (
@@ -330,6 +346,7 @@ def test_estimators_take_it():
         assert np.abs(f).max() > 1e-3 and held.get_params()["extrapolate"] == "constant"
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{}, GIVEN])
 def test_a_fit_that_starts_from_a_model_has_the_ranges_of_its_own_rows(how):
     some = np.abs(X[:, 0]) < 0.5
@@ -391,6 +408,7 @@ def test_rows_held_out_are_clipped_to_those_fitted(kind):
     np.testing.assert_array_equal(free.toarray() if kind is csr_array else free, Z)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("features", ["auto", srf.Linear()])
 def test_folds_say_what_a_constant_model_is_worth_beyond_its_rows(features):
     """A trend goes on in the rows held out: the loss of a fit that is constant there is large."""

@@ -73,6 +73,7 @@ def test_models_learn_from_missing_cells(fit):
     )
 
 
+@pytest.mark.one_case
 @each_fit
 def test_missing_raise_is_an_error(fit):
     with pytest.raises(ValueError, match="X must be finite, got nan at"):
@@ -88,6 +89,7 @@ def test_missing_raise_is_an_error(fit):
         fit(X, np.where(IS_MISSING, np.nan, Y))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "fit", [FITS[name] for name in ("auto", "gaussian", "harfe", "mfga")], ids=lambda fit: ""
 )
@@ -104,12 +106,14 @@ def test_cells_missing_only_at_prediction_are_at_the_centre(fit):
     assert np.isfinite(model.predict(hole)).all()
 
 
+@pytest.mark.every_case
 @each_fit
 def test_csr_may_not_have_missing_entries(fit):
     with pytest.raises(ValueError, match="X must be finite"):
         fit(sp.csr_array(HOLES), Y)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["chunks", "dask", "strict", "float32"])
 def test_missing_in_every_home(home):
     Z = {
@@ -180,6 +184,7 @@ def test_a_column_without_any_number():
 # Categories and names
 
 
+@pytest.mark.one_case
 @each_fit
 def test_a_table(fit, tmp_path):
     model = fit(TABLE, OF_TABLE)
@@ -250,6 +255,7 @@ def test_means_of_levels_are_weighted():
     assert np.corrcoef(one.predict(TABLE[["shop"]]), two.predict(TABLE[["shop"]]))[0, 1] > 0.995
 
 
+@pytest.mark.one_case
 @each_fit
 def test_rows_of_weight_zero_have_no_levels(fit):
     """Neither levels nor missing cells of rows of weight zero change a bit of the fit."""
@@ -274,6 +280,7 @@ def test_rows_of_weight_zero_have_no_levels(fit):
     assert np.array_equal(one.predict(table), two.predict(table))
 
 
+@pytest.mark.slow
 def test_classes_of_a_table():
     model = srf.sparse_rf(
         TABLE,
@@ -306,6 +313,7 @@ def test_features_of_a_table_are_a_dictionary():
     assert r2(sums.fit(srf.mfga, n_nonzero_coefs=20), TABLE, OF_TABLE) > 0.5
 
 
+@pytest.mark.one_case
 @each_fit
 @pytest.mark.parametrize("there", [X, HOLES], ids=["whole", "holes"])
 def test_a_frame_of_numbers_is_an_array(fit, there):
@@ -328,6 +336,7 @@ def test_a_frame_of_numbers_is_an_array(fit, there):
         assert np.allclose(np.asarray(model.predict(other)), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["harfe", "drp"])
 def test_plots_of_a_table(name):
     pytest.importorskip("matplotlib").use("Agg")
@@ -339,6 +348,7 @@ def test_plots_of_a_table(name):
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_plots_of_a_category_without_levels():
     pytest.importorskip("matplotlib").use("Agg")
     from matplotlib import pyplot as plt
@@ -361,6 +371,7 @@ def test_skewed_columns():
     assert 1 - r2(model, skewed[1000:], y[1000:]) < 0.2 * (1 - r2(plain, skewed[1000:], y[1000:]))
 
 
+@pytest.mark.slow
 def test_a_few_large_counts_do_not_ruin_a_fit(tmp_path):
     """Whether a word occurs decides the class, and how often it occurs has long tails."""
     rng = np.random.default_rng(3)
@@ -420,6 +431,7 @@ def square(z, y):
     return (z - y) ** 2
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("is_skewed", [False, True])
 @pytest.mark.parametrize("n_levels", [2, 5, 10, 40])
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
@@ -430,6 +442,7 @@ def test_cells_without_information_are_no_worse_than_the_mean(fit, n_levels, is_
     assert worst < (1.1 if n_levels == 2 else 1.05) ** 2  # a mean of two levels is a rough guess
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma", "huber", "quantile"])
 def test_cells_without_information_by_other_losses(loss, seed):
@@ -456,6 +469,7 @@ def test_cells_without_information_by_other_losses(loss, seed):
     assert max(beside_a_constant(fit, X, y, of_rows, "kind", ["another", None])) < 1.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 def test_cells_without_information_of_classifiers(loss):
     X, f = decided_by_a_level(12, 1)
@@ -470,6 +484,7 @@ def test_cells_without_information_of_classifiers(loss):
         assert -np.log(p).mean() < 1.05 * -np.log(shares[y]).mean()
 
 
+@pytest.mark.slow
 def test_numbers_missing_in_new_rows_alone_are_no_worse_than_the_mean():
     """At the centre of the column the target is far from its mean."""
     rng = np.random.default_rng(0)
@@ -479,6 +494,7 @@ def test_numbers_missing_in_new_rows_alone_are_no_worse_than_the_mean():
         assert max(beside_a_constant(FITS[name], X, y, square, "a", [np.nan])) < 1.05**2
 
 
+@pytest.mark.slow
 def test_fallbacks_change_no_model_that_does_not_need_them():
     """Missing numbers are at the centre of their column, and categories missing in training are as
     the model has learnt."""
@@ -490,6 +506,7 @@ def test_fallbacks_change_no_model_that_does_not_need_them():
     assert not model.features.stage.fill[model.features.stage.kind == KINDS.index("number")].any()
 
 
+@pytest.mark.slow
 def test_fallbacks_are_in_the_file_and_in_a_fit_of_the_same_features(tmp_path):
     X, y = decided_by_a_level(10, 2)
     model = FITS["auto"](X, y)
@@ -500,6 +517,7 @@ def test_fallbacks_are_in_the_file_and_in_a_fit_of_the_same_features(tmp_path):
     assert np.isfinite(again.predict(new)).all() and np.std(again.predict(new)) < np.std(y)
 
 
+@pytest.mark.slow
 def test_cells_without_information_are_the_same_in_code():
     X, y = decided_by_a_level(10, 2)
     model, new = (

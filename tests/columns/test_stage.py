@@ -335,6 +335,7 @@ def test_models_with_a_stage_are_saved_and_pickled(fit, tmp_path):
         assert len(other.features.concat(model.features)) == 2 * len(model.features)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "broken",
     [

@@ -336,6 +336,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("make", "kind"), STRANGE.values(), ids=STRANGE)
 @pytest.mark.parametrize("categorical", [None, [0]])
 def test_other_kinds_are_named(make, kind, categorical):
@@ -345,6 +346,7 @@ def test_other_kinds_are_named(make, kind, categorical):
         Table.learn(make(), categorical)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("values", [["x", 1], [None, "x", NAN, 1], [pd.NA, 1, "x"]])
 @pytest.mark.parametrize("categorical", [None, ["a"]])
 def test_strings_and_numbers_in_one_column(values, categorical):
@@ -355,6 +357,7 @@ def test_strings_and_numbers_in_one_column(values, categorical):
         Table.learn(frame_of(pd.Series(values, dtype=object)), categorical)
 
 
+@pytest.mark.every_case
 @each_frame
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
 def test_infinite_cells(bad, frame):
@@ -500,6 +503,7 @@ def test_chosen_by_place_where_names_are_integers():
     assert Table.learn(X, ["1"])[1].levels == ((4, 5), None)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("categorical", "error", "message"),
     [
@@ -600,6 +604,7 @@ def test_arrays_that_are_refused():
         Table.learn(np.full((1, 2), np.longdouble("1e4000")), [1])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "X",
     [sp.csr_array(np.eye(2)), [["a"], ["b"]], pl.LazyFrame({"a": ["b"]}), pd.Series([1.0])],
@@ -628,6 +633,7 @@ def test_columns_are_found_by_name_in_frames_of_any_library(then, frame):
     np.testing.assert_array_equal(table.read(X), [[0.5, -1, 1], [NAN, 0, -1], [1, NAN, NAN]])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -911,12 +917,14 @@ BROKEN = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("arrays", BROKEN.values(), ids=BROKEN)
 def test_a_broken_file_is_refused(arrays):
     with pytest.raises((ValueError, KeyError)):
         Table.from_arrays(arrays)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", ARRAYS)
 def test_half_a_file_is_refused(name):
     with pytest.raises(KeyError, match=name):
@@ -1053,6 +1061,7 @@ def test_columns_are_read_together_as_one_by_one(library, kind, monkeypatch):
     np.testing.assert_array_equal(read, alone)
 
 
+@pytest.mark.one_case
 @each_frame
 def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monkeypatch):
     X = frame({f"c{j}": np.array([j % 7], "float32" if j % 3 else "int64") for j in range(2000)})
@@ -1065,6 +1074,7 @@ def test_a_row_of_thousands_of_numbers_takes_no_call_for_each_column(frame, monk
         np.testing.assert_array_equal(table.read(each), [np.arange(2000) % 7])
 
 
+@pytest.mark.one_case
 @each_frame
 def test_an_infinite_cell_among_thousands_of_columns_is_named(frame):
     X = frame({f"c{j}": [np.inf if j == 1234 else 1.0] for j in range(2000)})

@@ -74,6 +74,7 @@ def test_labels_of_any_library():
             FITS["mfga"](y)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "y", [Y > 0, (Y > 0).astype(int), (Y > 0).astype(float), (Y > 0).astype(object)]
 )
@@ -97,6 +98,7 @@ def test_categories_of_integers_are_labels():
         FITS["mfga"](y)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("y", [SIGNS, SIGNS.tolist(), [1.5, "a"] * (N // 2), SIGNS[:, None]])
 @pytest.mark.filterwarnings("ignore:y has shape")
 def test_strings_are_no_target_of_a_regression(fit, y):
@@ -151,6 +153,7 @@ READERS = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.filterwarnings("ignore:y has shape", "ignore:A column-vector y")
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("absent", ABSENT)
@@ -165,6 +168,7 @@ def test_a_missing_label_is_an_error_for_all_that_read_labels(read, absent):
                 READERS[read](hold([*y[:3], ABSENT[absent], *y[4:]]))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("read", READERS)
 def test_a_missing_label_of_any_library_is_an_error(read):
     for name, y in OF_LIBRARIES.items():
@@ -173,6 +177,7 @@ def test_a_missing_label_of_any_library_is_an_error(read):
         assert "3" in str(error.value) or "masked" in name
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("read", READERS)
 def test_labels_of_two_kinds_are_an_error_in_lists_too(read):
     for y in ([*WORDS[:-1], 1], (*WORDS[:-1], 1), [*WORDS[:-1], True]):
@@ -190,6 +195,7 @@ HELD = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("held", HELD)
 def test_decimals_are_numbers_wherever_rows_have_one(fit, held):
     expected = fit(np.array(DECIMALS, float))
@@ -267,6 +273,7 @@ def test_two_whole_numbers_look_like_labels(y):
     assert model.classes is None
 
 
+@pytest.mark.one_case
 def test_each_function_warns_of_labels(fit):
     with pytest.warns(UserWarning, match="y is 0 or 1 alone"):
         fit(Y > 0)
@@ -287,6 +294,7 @@ def test_rows_of_weight_zero_do_not_count():
 # Shapes of y
 
 
+@pytest.mark.one_case
 def test_a_column_is_a_vector(fit):
     with pytest.warns(
         UserWarning, match=r"y has shape \(200, 1\), one column, and is taken as a vector"
@@ -313,6 +321,7 @@ def explained(model, several=SEVERAL):
     return 1 - ((model.predict(X) - several) ** 2).mean(axis=0) / several.var(axis=0)
 
 
+@pytest.mark.one_case
 def test_several_outputs_share_a_support(fit, tmp_path):
     model = fit(SEVERAL)
     n_terms = len(model.features)
@@ -329,6 +338,7 @@ def test_several_outputs_share_a_support(fit, tmp_path):
     assert same(model, fit(SEVERAL, workers=2))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe"])
 def test_each_output_has_the_coefficients_of_its_own_fit(name):
     """With one dictionary and penalty, the support is the union of the supports of fits to each
@@ -398,6 +408,7 @@ def test_sums_of_several_outputs(method, how):
     np.testing.assert_allclose(model.predict(X), plain.predict(X), atol=30 * tight)
 
 
+@pytest.mark.one_case
 def test_weights_of_several_outputs(fit):
     """Targets of rows of weight zero do not matter."""
     weight = np.ones(N)
@@ -447,6 +458,7 @@ MESSAGES = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", MESSAGES)
 def test_messages_say_what_to_do(name):
     match, call = MESSAGES[name]
@@ -515,6 +527,7 @@ PAIRING = {
 each_pairing = pytest.mark.parametrize("fit", PAIRING.values(), ids=PAIRING)
 
 
+@pytest.mark.every_case
 @each_pairing
 def test_rows_in_another_order_are_an_error(fit):
     for y in (OF_INDEXED[::-1], OF_INDEXED.sample(frac=1.0, random_state=0)):

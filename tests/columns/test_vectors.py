@@ -71,6 +71,7 @@ def test_missing_labels_are_an_error(missing, home, use):
         use(home(words(missing)))
 
 
+@pytest.mark.every_case
 @each_use
 @pytest.mark.parametrize("y", TYPED.values(), ids=TYPED)
 def test_missing_labels_of_typed_arrays_are_an_error(y, use):
@@ -81,6 +82,7 @@ def test_missing_labels_of_typed_arrays_are_an_error(y, use):
         use(y())
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("missing", MISSING.values(), ids=MISSING)
 def test_missing_classes_of_a_teacher_are_an_error(missing):
     with pytest.raises(ValueError, match=r"^classes must not have missing labels"):

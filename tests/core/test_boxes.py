@@ -518,6 +518,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("node_share", [0.2, 0.7, 1.0])
 @pytest.mark.parametrize("max_conditions", [1, 2, 4])
@@ -569,6 +570,7 @@ def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
     assert len(in_memory) > 0 or n < 7
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
     n, n_bins = 20_000, np.array([1, 2, 9, 40, 255])
@@ -639,6 +641,7 @@ def test_single_rows_columns_and_values_grow_nothing():
 # ---------------------------------------------------------------- bad input
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("n_bins", [0, 256, 2.5, True])
 def test_bins_that_are_too_many(n_bins):
     with pytest.raises(
@@ -647,6 +650,7 @@ def test_bins_that_are_too_many(n_bins):
         Bins.of_sample(np.zeros((3, 1)), n_bins)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("argument", "value"),
     [

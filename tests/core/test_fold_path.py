@@ -123,6 +123,7 @@ def test_a_ridge_path_is_ridge_regression(rng):
     assert_allclose(margins[:45].mean(), task.targets[0][:45].mean())
 
 
+@pytest.mark.slow
 def test_folds_on_threads_have_the_same_bits(rng):
     X = rng.normal(size=(150, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1]

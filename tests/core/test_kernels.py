@@ -17,7 +17,7 @@ from functools import cache
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
@@ -28,7 +28,15 @@ from sparserf._core.rows import LEVEL, LEVELS, RowSlice
 from sparserf.features import BumpBlock, FeatureSet, MonomialBlock, NeuronBlock
 from sparserf.solvers.l1_quadratic import minimize
 
-from ..conftest import SIZES, activate, as_within_a_call, each_dtype, phi_oracle, read_only
+from ..conftest import (
+    SIZES,
+    activate,
+    as_within_a_call,
+    each_dtype,
+    examples,
+    phi_oracle,
+    read_only,
+)
 
 # A width of rows at which weights of few inputs are packed sparse.
 WIDE = 10**9
@@ -219,6 +227,7 @@ def test_products_agree_with_numpy(level, dtype, order):
         check_kernels(ProductCase(shape, dtype, order), level, n_outputs=(1, 3, 2, 0)[i % 4])
 
 
+@pytest.mark.slow
 @each_level
 @each_dtype
 @pytest.mark.parametrize("kind", ["dense", "q-sparse"])
@@ -307,6 +316,7 @@ def test_what_is_left_in_a_tile_from_another_changes_no_bit(n_rows, kind, dtype,
     assert found[0][0] == found[0][1]
 
 
+@pytest.mark.one_case
 @each_level
 @each_dtype
 @each_kind
@@ -435,6 +445,7 @@ def refused_rows():
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("ask", [pytest.param(ask, id=name) for name, ask in refused_rows()])
 def test_rows_that_kernels_cannot_read_are_refused(ask):
     with pytest.raises((TypeError, ValueError)):
@@ -507,7 +518,7 @@ def is_canonical_oracle(indptr, indices, n_columns):
     return all(np.all(np.diff(row) > 0) and np.all((0 <= row) & (row < n_columns)) for row in rows)
 
 
-@settings(deadline=None, database=None, derandomize=True)
+@examples(100)
 @given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 2), st.integers(0, 2**32 - 1))
 def test_is_canonical_sees_every_fault(n, d, n_faults, seed):
     rng = np.random.default_rng(seed)
@@ -563,6 +574,7 @@ def exact(activation, dtype):
         return x, high, np.array([float(value - float(value)) for value in y])
 
 
+@pytest.mark.one_case
 @each_level
 @pytest.mark.parametrize(("dtype", "floor"), [(np.float64, 1e-6), (np.float32, 2.0**-20)])
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
@@ -618,6 +630,7 @@ def bump(x, level):
     return out[:, 0]
 
 
+@pytest.mark.one_case
 @each_level
 @pytest.mark.parametrize(("dtype", "limit"), [(np.float64, 708.0), (np.float32, 87.0)])
 def test_bumps_are_exact_to_a_unit_and_a_half(dtype, limit, level):
@@ -722,7 +735,7 @@ def check_top_k(score, threshold, k):
     np.testing.assert_array_equal(out[n:], -1)
 
 
-@settings(deadline=None, database=None, derandomize=True)
+@examples(100)
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(-4, 4), st.integers(0, 45))
 def test_top_k_with_ties(score, threshold, k):
     check_top_k(score, threshold, k)
@@ -755,7 +768,7 @@ def check_hard_threshold(x, s):
     np.testing.assert_array_equal(out[n:], -1)
 
 
-@settings(deadline=None, database=None, derandomize=True, max_examples=300)
+@examples(300)
 @given(st.lists(st.integers(-3, 3), max_size=40), st.integers(0, 45))
 def test_hard_threshold_with_ties(x, s):
     check_hard_threshold(x, s)

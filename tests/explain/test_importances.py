@@ -1,6 +1,7 @@
 """Importances of inputs, against a function whose shares are known."""
 
 import numpy as np
+import pytest
 
 import sparserf as srf
 
@@ -22,6 +23,7 @@ def test_importances_of_a_known_function():
     assert abs(worth.share.sum() - 1) < 1e-12
 
 
+@pytest.mark.slow
 def test_importances_of_all_kinds(models, of_frame):
     for name, model in models.items():
         worth = model.importances(X, n_rows=100)
@@ -31,6 +33,7 @@ def test_importances_of_all_kinds(models, of_frame):
     assert worth.names[3] == "c o" and worth.share[3] > 0.05
 
 
+@pytest.mark.slow
 def test_importances_are_the_mean_sizes_of_shapley_values(models):
     """For several outputs they are the sum over the outputs, each in its own units."""
     for name in ("auto", "three classes"):

@@ -33,6 +33,7 @@ def brute(f, rows, background):
     return (total / len(orders)).squeeze()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("most_exact", [10, 1])
 @pytest.mark.parametrize("name", FITS)
 def test_shapley_values(models, name, most_exact, monkeypatch):

@@ -252,6 +252,7 @@ def error_of(answer, model, X):
     return np.abs(answer.reshape(expected.shape) - expected).max() / np.abs(expected).max()
 
 
+@pytest.mark.one_case
 @regressions
 def test_onnx_of_float32(name, make):
     model, rows = fitted(name, make), rows_for(name).astype(np.float32)
@@ -270,6 +271,7 @@ def test_onnx_of_float64(name, make):
     assert np.abs(answer.reshape(expected.shape) - expected).max() <= 1e-13 * size(model, rows)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_onnx_stays_within_the_limits(dtype):
     """They are neither met from beyond by rounding, nor by a missing number."""
@@ -393,6 +395,7 @@ def test_onnx_where_an_empty_string_is_missing():
     assert np.allclose(answer, model.predict(frame), rtol=1e-12)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("strings", [True, False])
 def test_onnx_of_an_array_with_categories(strings):
     cells = np.array([SEEN[:, 0], FRAME["kind" if strings else "floor"]], object).T
@@ -503,6 +506,7 @@ def one_by_one(function, X, n_outputs):
     return out
 
 
+@pytest.mark.one_case
 @needs_compiler
 @regressions
 def test_c_of_real_targets(name, make, tmp_path):
@@ -524,6 +528,7 @@ def test_c_of_real_targets(name, make, tmp_path):
         assert np.array_equal(one_by_one(library.predict, rows[:9], n_outputs), f[:9])
 
 
+@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("several", [False, True])
 def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tmp_path):
@@ -551,6 +556,7 @@ def test_rates_that_overflow_are_the_largest_number_in_all_languages(several, tm
     assert np.isfinite(single).all()
 
 
+@pytest.mark.one_case
 @needs_compiler
 @classifiers
 def test_c_of_classes(name, make, tmp_path):
@@ -589,6 +595,7 @@ def class_type(classes):
     )
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_c_of_a_frame(tmp_path):
     """Categories are the numbers of their levels, as the comment in the file lists them; a missing
@@ -605,6 +612,7 @@ def test_c_of_a_frame(tmp_path):
     assert '"b \\x22*\\/\\x22 \\x5c"' in text and '"ü"' in text and '59 "place 9"' in text
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "options",
@@ -631,6 +639,7 @@ def test_c_refuses_fast_math(tmp_path):
     assert done.returncode and "without -ffast-math" in done.stderr
 
 
+@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh"])
 def test_phases_of_any_size(activation, tmp_path):
@@ -648,6 +657,7 @@ def test_phases_of_any_size(activation, tmp_path):
     assert np.isfinite(of_rows(library, huge, 1)).all()
 
 
+@pytest.mark.one_case
 @needs_compiler
 @pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
 def test_activations_are_those_of_many_digits(options, tmp_path):
@@ -703,6 +713,7 @@ def test_rows_that_are_far_from_all_bumps(tmp_path):
         )
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_c_says_so_where_predict_raises(bad, tmp_path):
@@ -722,6 +733,7 @@ def test_c_says_so_where_predict_raises(bad, tmp_path):
         assert np.isnan(one_by_one(library.predict_proba, row, 2)).all() != may_be
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_missing_numbers(tmp_path):
     """A model that was fitted to missing cells takes them; one that was not puts the centers of the
@@ -735,6 +747,7 @@ def test_missing_numbers(tmp_path):
         assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "name",
     ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"],
@@ -755,6 +768,7 @@ def test_c_is_written(tmp_path):
 # What both write
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")

@@ -99,6 +99,7 @@ def assert_same(engine, model, columns, rows, **about):
     assert set(engine.types(code)[1 if labels is None else 2 :]) == {double}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", MODELS)
 def test_engines_predict_what_the_model_does(engine, fitted, name):
     if name not in fitted:
@@ -112,6 +113,7 @@ def test_engines_predict_what_the_model_does(engine, fitted, name):
     assert_same(engine, model, {f"x{j}": rows[:, j].tolist() for j in range(4)}, numbers)
 
 
+@pytest.mark.slow
 def test_tables_of_all_kinds_of_cells(engine):
     """Ranks, levels, means of levels, missing cells of each kind, names and levels that must be
     quoted, unknown levels."""
@@ -155,6 +157,7 @@ def test_tables_of_all_kinds_of_cells(engine):
     assert_same(engine, model, cells, rows)
 
 
+@pytest.mark.slow
 def test_a_thousand_terms_and_more(engine):
     """Neither the depth of expressions nor the number of columns is too large."""
     wide = np.random.default_rng(0).standard_normal((60, 8))
@@ -164,6 +167,7 @@ def test_a_thousand_terms_and_more(engine):
     assert_same(engine, model, {f"x{j}": wide[:5, j].tolist() for j in range(8)}, wide[:5])
 
 
+@pytest.mark.one_case
 def test_a_column_that_is_not_there_is_an_error(engine):
     """SQLite would read its name as a text, and that as 0."""
     model = srf.drp(X, Y, alpha=0.01, rng=0)
@@ -192,6 +196,7 @@ def test_tables_of_a_schema_and_of_any_name(engine):
         np.testing.assert_allclose(found[:, 0], model.predict(X[:3]), rtol=1e-12)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "keep",
     [
@@ -210,6 +215,7 @@ def test_columns_to_keep_have_names_of_their_own(keep):
         model.to_sql(keep=keep)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("names", "used"), [("aAb", "a"), ("aAb", "A"), ("äÄb", "ä"), ("abA", "aA")]
 )

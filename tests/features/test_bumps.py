@@ -179,6 +179,7 @@ def test_sparse_rows(dtype, rng):
         np.testing.assert_allclose(features.transform(X), expected, atol=32 * np.finfo(dtype).eps)
 
 
+@pytest.mark.slow
 def test_wide_sparse_rows_are_laid_out_a_part_at_a_time(rng):
     """All 3,000 rows would take 480 MB."""
     n, d = 3000, 20_000

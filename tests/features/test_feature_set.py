@@ -256,6 +256,7 @@ def test_input_usage_of_sparse_weights_is_sparse_work():
     np.testing.assert_array_equal(usage, np.full(20_000, 1 / 20_000))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("X", [np.ones((3, 4)), np.ones(5), [["a"] * 5], np.full((2, 5), np.nan)])
 def test_transform_of_invalid_rows(X):
     with pytest.raises((ValueError, TypeError), match=r"^X must"):

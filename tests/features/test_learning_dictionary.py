@@ -181,6 +181,7 @@ def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
 # Fits
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("seed", range(3))
 def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
@@ -246,6 +247,7 @@ def test_same_seed_same_bits_for_any_number_of_workers(rng, loss, alpha):
         np.testing.assert_array_equal(model.predict(X), models[0].predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.02, None])
 def test_the_scale_of_a_column_changes_no_bit(rng, alpha):
     X, y = friedman(rng, 300, 6)

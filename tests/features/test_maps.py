@@ -70,6 +70,7 @@ def test_a_drawn_transform_is_the_formula(map_, rng):
     np.testing.assert_allclose(features.transform(X), phi_oracle(features, X), rtol=0, atol=1e-9)
 
 
+@pytest.mark.every_case
 @each_map
 def test_maps_are_frozen_and_a_draw_leaves_them_alone(map_):
     before = pickle.dumps(map_)
@@ -332,6 +333,7 @@ def test_gamma_that_is_given_stays(rng, kernel):
     )
 
 
+@pytest.mark.one_case
 @each_metric
 @pytest.mark.parametrize("rule", [None, "knn"])
 @pytest.mark.parametrize("make", [csr_array, csr_matrix])
@@ -381,6 +383,7 @@ def test_gamma_is_positive_and_finite_at_any_size(rng, kernel, layout, size):
         assert 0 < gamma_of(kernel, rule, layout(X)) < np.inf
 
 
+@pytest.mark.slow
 def test_gamma_is_read_off_a_sample_that_the_seed_determines(rng):
     X = rng.standard_normal((2500, 2))
     values = [gamma_of("gaussian", None, X, seed) for seed in (1, 1, 2)]

@@ -99,6 +99,7 @@ def test_the_kernel_of_sparse_signs_is_the_product(shape, dtype, rng):
     np.testing.assert_array_equal(from_csr, frame[1:-1])  # the same sums in the same order
 
 
+@pytest.mark.one_case
 @each_dtype
 @pytest.mark.parametrize("length", [2**k for k in range(12)])
 def test_the_hadamard_transform_is_the_product(length, dtype, rng):
@@ -209,6 +210,7 @@ def test_srht_of_all_columns_is_orthogonal(d):
     np.testing.assert_array_equal(R @ R.T, np.eye(d))  # entries are powers of two: no rounding
 
 
+@pytest.mark.one_case
 @each_kind
 def test_mean_of_the_squared_matrix_is_the_identity(kind):
     """The mean of R R' / m over 4,000 matrices is the identity; the variance of its entries is at
@@ -262,6 +264,7 @@ def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypat
         np.testing.assert_array_equal(rows.project(p), one)
 
 
+@pytest.mark.every_case
 @each_kind
 @each_dtype
 @as_within_a_call
@@ -274,6 +277,7 @@ def test_huge_values_overflow_to_an_error(kind, dtype):
     assert np.isfinite(as_rows(X / dtype(1e6), 2).project(p)).all()
 
 
+@pytest.mark.slow
 def test_millions_of_inputs_take_little_memory():
     d, m = 2_000_000, 64
     X = random_array((500, d), density=1e-5, format="csr", rng=0)

@@ -104,6 +104,7 @@ def test_dask_rows_grow_the_same_rules():
     np.testing.assert_allclose(model.predict(X), fit(**ONE_BATCH).predict(X), atol=1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "y"),
     [
@@ -207,6 +208,7 @@ def test_levels_that_say_nothing_are_not_learned():
     assert not any(falls)
 
 
+@pytest.mark.slow
 def test_a_path_a_search_a_start_and_pruning():
     models = srf.sparse_rf_path(X, Y, features=RULES, n_alphas=5, rng=0)
     sizes = [len(model.coef) for model in models]
@@ -245,6 +247,7 @@ def test_strange_rows(Z):
     assert np.isfinite(fit(Z, Y[: len(Z)]).predict(Z)).all()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "Z",
     [X[:8], np.ones((50, 2)), np.full((50, 2), np.nan)],
@@ -281,6 +284,7 @@ def test_large_numbers_are_not_missing_cells():
     assert "missing" not in text
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("name", "value", "error"),
     [
@@ -312,6 +316,7 @@ def test_where_rules_cannot_be_grown():
         fit(gamma=1.0)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("how", [{"alpha": 0.01}, {"alpha": None, "verbose": False}])
 @pytest.mark.parametrize("order", [1, 2])
 def test_rules_of_few_columns(order, how):
@@ -362,6 +367,7 @@ def test_a_category_with_missing_cells_is_named_once_in_a_rule():
         assert line.count("state") <= 1
 
 
+@pytest.mark.slow
 def test_a_person_reads_what_the_model_does():
     frame, y, _ = table(600)
     frame["state"] = frame["state"].map(lambda s: {"A": "a and b", "B": "mid, high"}.get(s, s))
@@ -399,6 +405,7 @@ def _is_met(part, row):
     return not pd.isna(cell) and bool(eval(part, {name: cell}))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [bool, "boolean"])
 def test_booleans_are_named_as_they_are(dtype, tmp_path):
     rng = np.random.default_rng(5)

@@ -79,6 +79,7 @@ def test_all_rows_leave_nothing():
     assert basis.tails[-1] == 0 and basis.largest_left() == 0
 
 
+@pytest.mark.one_case
 @each_home
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_low_rank_takes_few_passes_wherever_the_rows_are(home, loss, monkeypatch):
@@ -119,6 +120,7 @@ def test_from_disk_low_rank_reads_the_file_few_times(tmp_path):
     assert n_read / N <= 45 and n_read / N <= model.info.n_passes + 2
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "weight", [None, np.where(np.arange(N) % 5 == 0, 0.0, 1 + np.arange(N) % 3)]
@@ -131,6 +133,7 @@ def test_the_optimum_is_that_of_scikit_learn(dtype, weight):
     assert np.linalg.norm(model.coef - best) <= 1e-5 * np.linalg.norm(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", ["squared", "logistic", "squared_hinge", "smoothed_hinge", "huber", "poisson"]
 )
@@ -154,6 +157,7 @@ def test_every_loss_and_several_outputs(loss):
     assert np.all(np.diff(model.info.objective) <= 0)
 
 
+@pytest.mark.slow
 def test_multinomial_shares_one_basis():
     y = np.digitize(Y, [-0.5, 0.5])
     how = {"alpha": 1e-3, "loss": "multinomial", "tol": 1e-6, "rng": 0}
@@ -163,6 +167,7 @@ def test_multinomial_shares_one_basis():
     assert np.linalg.norm(model.coef - sketched.coef) <= 2e-6 * np.linalg.norm(sketched.coef)
 
 
+@pytest.mark.slow
 def test_a_path_keeps_the_basis():
     alphas = [1e-2, 1e-3, 1e-4, 1e-5]
     models = srf.drp_path(LOW, LABELS, alphas=alphas, loss="logistic", rng=0)
@@ -208,6 +213,7 @@ def test_any_number_of_workers_gives_the_same_bits():
     assert np.array_equal(one.coef, two.coef) and one.info == two.info
 
 
+@pytest.mark.slow
 def test_a_penalty_below_rounding_ends():
     X = 1e9 * LOW
     with pytest.warns(srf.ConvergenceWarning, match="with a bound on the error"):

@@ -108,6 +108,7 @@ def hard_problem(rng, loss):
     return X, y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
 
 
+@pytest.mark.slow
 @each_loss
 @pytest.mark.parametrize("n_seeds", [20, pytest.param(100, marks=nightly)])
 def test_the_bound_holds_in_40_digits(loss, n_seeds):
@@ -176,6 +177,7 @@ def test_converges_for_any_m_and_columns_of_any_size(loss, alpha, n, d):
 # Shift and scale
 
 
+@pytest.mark.one_case
 @each_layout
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(200, 8), (60, 300)])
@@ -288,6 +290,7 @@ def test_penalties_below_rounding_end(loss, n, d, scale):
         assert np.mean(model.predict(scale * X) == y) >= (0.9 if d < n else 1.0)
 
 
+@pytest.mark.one_case
 @each_layout
 @each_loss
 @pytest.mark.parametrize("size", [1e-308, 1e-200, pytest.param(1e-30, marks=nightly), 1e150])
@@ -330,6 +333,7 @@ HOW = [
 ]
 
 
+@pytest.mark.one_case
 @each_loss
 @pytest.mark.parametrize("kind", ["wide", "collinear", "sizes"])
 @pytest.mark.parametrize("how", HOW)

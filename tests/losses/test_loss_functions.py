@@ -32,7 +32,7 @@ from sparserf.losses.base import (
 )
 from sparserf.losses.classification import OneClassMultinomial, log_sum_exp, softmax
 
-from ..conftest import as_within_a_call
+from ..conftest import as_within_a_call, n_examples
 from .own_losses import WRONG, LogCosh
 
 Z = np.linspace(-6, 6, 2401)
@@ -96,6 +96,7 @@ def target_of(name, y):
     return y + 0.1 if name == "gamma" else y
 
 
+@pytest.mark.one_case
 @each
 @given(z=points, y=counts)
 def test_values_are_those_of_the_formula(name, z, y):
@@ -109,6 +110,7 @@ def test_values_are_those_of_the_formula(name, z, y):
     )
 
 
+@pytest.mark.one_case
 @each
 @given(z=points, y=counts)
 def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
@@ -123,8 +125,9 @@ def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
         )
 
 
+@pytest.mark.one_case
 @each
-@settings(max_examples=40)
+@settings(max_examples=n_examples(40))
 @given(z=points, y=counts, share=st.floats(0, 1))
 def test_conjugates_are_the_largest_difference(name, z, y, share):
     """L*(u) = max over z of u z - L(z, y) at shares u of a slope, as duality gaps ask for; the
@@ -146,6 +149,7 @@ def test_conjugates_are_the_largest_difference(name, z, y, share):
     assert np.isclose(Loss.conjugate(loss, u, np.array([y]))[0], found, rtol=1e-6, atol=1e-6 * size)
 
 
+@pytest.mark.one_case
 @each
 @given(z=points, y=counts, at=points, share=st.floats(0, 1))
 def test_fenchel_and_young(name, z, y, at, share):
@@ -268,6 +272,7 @@ def test_a_step_without_curvature_is_finite_or_downward():
     assert Gamma().intercept_step(0.0, 0.0) == pytest.approx(np.log(1e-300))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("power", [1.001, 1.05, 1.5, 1.95, 1.999])
 def test_tweedie_losses_are_half_the_deviance(power):
     """scikit-learn has the same deviance. Near the powers 1 and 2 it is that of `Poisson` and of
@@ -327,6 +332,7 @@ def test_bounds_of_the_multinomial_loss_in_one_class():
     assert (loss.smoothness, loss.is_unimodal, loss.dual_growth) == (0.5, False, np.inf)
 
 
+@pytest.mark.every_case
 @each
 def test_losses_are_found_by_name(name):
     loss = CASES[name][0]
@@ -352,6 +358,7 @@ def test_the_weighted_median_and_spread():
     assert robust_spread(np.full(9, 4.0), np.ones(9)) == 1.0
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("what", WRONG)
 def test_check_says_what_is_wrong_with_a_loss(what):
     loss, error, message = WRONG[what]

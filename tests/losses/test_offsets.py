@@ -144,6 +144,7 @@ def test_gamma_loss_is_that_of_the_amount_per_exposure(name):
     np.testing.assert_allclose(model.decision_function(X), per_unit.decision_function(X), atol=1e-9)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("size", [1.0, 1e3])
 @pytest.mark.parametrize("name", SAME_OPTIMUM)
 def test_a_loss_of_your_own(name, size):
@@ -193,6 +194,7 @@ def test_drp_minimises_what_it_says(loss, weighted):
     ) * np.linalg.norm(found.x[:3])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("loss", MEANS)
 def test_the_gap_bounds_the_distance_to_the_optimum(loss, exact):
@@ -260,6 +262,7 @@ def test_rows_of_weight_zero_do_not_matter(name, loss):
     assert bits(model) == bits(FITS[name](X[40:], y[40:], loss=loss, offset=OFFSET[40:]))
 
 
+@pytest.mark.slow
 def test_several_real_targets_have_offsets_of_their_own(rng):
     Y, offsets = np.column_stack([REAL, -F]), np.column_stack([OFFSET, 2 * OFFSET])
     for name in ("sparse_rf", "sparse_rf, chosen", "harfe", "mfga", "drp"):
@@ -297,6 +300,7 @@ def deviance(model, rows, offset):
     return np.mean(xlogy(COUNTS[rows], COUNTS[rows] / m) - COUNTS[rows] + m)
 
 
+@pytest.mark.slow
 def test_the_default_knows_exposures():
     """Beside one that does not, and about as well as rates with weights; in the mean over its rows
     it predicts the counts."""
@@ -340,6 +344,7 @@ def test_exposures_alone_are_a_constant(rng):
     np.testing.assert_allclose(np.exp(model.intercept), counts.sum() / EXPOSURE.sum(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_categories_are_encoded_by_rates(rng):
     """Of 40 levels with one rate each, and exposures that differ between levels, the encodings are
     the rates, shrunken."""
@@ -376,6 +381,7 @@ def test_a_model_does_not_know_that_it_had_offsets(tmp_path):
 # Where rows are
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "loss"),
     [
@@ -436,6 +442,7 @@ def test_offsets_are_never_modified():
 # What is wrong
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", kinds_of_input.BAD_OFFSETS)
 def test_bad_offsets_of_rows_to_predict(kind):
     bad, Z = kinds_of_input.BAD_OFFSETS[kind], np.resize(X, (kinds_of_input.N, 3))
@@ -597,6 +604,7 @@ def test_cross_validation_gives_each_fold_its_offsets():
         srf.cross_validate(drp, X, COUNTS, {"alpha": [0.1]}, offset=OFFSET[1:])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_intervals_with_offsets(method, adaptive, rng):

@@ -97,6 +97,7 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
         assert max(losses) < 0.5 * constant
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 @pytest.mark.parametrize("loss", LOSSES)
@@ -123,6 +124,7 @@ def test_an_l1_penalty_is_multiplied_by_a_power_of_the_unit(loss, unit):
     assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-2
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 # of which `prune` knows the name alone
@@ -154,6 +156,7 @@ def test_weights_count_relative_to_their_mean(loss, fit, unit):
     assert distance(plain.predict(X), scaled.predict(X)) < 1e-6
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
 @pytest.mark.parametrize("fit", ["mfga", "harfe"])
@@ -164,6 +167,7 @@ def test_units_of_columns_do_not_matter_where_they_are_robust(loss, fit, unit):
     assert distance(plain, scaled) < 1e-6
 
 
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("y", [1e-310, 1e-320, 5e-324, 1e300])
 @pytest.mark.parametrize("fit", [*FITS, "sparse_rf", "default"])

@@ -235,6 +235,7 @@ def test_the_unchanged_file_loads(kind, tmp_path):
     assert load(archive(members(kind)), tmp_path).info == model(kind).info
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", FUZZED)
 def test_truncated_file(kind, tmp_path):
     data = saved(kind)
@@ -279,6 +280,7 @@ def test_flipped_bytes_under_a_right_checksum(kind, tmp_path):
         load_and_use(archive(broken), tmp_path)
 
 
+@pytest.mark.slow
 def test_cut_and_spliced(tmp_path):
     rng, data = np.random.default_rng(2), saved("mixed")
     for _ in range(200):
@@ -501,6 +503,7 @@ ROLES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("role", ["meta", "objective", *ROLES])
 def test_missing_member(role, tmp_path):
     refused(
@@ -520,6 +523,7 @@ def test_classes_where_there_are_none_and_none_where_there_are(tmp_path):
     refused(archive(members("fourier", classes=np.arange(2))), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("role", ROLES)
 def test_arrays_of_another_dtype_or_shape(role, tmp_path):
     name = named("mixed", role)
@@ -542,6 +546,7 @@ def test_arrays_of_another_dtype_or_shape(role, tmp_path):
         refused(archive(members("mixed", **{name: array})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(
     "role", ["coef", "intercept", "dense weights", "dense offset", "sparse weights", "objective"]
@@ -553,6 +558,7 @@ def test_numbers_that_are_not_finite(role, value, tmp_path):
     refused(archive(members("mixed", **{name: wrong})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("value", [-1, D, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("kind", ["mixed", "q-sparse"])
 def test_inputs_out_of_range(kind, value, tmp_path):
@@ -584,6 +590,7 @@ WRONG_ORDERS = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("wrong", WRONG_ORDERS)
 def test_wrong_order(wrong, tmp_path):
     use(load(archive(members("interleaved", order=ORDER)), tmp_path))
@@ -632,6 +639,7 @@ def test_wrong_gamma_of_products(kind, number, tmp_path):
         refused(archive(members(kind, meta=text)), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["products", "interleaved"])
 def test_wrong_arrays_of_products(kind, tmp_path):
     _, every, i = product(kind)
@@ -666,6 +674,7 @@ def test_wrong_arrays_of_products(kind, tmp_path):
         use(load(archive(members(kind, **{f"weights_{i}": np.full_like(weights, size)})), tmp_path))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("sparse", [False, True])
 def test_wrong_arrays_of_bumps(sparse, tmp_path):
     meta, every = contents("bumps")
@@ -732,6 +741,7 @@ def test_linear_functions_with_an_offset(kind, tmp_path):
     check_same(m, srf.load(tmp_path / "again"), X)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -797,6 +807,7 @@ def changed(meta, field, value):
     return meta
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("kind", ["mixed", "zero terms"])
 def test_metadata_of_a_wrong_type(field, kind, tmp_path):
@@ -815,6 +826,7 @@ def test_metadata_of_a_wrong_type(field, kind, tmp_path):
     assert accepted == []
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("field", [field for field in FIELDS if not field.endswith("0")])
 def test_metadata_without_a_field(field, tmp_path):
     meta = contents("mixed")[0]
@@ -836,6 +848,7 @@ def test_metadata_with_another_field(field, tmp_path):
     load_and_use(archive(members("mixed", meta=meta)), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 @pytest.mark.parametrize(
     "field", ["info.dual_gap", "info.alpha", "blocks.0.scale", "n_features_in"]
@@ -845,6 +858,7 @@ def test_json_numbers_that_are_not_finite(number, field, tmp_path):
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "text",
     [
@@ -876,6 +890,7 @@ def test_metadata_that_is_no_metadata(text, tmp_path):
     refused(archive(members("mixed", meta=text)), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "text",
     [
@@ -891,6 +906,7 @@ def test_metadata_that_swells_in_memory(text, tmp_path):
         refused(archive(members("mixed", meta=text, padding=np.zeros(padding, np.uint8))), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("d", [1, D - 1, D + 1, 1000, 2**31, 2**61, 2**62, 2**63])
 def test_another_number_of_inputs(d, tmp_path):
     refused(archive(members("mixed", meta=contents("mixed")[0] | {"n_features_in": d})), tmp_path)
@@ -900,12 +916,14 @@ def test_another_number_of_inputs(d, tmp_path):
 SPARSE_KINDS = ["q-sparse", "linear", "products alone", "zero terms"]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
 @pytest.mark.parametrize("d", [0, -1, 2**27 + 1, 2**31, 2**40, 2**62, 2**63, 10**30])
 def test_inputs_by_the_billion(kind, d, tmp_path):
     refused(archive(members(kind, meta=contents(kind)[0] | {"n_features_in": d})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", SPARSE_KINDS)
 def test_many_inputs(kind, tmp_path):
     """A model may see few of very many inputs; what it answers takes memory for those few alone."""
@@ -924,6 +942,7 @@ def test_many_inputs(kind, tmp_path):
     assert srf.load(tmp_path / "again").n_features_in == d
 
 
+@pytest.mark.slow
 def test_more_inputs_than_load_believes_are_not_saved(tmp_path):
     features = srf.FeatureSet(model("q-sparse").features.blocks, 2**28)
     with pytest.raises(
@@ -957,6 +976,7 @@ def test_a_table_goes_through_a_file(kind, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*holds words that are others in each row")
 def test_a_hundred_thousand_levels(tmp_path):
     n = 100_000
@@ -977,6 +997,7 @@ def test_a_hundred_thousand_levels(tmp_path):
 TABLE_ARRAYS = ["table_kind", "table_size", "table_text", "table_end"]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", TABLE_ARRAYS)
 @pytest.mark.parametrize("kind", OF_FRAMES)
 def test_tables_that_are_not_whole(kind, name, tmp_path):
@@ -1012,6 +1033,7 @@ def test_other_numbers_in_a_table(kind, tmp_path):
         load_and_use(archive(members(kind, **{name: broken})), tmp_path)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["limited", "limited counts"])
 def test_limits_are_finite_and_ordered(kind, tmp_path):
     meta = contents(kind)[0]
@@ -1069,6 +1091,7 @@ def test_ranges_are_finite_and_ordered(tmp_path):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["linear", "q-sparse"])
 def test_coefficients_that_must_be_nonnegative_are(kind, tmp_path):
     m = model(kind)
@@ -1112,6 +1135,7 @@ def test_blocks_that_do_not_match(tmp_path):
         refused(archive(members("mixed", meta=meta | {"blocks": blocks})), tmp_path)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("kind", "loss"),
     [

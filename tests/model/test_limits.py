@@ -53,6 +53,7 @@ def bits(model):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_only_the_output_is_limited(name, tmp_path):
     free, model = FITS[name](), FITS[name](lower=-0.3, upper=0.4)
@@ -76,6 +77,7 @@ def test_only_the_output_is_limited(name, tmp_path):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", LOG_FITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_limits_of_a_log_link_are_in_units_of_predictions(name, dtype):
@@ -185,6 +187,7 @@ def test_they_are_told():
     assert "predictions" not in repr(FITS["harfe"]()) + str(FITS["harfe"]().summary())
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -237,6 +240,7 @@ ALL = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ALL)
 def test_ranges_of_training_rows(name):
     fit, weight = ALL[name], np.ones(N)
@@ -263,6 +267,7 @@ def test_ranges_of_training_rows(name):
         assert model.ranges == {j: expected[j] for j in model.ranges}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", HOMES)
 def test_ranges_are_the_same_in_every_home(home, monkeypatch):
     OtherDevice.patch(monkeypatch)

@@ -52,6 +52,7 @@ OF_VIEWS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", [*KINDS, *OF_VIEWS, "harfe"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
@@ -95,6 +96,7 @@ def test_answer_is_the_formula(kind):
         assert np.array_equal(m.predict(Z), m.classes[best])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "labels",
     [
@@ -140,6 +142,7 @@ def coef_and_labels(m):
     return m.coef.tobytes(), m.classes.tolist()
 
 
+@pytest.mark.slow
 def test_many_classes():
     y = np.repeat(np.arange(40), 2)
     m = fit(y=y, loss="logistic", alpha=0.005)
@@ -148,6 +151,7 @@ def test_many_classes():
     np.testing.assert_allclose(m.predict_proba(X).sum(axis=1), 1)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].get("loss") != "logistic"])
 def test_no_probabilities_from_other_losses(kind):
     with pytest.raises(ValueError, match="logistic"):

@@ -28,7 +28,23 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+SLOW_MODULES = {  # whose examples take more than a second each
+    "algorithms.distill",
+    "algorithms.sparse_rf.functions",
+    "validation.calibration",
+    "validation.conformal",
+    "validation.cross_validation",
+}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name.partition(".")[2] in SLOW_MODULES))
+        for name in MODULES
+    ],
+)
 def test_docstring_examples_run(name):
     failed, _ = doctest.testmod(
         importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE
@@ -97,6 +113,7 @@ def test_most_lines_of_what_is_printed_are_as_told():
     assert not page_outputs.are_alike(told, told * 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clone")
 def test_the_lines_of_the_readme_run_and_print_what_it_says(capsys):
     """Another processor rounds differently and may find other thresholds: most rules are the same.
@@ -115,6 +132,8 @@ def test_the_lines_of_the_readme_run_and_print_what_it_says(capsys):
     assert len(srf.load("noise.npz").features) == 30 and names["query"].startswith("WITH")
 
 
+@pytest.mark.every_case
+@pytest.mark.slow
 @pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in LONG])
 def test_pages_run_as_they_stand(page):
@@ -172,6 +191,7 @@ def test_lines_of_code_fit_the_column_of_the_site(page):
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
+@pytest.mark.every_case
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
@@ -203,6 +223,7 @@ def test_the_readme_is_one_page_with_two_commands_for_ci():
     )
 
 
+@pytest.mark.slow
 def test_the_page_of_the_estimators_prints_what_it_says(capsys):
     page = DOCS / "estimators.md"
     run_python_of(page)
@@ -339,6 +360,7 @@ def test_import_loads_numpy_and_little_else(tmp_path):
     assert not loaded & {"sparserf.baselines", "sparserf.plot", "numpy.random"}, loaded
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_without_docstrings(tmp_path):
     """`python -OO` leaves out docstrings, from which those of the estimators are made, and
     assertions."""
@@ -346,6 +368,7 @@ def test_every_module_is_imported_without_docstrings(tmp_path):
     subprocess.run([sys.executable, "-OO", "-P", "-c", code], check=True, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_imported_when_asked_for(tmp_path, monkeypatch):
     assert {"sparserf.baselines", "sparserf.baselines.srfe"} <= loaded_by(
         "from sparserf import baselines", tmp_path

@@ -110,6 +110,7 @@ def test_what_is_missing_is_run_and_recorded_and_a_page_written(tmp_path, tools,
     assert not calls and (tmp_path / "tables/fake.md").read_text() == page
 
 
+@pytest.mark.slow
 def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
     file = tmp_path / "fake.toml"
     slow = """{slow = {of = "fits.run", do = "of('time:sleep')(9)"}}"""
@@ -125,6 +126,7 @@ def test_a_contender_runs_in_a_process_of_its_own_and_is_stopped(tmp_path):
     assert slow["skipped"].startswith("not done in 1 s")
 
 
+@pytest.mark.slow
 def test_a_contender_runs_by_the_interpreter_that_it_names(tmp_path, tools):
     """The record has the commit of what that interpreter imports; without it, it is not run."""
     run, _ = tools
@@ -368,6 +370,7 @@ def test_rows_in_groups_or_time_are_held_out_whole_or_later(said, tools):
     assert not set(people.X[:, 0]) & set(people.X_test[:, 0]) and len(people.y) == 160
 
 
+@pytest.mark.slow
 def test_errors_beside_the_constant_are_told_for_each_kind_of_target(tools):
     """A constant has no excess; what a model says of its error is in the error's own unit."""
     beside = importlib.import_module("experiments.beside")
@@ -462,6 +465,7 @@ def test_changes_are_beside_the_first_contender(tools):
     ]
 
 
+@pytest.mark.slow
 def test_the_default_is_fitted_with_a_rule_changed_and_then_as_it_was(tools):
     ablation = importlib.import_module("experiments.ablation")
     rng = np.random.default_rng(0)
@@ -783,6 +787,7 @@ def test_experiments_name_functions_that_are_there_and_pages_are_of_their_record
         assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "page", ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 )
@@ -805,6 +810,7 @@ def test_every_table_that_is_declared_is_on_a_page_and_every_record_in_a_table(t
     assert {path.stem for path in FILES if not run.read(path.stem).get("page", True)} <= shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["price", "kind", "colour"])
 def test_a_table_with_words_and_gaps_is_fitted_without_a_line_of_code(target, tmp_path):
     """Targets are real, or labels of two or three words; rows without a target are left out, and

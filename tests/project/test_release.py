@@ -78,6 +78,7 @@ threads = [threading.Thread(target=use) for _ in range(8)]
 print(len(found))"""
 
 
+@pytest.mark.slow
 def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
     """The installed package is imported, whatever is imported first, pickled or asked for later,
     though sources lie in the folder and on the path."""
@@ -91,6 +92,7 @@ def test_in_the_root_of_a_clone_the_installed_package_is_imported(tmp_path):
     assert in_the_root_of(clone, BY_THREADS).stdout == "8\n"
 
 
+@pytest.mark.slow
 def test_sources_that_are_not_compiled_say_so(tmp_path):
     """Where no package is installed, importing the sources raises an error that says they are not
     compiled."""

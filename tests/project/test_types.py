@@ -128,6 +128,7 @@ def parameters(args):
     return list(zip((arg.arg for arg in args.args), default, strict=True))
 
 
+@pytest.mark.slow
 def test_the_stub_of_the_estimators_is_up_to_date():
     pytest.importorskip("sklearn")
     made = subprocess.run(
@@ -156,6 +157,7 @@ def sources(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @numpy_says_what_arrays_hold
 def test_mypy_follows_a_users_script(sources, tmp_path):
     pytest.importorskip("mypy")
@@ -180,6 +182,7 @@ def test_mypy_follows_a_users_script(sources, tmp_path):
     )
 
 
+@pytest.mark.slow
 @numpy_says_what_arrays_hold
 def test_pyright_knows_the_types_of_all_public_names(sources, tmp_path):
     pytest.importorskip("pyright")

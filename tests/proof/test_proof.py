@@ -19,6 +19,8 @@ from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
 from sparserf.features.activations import cosine_line
 from sparserf.proof.bounds import parts_of
 
+from ..conftest import n_examples
+
 ACTIVATIONS = tuple(name for name, sigma in activations.ACTIVATIONS.items() if not sigma.is_linear)
 LEVELS = ("a", "b", "c", "d")
 INFO = srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
@@ -146,7 +148,7 @@ def as_rows(model, rows):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=n_examples(25), deadline=None)
 @given(seeds)
 def test_bounds_hold_the_values_of_random_models(seed):
     rng = np.random.default_rng(seed)
@@ -162,7 +164,7 @@ def test_bounds_hold_the_values_of_random_models(seed):
     assert (found.largest.lower >= f.max() - 1e-3 * np.ptp(f) - slack) or not found.converged
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=n_examples(25), deadline=None)
 @example(40343)  # a wave that turns more than once in the box, flat at its middle
 @given(seeds)
 def test_relaxations_lie_above_sums_on_boxes(seed):
@@ -204,6 +206,7 @@ def test_relaxations_lie_above_sums_on_boxes(seed):
                 ).all()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("activation", "sign"), [("cos", 1), ("tanh", 1), ("relu", 1), ("relu", -1), ("sign", 1)]
 )
@@ -233,7 +236,7 @@ def test_lines_lie_above_activations(activation, sign):
         )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=n_examples(20), deadline=None)
 # where lines find no pair, and halving finds one: that f does not rise is not that it is not
 # monotone
 @example(4696, None)
@@ -316,20 +319,20 @@ def test_frames_categories_and_outputs():
     model = replace(
         srf.sparse_rf(X, y, features="gaussian", alpha=0.003, rng=0), ranges={0: (18.0, 90.0)}
     )
-    found = model.bounds({"age": (30, 60)})
+    few = {"time_limit": 0.2}  # bounds hold at any time
+    found = model.bounds({"age": (30, 60)}, **few)
     f = model.predict(pd.DataFrame([found.at_least, found.at_largest]))
     assert np.allclose(f, [found.least.upper, found.largest.lower], atol=1e-6)
     assert 30 <= found.at_largest["age"] <= 60 and found.at_largest["city"] == "b"
-    assert (
-        model.bounds({"city": "a"}).largest.upper < model.bounds({"city": ["a", "b"]}).largest.upper
-    )
+    of_a, of_both = (model.bounds({"city": city}, **few) for city in ("a", ["a", "b"]))
+    assert of_a.largest.upper < of_both.largest.upper
     assert "proved" in str(found) and str(found.largest) in str(found)
     classes = np.digitize(y, [0.3, 1.0])
     three = srf.sparse_rf(X, classes, features="gaussian", alpha=0.01, loss="logistic", rng=0)
     three = replace(three, ranges={0: (18.0, 90.0)})
     decisions = three.decision_function(X)
     for k in range(3):
-        found = three.bounds(output=k)
+        found = three.bounds(output=k, **few)
         assert (
             found.least.lower <= decisions[:, k].min()
             and decisions[:, k].max() <= found.largest.upper
@@ -349,6 +352,7 @@ def test_a_fixed_box_has_the_value_of_its_row():
     assert model_of(srf.FeatureSet([], 2), rng).bounds().largest.upper == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_time_limit_is_kept():
     import time
 
@@ -360,6 +364,7 @@ def test_time_limit_is_kept():
     assert found.largest.upper <= np.abs(model.coef).sum() + 0.3 + 1e-9
 
 
+@pytest.mark.slow
 def test_limits_that_are_reached_are_found_exactly():
     rng = np.random.default_rng(0)
     features = srf.FeatureSet([neurons(rng, 1_000, 10, 3, "cos")], 10)
@@ -367,6 +372,7 @@ def test_limits_that_are_reached_are_found_exactly():
     assert found.least == (0.0, 0.0) and found.largest == (0.1, 0.1) and found.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1e12, 1e100, 1e300])
 def test_huge_boxes_have_true_bounds(size):
     rng = np.random.default_rng(0)
@@ -402,6 +408,7 @@ BOXES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(("box", "error", "words"), BOXES)
 def test_boxes_that_are_none(box, error, words):
     rng = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from ..conftest import peak_below
 from .homes import LABELS, NAMED, SHORT, SPARSE, D, N, X, Y, in_chunks
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 1199, 1200, 5000])
 def test_any_size_of_blocks(block_rows):
     rows, whole = as_rows(in_chunks(X, block_rows)), as_rows(X)
@@ -44,6 +45,7 @@ def test_any_size_of_blocks(block_rows):
         np.testing.assert_allclose(ask(rows), ask(whole), atol=1e-10 * N)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["memmap", "csr", "int"])
 def test_models_predict_in_chunks(kind, tmp_path):
     np.save(tmp_path / "X.npy", np.round(X) if kind == "int" else X)
@@ -83,6 +85,7 @@ def test_blocks_of_any_sizes():
         srf.Chunks(X, block_rows=[100, 1099])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
@@ -118,6 +121,7 @@ def test_blocks_follow_the_chunks_of_the_source():
     assert srf.Chunks(Stored()).edges[1] == 2**24 // 2000 // 1500 * 1500
 
 
+@pytest.mark.slow
 def test_no_more_than_some_blocks_are_in_memory(tmp_path):
     """X has 64 MB in blocks of 1 MB: a fit holds one block, the one read ahead, and what the answer
     for a block takes."""
@@ -180,6 +184,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_block_is_named(what):
     spoil, words = BROKEN[what]
@@ -237,6 +242,7 @@ def test_a_sparse_block_that_changes_is_an_error():
             srf.sparse_rf(chunks, Y, alpha=0.01, **NAMED)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("what", [what for what in CHANGES if what != "nothing"])
 def test_a_partition_that_changes_between_passes_is_an_error(what):
     for after in (1, 3):
@@ -281,6 +287,7 @@ def test_missing_cells_are_learnt_as_of_an_array():
             fit(in_chunks(holes))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["chunks", "dask"])
 def test_a_block_in_which_all_is_missing(home):
     """Fits learn from it as from rows in memory; missing="raise" names the block."""
@@ -296,6 +303,7 @@ def test_a_block_in_which_all_is_missing(home):
         srf.sparse_rf(Z, Y, alpha=0.01, missing="raise", **NAMED)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", ["sparse_rf", "harfe", "mfga", "mfga logistic", "drp"])
 def test_the_error_of_a_broken_block_holds_the_model_so_far(name):
     fit = {
@@ -332,6 +340,7 @@ EVERY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 @pytest.mark.parametrize("name", EVERY)
 def test_reading_may_fail_at_any_time(name):
@@ -352,6 +361,7 @@ def test_reading_may_fail_at_any_time(name):
         assert len(model.features) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
 def test_the_error_holds_a_model_before_all_classes_are_fitted():
     """Classes that were not fitted yet have their constants."""

@@ -77,6 +77,7 @@ def is_same_model(model, other, X):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.filterwarnings("ignore::sparserf.GroupedRowsWarning")  # y has an effect of the city
 @pytest.mark.parametrize("frame", [FRAME, LATE], ids=["frame", "late"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,6 +93,7 @@ def test_the_model_is_that_of_the_whole_frame(name, kind, frame):
     )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_one_pass_learns_the_levels_and_one_gives_their_codes(name):
     """Where all levels are given, the first of the two is not made."""
@@ -112,6 +114,7 @@ def test_levels_that_are_given_have_their_order_and_those_of_no_row_are_left_out
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
@@ -237,6 +240,7 @@ def test_a_block_that_changes_after_the_first_pass_is_named(what, after):
         )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "what", ["numbers for words", "words for numbers", "no column", "lists", "nothing"]
 )
@@ -260,6 +264,7 @@ def test_levels_that_a_model_has_not_seen_are_predicted_as_in_memory():
 # Batches
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["list", "polars", "record batches", "arrays"])
 def test_batches_one_after_the_other(kind, tmp_path):
     table = pa.Table.from_pandas(FRAME, preserve_index=False)
@@ -303,6 +308,7 @@ def endless():
 ONCE = iter([FRAME[:300], FRAME[300:]])
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("batches", "words"),
     [
@@ -321,6 +327,7 @@ def test_batches_that_are_refused(batches, words):
         srf.Chunks.of_batches(batches)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("batches", "words"),
     [

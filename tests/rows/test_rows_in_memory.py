@@ -225,6 +225,7 @@ def test_linear_functions_of_all_inputs(rng, layout, dtype, d, k):
     agree(rows.apply(features, c), c @ phi.T, abs(c) @ size.T, dtype)
 
 
+@pytest.mark.one_case
 @each_storage
 @each_dtype
 @pytest.mark.parametrize("zeros", [0.0, 0.5])
@@ -296,6 +297,7 @@ def only_tiles():
         yield
 
 
+@pytest.mark.one_case
 @each_monomial
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "F", "read-only", "backwards", "csr", "shuffled", "zeros"])
@@ -493,6 +495,7 @@ def many_blocks():
     )
 
 
+@pytest.mark.one_case
 @each_storage
 @each_dtype
 def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
@@ -506,6 +509,7 @@ def test_the_same_bits_for_any_number_of_workers(many_blocks, layout, dtype):
             np.testing.assert_array_equal(answer, bits)
 
 
+@pytest.mark.slow
 @each_storage
 @each_dtype
 def test_the_same_bits_of_products_for_any_number_of_workers(
@@ -576,6 +580,7 @@ def test_no_thread_outlives_a_question(many_blocks):
     assert threading.active_count() == before
 
 
+@pytest.mark.one_case
 @each_storage
 def test_some_of_the_rows(many_blocks, monkeypatch, layout):
     """Taken rows answer as rows of their own, on the threads of the rows that they were taken
@@ -596,6 +601,7 @@ def test_some_of_the_rows(many_blocks, monkeypatch, layout):
         assert rows._block.workers._pool is pool is not None
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("workers", [0, -2, 1.5, True, None, "2"])
 def test_invalid_workers(workers):
     with pytest.raises(
@@ -640,6 +646,7 @@ def wide():
     return X
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("workers", [1, 2])
 def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
     linear = Linear().draw(None, 1_000_000).take(np.unique(wide.indices)[:300])
@@ -659,6 +666,7 @@ def test_csr_is_never_dense_as_a_whole(wide, rng, workers):
     np.testing.assert_allclose(b, np.tanh(z) @ c, atol=1e-10)
 
 
+@pytest.mark.slow
 @each_storage
 def test_the_feature_matrix_is_never_held(rng, layout):
     """The values of 2,000 features in 20,000 rows would take 320 MB."""
@@ -702,6 +710,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.every_case
 @each_storage
 @each_dtype
 @pytest.mark.parametrize("n", [3, 5000])

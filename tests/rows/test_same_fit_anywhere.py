@@ -162,6 +162,7 @@ def test_only_losses_and_problems_compute_on_row_vectors(name, monkeypatch):
         assert model.info == of_memory.info
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("home", HOMES)
 @pytest.mark.parametrize("name", FITS)
@@ -187,6 +188,7 @@ def test_the_same_fit_in_every_home(name, home, source, monkeypatch):
         np.testing.assert_allclose(model.intercept, of_memory.intercept, atol=tol * max(scale, 1))
 
 
+@pytest.mark.slow
 def test_nothing_outside_of_rows_looks_at_x():
     """No attribute X is read outside of rows/: algorithms see answers alone."""
     package = Path(srf.__file__).parent
@@ -204,6 +206,7 @@ def test_nothing_outside_of_rows_looks_at_x():
 # Arrays of other namespaces and devices
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", ["array API", "device", "dask"])
 def test_answers_come_back_in_the_callers_namespace(home, monkeypatch):
     OtherDevice.patch(monkeypatch)
@@ -280,6 +283,7 @@ def test_mixed_devices_are_named(monkeypatch):
         srf.mfga(X, Y, n_nonzero_coefs=2, sample_weight=there)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
@@ -341,6 +345,7 @@ def test_arrays_that_cannot_be_read():
 # Partitions of dask
 
 
+@pytest.mark.slow
 def test_dataframes_and_targets_of_dask():
     import dask.dataframe as dd
     import pandas as pd

@@ -153,6 +153,7 @@ def target_of(estimator):
 # Thin: the function's
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_fit_is_the_function(estimator):
     names, given = {"random_state": "rng", "n_jobs": "workers"}, estimator.get_params()
@@ -170,6 +171,7 @@ def test_fit_is_the_function(estimator):
         np.testing.assert_allclose(np.exp(fitted.predict_log_proba(X)), model.predict_proba(X))
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parameters_are_those_of_the_function(name):
     function = inspect.signature(FUNCTIONS[name]).parameters
@@ -205,6 +207,7 @@ def test_parameters_are_those_of_the_function(name):
             Kind(1)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", CLASSIFIERS.values(), ids=CLASSIFIERS)
 @pytest.mark.parametrize("class_weight", ["balanced", {"high": 3.0}], ids=["balanced", "mapping"])
 def test_class_weights_are_sample_weights(estimator, class_weight):
@@ -230,6 +233,7 @@ OF_REAL = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", OF_REAL, ids=str)
 @pytest.mark.parametrize("estimator", REGRESSORS.values(), ids=REGRESSORS)
 def test_regressors_of_all_losses(estimator, loss):
@@ -252,6 +256,7 @@ def test_regressors_of_all_losses(estimator, loss):
         assert fitted.predict(X).min() > 0 and abs(fitted.predict(X).mean() / y.mean() - 1) < 0.1
 
 
+@pytest.mark.slow
 def test_a_search_over_losses_and_their_parameters():
     scorer = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=0.9)
     model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0, loss=srf.losses.Quantile(0.5))
@@ -324,6 +329,7 @@ def test_a_classifier_of_another_loss_has_no_probabilities():
     assert hasattr(srfs.MFGAClassifier(), "predict_proba")
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "state",
     [0, np.random.RandomState(0), np.random.default_rng(0), None],
@@ -339,6 +345,7 @@ def test_random_states(state):
         assert np.array_equal(model.model_.support, again.model_.support)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_jobs_change_nothing(estimator):
     one, two = (
@@ -351,6 +358,7 @@ def test_jobs_change_nothing(estimator):
 # What users do with estimators
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_pickle_and_clone(estimator):
     fitted = clone(estimator).fit(X, target_of(estimator))
@@ -365,6 +373,7 @@ def test_pickle_and_clone(estimator):
     assert repr(fitted)
 
 
+@pytest.mark.slow
 def test_rules_are_a_parameter_to_search():
     rules = srfs.SparseRFRegressor(features=srf.Rules(n_trees=5), alpha=0.01, random_state=0)
     grid = {"features": [srf.Rules(max_conditions=1), srf.Rules(max_conditions=3)]}
@@ -435,6 +444,7 @@ def test_importances_and_dependence():
     assert partial_dependence(model, X, [0], grid_resolution=5)["average"].shape == (3, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "multinomial"])
 def test_calibration(loss):
     model = clone(CLASSIFIERS["MFGA"]).set_params(loss=loss)
@@ -480,6 +490,7 @@ PATIENT = np.array([f"patient {k}" for k in np.arange(N) % 30])
 CHOOSING = srfs.SparseRFRegressor(features="gaussian", n_components=200, random_state=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("splitter", [TimeSeriesSplit(3), GroupKFold(3)], ids=["time", "groups"])
 def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
     groups = PATIENT if isinstance(splitter, GroupKFold) else None
@@ -496,6 +507,7 @@ def test_validation_takes_a_splitter_and_fit_takes_groups(splitter):
     assert "TimeSeriesSplit" not in repr(CHOOSING) and type(splitter).__name__ in repr(model)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(IS_OLD, reason="as for weights")
 def test_groups_are_routed_through_pipelines_and_searches():
     """Each fit of a search is given the groups of its rows, and holds out whole groups; so is the
@@ -527,6 +539,7 @@ def test_groups_are_routed_through_pipelines_and_searches():
     assert search.best_estimator_[-1].model_.coef.shape[0] <= 50
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", EVERY, ids=lambda each: type(each).__name__)
 def test_every_estimator_takes_groups(estimator):
     y = target_of(estimator)
@@ -538,6 +551,7 @@ def test_every_estimator_takes_groups(estimator):
         clone(estimator).fit(X, y, groups=PATIENT[:5])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("estimator", [REGRESSORS["MFGA"], CLASSIFIERS["DRP"]], ids=["MFGA", "DRP"])
 def test_sparse_rows_and_float32(estimator):
     y = target_of(estimator)
@@ -556,6 +570,7 @@ def test_sparse_rows_and_float32(estimator):
     assert single.predict(X.astype(np.float32)).dtype == np.float32
 
 
+@pytest.mark.slow
 def test_several_outputs():
     several = np.stack([Y, 5 + 10 * X[:, 3]], axis=1)
     for estimator in REGRESSORS.values():
@@ -599,6 +614,7 @@ def frame():
     return frame, y
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_categories_and_missing_cells_of_a_frame(name, frame):
     table, y = frame
@@ -618,6 +634,7 @@ def test_categories_and_missing_cells_of_a_frame(name, frame):
             fitted.predict(table[["b", "a", "kind", "town"]])
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_frames_of_other_libraries(library, frame):
     table, y = frame
@@ -685,6 +702,7 @@ def test_columns_of_one_name(frame):
         srfs.MFGARegressor().fit(twice, y)
 
 
+@pytest.mark.slow
 def test_tags():
     nan = X.copy()
     nan[::5, 0] = np.nan

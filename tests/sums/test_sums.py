@@ -108,6 +108,7 @@ def test_sums_are_the_moments(weight, y):
         assert_moments(fold, plain_moments(FEATURES, X[FOLD == k], y[FOLD == k], its))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["", "through zero"])
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("name", FITS)
@@ -148,6 +149,7 @@ def test_several_outputs(fit_intercept):
     assert_same(as_column.fit(srf.mfga, **options), srf.mfga(X, Y, features=FEATURES, **options))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "options",
     [{"alpha": 0.01}, {"alpha": 0.01, "n_projections": 20, "rng": 0}],
@@ -172,6 +174,7 @@ def test_drp_takes_all_features(options):
 # Sums add up
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize("seed", range(5))
 def test_any_cut_of_the_rows_adds_up(weight, seed):
@@ -209,6 +212,7 @@ def test_what_is_left_without_a_fold(k):
     assert_moments(back, plain_moments(FEATURES, X, Y, WEIGHT))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["sparse_rf_path", "harfe_path", "mfga_path"])
 def test_validation_says_what_fitting_again_would(name):
     method, options = FITS[name]
@@ -221,6 +225,7 @@ def test_validation_says_what_fitting_again_would(name):
         np.testing.assert_allclose([fold.mean_loss(model) for model in models], losses, rtol=1e-8)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("k", range(5))
 def test_features_that_do_not_vary_in_what_is_left(k):
     """Where a fold held all that varied in a column, the rounding left after subtracting it is not
@@ -310,6 +315,7 @@ def test_one_pass_and_no_more(monkeypatch):
     assert len(asked) == 7
 
 
+@pytest.mark.one_case
 def test_the_same_bits_for_any_number_of_workers():
     n = 5000  # several slices
     Z, y = np.tile(X, (6, 1))[:n], np.tile(Y, 6)[:n]
@@ -382,6 +388,7 @@ HARD = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     "y", [Y, np.full(N, 2.5), np.zeros(N), 1e-100 * Y], ids=["", "constant", "zero", "small"]
@@ -588,6 +595,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_answered_is_refused(name):
     error, message, use = REFUSED[name]

@@ -18,6 +18,7 @@ def log_loss(model, rows, labels):
     return -np.mean(np.log(p[np.arange(len(labels)), np.searchsorted(model.classes, labels)]))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge", "logistic"])
 @pytest.mark.parametrize(
     "labels",
@@ -74,6 +75,7 @@ UNEVEN = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kind", UNEVEN)
@@ -90,6 +92,7 @@ def test_uneven_weights_leave_sure_probabilities_sure(kind, n_classes, unit):
     assert np.diag(model.predict_proba(np.eye(n_classes))).min() > 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [LABELS, LABELS * 1, np.where(LABELS, "p", "n"), KINDS])
 @pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5)])
 def test_labels_without_a_loss_are_taken(given, labels):
@@ -149,6 +152,7 @@ def test_groups_are_in_one_fold():
     assert np.abs(model.predict_proba(X[REST]) - plain.predict_proba(X[REST])).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_copies_do_not_make_probabilities_sure_with_groups():
     """Labels are noise, and each row comes five times: without groups, rows are predicted from
     their copies."""
@@ -167,6 +171,7 @@ def test_copies_do_not_make_probabilities_sure_with_groups():
     assert far[0] > 0.4 and far[1] < 0.3
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("how", "error", "says"),
     [

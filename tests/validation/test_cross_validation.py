@@ -74,6 +74,7 @@ SPLITTERS = [
 ]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda each: type(each).__name__)
 def test_a_splitter_is_a_loop_over_its_pairs(splitter):
     y = LABELS > 1 if "Stratified" in type(splitter).__name__ else Y
@@ -189,6 +190,7 @@ PATHS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_is_one_call_a_fold_and_gives_the_models_of_its_values(name, monkeypatch):
     function, grid, n_calls = PATHS[name]
@@ -244,6 +246,7 @@ def test_what_a_path_does_not_take_is_fitted_one_by_one():
     assert validation.runs_of_grid(srf.drp, {"alpha": [0.1, 1.0]})[0].values == (1.0, 0.1)
 
 
+@pytest.mark.slow
 def test_the_rule_of_one_standard_error_takes_fewer_terms():
     grid = {"alpha": np.geomspace(0.3, 3e-4, 8).tolist()}
     least, one = (srf.cross_validate(FIT, X, Y, grid, rule=rule, rng=0) for rule in ("min", "1se"))
@@ -335,6 +338,7 @@ def test_weights_count_rows():
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 0, "Rom", "Oslo"))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, sp.csr_array(X), sp.csc_matrix(X), X.astype(np.float32), np.where(X > 1.8, np.nan, X)],
@@ -346,6 +350,7 @@ def test_kinds_of_rows(rows):
     assert found.model.predict(rows).shape == (N,)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     ("loss", "measure"), [("logistic", "log_loss"), ("squared_hinge", "error")]
 )
@@ -368,6 +373,7 @@ def test_log_loss_is_the_formula_and_finite_where_a_label_is_new():
     assert np.allclose(validation.log_loss(model, X[:2], np.array([7, -1])), -np.log(1e-15))
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("measure", ["absolute_error", "squared_error"])
 def test_measures(measure):
     found = srf.cross_validate(FIT, X, Y, {"alpha": [0.01]}, cv=2, measure=measure, rng=0)
@@ -380,6 +386,7 @@ def test_progress_is_shown(caplog):
     assert caplog.messages[-1].startswith("cross_validate: 100 % done")
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [
@@ -440,6 +447,7 @@ def test_bad_arguments_are_named(wrong, error, says):
         )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rule", ["min", "1se"])
 @pytest.mark.parametrize(
     "grid",

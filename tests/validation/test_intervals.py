@@ -24,6 +24,7 @@ def held(ends, y):
     return np.mean((lower <= y) & (y <= upper))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 @pytest.mark.parametrize("method", ["cv+", "split"])
 def test_the_share_that_was_asked_for_is_held(method, coverage):
@@ -33,6 +34,7 @@ def test_the_share_that_was_asked_for_is_held(method, coverage):
     assert f"{coverage:g}" in repr(bands)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_a_model_holds_the_share_that_was_asked_for(coverage):
     shares = []
@@ -128,6 +130,7 @@ def test_a_split_holds_what_was_asked_in_the_mean_over_splits(coverage):
     assert coverage - error < np.mean(shares) < coverage + 1 / (n + 1) + error
 
 
+@pytest.mark.slow
 def test_a_scale_that_does_not_help_is_left_out(monkeypatch):
     """It is left out, too, where rows are few or most residuals are 0."""
     data, every = conformal.Dataset.from_arguments(X, Y, None), np.arange(N)
@@ -188,6 +191,7 @@ def levels(rng, n_groups, size):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 def test_the_share_of_new_groups_is_held(method):
     """Of rows of new groups, over draws of 40 groups of 10 rows, up to three standard errors;
@@ -241,6 +245,7 @@ def test_a_new_group_counts_as_one_more():
         srf.intervals(model, rows, y, groups=groups, coverage=0.96, adaptive=False, rng=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_groups_of_equal_size_stay_together(method):
     """Also the search of a scale is given groups, and so are functions that take them."""
@@ -296,6 +301,7 @@ FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(city=np.where(X[:, 2] > 
 SPARSE = np.where(np.abs(X) > 1, X, 0)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "rows",
     [FRAME, HOLES, sp.csr_array(SPARSE), sp.coo_matrix(SPARSE), X.astype(np.float32), X.tolist()],
@@ -314,6 +320,7 @@ def test_kinds_of_rows(rows):
     assert held(bands.predict(last), Y[400:]) > 0.8
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [
@@ -371,6 +378,7 @@ AMOUNTS = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("method", ["split", "cv+", "model"])
 @pytest.mark.parametrize("loss", AMOUNTS)
 def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):
@@ -389,6 +397,7 @@ def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):
     assert np.array_equal(upper, uncut[1]) and held((lower, upper), y[REST]) == held(uncut, y[REST])
 
 
+@pytest.mark.slow
 def test_intervals_keep_to_the_limits_of_a_model_that_targets_keep_to():
     y = np.clip(Y, -0.5, 0.5)
     fit = partial(srf.harfe, n_components=200, n_nonzero_coefs=20, lower=-0.5, upper=0.5)

@@ -68,6 +68,7 @@ def test_where_no_setting_is_tried_the_first_is_taken_with_a_warning(time):
     assert "best" in repr(found) and found._repr_html_()
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("n_readings", [1, 10, 300, 3000])
 def test_searches_of_sparse_rf_within_the_limit(n_readings, monkeypatch):
     count = [0]
@@ -104,6 +105,7 @@ def test_what_has_no_limit_is_refused():
 SHARES = {0.0: [2, 8 / 3, 4, 8], 1.0: [2, 7 / 3, 3, 5], 5.0: [2, 1, 1e-3, 1e-3]}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("seconds", "limits"), SHARES.items())
 def test_each_fit_of_a_calibration_has_a_share_of_what_is_left(time, seconds, limits):
     function = Searches(time, seconds)

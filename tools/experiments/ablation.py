@@ -76,7 +76,7 @@ def one_way(nth, members):
     return classmethod(of_folds)
 
 
-def best_alone(loss, predictions, constant):
+def best_alone(loss, predictions, constant, start=None):
     """Return weights, as `stacked_weights` does, of the best member alone."""
     best = int(np.argmin([loss.mean(each) for each in predictions]))
     return np.eye(len(predictions))[best] * stacked_weights(loss, [predictions[best]], constant)[0]
