@@ -41,6 +41,7 @@ from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
 from ..columns.encodings import (
     fit_interval_stage,
+    fit_rank_stage,
     fit_stage,
     target_encode,
 )
@@ -321,28 +322,34 @@ class Task:
                 raw, self.weight, rng, table=table, constraints=self.constraints
             )
             return replace(self, raw=raw, stage=replace(stage, may_miss=may_miss))
-        stage, encoding_sets = fit_stage(
+        stage = fit_stage(
             raw,
             self.weight,
             rng,
             table=table,
             means=means,
             is_scaled=is_scaled,
-            is_ranked=has_several_encodings,
             constraints=self.constraints,
         )
-        intervals = None
+        ways, intervals = (), None
         if has_several_encodings:
-            more = fit_interval_stage(
-                raw, self.weight, rng, table=table, constraints=self.constraints
-            )
+            own = raw, self.weight, rng
+            plain = np.arange(len(stage))
+            ways = (plain,)
+            if is_scaled:
+                ranks, numbers = fit_rank_stage(*own, stage, self.constraints)
+                if len(numbers):
+                    in_ranks = plain.copy()
+                    in_ranks[numbers] = len(stage) + np.arange(len(numbers))
+                    ways, stage = (plain, in_ranks), stage.joined(ranks)
+            more = fit_interval_stage(*own, table=table, constraints=self.constraints)
             intervals = len(stage) + np.arange(len(more))
             stage = stage.joined(more)
         return replace(
             self,
             raw=raw,
             stage=replace(stage, may_miss=may_miss),
-            encoding_sets=tuple(encoding_sets),
+            encoding_sets=ways,
             intervals=intervals,
         )
 

@@ -71,9 +71,8 @@ def fit_stage(
     table: Table | None = None,
     means: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None,
     is_scaled: bool = True,
-    is_ranked: bool = False,
     constraints: Constraints | None = None,
-) -> tuple[ColumnStage, Sequence[np.ndarray]]:
+) -> ColumnStage:
     """Choose the encodings of dense rows, with centres and units, from all rows or a sample.
 
     Parameters
@@ -85,18 +84,9 @@ def fit_stage(
         The encodings of categories of many levels, by `target_encode`.
     is_scaled : bool
         Whether encodings are in robust units, or in the units of the columns.
-    is_ranked : bool
-        Whether numbers are encoded by their ranks as well.
     constraints : Constraints or None
         What the model may be in the columns. A category in which it must rise or fall is a number,
-        and a number in which it must be convex or concave has one encoding, without a reach.
-
-    Returns
-    -------
-    stage : ColumnStage
-    encoding_sets : list of arrays of indices of encodings
-        The ways to see the columns. The first has the plain encodings of all columns, the second,
-        where numbers are encoded by their ranks as well, has these in place of theirs.
+        and a number in which it must be convex or concave has no reach.
     """
     X, sample_weight = _sample(rows, weight, rng)
     means = {
@@ -108,35 +98,53 @@ def fit_stage(
     )
     is_straight = np.zeros(X.shape[1], bool) if constraints is None else constraints.curvature != 0
 
-    # The numbers that are ranked as well, by their indices among the plain encodings.
-    is_number = [each.kind == NUMBER and each.knots is None for each in plain]
-    numbers = [v for v, each in enumerate(plain) if is_number[v] and not is_straight[each.column]]
-    if not (is_ranked and is_scaled) or len(numbers) > MOST_RANKED:
-        numbers = []
-    # of fewer than 3 different numbers both encodings would be the same but for units
-    numbers = [v for v in numbers if _count_distinct(X[:, plain[v].column]) >= 3]
-    columns = [plain[v].column for v in numbers]
-    ranked = [Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight)) for j in columns]
-
-    unscaled = ColumnStage.from_encodings([*plain, *ranked], X.shape[1], table)
+    unscaled = ColumnStage.from_encodings(plain, X.shape[1], table)
     center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
     is_time = np.isin(unscaled.column, [] if table is None else list(table.clocks)) & (
         unscaled.kind == NUMBER
     )
     if is_scaled:
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
-        stage = replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
-    else:
-        # a missing number is encoded as the centre of its column; days count from there, as the
-        # year 1970 says nothing
-        fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
-        stage = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
+        return replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
+    # a missing number is encoded as the centre of its column; days count from there, as the year
+    # 1970 says nothing
+    fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
+    return replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
 
-    encoding_sets = [np.arange(len(plain))]
-    if numbers:
-        encoding_sets.append(np.arange(len(plain)))
-        encoding_sets[-1][numbers] = len(plain) + np.arange(len(numbers))
-    return stage, encoding_sets
+
+def fit_rank_stage(
+    rows: NumericRows,
+    weight: np.ndarray,
+    rng: np.random.Generator,
+    plain: ColumnStage,
+    constraints: Constraints | None = None,
+) -> tuple[ColumnStage, np.ndarray]:
+    """Encode the numbers of dense rows by their ranks, but for columns in which the model must be
+    convex or concave, and those of fewer than 3 different numbers, which would differ in units
+    alone.
+
+    Arguments as in `fit_stage`, whose result is `plain`. Return (the ranks, the place in `plain` of
+    the number that each is of); of more than MOST_RANKED columns there are none.
+    """
+    X, sample_weight = _sample(rows, weight, rng)
+    is_number = (plain.kind == NUMBER) & (np.diff(plain.first_knot) == 0)
+    if constraints is not None:
+        is_number &= constraints.curvature[plain.column] == 0
+    numbers = np.flatnonzero(is_number)
+    if len(numbers) > MOST_RANKED:
+        numbers = numbers[:0]
+    is_varied = [_count_distinct(X[:, j]) >= 3 for j in plain.column[numbers]]
+    numbers = numbers[np.array(is_varied, bool)]
+    ranks = [
+        Encoding(j, NUMBER, 0, _ranks(X[:, j], sample_weight))
+        for j in plain.column[numbers].tolist()
+    ]
+    unscaled = ColumnStage.from_encodings(ranks, X.shape[1], plain.table)
+    center, unit, reach, half_range = _units(unscaled, X, sample_weight, rows, weight)
+    return (
+        replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range),
+        numbers,
+    )
 
 
 def fit_interval_stage(

@@ -1,4 +1,4 @@
-"""Encodings of columns: numbers, whether they are missing, and levels."""
+"""Encodings of columns: numbers, ranks, whether cells are missing, and levels."""
 
 import array_api_strict as strict
 import numpy as np
@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
-from sparserf.columns.encodings import fit_stage, target_encode
+from sparserf.columns.encodings import fit_rank_stage, fit_stage, target_encode
 from sparserf.columns.table import Table
 from sparserf.rows import as_rows
 
@@ -33,6 +33,30 @@ def test_encodings_of_numbers():
     assert np.isfinite(shown).all() and (shown[is_missing, 2] == 0).all()
     assert len(np.unique(shown[is_missing, 3])) == len(np.unique(shown[~is_missing, 3])) == 1
     assert (np.diff(shown[np.argsort(Z[:, 0]), 0]) >= 0).all()
+
+
+def ranks_of(X):
+    """Read ranks off X: return their stage, and the places of the numbers."""
+    own = as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0)
+    return fit_rank_stage(*own, encodings_of(X))
+
+
+def test_ranks_of_numbers():
+    """Ranks rise with the number and are normal scores; columns of two values have none."""
+    Z = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] > 0, HOLES[:, 1]])
+    stage, numbers = ranks_of(Z)
+    assert numbers.tolist() == [0, 2] and stage.column.tolist() == [0, 2]
+    ranks = stage.transform(Z)
+    assert np.corrcoef(ranks[:, 0], X[:, 0])[0, 1] > 0.99
+    assert (np.diff(ranks[np.argsort(Z[:, 0]), 0]) >= 0).all()
+    assert (ranks[np.isnan(Z[:, 2]), 1] == 0).all() and np.isfinite(ranks).all()
+
+
+def test_equal_numbers_have_one_rank():
+    Z = np.where(RNG.random((5000, 1)) < 0.6, 0.0, RNG.random((5000, 1)))
+    ranks = ranks_of(Z)[0].transform(Z)[:, 0]
+    at_zero = ranks[Z[:, 0] == 0]
+    assert np.unique(at_zero).size == 1 and at_zero[0] < ranks[Z[:, 0] > 0].min() + 0.1
 
 
 @pytest.mark.parametrize("namespace", ["numpy", "strict"])
