@@ -135,11 +135,12 @@ def _turn(alpha, times, deadline, fit):
 
 
 def _way_alone(objectives, n_ways):
-    """Return the best way to see the columns where another is worse, by the objective of each fold;
-    else None."""
-    way = np.arange(len(objectives)) % n_ways
-    mean = np.bincount(way, objectives) / np.bincount(way)
-    return int(mean.argmin()) if mean.max() > WORSE * np.abs(mean).min() else None
+    """Return the better way to see the columns where each fold of another is worse than all of its
+    folds, by their objectives; else None."""
+    of_ways = [objectives[way::n_ways] for way in range(n_ways)]
+    best = int(np.argmin([max(each, default=np.inf) for each in of_ways]))
+    most = WORSE * np.abs(max(of_ways[best], default=np.inf))
+    return best if any(min(each, default=0.0) > most for each in of_ways) else None
 
 
 def _wants_draws(losses):
