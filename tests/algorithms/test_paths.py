@@ -7,6 +7,7 @@ import pytest
 
 import sparserf as srf
 from sparserf._base.threads import Workers
+from sparserf.algorithms.sparse_rf import paths
 from sparserf.algorithms.sparse_rf.paths import PATIENCE, follow
 from sparserf.solvers.effort import Effort
 
@@ -18,6 +19,7 @@ def path_of_losses(losses, beaten):
         largest_alpha=lambda: 1.0,
         turn_to=lambda alpha, times: None,
         margins=lambda: next(left),
+        objective=lambda: 1.0,
         state=lambda: None,
         tell=lambda: None,
         n_terms=1,
@@ -39,7 +41,7 @@ def path_of_losses(losses, beaten):
 
         means = predictions
 
-    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7)
+    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
     return follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
 
@@ -89,3 +91,23 @@ def test_waves_of_two_inputs_are_found(seed):
     y = f[:600] + 0.05 * rng.standard_normal(600)
     p = srf.sparse_rf(X[:600], y, rng=seed, verbose=False).predict(X[600:])
     assert np.mean((p - f[600:]) ** 2) < 0.03 * f.var()
+
+
+@pytest.mark.one_case
+@pytest.mark.parametrize("seed", [0, 1])
+def test_smooth_targets_are_not_seen_in_ranks(seed):
+    """In ranks a smooth function is rough: folds that see them leave them, and the error is a tenth
+    of theirs."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (2300, 2))
+    f = np.sin(X[:, 0]) + np.cos(X[:, 1])
+    model = srf.sparse_rf(X[:300], f[:300], rng=seed, verbose=False)
+    assert np.mean((model.predict(X[300:]) - f[300:]) ** 2) < 3e-6 * f.var()
+
+
+def test_a_way_is_left_only_where_all_of_its_folds_are_worse():
+    assert paths._way_alone(np.array([0.5, 0.7, 0.5, 0.6, 0.5]), 2) == 0
+    assert paths._way_alone(np.array([0.7, 0.5, 0.6, 0.4, 0.8]), 2) == 1
+    assert paths._way_alone(np.array([0.5, 0.7, 0.5, 0.54, 0.5]), 2) is None
+    assert paths._way_alone(np.array([0.5, 0.9]), 1) is None
+    assert paths._way_alone(np.array([0.5]), 2) is None

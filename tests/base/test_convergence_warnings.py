@@ -43,14 +43,13 @@ UNFINISHED = {  # each on a line of its own, at which the warning must point
 
 @pytest.fixture
 def unfinished(monkeypatch):
-    """Make the models of mfga say that they have not converged: with so few terms they always
-    do."""
+    """Make models say that they have not converged: those of mfga, with so few terms, always do."""
 
-    def model_of(*given):
-        model = task.model_of(*given)
+    def model_of(*given, **how):
+        model = task.model_of(*given, **how)
         return dataclasses.replace(model, info=dataclasses.replace(model.info, converged=False))
 
-    monkeypatch.setattr(sys.modules["sparserf.algorithms.mfga"], "model_of", model_of)
+    monkeypatch.setattr(sys.modules["sparserf.algorithms.fallback"], "model_of", model_of)
 
 
 @pytest.mark.parametrize("name", UNFINISHED)

@@ -311,6 +311,7 @@ def test_the_public_names():
         "mfga_path",
         "plot",
         "prune",
+        "show_versions",
         "sparse_rf",
         "sparse_rf_path",
     ]
