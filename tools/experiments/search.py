@@ -29,12 +29,18 @@ def drawn(data, file, **options):
 
 def watched(data, **options):
     """Return what a call does: losses are over those of the constant, out of fold."""
-    predictions, stacks, models = [], [], []
-    of_folds, of, drop_terms = Folds.predictions, Stack.of, default.drop_terms
+    predictions, ends, stacks, models = [], [], [], []
+    of_folds, of = Folds.predictions, Stack.of
+    follow, drop_terms = default.follow, default.drop_terms
 
     def predicted(folds, margins):
         predictions.append(of_folds(folds, margins))
         return predictions[-1]
+
+    def followed(*args):
+        path = follow(*args)
+        ends.append(len(predictions))
+        return path
 
     def stacked(*args):
         stacks.append(of(*args))
@@ -46,6 +52,7 @@ def watched(data, **options):
 
     with (
         patch.object(Folds, "predictions", predicted),
+        patch.object(default, "follow", followed),
         patch.object(Stack, "of", stacked),
         patch.object(default, "drop_terms", smaller),
     ):
@@ -54,8 +61,8 @@ def watched(data, **options):
     folds, constant = stack.loss.folds, stack.loss_of_constant
     fold = np.repeat(np.arange(len(folds)), [len(rows) for rows in folds.held_out])
     before, after = (kinds_of_terms(one) for one in (models[0], model))
-    for path, u in zip(stack.paths, stack.weights, strict=True):
-        here, predictions = predictions[: len(path.losses)], predictions[len(path.losses) :]
+    for path, u, end in zip(stack.paths, stack.weights, ends, strict=True):
+        here = predictions[end - len(path.losses) : end]  # before them, a path that began again
         weighed = [folds.weight * stack.loss.losses(margins) for margins in here]
         each = [np.bincount(fold, w) / np.bincount(fold, folds.weight) for w in weighed]
         best = int(np.argmin(path.losses))
@@ -67,7 +74,7 @@ def watched(data, **options):
             "alpha": path.member.fall ** np.arange(len(here)),
             "losses": np.array(path.losses) / constant,
             "of_folds": np.array(each).T / constant,
-            "terms": path.n_terms,
+            "terms": float(np.mean([len(each.state[1]) for each in path.found])),
             "before": before[path.member.name],
             "after": after[path.member.name],
         }
