@@ -230,7 +230,7 @@ def test_path_of_many_workers():
     X, y = data("dense")
     k = {
         "features": "gaussian",
-        "n_alphas": 5,
+        "n_alphas": 3,
         "alpha_min_ratio": 0.02,
         "n_components": 300,
         "rng": 0,

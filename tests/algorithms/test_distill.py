@@ -126,6 +126,7 @@ def test_groups_are_kept_apart_whole(label):
     assert not np.isin(X[is_kept], np.concatenate(teacher.rows[1:])).any()
 
 
+@pytest.mark.slow
 def test_copies_stay_together_where_groups_part_them():
     rows, teacher = np.tile(X[:50], (3, 1)), Asked(waves)
     distill(teacher, rows, groups=np.arange(150) // 5, **FEW)
@@ -180,7 +181,7 @@ def test_few_terms_and_inputs():
     assert functions and all("," not in name for name in functions)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_reach_the_teacher_as_they_are(frame):
     words = np.random.default_rng(0).choice(["u", "v"], len(X))

@@ -235,7 +235,7 @@ def test_rows_of_other_kinds(home):
     assert model.info.converged and r2(model, X, F) > r2(start, X, F)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_without_a_penalty_the_terms_are_those_of_the_start(name):
     """But for the ends of the columns, which are those of the new rows."""

@@ -318,6 +318,7 @@ def test_the_default_knows_exposures():
     )
 
 
+@pytest.mark.slow
 def test_the_default_of_labels_knows_offsets(rng):
     Z = rng.uniform(-2, 2, (600, 2))
     offset = rng.normal(0, 2, 600)
