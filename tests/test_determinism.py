@@ -570,7 +570,7 @@ def test_callback_may_fit():
 # Objective
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("dtype", "alpha"), [(np.float32, 2e-3), (np.float64, 2e-3), (np.float64, 0.05)]

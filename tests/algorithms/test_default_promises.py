@@ -460,7 +460,7 @@ def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
         assert bits(model) == bits(sparse_rf(X, y, validation=same, groups=groups, **KERNEL))
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_rows_in_neither_part_of_any_pair_are_fitted_at_last_alone(rng, features):
     """No search sees their targets, which may be of any size; the intercept does."""

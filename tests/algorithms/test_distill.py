@@ -205,6 +205,7 @@ def test_the_teacher_is_asked_for_some_rows_at_once():
     assert [len(rows) for rows in teacher.rows] == [15, 10_000, 135]
 
 
+@pytest.mark.slow
 def test_no_made_rows():
     teacher = Asked(waves)
     distill(teacher, X, **FEW | {"n_made": 0})
@@ -223,6 +224,7 @@ def test_same_seed_same_model():
     assert one.info != other.info
 
 
+@pytest.mark.slow
 def test_fidelity_is_saved(tmp_path):
     model = distill(waves, X, **FEW)
     model.save(tmp_path / "model.npz")

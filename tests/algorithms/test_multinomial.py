@@ -229,7 +229,7 @@ def test_drp_has_the_coefficients_of_scikit_learn(alpha, fit_intercept):
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-6)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.1, 1e-3])
 def test_drp_of_many_inputs_uses_one_sketch(alpha):
     rng = np.random.default_rng(0)

@@ -541,6 +541,7 @@ def test_estimators_take_offsets():
         labels.predict(X, offset=OFFSET[1:])
 
 
+@pytest.mark.slow
 def test_offsets_are_routed():
     import sklearn
     from sklearn.base import clone

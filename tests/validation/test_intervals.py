@@ -99,6 +99,7 @@ def test_a_split_of_a_model_is_a_quantile():
         assert bands.guarantee == coverage
 
 
+@pytest.mark.slow
 def test_intervals_are_wider_where_there_is_more_noise():
     fit, y = partial(srf.drp, alpha=1e-4), X[:, 1] + NOISE * RNG.standard_normal(N)
     ends = {
