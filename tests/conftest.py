@@ -314,13 +314,13 @@ def bits(model):
 
 
 def n_examples(n):
-    """Return how many examples of hypothesis a test has: n, or by default a quarter."""
-    return n if EXAMPLES["all"] else -(-n // 4)
+    """Return how many examples of hypothesis a test has: n, or by default an eighth."""
+    return n if EXAMPLES["all"] else -(-n // 8)
 
 
 def examples(n):
-    """Return settings of hypothesis: the same examples in every run, n of them or by default a
-    quarter, without a limit of time."""
+    """Return settings of hypothesis: the same examples in every run, n of them or by default an
+    eighth, without a limit of time."""
     from hypothesis import settings
 
     return settings(max_examples=n_examples(n), derandomize=True, deadline=None, database=None)

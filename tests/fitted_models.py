@@ -85,7 +85,7 @@ def model_of_frame():
     """Return a model that sees columns as they are, as levels, as means of levels, and whether
     cells are missing; and its frame."""
     data, y = frame()
-    model = srf.sparse_rf(data, y, categorical=["many"], n_components=1000, rng=0)
+    model = srf.sparse_rf(data, y, categorical=["many"], effort=0.1, rng=0)
     stage = model.features.stage
     assert len(np.unique(stage.kind)) >= 3 and np.diff(stage.first_knot).max() > 60
     return model, data

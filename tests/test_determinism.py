@@ -230,7 +230,7 @@ def test_path_of_many_workers():
     X, y = data("dense")
     k = {
         "features": "gaussian",
-        "n_alphas": 5,
+        "n_alphas": 3,
         "alpha_min_ratio": 0.02,
         "n_components": 300,
         "rng": 0,
@@ -570,7 +570,7 @@ def test_callback_may_fit():
 # Objective
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("dtype", "alpha"), [(np.float32, 2e-3), (np.float64, 2e-3), (np.float64, 0.05)]

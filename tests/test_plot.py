@@ -180,6 +180,7 @@ def test_targets_are_outputs_by_their_number():
         plot.effects(model, X, output=2)
 
 
+@pytest.mark.slow
 def test_a_category_of_many_levels_costs_little():
     """The most frequent levels have a value each and the others share one; what is drawn is named,
     and no place is empty."""

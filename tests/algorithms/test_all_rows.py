@@ -41,7 +41,7 @@ def few_rows_are_searched(monkeypatch):
     monkeypatch.setattr(default, "MOST_SEARCH_ROWS", 300)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_they_are_the_same_wherever_rows_are(name):
     k = TARGETS[name] | {"n_components": 60, "rng": 0}

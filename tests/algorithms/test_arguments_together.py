@@ -106,7 +106,7 @@ def test_a_sample_has_the_offsets_and_groups_of_its_rows(validation, most_rows):
         assert held.any() and not set(GROUPS[index[held]]) & set(GROUPS[index[fitted]])
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @ignore_convergence
 @pytest.mark.parametrize("fit", AUTO.values(), ids=AUTO)
 @pytest.mark.parametrize("case", [CASES["poisson"], CASES["logistic"]], ids=["poisson", "logistic"])
@@ -182,6 +182,7 @@ def test_a_fit_with_offsets_goes_on_from_its_model():
     )
 
 
+@pytest.mark.slow
 def test_intervals_of_new_groups_with_offsets():
     y, more = (
         np.sin(2 * X[:, 0]) + OFFSET + 0.1 * RNG.standard_normal(N),

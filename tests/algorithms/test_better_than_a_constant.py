@@ -132,6 +132,7 @@ def test_a_signal_in_rates_is_found_and_its_mean_met(rng, loss):
     assert is_met(srf.prune(model, X, max_terms=4), X, y, 1e-6)  # pruning keeps the mean prediction
 
 
+@pytest.mark.slow
 def test_pruning_keeps_the_mean_of_each_class_of_one_versus_rest(rng):
     X = rng.uniform(-2, 2, (400, 3))
     y = np.digitize(2 * np.sin(2 * X[:, 0]) + rng.logistic(size=400), [-1, 2])
@@ -173,6 +174,7 @@ def test_where_y_is_moved_the_predictions_move_with_it(rng, name, loss):
     assert len(far.support) == len(near.support)
 
 
+@pytest.mark.slow
 def test_a_default_of_a_quantile_far_from_0(rng):
     X = rng.standard_normal((300, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
@@ -191,7 +193,7 @@ def test_a_constant_target_is_met_without_a_warning(rng, loss, y):
         np.testing.assert_allclose(model.predict(X), y, rtol=1e-12)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 6, 10])
 def test_few_rows_of_noise_get_the_mean(n):
     errors = []

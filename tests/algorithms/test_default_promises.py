@@ -70,7 +70,7 @@ def test_the_penalty_is_chosen_about_as_well_as_by_the_test_rows(loss):
     assert np.mean(excess) < 1.1
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [np.asarray, csr_array])
 def test_a_linear_target_is_predicted_as_by_least_squares(rng, layout):
     X, beta = rng.standard_normal((1200, 40)), np.zeros(40)
@@ -121,6 +121,7 @@ def test_conjunctions_of_binary_inputs_are_learned(rng):
     assert told(sparse_rf(X[:400], y[:400], rng=0), X[400:], y[400:]) < 0.01
 
 
+@pytest.mark.slow
 def test_targets_without_noise_are_followed_far(rng):
     X = rng.uniform(-2, 2, (1300, 2))
     y = np.sin(2 * X[:, 0]) + np.cos(3 * X[:, 1])
@@ -202,7 +203,7 @@ def test_frames_of_few_rows_with_gaps_and_words(seed):
         assert np.isfinite(model.decision_function(frame)).all()
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "multinomial"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_classes_that_a_line_parts_do_not_make_a_model_sure_of_itself(loss, n_classes):
@@ -459,7 +460,7 @@ def test_a_splitter_is_the_list_of_its_pairs(rng, splitter):
         assert bits(model) == bits(sparse_rf(X, y, validation=same, groups=groups, **KERNEL))
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["gaussian", "auto"])
 def test_rows_in_neither_part_of_any_pair_are_fitted_at_last_alone(rng, features):
     """No search sees their targets, which may be of any size; the intercept does."""

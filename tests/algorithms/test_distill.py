@@ -126,6 +126,7 @@ def test_groups_are_kept_apart_whole(label):
     assert not np.isin(X[is_kept], np.concatenate(teacher.rows[1:])).any()
 
 
+@pytest.mark.slow
 def test_copies_stay_together_where_groups_part_them():
     rows, teacher = np.tile(X[:50], (3, 1)), Asked(waves)
     distill(teacher, rows, groups=np.arange(150) // 5, **FEW)
@@ -180,7 +181,7 @@ def test_few_terms_and_inputs():
     assert functions and all("," not in name for name in functions)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_reach_the_teacher_as_they_are(frame):
     words = np.random.default_rng(0).choice(["u", "v"], len(X))
@@ -204,6 +205,7 @@ def test_the_teacher_is_asked_for_some_rows_at_once():
     assert [len(rows) for rows in teacher.rows] == [15, 10_000, 135]
 
 
+@pytest.mark.slow
 def test_no_made_rows():
     teacher = Asked(waves)
     distill(teacher, X, **FEW | {"n_made": 0})
@@ -222,6 +224,7 @@ def test_same_seed_same_model():
     assert one.info != other.info
 
 
+@pytest.mark.slow
 def test_fidelity_is_saved(tmp_path):
     model = distill(waves, X, **FEW)
     model.save(tmp_path / "model.npz")

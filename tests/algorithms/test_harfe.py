@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import sparserf as srf
 from sparserf import ConvergenceWarning, harfe, harfe_path
 
-from ..conftest import VALUE, each_intercept, each_loss, ignore_convergence, phi_oracle
+from ..conftest import VALUE, each_intercept, each_loss, ignore_convergence, n_examples, phi_oracle
 
 RNG = np.random.default_rng(0)
 N = 90
@@ -235,7 +235,7 @@ def test_h2_small_steps_descend_and_come_to_rest():
 def test_h2_large_steps_return_the_best_point():
     """H2: where plain steps cycle, the best iterate is returned, which is no worse than the
     first."""
-    for seed in range(20):
+    for seed in range(n_examples(20)):
         rng = np.random.default_rng(seed)
         A, y = rng.standard_normal((20, 100)), rng.standard_normal(20)
         options = {

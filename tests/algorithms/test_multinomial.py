@@ -82,6 +82,7 @@ margins = arrays(float, (3, 5), elements=st.floats(-30, 30))
 labels = arrays(int, 5, elements=st.integers(0, 2))
 
 
+@settings(max_examples=n_examples(100))
 @given(z=margins, label=labels)
 def test_the_loss_of_a_row_is_minus_the_log_of_its_share(z, label):
     y = signs(label, 3)
@@ -89,6 +90,7 @@ def test_the_loss_of_a_row_is_minus_the_log_of_its_share(z, label):
     np.testing.assert_allclose(LOSS.value(z, y).sum(axis=0), expected, rtol=1e-10, atol=1e-12)
 
 
+@settings(max_examples=n_examples(100))
 @given(z=arrays(float, (3, 5), elements=st.floats(-4, 4)), label=labels)
 def test_derivative_and_curvature_are_those_of_the_value(z, label):
     y, step = signs(label, 3), 1e-5
@@ -112,6 +114,7 @@ def test_the_conjugate_is_a_numeric_one(p, label):
     np.testing.assert_allclose(LOSS.conjugate(u, y).sum(), -found.fun, atol=1e-6)
 
 
+@settings(max_examples=n_examples(100))
 @given(z=margins, label=labels, c=st.floats(0, 1))
 def test_fenchel_and_young(z, label, c):
     y = signs(label, 3)
@@ -125,6 +128,7 @@ def test_fenchel_and_young(z, label, c):
         np.testing.assert_allclose(pair, product, atol=1e-9)
 
 
+@settings(max_examples=n_examples(100))
 @given(z=margins, label=labels, k=st.integers(0, 2))
 def test_a_class_against_the_others_has_the_same_loss(z, label, k):
     y, against = signs(label, 3), OneClassMultinomial()
@@ -225,7 +229,7 @@ def test_drp_has_the_coefficients_of_scikit_learn(alpha, fit_intercept):
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-6)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.1, 1e-3])
 def test_drp_of_many_inputs_uses_one_sketch(alpha):
     rng = np.random.default_rng(0)
@@ -351,6 +355,7 @@ def test_paths_and_callbacks(name):
     assert ended.predict_proba(X).shape == (150, 3)
 
 
+@pytest.mark.slow
 def test_the_default_learns():
     X, y = data(n=300, noise=0.2)
     model = srf.sparse_rf(X, y, loss="multinomial", n_components=100, rng=0)

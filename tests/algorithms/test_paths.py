@@ -82,7 +82,7 @@ def test_a_signal_in_few_rows_is_found():
     assert found >= 8
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_waves_of_two_inputs_are_found(seed):
     rng = np.random.default_rng(seed)

@@ -477,7 +477,7 @@ def table(rng, n=600):
     return frame, np.sin(2 * x[:, 0]) + x[:, 1] * (word == "a") + 0.3 * x[:, 2]
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("max_order", [1, 2])
 def test_terms_of_few_columns(rng, loss, max_order):

@@ -113,6 +113,7 @@ def test_what_was_said_is_not_said_again(said):
     fit_briefly(X, y, **how[said])
 
 
+@pytest.mark.slow
 def test_a_penalty_and_a_filter_are_silent():
     _, X, y = persons(np.random.default_rng(4))
     srf.sparse_rf(X, y, alpha=0.1, n_components=500, rng=0)

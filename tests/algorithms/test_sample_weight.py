@@ -342,9 +342,9 @@ def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
     "options", [{}, {"features": srf.Fourier(gamma=0.5), "alpha": 0.01}], ids=str
 )
 def test_weights_that_are_all_alike_are_none(rng, loss, options):
-    X, y = friedman(rng, 200, 6)
-    how = {"loss": loss, "n_components": 100, "rng": 0, **options}
-    assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(200, 3), **how)) == bits(
+    X, y = friedman(rng, 100, 6)
+    how = {"loss": loss, "n_components": 50, "rng": 0, **options}
+    assert bits(sparse_rf(X, signs(y, loss), sample_weight=np.full(100, 3), **how)) == bits(
         sparse_rf(X, signs(y, loss), **how)
     )
 

@@ -170,7 +170,7 @@ def test_exact_is_the_optimum_over_all_draws(loss, fit_intercept, weight):
         assert P - best - 1e-12 <= model.info.dual_gap <= tol * P * (1 + 1e-9)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_loss
 @each_intercept
 def test_a_tight_tolerance_is_reached(loss, fit_intercept):

@@ -235,7 +235,7 @@ def test_rows_of_other_kinds(home):
     assert model.info.converged and r2(model, X, F) > r2(start, X, F)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_without_a_penalty_the_terms_are_those_of_the_start(name):
     """But for the ends of the columns, which are those of the new rows."""
@@ -251,6 +251,7 @@ def test_without_a_penalty_the_terms_are_those_of_the_start(name):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 def test_without_a_penalty_a_linear_model_stays_one():
     y = X @ [1.0, 2.0, 3.0] + 0.1 * RNG.standard_normal(N)
     start = srf.sparse_rf(X[FIRST], y[FIRST], rng=0)

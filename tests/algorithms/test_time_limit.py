@@ -175,6 +175,7 @@ def fit_few_terms(name, target, **options):
     return models if isinstance(models, list) else [models], {each.category for each in caught}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("name", "target"), CASES_OF_FEW)
 def test_a_fit_of_few_terms_ends_with_the_best_so_far(name, target, clock_of):
     clock = clock_of()
@@ -250,6 +251,7 @@ def test_the_warning_says_what_was_cut_and_what_to_change(clock_of):
         srf.sparse_rf(X, Y, time_limit=0.5, rng=0)
 
 
+@pytest.mark.slow
 def test_a_callback_and_a_limit_together(clock_of):
     clock = clock_of()
     told = []

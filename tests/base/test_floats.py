@@ -238,7 +238,7 @@ def test_partitions_of_dask(scheduler):
     same_bits(work)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["ignore", "raise"])
 def test_functions_of_the_caller_have_the_state_of_the_caller(state):
     seen = []

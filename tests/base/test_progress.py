@@ -61,6 +61,7 @@ def test_the_share_never_falls_and_ends_at_one(name):
         assert model.info.progress == 1.0
 
 
+@pytest.mark.slow
 def test_held_out_loss_is_told_while_alpha_is_searched():
     told = []
     model = FITS["sparse_rf"](callback=lambda info: told.append(info.validation_loss))

@@ -443,6 +443,7 @@ def test_boosting_descends_to_the_optimum_over_what_it_added(loss, offset):
     np.testing.assert_allclose([np.linalg.norm(w) for w in model.features.blocks[0].weights], 1)
 
 
+@pytest.mark.slow
 def test_boosting_with_exact_offsets_comes_lower():
     """The surrogate is biased, as the paper shows: it ends above what random perceptrons reach;
     exact offsets do not."""

@@ -127,6 +127,7 @@ def test_every_kind_of_feature_by_every_kind_of_encoding(models, kind, rng):
     np.testing.assert_allclose(one, gradient[:, 1], rtol=0, atol=1e-13 * np.abs(gradient).max())
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("home", [*HOMES, "csr", "fortran"])
 @pytest.mark.parametrize("name", ["auto", "multinomial", "bumps", "cubes", "relu"])
 def test_the_same_in_every_home(models, name, home):

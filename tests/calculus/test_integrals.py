@@ -85,6 +85,7 @@ def test_integrals_of_the_parts_of_a_box_add_up(models, low, width, share, name)
     assert abs(whole - left - right) <= e + e_left + e_right + 1e-12 * (1 + abs(whole))
 
 
+@pytest.mark.slow
 def test_levels_count_equally(of_frame):
     model, data = of_frame
     names = list(data.columns)

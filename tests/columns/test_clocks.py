@@ -594,7 +594,7 @@ def test_calculus_and_proofs(models, name):
             model.bounds({"at": (wrong, wrong)})
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("years", [20, 900])
 def test_proofs_and_means_over_many_years(years, monkeypatch):
     """Angles turn thousands of times: the coordinate has a bounded number of cells, and the mean is

@@ -27,7 +27,7 @@ FAR = RNG.normal(size=(200, 3)) * 20
 HELD = np.clip(FAR, LOW, HIGH)
 GIVEN = {"alpha": 0.01, "extrapolate": "constant"}
 FITS = {
-    "default": {},
+    "default": {"effort": 0.1},
     "auto": GIVEN,
     "cosines": {**GIVEN, "features": srf.Fourier(gamma=0.3), "n_components": 500},
     "raw": {**GIVEN, "features": srf.Fourier(gamma=0.3), "n_components": 300, "scale": None},
@@ -196,7 +196,7 @@ def test_shapley_values(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [{}, GIVEN])
+@pytest.mark.parametrize("how", [FITS["default"], GIVEN])
 def test_convex_columns_stay_lines_and_monotone_ones_rise(how):
     model = fit(convex={0: 1}, monotone={1: 1}, **how)
     places = np.zeros((3, 3))
@@ -228,7 +228,7 @@ def test_rows_of_weight_0_do_not_count():
 
 
 @pytest.mark.one_case
-@pytest.mark.parametrize("how", [{}, GIVEN])
+@pytest.mark.parametrize("how", [FITS["default"], GIVEN])
 def test_constant_columns_missing_cells_and_categories(how):
     x = X[:, 0].copy()
     x[::7] = np.nan
@@ -325,7 +325,7 @@ def test_numbers_so_far_apart_that_their_distance_overflows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [{}, GIVEN])
+@pytest.mark.parametrize("how", [FITS["default"], GIVEN])
 def test_classes_and_outputs(how):
     for k in (2, 3):
         model = fit(y=np.digitize(Y, [0.0, 1.0][: k - 1]), loss="multinomial", **how)
@@ -346,8 +346,8 @@ def test_estimators_take_it():
         assert np.abs(f).max() > 1e-3 and held.get_params()["extrapolate"] == "constant"
 
 
-@pytest.mark.one_case
-@pytest.mark.parametrize("how", [{}, GIVEN])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [FITS["default"], GIVEN])
 def test_a_fit_that_starts_from_a_model_has_the_ranges_of_its_own_rows(how):
     some = np.abs(X[:, 0]) < 0.5
     first = fit(X[some], Y[some])

@@ -113,7 +113,7 @@ def test_csr_may_not_have_missing_entries(fit):
         fit(sp.csr_array(HOLES), Y)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["chunks", "dask", "strict", "float32"])
 def test_missing_in_every_home(home):
     Z = {
@@ -442,7 +442,7 @@ def test_cells_without_information_are_no_worse_than_the_mean(fit, n_levels, is_
     assert worst < (1.1 if n_levels == 2 else 1.05) ** 2  # a mean of two levels is a rough guess
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma", "huber", "quantile"])
 def test_cells_without_information_by_other_losses(loss, seed):

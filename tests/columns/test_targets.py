@@ -25,14 +25,18 @@ SIGNS = np.where(Y > 0, "up", "down")
 KERNEL = {"features": "gaussian", "gamma": 0.5, "n_components": 200, "rng": 0}
 FITS = {
     "sparse_rf": lambda y, **k: srf.sparse_rf(X, y, alpha=0.01, **KERNEL, **k),
-    "sparse_rf chosen": lambda y, **k: srf.sparse_rf(X, y, n_components=60, rng=0, **k),
+    "sparse_rf chosen": lambda y, **k: srf.sparse_rf(X, y, effort=0.1, n_components=60, rng=0, **k),
     "harfe": lambda y, **k: srf.harfe(X, y, n_components=200, n_nonzero_coefs=10, rng=0, **k),
     "mfga": lambda y, **k: srf.mfga(X, y, n_nonzero_coefs=5, rng=0, **k),
     "drp": lambda y, **k: srf.drp(X, y, alpha=0.01, rng=0, **k),
 }
 
 
-@pytest.fixture(params=FITS)
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "sparse_rf chosen")) for name in FITS
+    ]
+)
 def fit(request):
     """Fit by each of the methods."""
     return FITS[request.param]

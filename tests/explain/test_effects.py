@@ -30,6 +30,7 @@ def test_a_projection_finds_the_sum_that_is_there():
     assert 0.93 < parts.r2 < 1.01
 
 
+@pytest.mark.slow
 def test_a_projection_is_not_taken_in_by_its_own_freedom():
     """For a function of all inputs together and few rows, the sum explains little of it, and its r2
     says so."""

@@ -95,6 +95,7 @@ def sampler(f, rows, background, n_permutations, rng):
     return total / n_permutations
 
 
+@pytest.mark.slow
 def test_the_generic_sampler_comes_to_the_same(models):
     model = models["auto"]
     exact = model.shapley(X[:40], X[50:250])

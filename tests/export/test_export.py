@@ -387,6 +387,7 @@ def test_onnx_of_columns_that_have_the_names_of_outputs():
     assert list(answer) == ["label_", "probabilities"]
 
 
+@pytest.mark.slow
 def test_onnx_where_an_empty_string_is_missing():
     frame = FRAME[["place", "label"]]
     model = srf.sparse_rf(frame, OF_FRAME, rng=0, n_components=300)

@@ -123,6 +123,7 @@ def test_words():
     MODEL.formula("latex"), MODEL._repr_html_()
 
 
+@pytest.mark.slow
 def test_languages(tmp_path):
     f = MODEL.predict(X)
     space = {}

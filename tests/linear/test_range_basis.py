@@ -181,6 +181,7 @@ def test_a_path_keeps_the_basis():
         assert np.linalg.norm(model.coef - best) <= 1.01e-4 * np.linalg.norm(best)
 
 
+@pytest.mark.slow
 def test_the_basis_grows_along_a_path():
     """Each penalty draws what it needs: few directions while alpha is large, and those that it has
     are kept."""

@@ -98,6 +98,7 @@ def target_of(name, y):
 
 @pytest.mark.one_case
 @each
+@settings(max_examples=n_examples(100))
 @given(z=points, y=counts)
 def test_values_are_those_of_the_formula(name, z, y):
     (loss, _, plain), y = CASES[name], target_of(name, y)
@@ -112,6 +113,7 @@ def test_values_are_those_of_the_formula(name, z, y):
 
 @pytest.mark.one_case
 @each
+@settings(max_examples=n_examples(100))
 @given(z=points, y=counts)
 def test_derivative_and_curvature_are_those_of_the_value(name, z, y):
     loss, y = CASES[name][0], np.full(3, target_of(name, y))
@@ -151,6 +153,7 @@ def test_conjugates_are_the_largest_difference(name, z, y, share):
 
 @pytest.mark.one_case
 @each
+@settings(max_examples=n_examples(100))
 @given(z=points, y=counts, at=points, share=st.floats(0, 1))
 def test_fenchel_and_young(name, z, y, at, share):
     """L(z, y) + L*(u) >= u z, with equality at the slope u of L in z."""

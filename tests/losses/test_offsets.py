@@ -318,6 +318,7 @@ def test_the_default_knows_exposures():
     )
 
 
+@pytest.mark.slow
 def test_the_default_of_labels_knows_offsets(rng):
     Z = rng.uniform(-2, 2, (600, 2))
     offset = rng.normal(0, 2, 600)
@@ -540,6 +541,7 @@ def test_estimators_take_offsets():
         labels.predict(X, offset=OFFSET[1:])
 
 
+@pytest.mark.slow
 def test_offsets_are_routed():
     import sklearn
     from sklearn.base import clone

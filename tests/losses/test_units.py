@@ -124,7 +124,7 @@ def test_an_l1_penalty_is_multiplied_by_a_power_of_the_unit(loss, unit):
     assert distance(plain.predict(X), scaled.predict(X) / unit) < 1e-2
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 # of which `prune` knows the name alone

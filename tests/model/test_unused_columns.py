@@ -106,7 +106,7 @@ def test_levels_and_knots_of_columns_that_are_used_stay(tmp_path):
         + np.isin(DATA["code"], range(31_000, 31_010)) * DATA["wage"]
     )
     whole = srf.sparse_rf(
-        DATA.drop(columns="user"), y, categorical=["code"], n_components=300, rng=0
+        DATA.drop(columns="user"), y, alpha=0.01, categorical=["code"], n_components=300, rng=0
     )
     whole.save(tmp_path / "m.npz")
     rows = DATA.drop(columns="user")

@@ -28,9 +28,11 @@ MODULES = [
 ]
 
 
-SLOW_MODULES = {  # whose examples take more than a second each
+SLOW_MODULES = {  # whose examples take more than half a second each
+    "_base.warnings",
     "algorithms.distill",
     "algorithms.sparse_rf.functions",
+    "sklearn",
     "validation.calibration",
     "validation.conformal",
     "validation.cross_validation",

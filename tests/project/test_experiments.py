@@ -286,6 +286,7 @@ def test_a_page_of_several_commits_says_so_or_is_a_fault(tools, monkeypatch):
     assert "not of one known version: made at commits that were not" in report.fill(page, stored)
 
 
+@pytest.mark.slow
 def test_pages_of_several_commits_say_so(tools):
     run, report = tools
     if not (ROOT / "docs/tables").exists():

@@ -51,8 +51,9 @@ def test_a_model_holds_the_share_that_was_asked_for(coverage):
 
 def test_ends_are_the_formula_of_cv_plus():
     """The ends are order statistics of f_k(x) -+ R_i s_k(x) over all rows."""
-    coverage, n = 0.9, 500
-    bands = srf.intervals(FIT, X[FEW], Y[FEW], coverage=coverage, method="cv+", rng=0)
+    coverage, n = 0.9, 200
+    fit = partial(srf.mfga, n_nonzero_coefs=8)
+    bands = srf.intervals(fit, X[:n], Y[:n], coverage=coverage, method="cv+", rng=0)
     lower, upper = bands.predict(X[REST])
     down, up = [], []
     for expert in bands.experts:
@@ -98,6 +99,7 @@ def test_a_split_of_a_model_is_a_quantile():
         assert bands.guarantee == coverage
 
 
+@pytest.mark.slow
 def test_intervals_are_wider_where_there_is_more_noise():
     fit, y = partial(srf.drp, alpha=1e-4), X[:, 1] + NOISE * RNG.standard_normal(N)
     ends = {

@@ -68,7 +68,7 @@ def test_where_no_setting_is_tried_the_first_is_taken_with_a_warning(time):
     assert "best" in repr(found) and found._repr_html_()
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("n_readings", [1, 10, 300, 3000])
 def test_searches_of_sparse_rf_within_the_limit(n_readings, monkeypatch):
     count = [0]
