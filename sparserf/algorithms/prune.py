@@ -203,6 +203,7 @@ def pruned(
     tol: float = 0.0,
     change: float = 0.0,
     looked_at: int | None = None,
+    fit_intercept: bool = True,
 ) -> SparseModel:
     """Return the model in at most `most` of its terms, in fewer where these change its predictions
     little.
@@ -210,6 +211,7 @@ def pruned(
     tol, change : the mean square of the change may be tol times the variance of the predictions,
         plus change^2
     looked_at : the most terms that may stay, the ones that vary most; None: MOST_LOOKED_AT
+    fit_intercept : whether the intercept may change
     """
     looked_at = MOST_LOOKED_AT if looked_at is None else looked_at
     if len(model.support) <= most and tol == change == 0:
@@ -222,6 +224,8 @@ def pruned(
     is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
     features = model.features.take(np.flatnonzero(is_large))
     m, G, r = _moments(rows, features, h)
+    if not fit_intercept:  # moments around 0
+        G, m = G + np.outer(m, m), np.zeros(len(m))
     G[np.diag_indices_from(G)] *= 1 + RIDGE * features.is_local
     large, size = _divide_by_unit(coef[:, is_large] * r)
     c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
@@ -229,7 +233,7 @@ def pruned(
         f, mean = _around_mean(
             rows,
             rows.apply(model.features.take(np.flatnonzero(~is_large)), coef[:, ~is_large] / size),
-            h,
+            h * fit_intercept,  # 0: around 0
         )
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r

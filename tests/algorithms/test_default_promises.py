@@ -647,3 +647,16 @@ def test_rows_that_cannot_be_held_out_are_named(how, error, says, monkeypatch):
     y = y if how.get("loss") == "logistic" else 1.0 * np.maximum(0, np.arange(60) - 30)
     with pytest.raises(error, match=says):
         sparse_rf(np.random.default_rng(0).standard_normal((60, 2)), y, **how)
+
+
+@pytest.mark.parametrize("kind", ["squared", "logistic", "multinomial"])
+def test_without_an_intercept_there_is_none(kind):
+    """Neither of linear functions around the means of columns, nor of terms that are dropped."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) + 2
+    f = np.sin(2 * X[:, 0]) + X[:, 1]
+    y = {"squared": f + 3, "logistic": f > 3, "multinomial": np.digitize(f, [1, 3])}[kind]
+    model = sparse_rf(X, y, loss=kind, fit_intercept=False, rng=0)
+    assert len(model.features) > 0 and not np.any(model.intercept)
+    whole = sparse_rf(X, y, loss=kind, rng=0)
+    assert model.info.validation_loss < 2 * whole.info.validation_loss + 0.02

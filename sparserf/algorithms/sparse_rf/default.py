@@ -158,10 +158,11 @@ def small_model(
     best for all rows."""
     most = max_terms or MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
-    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, options.rng)
+    has_intercept = options.fit_intercept
+    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, options.rng, has_intercept)
     small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)
-    small = drop_terms_at_once(model, task, most) if small is None else small
-    if not options.fit_intercept:
+    small = drop_terms_at_once(model, task, most, has_intercept) if small is None else small
+    if not has_intercept:
         return small
     return effort.done_in_time("intercepts", partial(with_best_intercept, small, task), small)
 

@@ -32,6 +32,7 @@ def drop_terms(
     max_terms: int,
     looked_at: int,
     rng: np.random.Generator,
+    fit_intercept: bool = True,
 ) -> SparseModel:
     """Return the model without the terms that it does not need, of at most max_terms.
 
@@ -49,7 +50,8 @@ def drop_terms(
     if is_few and weight is task.weight and not task.raw.is_sparse:
         raw, weight = with_mixed_rows(task.raw, weight, rng)
         rows = raw.staged(model.features.stage, is_asked_often=True)
-    return pruned(rows, model, weight, max_terms, change=change, looked_at=looked_at)
+    how = {"looked_at": looked_at, "fit_intercept": fit_intercept}
+    return pruned(rows, model, weight, max_terms, change=change, **how)
 
 
 def with_mixed_rows(
@@ -65,7 +67,9 @@ def with_mixed_rows(
     )
 
 
-def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> SparseModel:
+def drop_terms_at_once(
+    model: SparseModel, task: Task, max_terms: int, fit_intercept: bool = True
+) -> SparseModel:
     """Return the model in at most max_terms of its terms, chosen on few rows, where there is no
     time for more."""
     if len(model.support) <= max_terms:
@@ -73,7 +77,8 @@ def drop_terms_at_once(model: SparseModel, task: Task, max_terms: int) -> Sparse
     n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
     some = np.arange(n) * task.raw.n_rows // n
     rows = task.raw.take(some).staged(model.features.stage)
-    return pruned(rows, model, task.weight[some], max_terms, looked_at=max_terms)
+    how = {"looked_at": max_terms, "fit_intercept": fit_intercept}
+    return pruned(rows, model, task.weight[some], max_terms, **how)
 
 
 def loss_curvature(

@@ -677,7 +677,7 @@ class RidgePath(FoldPath):
         X = self.rows.array()
         X, n = (X.toarray() if is_sparse(X) else X).astype(np.float64), self.n
         share = self.s / self.s.sum()
-        self._mean = share @ X[:n]
+        self._mean = (share @ X[:n]) * self._has_intercept
         X -= self._mean
         deviation = np.sqrt(share @ X[:n] ** 2)
         is_constant = deviation <= 1e-7 * np.maximum(np.abs(self._mean), 1e-30)
