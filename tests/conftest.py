@@ -1,6 +1,7 @@
 """Fixtures and helpers of all tests: losses and features written plainly, data, bits of models, and
 which tests run by default."""
 
+import os
 import signal
 import tracemalloc
 import warnings
@@ -39,6 +40,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     EXAMPLES["all"] = config.option.whole or everything_is_asked_for(config)
+    if getattr(config.option, "numprocesses", None):
+        # read by the processes of xdist: threads of BLAS of one would wait for those of another
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def everything_is_asked_for(config):

@@ -188,6 +188,7 @@ def test_probabilities_of_rows(rng, n):
         assert free.all() or not free.any() or weight[~free].min() >= weight[free].max()
 
 
+@pytest.mark.slow
 def test_a_thinned_sum_is_right_in_the_mean(rng):
     """The mean over many samples is the whole sum, where some weights are taken for certain,
     too."""

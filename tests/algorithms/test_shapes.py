@@ -78,7 +78,7 @@ LOSSES = ["squared", "logistic", "poisson", "quantile"]
 
 @pytest.mark.one_case
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=max(2, n_examples(3)), deadline=None)
+@settings(max_examples=n_examples(3), deadline=None)
 @given(data=st.data())
 def test_models_rise_where_they_must(loss, data):
     """f(x') >= f(x) for pairs of rows that differ in a bound column alone: all losses, categories,

@@ -658,7 +658,7 @@ def test_phases_of_any_size(activation, tmp_path):
     assert np.isfinite(of_rows(library, huge, 1)).all()
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
 def test_activations_are_those_of_many_digits(options, tmp_path):

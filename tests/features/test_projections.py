@@ -210,7 +210,7 @@ def test_srht_of_all_columns_is_orthogonal(d):
     np.testing.assert_array_equal(R @ R.T, np.eye(d))  # entries are powers of two: no rounding
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @each_kind
 def test_mean_of_the_squared_matrix_is_the_identity(kind):
     """The mean of R R' / m over 4,000 matrices is the identity; the variance of its entries is at

@@ -225,7 +225,7 @@ def test_validation_says_what_fitting_again_would(name):
         np.testing.assert_allclose([fold.mean_loss(model) for model in models], losses, rtol=1e-8)
 
 
-@pytest.mark.one_case
+@pytest.mark.slow
 @pytest.mark.parametrize("k", range(5))
 def test_features_that_do_not_vary_in_what_is_left(k):
     """Where a fold held all that varied in a column, the rounding left after subtracting it is not

@@ -265,6 +265,7 @@ def test_groups_of_equal_size_stay_together(method):
     assert bands.guarantee == (0.9 if method == "split" else pytest.approx(0.8 - 8 / 55))
 
 
+@pytest.mark.slow
 def test_a_scale_is_learned_from_groups_apart_from_those_that_calibrate(monkeypatch):
     groups, seen, learn_scale = np.arange(400) // 8, [], conformal.learn_scale
     monkeypatch.setattr(
