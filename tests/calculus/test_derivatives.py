@@ -42,6 +42,15 @@ def away_from_kinks(f, X, slope):
     return (np.abs(halves - differences(f, X)) < 1e-3 * size).reshape(len(X), -1).all(axis=1)
 
 
+def away_from_knots(stage, X):
+    """Return which rows have no knot of a rank near them, where a kink may be too small to see."""
+    good = np.ones(len(X), bool)
+    for v, j in enumerate(() if stage is None else stage.column):
+        knots = stage.knots[stage.first_knot[v] : stage.first_knot[v + 1]]
+        good &= (np.abs(X[:, j, None] - knots) > 3 * H).all(axis=1)
+    return good
+
+
 @pytest.mark.one_case
 @pytest.mark.parametrize("name", FITS)
 def test_derivatives_are_limits_of_differences(models, name):
@@ -56,6 +65,7 @@ def test_derivatives_are_limits_of_differences(models, name):
         good = away_from_kinks(f, rows, model.gradient(rows)) & away_from_kinks(
             model.gradient, rows, answer
         )
+        good &= away_from_knots(model.features.stage, rows)
         assert answer.shape == expected.shape and good.sum() > 20
         assert np.abs(answer - expected)[good].max() <= 1e-8 * max(1e-3, np.abs(answer).max())
 
