@@ -40,9 +40,9 @@ MOST_WEIGHTS = 20_000
 # where nothing is found, sin 30x cos 25z among 600 rows, a fold that has found nothing fills with
 # terms of chance.
 FALL, FOUND, MORE = 0.1, 0.05, 3.0
-# Folds see the columns in several ways. Where the objective of each fold of a way, as a share of the
-# constant's on the same rows, is more than WORSE times that of all folds of the best way, the path
-# begins again with all folds in the best: a smooth function of a column is rough in ranks.
+# Folds see the columns in several ways. Where the objective of each fold of a way, as a share of
+# the constant's on the same rows, is more than WORSE times that of all folds of the best way, the
+# path begins again with all folds in the best: a smooth function of a column is rough in ranks.
 WORSE = 1.1
 
 
