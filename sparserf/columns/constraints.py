@@ -7,7 +7,7 @@ they see an input that is bound, make a model that keeps the constraints for all
 (`features/shapes.py` says which features do, and makes them).
 
 The encodings that a bound column may have: a monotone column those that rise with it, a number
-as it is, and a category one number, its place in the order of its levels; a convex or
+as it is or as a rank, and a category one number, its place in the order of its levels; a convex or
 concave column the number itself, in its units, without limits. Whether the cell is missing is free:
 two rows that have the cell do not differ in it.
 """

@@ -1,7 +1,8 @@
 """The column stage, which encodes columns of any kind and unit as comparable numbers.
 
-The inputs of features are not the columns of X but *encodings* of them: a number in robust units;
-the levels of a category; whether a cell is missing; the day of the year of a date, as an angle.
+The inputs of features are not the columns of X but *encodings* of them: a number in robust units
+or as a rank; the levels of a category; whether a cell is missing; the day of the year of a date, as
+an angle.
 `kinds.py` says what each kind of encoding is, and `encodings.py` chooses them from the training
 rows.
 """

@@ -98,9 +98,10 @@ def follow(
             if not ended:
                 fit.tell()
                 ended = fit.ended
-        way = _way_alone([fit.objective() for fit in fits] / of_constant, member.n_ways)
-        if way is not None and not (ended or effort.is_late):
-            return follow(member.in_way(way), folds, loss, effort, workers, beaten)
+        if member.n_ways > 1 and not (ended or effort.is_late):
+            way = _way_alone([fit.objective() for fit in fits] / of_constant, member.n_ways)
+            if way is not None:
+                return follow(member.in_way(way), folds, loss, effort, workers, beaten)
         margins = [fit.margins() for fit in fits]
         predictions = folds.predictions(margins)
         of_folds = loss.of_each_fold(predictions)
