@@ -25,7 +25,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
 from sparserf.algorithms.sparse_rf import default as _default
-from sparserf.algorithms.sparse_rf import fold_path as _fold_path
+from sparserf.algorithms.sparse_rf import path_draws as _path_draws
 from sparserf.rows import core_block
 
 from ..conftest import VALUE, bits, each_loss, friedman, signs
@@ -297,14 +297,14 @@ def test_a_target_of_another_size_in_a_row_of_no_weight_to_speak_of(rng, few_row
 @pytest.mark.slow
 def test_draws_are_in_proportion_to_the_effort(rng, monkeypatch):
     X, y = friedman(rng, 400, 6)
-    drawn, draw = [], _fold_path.CosineDraws.draw
+    drawn, draw = [], _path_draws.CosineDraws.draw
 
     def counted(draws, *args):
         found = draw(draws, *args)
         drawn.append(len(found[0]))
         return found
 
-    monkeypatch.setattr(_fold_path.CosineDraws, "draw", counted)
+    monkeypatch.setattr(_path_draws.CosineDraws, "draw", counted)
     first = []
     for effort in (1.0, 0.2):
         drawn.clear()

@@ -7,15 +7,11 @@ from numpy.testing import assert_allclose
 import sparserf as srf
 from sparserf._core.descent import descend
 from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.fold_path import (
-    L1Path,
-    RidgePath,
-    Square,
-    Turns,
-    WideRidgePath,
-    centred,
-)
+from sparserf.algorithms.sparse_rf.class_turns import Turns
+from sparserf.algorithms.sparse_rf.fold_path import Square, centred
+from sparserf.algorithms.sparse_rf.l1_path import L1Path
 from sparserf.algorithms.sparse_rf.options import SparseRFOptions
+from sparserf.algorithms.sparse_rf.ridge_path import RidgePath, WideRidgePath
 from sparserf.algorithms.task import Task
 from sparserf.losses import LOSSES
 from sparserf.losses.classification import Multinomial

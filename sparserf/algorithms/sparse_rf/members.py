@@ -16,7 +16,8 @@ from ...features import Rules, inputs_that_keep, linear_functions
 from ...features.dictionary import FixedDictionary
 from ..task import model_of, power_of_two
 from .descent import N_COMPONENTS
-from .fold_path import FoldPath, L1Path, RidgePath, WideRidgePath
+from .l1_path import L1Path
+from .ridge_path import RidgePath, WideRidgePath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
     from ..task import Task
-    from .fold_path import State
+    from .fold_path import FoldPath, State
     from .folds import Folds
     from .options import SparseRFOptions
 

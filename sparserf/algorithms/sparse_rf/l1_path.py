@@ -1,0 +1,157 @@
+"""Terms that an l1 penalty chooses among draws, on one fold.
+
+Algorithm 1 of Yen et al. (2014), with a batch of draws for each penalty alpha:
+
+    v_k = s L'(z_k) / n                           the gradient in the margins, of rows fitted
+    draw features that follow the terms; g_k = phi' v_k
+    the largest |g_k| above alpha become terms    (violators)
+    for each k:  H = Phi diag(h) Phi', h = s L''(z_k) / n, on terms with w_k != 0 or |g_k| > alpha
+                 minimise g'd + d'H d / 2 + alpha |w_k + d|_1, the intercept eliminated
+                 (w_k, b_k, z_k) += t (d, ...), t = 1, 1/2, ... until F falls
+    drop the terms without a weight
+
+that is one Newton step a target and penalty: the next draws move the solution anyway. Phi is kept,
+in float32 where features are bounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._base.progress import check_not_ended
+from ..._core.descent import descend, largest_violation
+from ..._core.search import top_k
+from ...features import FeatureSet
+from ...solvers.l1_quadratic import newton_step
+from ...solvers.problem import usable
+from .fold_path import FoldPath, centred
+from .path_draws import DRAWS_OF, most_to_enter
+
+if TYPE_CHECKING:
+    from ...features.dictionary import Dictionary
+    from ..task import Task
+    from .fold_path import State
+    from .options import SparseRFOptions
+    from .path_draws import PathDraws
+
+# An l1 problem is solved until this share of the violation is left, by at most so many rounds of
+# epochs of coordinate descent, with a Newton step on the support between two.
+LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
+# The share where terms are fitted to all rows.
+LEAVES_AT_LAST = 0.02
+# The Hessian of a loss that is no square is of so many rows for each term.
+CURVED_A_TERM = 8
+# A gradient below this share of the sum of |v| is rounding.
+ROUNDING = 1e-12
+
+
+class L1Path(FoldPath):
+    """A path of terms that an l1 penalty chooses among draws."""
+
+    features: FeatureSet
+    index: np.ndarray
+    curved_a_term: float = CURVED_A_TERM
+
+    def __init__(
+        self,
+        task: Task,
+        dictionary: Dictionary,
+        options: SparseRFOptions,
+        k: int = 0,
+        fitted: np.ndarray | None = None,
+    ):
+        """Begin without a term; k : the number of the fold."""
+        super().__init__(task, options, fitted)
+        self._draws: PathDraws = DRAWS_OF[dictionary.kind](self, dictionary, k)
+        self.features = FeatureSet((), task.rows.n_features_in)
+        self.index, self._nonnegative = np.zeros(0, np.intp), np.zeros(0, bool)
+        self._values = np.empty((64, len(task.weight)), np.float32)
+
+    @property
+    def phi(self) -> np.ndarray:
+        return self._values[: len(self.index)]
+
+    def largest_alpha(self) -> float:
+        _, features, g = self._draws.draw()
+        g = np.abs(usable(g, features.nonnegative)).max(axis=1, initial=0.0)
+        g[g <= ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
+        return float((self._slope_units * g).max())
+
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
+        """Draw, let violators in, and make a step of each target."""
+        check_not_ended()
+        self.alpha = alpha
+        index, features, g = self._draws.draw(times)
+        self.n_drawn += len(index)
+        excess = np.abs(usable(g, features.nonnegative)) * (self._slope_units / alpha)[:, None]
+        chosen = np.empty(most_to_enter(self.n_terms), np.intp)
+        chosen = np.sort(chosen[: top_k(excess.max(axis=0), 1.0, chosen)])
+        self.enter(features.take(chosen), index[chosen])
+        self.sweep()
+        self._drop()
+
+    def enter(self, features: FeatureSet, index: np.ndarray) -> None:
+        """Add terms of weight 0."""
+        p, end = self.n_terms, self.n_terms + len(index)
+        if end == p:
+            return
+        if not all(block.is_bounded for block in features.blocks):
+            self._values = self._values.astype(np.float64, copy=False)
+            self.gram = None
+        if end > len(self._values):
+            more = np.empty((max(end, 2 * p), self._values.shape[1]), self._values.dtype)
+            more[:p] = self.phi
+            self._values = more
+        self._values[p:end] = self.rows.transform(features).T
+        self.features = self.features.concat(features)
+        self.index = np.concatenate([self.index, index])
+        self._nonnegative = self.features.nonnegative
+        self.w = np.concatenate([self.w, np.zeros((len(self.w), len(index)))], axis=1)
+
+    def _drop(self):
+        """Drop the terms without a weight."""
+        kept = np.flatnonzero(self.w.any(axis=0))
+        if len(kept) == self.n_terms:
+            return
+        first = int(np.argmax(kept != np.arange(len(kept)))) if len(kept) else 0
+        first = len(kept) if (kept == np.arange(len(kept))).all() else first
+        self._values[first : len(kept)] = self._values[kept[first:]]
+        if self.gram is not None:
+            self.gram.keep(kept)
+        self.features, self.index = self.features.take(kept), self.index[kept]
+        self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
+
+    def _active(self, g, w, alpha):
+        return np.flatnonzero((w != 0) | (np.abs(usable(g, self._nonnegative)) > alpha))
+
+    def _minimise(self, H, m, total, g, w, alpha, A):
+        mask = self._nonnegative[A]
+        mask, new, v, whole = mask if mask.any() else None, w.copy(), g.copy(), None
+        H, first = centred(H, m, total), largest_violation(w, g, alpha, mask)
+        enough = (LEAVES_AT_LAST if self.is_last else LEAVES) * first
+        for k in range(ROUNDS):
+            left = descend(H, new, v, alpha, EPOCHS, enough, mask)
+            if left <= enough or k == ROUNDS - 1:
+                break
+            whole = H.astype(np.float64) if whole is None else whole
+            newton_step(whole, new, v, alpha, mask)
+            v = g + whole @ (new - w)
+        return new, first
+
+    def _penalty(self, w, alpha):
+        return alpha * np.abs(w).sum()
+
+    def fit_again(self, state: State, alpha: float, tol: float, most: int) -> None:
+        """Fit the terms of another path, from its weights, until violations are at most this share
+        of the penalty, or for so many steps."""
+        features, index, w, b = state
+        self.enter(features, index)
+        self.w, self.b = w / self._units[:, None], b / self._units
+        self.z = self.w.astype(self.phi.dtype) @ self.phi + self.b[:, None]
+        self.alpha, self.is_last = alpha, True
+        for _ in range(most):
+            if self.sweep() <= tol:
+                break
+        self._drop()

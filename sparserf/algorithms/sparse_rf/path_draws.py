@@ -1,0 +1,117 @@
+"""The features that a path draws at a penalty, with their gradients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._base.progress import check_not_ended
+from ...features import FeatureSet
+from ...solvers.problem import usable
+
+if TYPE_CHECKING:
+    from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
+    from .fold_path import FoldPath
+
+# The most violators that enter at a penalty: so many, or this share of the terms.
+ENTER, ENTER_PER_TERM = 100, 0.5
+# So many targets have rules grown at a penalty, in turn.
+TARGETS_AT_ONCE = 2
+
+
+def most_to_enter(n_terms: int) -> int:
+    """Return how many violators may enter at a penalty."""
+    return max(ENTER, int(ENTER_PER_TERM * n_terms))
+
+
+class PathDraws(ABC):
+    """Features that are drawn for a path."""
+
+    @abstractmethod
+    def __init__(self, path: FoldPath, dictionary: Any, k: int):
+        """Take the path, its dictionary, and the number of the fold."""
+
+    @abstractmethod
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        """Return the numbers of the draws, the features, and their gradients (n_targets, n)."""
+
+
+class CosineDraws(PathDraws):
+    """Cosines that follow the terms, each turned to the phase at which the gradient of some target
+    is largest: with C and S the correlations of v with the cosine and the sine, atan2(-S, C)."""
+
+    def __init__(self, path: FoldPath, dictionary: LearningDictionary, k: int):
+        self._path, self._n = path, dictionary.n_components
+        self._proposer = dictionary.proposer(k)
+
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        path = self._path
+        strength = np.abs(path.w).sum(axis=0)
+        start, features = self._proposer.batch(
+            round(times * self._n), path.features, strength, path.index
+        )
+        C, S = path.fitted_rows.correlate_pair(features, path.slopes())
+        best, place = np.hypot(C, S).argmax(axis=0), np.arange(len(features))
+        turn = np.where(features.is_periodic, np.arctan2(-S[best, place], C[best, place]), 0.0)
+        return start + place, features.turned(turn), C * np.cos(turn) - S * np.sin(turn)
+
+
+class RuleDraws(PathDraws):
+    """Rules that are grown along the gradient of a few targets in turn."""
+
+    def __init__(self, path: FoldPath, dictionary: RuleDictionary, k: int):
+        K, few = len(path.w), min(len(path.w), TARGETS_AT_ONCE)
+        trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
+        own = replace(dictionary, weight=path.weight, trees=trees)
+        self._path, self._n, self._few = path, -(-dictionary.batch_size // few), few
+        self._growers = [own.grower(k * K + j) for j in range(K)]
+        self._next = 0
+
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        path, found = self._path, []
+        V, K = path.slopes(), len(self._growers)
+        turn, self._next = (self._next + np.arange(self._few)) % K, self._next + self._few
+        for k in turn.tolist():
+            own = self._n, path.fitted_rows, V[k], path.curvature_of(k)
+            start, features, g = self._growers[k].batch(*own)
+            found.append((start + np.arange(len(features)), features, g[None]))
+        if len(found) == 1:
+            return found[0]
+        index, each, _ = zip(*found, strict=True)
+        features = reduce(FeatureSet.concat, each)
+        return np.concatenate(index), features, path.fitted_rows.correlate(features, V)
+
+
+class GivenDraws(PathDraws):
+    """The features of a fixed distribution, or those that the user gives: of each batch the ones
+    with the largest gradients that are no terms yet."""
+
+    def __init__(self, path: FoldPath, dictionary: RandomDictionary | FixedDictionary, k: int):
+        self._path, self._dictionary = path, dictionary
+
+    def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
+        path, V, found = self._path, self._path.slopes(), []
+        for k, start in enumerate(self._dictionary.starts[:-1].tolist()):
+            check_not_ended()
+            features = self._dictionary.batch(k)
+            index = start + np.arange(len(features))
+            g = path.fitted_rows.correlate(features, V)
+            size = np.abs(usable(g, features.nonnegative)).max(axis=0)
+            size[np.isin(index, path.index)] = -1.0
+            largest = np.sort(np.argsort(-size, kind="stable")[: most_to_enter(path.n_terms)])
+            largest = largest[size[largest] >= 0]
+            found.append((index[largest], features.take(largest), g[:, largest]))
+        index, each, gradients = zip(*found, strict=True)
+        return np.concatenate(index), reduce(FeatureSet.concat, each), np.hstack(gradients)
+
+
+# The draws of each kind of dictionary.
+DRAWS_OF: dict[str, type[PathDraws]] = {
+    "learned": CosineDraws,
+    "grown": RuleDraws,
+    "random": GivenDraws,
+}

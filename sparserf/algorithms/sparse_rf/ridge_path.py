@@ -1,0 +1,148 @@
+"""Linear functions of all columns on one fold, with a penalty on the squares of their weights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..._base.checks import is_sparse
+from ..._base.progress import check_not_ended
+from ...features import FeatureSet, inputs_times
+from ...solvers.krylov import ArrayVectors, conjugate_gradients
+from .fold_path import FoldPath, centred
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..task import Task
+    from .fold_path import State
+    from .options import SparseRFOptions
+
+# Newton steps for each penalty, where the loss is no square; a fall of the objective by less than
+# this share of it ends them.
+STEPS, FALL = 4, 1e-3
+# A step by conjugate gradients ends where the residual is this share of the gradient, or after so
+# many products with the Hessian.
+CG_TOL, CG_STEPS = 0.03, 50
+
+
+class RidgePath(FoldPath):
+    """Linear functions of all inputs, with a penalty alpha |w|^2 / 2 on their weights in units of
+    the deviations of the inputs, and of the mean curvature."""
+
+    features: FeatureSet
+    index: np.ndarray
+
+    def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
+        super().__init__(task, options, fitted)
+        X = self.rows.array()
+        X, n = (X.toarray() if is_sparse(X) else X).astype(np.float64), self.n
+        share = self.s / self.s.sum()
+        self._mean = (share @ X[:n]) * self._has_intercept
+        X -= self._mean
+        deviation = np.sqrt(share @ X[:n] ** 2)
+        is_constant = deviation <= 1e-7 * np.maximum(np.abs(self._mean), 1e-30)
+        self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
+        X *= self._scale
+        self._held = np.ascontiguousarray(X.T)
+        self.features, self.index = inputs_times(np.ones(X.shape[1])), np.arange(X.shape[1])
+        self.w = np.zeros((len(self.w), len(self._held)))
+
+    @property
+    def phi(self) -> np.ndarray:
+        return self._held
+
+    def largest_alpha(self) -> float:
+        return max(1.0, len(self._scale) / self.n)
+
+    def turn_to(self, alpha: float, times: float = 1.0) -> None:
+        self.alpha, before = alpha, np.inf
+        is_exact = self.is_quadratic and type(self) is RidgePath
+        for _ in range(1 if is_exact else STEPS):
+            self.sweep()
+            now = self.objective()
+            if now > (1 - FALL) * before:
+                break
+            before = now
+
+    def _active(self, g, w, alpha):
+        return np.arange(len(self._held))
+
+    def _minimise(self, H, m, total, g, w, alpha, A):
+        unit = alpha * self._slope_units[0]
+        H = centred(H, m, total)
+        self._unit = unit * max(self._total, 1e-300)
+        H[np.diag_indices_from(H)] += self._unit
+        return w - np.linalg.solve(H, g + self._unit * w), 0.0
+
+    def _penalty(self, w, alpha):
+        return 0.5 * self._unit * (w @ w)
+
+    def state(self) -> State:
+        w = self.w * self._scale
+        b = self.b - w @ self._mean
+        return self.features, self.index, w * self._units[:, None], b * self._units
+
+    @property
+    def n_terms(self) -> int:
+        return len(self.w)
+
+
+class WideRidgePath(RidgePath):
+    """The same for many inputs, whose Gram matrix is never made: each Newton step by conjugate
+    gradients, a product with the rows and one with their transpose each."""
+
+    def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
+        FoldPath.__init__(self, task, options, fitted)
+        self._X, share = self.rows.array(), self.s / self.s.sum()
+        X = self._X[: self.n]
+        mean, squares = X.T @ share, (X.multiply(X) if is_sparse(X) else X * X).T @ share
+        deviation = np.sqrt(np.maximum(squares - mean**2, 0.0))
+        is_constant = deviation <= 1e-7 * np.maximum(np.abs(mean), 1e-30)
+        if is_sparse(X):  # a rare entry says little, and keeps its unit
+            deviation = np.full(len(deviation), np.sqrt(np.mean(deviation**2)) or 1.0)
+        self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
+        self._mean, d = np.zeros(len(mean)), len(mean)
+        self.features, self.index = inputs_times(np.ones(d)), np.arange(d)
+        self.w = np.zeros((len(self.w), d))
+
+    def _step(self, k, alpha, loss, y):
+        n, z, w, X, scale = self.n, self.z[k], self.w[k], self._X, self._scale
+        fitted = X[:n]
+        u, h = self.s * loss.derivative(z[:n], y), self.curvature(loss, z[:n], y)
+        total = h.sum()
+        self._unit = alpha * self._slope_units[0] * max(total, 1e-300)
+        m = scale * (fitted.T @ h) if self._has_intercept else np.zeros(len(w))
+
+        def hessian(d):
+            return (
+                scale * (fitted.T @ (h * (fitted @ (scale * d))))
+                - m * ((m @ d) / total)
+                + self._unit * d
+            )
+
+        slope = u.sum() if self._has_intercept else 0.0
+        g = scale * (fitted.T @ u) - m * (slope / total) + self._unit * w
+        d = solve(hessian, -g)
+        db = -(slope + m @ d) / total
+        self._move(k, alpha, loss, y, slice(None), w + d, db, X @ (scale * d) + db)
+        return 0.0
+
+
+def solve(hessian: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
+    """Return x with hessian(x) near b."""
+    enough = CG_TOL**2 * (b @ b)
+
+    def product(x):
+        check_not_ended()
+        return hessian(x[0])[None]
+
+    def is_near(_, r, __):
+        return np.vecdot(r, r) <= enough
+
+    b = b[None]
+    x, _ = conjugate_gradients(
+        product, lambda r: r, b, np.zeros_like(b), is_near, CG_STEPS, ArrayVectors
+    )
+    return x[0]
