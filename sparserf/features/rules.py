@@ -76,7 +76,7 @@ class Rules:
         The fewest rows in a node of a tree and in its complement, at least 1.
     max_leaves : int, default 30
         Each tree has 2 to so many leaves, at random.
-    n_trees : int, default 20
+    n_trees : int, default 30
         The trees that are grown for a batch.
     max_samples, max_features : float, default 0.7
         The share of the rows that a tree sees, and of the columns that a node sees, in (0, 1].
@@ -117,7 +117,7 @@ class Rules:
     n_bins: int = 127
     min_samples: int = 5
     max_leaves: int = 30
-    n_trees: int = 20
+    n_trees: int = 30
     max_samples: float = 0.7
     max_features: float = 0.7
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 # Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.
 DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
-# The trees that are grown for the rules of a penalty.
-TREES = 10
 
 
 class Found(NamedTuple):
@@ -191,7 +189,7 @@ class GrownRules(L1Member):
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
         """Return the member for the rows of these folds, with trees in proportion to the effort."""
-        rules = Rules(n_trees=max(1, round(TREES * effort)))
+        rules = Rules(n_trees=max(1, round(Rules.n_trees * effort)))
         if options.max_order is not None:
             rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
         own = replace(options, features=rules, max_order=None)

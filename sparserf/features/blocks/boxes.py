@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._base.expressions import encoding, number, over, parameter, seen, sign
 from ..._base.npz import require
+from ..._base.transpose import copy_transpose
 from ..._core.boxes import NumberBoxes, apply, correlate, spread
 from ...columns.clocks import arcs, moment_in
 from ...columns.table import UNKNOWN
@@ -219,7 +220,8 @@ class BoxPanels:
         for rows, bits in self._bits(X):
             inside = np.empty((len(bits), rows.stop - rows.start), out.dtype)
             spread(bits, inside)
-            out[rows] = inside.T * self._height.astype(out.dtype)
+            inside *= self._height.astype(out.dtype)[:, None]
+            copy_transpose(inside, out[rows])
 
 
 # ---------------------------------------------------------------- one by one
