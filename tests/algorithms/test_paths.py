@@ -8,7 +8,7 @@ import pytest
 import sparserf as srf
 from sparserf._base.threads import Workers
 from sparserf.algorithms.sparse_rf import paths
-from sparserf.algorithms.sparse_rf.paths import PATIENCE, follow
+from sparserf.algorithms.sparse_rf.paths import FIRST_PATIENCE, PATIENCE, follow
 from sparserf.solvers.effort import Effort
 
 
@@ -48,7 +48,7 @@ def path_of_losses(losses, beaten):
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():
     losses = 3.0 * 0.95 ** np.arange(40)
-    assert len(path_of_losses(losses, 0.3).losses) == PATIENCE + 2
+    assert len(path_of_losses(losses, 0.3).losses) == FIRST_PATIENCE
     assert len(path_of_losses(losses, 2.5).losses) == 40
     assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
 

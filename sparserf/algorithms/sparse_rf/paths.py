@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 # A path begins at HIGHEST times the least penalty at which all coefficients are zero.
 HIGHEST = 0.9
 # A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
-# than the share NEGLIGIBLE of it.
-PATIENCE, NEGLIGIBLE = 3, 1e-3
+# than the share NEGLIGIBLE of it; after FIRST_PATIENCE while it has not lowered it by FOUND, and no
+# sooner.
+PATIENCE, FIRST_PATIENCE, NEGLIGIBLE = 2, 5, 1e-3
 # Where the loss is more than BEHIND times that of another member, each of them is to lower it by a
 # share that takes it there in SOON penalties.
 BEHIND, SOON = 1.5, 8
@@ -88,7 +89,7 @@ def follow(
     alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
     n_rows, n_targets = len(folds.task.weight), len(folds.task.targets)
     most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * n_rows, MOST_WEIGHTS / n_targets)
-    best, waited, losses, ended = None, -2, [], False
+    best, waited, losses, ended = None, 0, [], False
     of_constant = np.array([fit.objective() for fit in fits])
     without: list[np.ndarray] = []
     least_of_others = np.full(len(folds), np.inf)
@@ -121,7 +122,9 @@ def follow(
             effort.note_cut("paths of penalties")
         if ended or effort.is_late:
             break
-        if waited >= PATIENCE or np.mean([fit.n_terms for fit in fits]) > most:
+        is_early = len(losses) < FIRST_PATIENCE or not _has_found(losses)
+        has_waited = waited >= (FIRST_PATIENCE if is_early else PATIENCE)
+        if has_waited or np.mean([fit.n_terms for fit in fits]) > most:
             effort.note_finished()
             break
         alpha *= member.fall
@@ -146,9 +149,12 @@ def _way_alone(objectives, n_ways):
 
 def _wants_draws(losses):
     """Return whether there are to be more draws, by the losses at the penalties before."""
-    return len(losses) > 1 and (
-        losses[-1] < (1 - FALL) * losses[-2] or losses[-1] > (1 - FOUND) * losses[0]
-    )
+    return len(losses) > 1 and (losses[-1] < (1 - FALL) * losses[-2] or not _has_found(losses))
+
+
+def _has_found(losses):
+    """Return whether a path has lowered the loss by more than noise might."""
+    return losses[-1] <= (1 - FOUND) * losses[0]
 
 
 def _worth(here, beaten):
