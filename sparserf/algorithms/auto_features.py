@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from .._base.deadline import limit_of_next
+from ..losses import JOINTLY
 from .sparse_rf import sparse_rf
+from .task import Task
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -20,6 +22,17 @@ Options = TypeVar("Options", bound="FitOptions")
 
 # The share of the time that the search may take, where there is a `time_limit`.
 SHARE_OF_SEARCH = 0.8
+
+
+def begin(
+    X: MatrixLike, y: ArrayLike, options: Options, effort: Effort, several_outputs: str
+) -> tuple[Task, Options]:
+    """Return the task of a fit, and its options, in which features that a search has found stand
+    for "auto"."""
+    if options.is_auto:
+        options = with_found_features(X, y, options, effort)
+    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs=several_outputs)
+    return task.centered(options.fit_intercept), options
 
 
 def with_found_features(X: MatrixLike, y: ArrayLike, options: Options, effort: Effort) -> Options:

@@ -37,10 +37,9 @@ from .._base.deadline import limits_time
 from .._base.progress import check_not_ended, ends_at, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, check_any_sign, draw_all
-from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..solvers.effort import Effort
-from .auto_features import with_found_features
+from .auto_features import begin
 from .fallback import model_in_time
 from .harfe_fit import HarfeOptions, begin_fits
 from .task import Fit, Task, partial_fits_on_error
@@ -389,11 +388,7 @@ def models_of_sizes(
     """Return a model for each number of terms, each fit from where the one before has ended."""
     is_found, effort = options.is_auto, Effort(deadline=options.deadline)
     with limits_time(options.deadline):
-        if is_found:
-            options = with_found_features(X, y, options, effort)
-        task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="apart")
-        task = task.centered(options.fit_intercept)
-
+        task, options = begin(X, y, options, effort, "apart")
         if is_found and not len(task.features):  # there was no time to find any
             dictionary = task.features
         else:

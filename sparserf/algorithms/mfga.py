@@ -47,14 +47,13 @@ from .._base.progress import check_not_ended, ends_at, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
 from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all
-from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
 from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
-from .auto_features import with_found_features
+from .auto_features import begin
 from .fallback import model_in_time
 from .task import Task, partial_fits_on_error
 
@@ -350,10 +349,7 @@ def models_of_rounds(
 
     is_found, effort = options.is_auto, Effort(deadline=options.deadline)
     with limits_time(options.deadline):
-        if is_found:
-            options = with_found_features(X, y, options, effort)
-        task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs="together")
-        task = task.centered(options.fit_intercept)
+        task, options = begin(X, y, options, effort, "together")
         _check_outputs(task, options)
         if is_found and not len(task.features):  # there was no time to find any
             candidates = task.features
