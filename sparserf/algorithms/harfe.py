@@ -41,9 +41,8 @@ from ..losses import JOINTLY
 from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from .auto_features import with_found_features
-from .fallback import model_in_time
 from .harfe_fit import HarfeOptions, begin_fits
-from .task import Fit, Task, partial_fits_on_error
+from .task import Fit, Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,7 +21,6 @@ from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
-from ..fallback import with_fallbacks
 from ..task import partial_model_on_error, with_ranges
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
@@ -69,7 +68,6 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         model = fit_to_sample(stack, sample, workers)
         if stack.used:
             model = small_model(model, stack, sample, options, choice.max_terms, effort)
-        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, sample), model)
         with partial_model_on_error(lambda: model):
             if len(sample.weight) < len(task.weight):
                 n = len(sample.weight)
