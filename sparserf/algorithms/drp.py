@@ -47,7 +47,6 @@ from ..losses import LOSSES
 from ..model import warn_unconverged
 from ..solvers.multinomial import MultinomialProblem
 from .arguments import FitOptions
-from .fallback import with_fallbacks
 from .task import Task, model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
@@ -362,8 +361,7 @@ def _fit_path(X, y, alphas, options):
                     else:
                         descend(fit, steps[0], options.most_iterations)
 
-                    model = with_fallbacks(model_of([fit], task), task)
-                    models.append(with_ranges(model, task))
+                    models.append(with_ranges(model_of([fit], task), task))
                     complaints.append(_complaint(fit, diverges))
 
     for model, complaint in zip(models, complaints, strict=True):

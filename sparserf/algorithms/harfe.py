@@ -40,9 +40,8 @@ from ..features import RandomNeurons, check_any_sign, draw_all
 from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from .auto_features import begin
-from .fallback import model_in_time
 from .harfe_fit import HarfeOptions, begin_fits
-from .task import Fit, Task, partial_fits_on_error
+from .task import Fit, Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

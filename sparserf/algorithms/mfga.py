@@ -54,8 +54,7 @@ from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
 from .auto_features import begin
-from .fallback import model_in_time
-from .task import Task, partial_fits_on_error
+from .task import Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,9 +20,9 @@ has NaN in training rows one more encoding, which is 1 where the cell is missing
 it, so that the model learns what a missing cell means. The encodings of the cell as a number take a
 fixed value there, `ColumnStage.fill`. `ColumnStage.transform` does both wherever rows become
 features, in the fit and in `predict` alike. In a column without NaN in training rows, a NaN in
-`predict` is encoded as `fill` alone, a value that `fallback.with_fallbacks` has chosen at the end
-of the fit. Rows to predict may have NaN where the model has such a stage: where columns are in
-robust units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a ValueError.
+`predict` is encoded as `fill` alone: a number at the centre, a category as a level that no training
+row has. Rows to predict may have NaN where the model has such a stage: where columns are in robust
+units, X was a table, or training rows had NaN. Otherwise a NaN in `predict` is a ValueError.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from ..features.feature_set import Solution
     from ..model import Callback
     from ..rows import Rows
+    from ..solvers.effort import Effort
     from ..solvers.problem import Problem
 
 OfKind = TypeVar("OfKind", bound="Problem")
@@ -706,6 +707,17 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
         loss.link,
         *task.limits,
     )
+
+
+def model_in_time(fits: Sequence[Fit], task: Task, effort: Effort) -> SparseModel:
+    """Return the model of these fits, with its ranges.
+
+    `info` says what was cut; a fit that was has not converged.
+    """
+    model = with_ranges(model_of(fits, task, certified=not effort.is_late), task)
+    cut, info = dict(effort.cuts), model.info
+    converged = info.converged and not {"fits", "rounds"} & set(cut)
+    return replace(model, info=replace(info, cut=cut, converged=converged))
 
 
 def with_ranges(model: SparseModel, task: Task) -> SparseModel:

@@ -105,11 +105,13 @@ def fit_stage(
     )
     if is_scaled:
         reach = np.where(is_straight[unscaled.column], np.inf, reach)
-        return replace(unscaled, center=center, unit=unit, reach=reach, half_range=half_range)
+        units = {"center": center, "unit": unit, "reach": reach, "half_range": half_range}
+        return _with_missing_levels(replace(unscaled, **units), X)
     # a missing number is encoded as the centre of its column; days count from there, as the year
     # 1970 says nothing
     fill = np.where((unscaled.kind == NUMBER) & ~is_time, center, 0.0)
-    return replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
+    in_own_units = replace(unscaled, fill=fill, center=np.where(is_time, center, 0.0))
+    return _with_missing_levels(in_own_units, X)
 
 
 def fit_rank_stage(
@@ -159,9 +161,10 @@ def fit_interval_stage(
 
     Numbers are as they are. The levels of a category are numbered by how frequent they are, the
     most frequent first, or in their order where the model must rise or fall in it; a new level
-    counts as the rarest. A column with missing cells has two encodings, in which these cells lie
-    below and above all numbers: an interval takes them in on either side, or leaves them out. In
-    the cosines of angles they lie below.
+    counts as the most frequent, or as the median of the order. A column with missing cells has two
+    encodings, in which these cells lie below and above all numbers: an interval takes them in on
+    either side, or leaves them out. In the cosines of angles they lie below. In another column a
+    missing cell counts as a new level, or as the median.
     Arguments as in `fit_stage`.
     """
     X, sample_weight = _sample(rows, weight, rng)
@@ -174,8 +177,7 @@ def fit_interval_stage(
             codes = X[there, j].astype(np.intp)
             share = np.bincount(codes[codes >= 0], sample_weight[there][codes >= 0], len(levels))
             rank = np.argsort(np.argsort(-share, kind="stable")).astype(np.float64)
-            scores = np.append(rank.max(initial=0.0), rank)
-            knots[j] = np.append(UNKNOWN, np.arange(len(levels))), scores
+            knots[j] = np.append(UNKNOWN, np.arange(len(levels))), np.append(0.0, rank)
         if not there.all() and np.abs(X[there, j]).max(initial=0.0) >= LARGEST_NUMBER:
             where = label(None if table is None else table.names, j)
             raise ValueError(
@@ -184,7 +186,9 @@ def fit_interval_stage(
             )
         below = 0.0 if there.all() else -BEYOND_NUMBERS
         if there.all():
-            middle = 0.0 if j in knots else weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
+            middle = weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
+            if j in knots:
+                _, (middle, *_) = knots[j]
             encodings.append(Encoding(j, NUMBER, 0, knots.get(j), fill=float(middle)))
         else:
             fills = -BEYOND_NUMBERS, BEYOND_NUMBERS
@@ -230,7 +234,7 @@ def _plain_encodings(X, weight, table, means, ordered):
 
     They are its numbers or target means, its frequent levels, and whether cells are missing. A
     category of ordered levels has its place in the order alone. A time has the cosines and sines of
-    its angles, too.
+    its angles, too. A new level is the most frequent one, but none of these beside a target mean.
     """
     encodings, has_missing = [], np.isnan(X).any(axis=0)
     for j in range(X.shape[1]):
@@ -238,7 +242,11 @@ def _plain_encodings(X, weight, table, means, ordered):
         if levels is None or j in means:
             encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
         if levels and j not in ordered:
-            encodings += [Encoding(j, LEVEL, k) for k in frequent_levels(X[:, j], weight)]
+            frequent, mode = frequent_levels(X[:, j], weight)
+            encodings += [
+                Encoding(j, LEVEL, k, None if j in means else ([UNKNOWN], [float(k == mode)]))
+                for k in frequent
+            ]
         if table is not None and j in table.clocks:
             angles = _angles(X[:, j], weight, table.clocks[j])
             encodings += [
@@ -251,17 +259,35 @@ def _plain_encodings(X, weight, table, means, ordered):
     return encodings
 
 
-def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the levels that get an indicator: at most 24, each in at least 1 % of the rows.
+def _with_missing_levels(stage, X):
+    """Return the stage in which a missing cell of a category is as a new level, or none of its
+    levels where rows miss some."""
+    levels = np.flatnonzero((stage.kind == LEVEL) & (np.diff(stage.first_knot) > 0))
+    new, fill = stage.scores[stage.first_knot[levels]], stage.fill.copy()
+    raw = np.where(np.isnan(X).any(axis=0)[stage.column[levels]], 0.0, new)
+    unit = stage.unit[levels]
+    fill[levels] = np.divide(
+        raw - stage.center[levels], unit, out=np.zeros(len(levels)), where=unit > 0
+    )
+    return replace(stage, fill=fill)
+
+
+def frequent_levels(codes: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the levels that get an indicator, at most 24, each in at least 1 % of the rows, and
+    the most frequent level.
 
     If a category has two levels, and no cell is missing, one of them is enough. A category with
     other levels is encoded by the mean of the target as well (`target_encode`).
     """
     there = ~np.isnan(codes)
     share = np.bincount(np.floor(codes[there]).astype(np.intp), weight[there]) / weight.sum()
-    frequent = np.sort(np.argsort(-share, kind="stable")[:24])
+    if not len(share):
+        return np.zeros(0, np.intp), -1
+    order = np.argsort(-share, kind="stable")
+    frequent = np.sort(order[:24])
     frequent = frequent[share[frequent] >= 0.01]
-    return frequent[1:] if there.all() and len(frequent) == 2 == len(share) else frequent
+    is_enough = there.all() and len(frequent) == 2 == len(share)
+    return frequent[1:] if is_enough else frequent, int(order[0])
 
 
 def _angles(x, weight, clock):
@@ -444,7 +470,10 @@ def target_encode(
     y = max(np.vstack(targets), key=np.var)
     means = {}
     for j, levels in enumerate(table.levels):
-        if levels and j not in ordered and len(frequent_levels(X[:, j], weight)) < len(levels) - 1:
+        if not levels or j in ordered:
+            continue
+        frequent, _ = frequent_levels(X[:, j], weight)
+        if len(frequent) < len(levels) - 1:
             X = X if means else X.astype(np.float64)
             X[:, j], means[j] = _target_encode_column(X[:, j], len(levels), y, weight, rng, groups)
     return X, means

@@ -25,7 +25,7 @@ from .table import ARRAYS as OF_TABLE
 from .table import UNKNOWN, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from .._base.expressions import Expression
     from .._base.types import Array
@@ -83,7 +83,7 @@ class ColumnStage:
         Half of the range of the training rows, in units.
     fill : ndarray of float, shape (n_encodings,)
         The encoding of a missing number or time, and of a missing level where the encoding has a
-        knot (see `algorithms/fallback.py`).
+        knot.
     first_knot : ndarray of int, shape (n_encodings + 1,)
         Where the knots of each encoding begin in `knots` and `scores`, and where the knots of the
         last encoding end.
@@ -313,16 +313,6 @@ class ColumnStage:
     def is_whole(self) -> bool:
         """Whether the stage knows all its encodings; one of `only` does not."""
         return not ((self.unit == 0) & (self.half_range == UNKNOWN_ENCODING["half_range"])).any()
-
-    def with_fallbacks(self, fill: np.ndarray, unknown: Mapping[int, float]) -> ColumnStage:
-        """Return the stage with other encodings of missing cells, and {encoding of a level: its
-        score for unknown levels}."""
-        stage = (
-            self._with_knots({v: ([UNKNOWN], [score]) for v, score in unknown.items()})
-            if unknown
-            else self
-        )
-        return replace(stage, fill=fill)
 
     def held(self, ends: np.ndarray) -> ColumnStage:
         """Return the stage with numbers that are constant beyond the ends (low, high) of each

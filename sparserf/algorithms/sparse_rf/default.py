@@ -21,7 +21,6 @@ from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
-from ..fallback import with_fallbacks
 from ..task import partial_model_on_error, with_ranges
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
@@ -49,8 +48,6 @@ LOOKED_AT = 2_500
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
-# The least tolerance of the user's with which searches are in single precision.
-LEAST_TOL_IN_SINGLE = 1e-5
 # The shares of the time that is left which searches and pruning may take.
 SEARCHING, OF_PRUNING = 0.65, 0.6
 # The share of the progress bar that searches have; nothing else depends on it.
@@ -59,8 +56,7 @@ SHOWN_AS_SEARCH = 0.8
 
 def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) -> SparseModel:
     """Return the model of `sparse_rf` with alpha=None."""
-    is_single = options.is_auto and options.tol >= LEAST_TOL_IN_SINGLE
-    task, units = with_equal_outputs(replace(task, is_single=is_single))
+    task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
     effort = Effort(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
     with single_threaded_blas(), task.rows, workers:
@@ -72,7 +68,6 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
         model = fit_to_sample(stack, sample, workers)
         if stack.used:
             model = small_model(model, stack, sample, options, choice.max_terms, effort)
-        model = effort.done_in_time("fallbacks", partial(with_fallbacks, model, sample), model)
         with partial_model_on_error(lambda: model):
             if len(sample.weight) < len(task.weight):
                 n = len(sample.weight)

@@ -20,8 +20,7 @@ from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
-from ..fallback import model_in_time
-from ..task import Task, partial_fits_on_error
+from ..task import Task, model_in_time, partial_fits_on_error
 from .default import choose_model
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
