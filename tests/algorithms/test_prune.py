@@ -100,7 +100,7 @@ def test_it_is_orthogonal_least_squares(layout, weight, n_outputs, stop):
         variance = change(model, model, X, plain)[1]
         allowed = stop["tol"] * variance
         S, coef, b = oracle(phi, f, plain, stop.get("max_terms", 12), allowed)
-        small = prune(model, Z, sample_weight=weight, **stop)
+        small = prune(model, Z, sample_weight=weight, polish=False, **stop)
         np.testing.assert_array_equal(small.support, model.support[S])
         assert small.coef.shape == (*model.coef.shape[:-1], len(S)) and np.shape(
             small.intercept
@@ -127,7 +127,7 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
     assert len(small.coef.T) == 0 if tol >= 1 else len(small.coef.T) > 0
     if 0 < len(small.coef.T) < 30:  # one term less would exceed tol
         less = (
-            prune(model, Z, max_terms=len(small.coef.T) - 1, tol=0, sample_weight=weight)
+            prune(model, Z, max_terms=len(small.coef.T) - 1, sample_weight=weight, polish=False)
             if len(small.coef.T) > 1
             else None
         )
@@ -138,7 +138,7 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
 def test_max_terms(n_outputs):
     model, errors = some_model(12, n_outputs), []
     for k in range(1, 12):
-        small = prune(model, X, max_terms=k, tol=0)
+        small = prune(model, X, max_terms=k, polish=False)
         assert small.coef.shape[-1] == len(small.features) == len(small.support) == k
         errors.append(change(model, small, X, np.ones(N))[0])
     assert np.all(np.diff(errors) <= 1e-12) and errors[-1] > 0
@@ -299,7 +299,7 @@ def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
     largest = np.sort(np.argsort(-size)[:20])
     f = model.decision_function(X).reshape(N, -1)
     S, coef, b = oracle(phi[:, largest], f, np.ones(N), 6, 0.0)
-    small = prune(model, X, max_terms=6, tol=0)
+    small = prune(model, X, max_terms=6, polish=False)
     np.testing.assert_array_equal(small.support, model.support[largest[S]])
     np.testing.assert_allclose(np.atleast_2d(small.coef), coef, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(small.intercept, b if n_outputs else b[0], atol=1e-8)

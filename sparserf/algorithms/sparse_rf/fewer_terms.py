@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..prune import ROWS_A_TERM, pruned
+from ..prune import ROWS_A_TERM, Pruning, in_few_terms, pruned
 
 if TYPE_CHECKING:
     from ...model import SparseModel
@@ -45,13 +45,16 @@ def drop_terms(
     unit = task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
+    pruning = Pruning(max_terms, 0.0, change, looked_at, fit_intercept)
+    small = in_few_terms(rows, model, weight, pruning)
+    if small is not None:
+        return small
     most = min(FEW_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
     is_few = task.raw.n_rows <= most
     if is_few and weight is task.weight and not task.raw.is_sparse:
         raw, weight = with_mixed_rows(task.raw, weight, rng)
         rows = raw.staged(model.features.stage, is_asked_often=True)
-    how = {"looked_at": looked_at, "fit_intercept": fit_intercept}
-    return pruned(rows, model, weight, max_terms, change=change, **how)
+    return pruned(rows, model, weight, pruning)
 
 
 def with_mixed_rows(
@@ -77,8 +80,8 @@ def drop_terms_at_once(
     n = min(task.raw.n_rows, max(FEWEST_PRUNED_ON, 2 * max_terms))
     some = np.arange(n) * task.raw.n_rows // n
     rows = task.raw.take(some).staged(model.features.stage)
-    how = {"looked_at": max_terms, "fit_intercept": fit_intercept}
-    return pruned(rows, model, task.weight[some], max_terms, **how)
+    pruning = Pruning(max_terms, looked_at=max_terms, fit_intercept=fit_intercept)
+    return pruned(rows, model, task.weight[some], pruning)
 
 
 def loss_curvature(

@@ -166,7 +166,8 @@ def sparse_rf(
         The group of each row. Whole groups are held out, and means of a category come from other
         groups.
     max_terms : int, optional
-        For alpha=None, the most terms. None: 2,000.
+        For alpha=None, the most terms; to come down to them, cosines are moved as in `prune`. None:
+        2,000.
     effort : float, default 1.0
         For alpha=None: the draws, in proportion; the rows, with its root.
     time_limit : float, optional

@@ -1,0 +1,222 @@
+"""Polish a small model: move the weights within its cosines, until its predictions are nearest to
+those of the larger model that it was taken from.
+
+Each term of a large model says little, and the best few of them are not the best few cosines that
+there are. With A the values of the terms on some rows, functions of the weights w and offsets b of
+the cosines, h the weights of the rows, of sum 1, and f what the large model predicts,
+
+    E(w, b) = min_c tr (f - A c)' diag(h) (f - A c)
+
+is lowered by L-BFGS, beginning at the cosines that were chosen. As c is the best for each w and b,
+the slope of E is that at this c (variable projection). Weights that are zero stay zero, so that
+each term sees the columns that it saw, and terms of other kinds stay as they are.
+
+Few rows leave open what many weights are between them. So rows are made in their manner: each
+column is that of a row or of one near it (`columns/made_rows.py`).
+
+G. Golub, V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems
+whose variables separate, SIAM Journal on Numerical Analysis 10, 1973.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .._base.progress import check_not_ended
+from ..columns.made_rows import draw_sources, take_cells
+from ..features import FeatureSet
+from .task import power_of_two
+
+if TYPE_CHECKING:
+    from ..columns.stage import ColumnStage
+    from ..features.blocks import FeatureBlock
+    from ..model import SparseModel
+    from ..rows import Rows
+
+# The rows on which terms are chosen and moved, evenly spaced. Where there are fewer, up to
+# MADE_A_ROW are made for each, which weigh MADE times as much as all others.
+ROWS, MADE_A_ROW, MADE = 3_000, 2, 0.3
+# The most steps of L-BFGS, and the most multiplications of all of them; a cosine with its slope
+# takes as long as COSINE multiplications.
+STEPS, WORK, COSINE = 50, 2.5e9, 200
+# With fewer steps than this, terms stay as they are.
+FEWEST_STEPS = 3
+# Coefficients have a penalty of this share of the mean square of their term, so that those of terms
+# which have come to be equal are bounded.
+RIDGE = 1e-8
+# The curvature by which a weight is measured is at least this share of the mean.
+LEAST_CURVATURE = 1e-3
+
+
+def moves(model: SparseModel, rows: Rows) -> np.ndarray:
+    """Return a mask of the terms that polishing can move: cosines and sines of dense weights.
+
+    None move with CSR rows, and where coefficients must be at least 0, or are held near others, as
+    those of bumps.
+    """
+    features = model.features
+    if rows.is_sparse or features.nonnegative.any() or features.is_local.any():
+        return np.zeros(len(features), bool)
+    masks = [np.full(len(block), _moves(block)) for block in features.blocks]
+    return features.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
+
+
+def _moves(block: FeatureBlock) -> bool:
+    """Return whether the features of a block can be moved."""
+    return block.is_periodic and block.inputs is None
+
+
+def steps_for(n_terms: int, n_inputs: int) -> int:
+    """Return how many steps terms may be moved; 0 where that is too few to help."""
+    work = ROWS * n_terms * (n_terms + n_inputs + COSINE)
+    steps = min(STEPS, int(WORK / work))
+    return steps if steps >= FEWEST_STEPS else 0
+
+
+def rows_to_polish_on(
+    rows: Rows, weight: np.ndarray, stage: ColumnStage | None
+) -> tuple[Rows, np.ndarray]:
+    """Return dense rows, and made ones where they are few, in memory, and their weights, of sum 1.
+
+    stage : the column stage that encoded the rows
+    """
+    index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
+    X, h = rows.array(index), weight[index] / weight[index].sum()
+    n_made = min(ROWS - n, MADE_A_ROW * n)
+    if n_made:
+        rng = np.random.default_rng(0)
+        sources = draw_sources(X, np.zeros(X.shape[1], bool), weight[index], n_made, rng)
+        if stage is not None:  # the encodings of a column are those of one cell
+            _, first, place = np.unique(stage.column, return_index=True, return_inverse=True)
+            sources = sources[:, first[place]]
+        X = np.concatenate([X, take_cells(X, sources)])
+        h = np.concatenate([h, np.full(n_made, MADE / n_made)]) / (1 + MADE)
+    return rows.on_same_threads(X), h
+
+
+def polished(
+    small: SparseModel, model: SparseModel, rows: Rows, h: np.ndarray, fit_intercept: bool = True
+) -> SparseModel:
+    """Return the small model with the weights within its cosines moved, and all coefficients fitted
+    again, to where it is nearest to what the model predicts for the rows.
+
+    rows, h : by `rows_to_polish_on`
+    fit_intercept : whether the intercept may change
+    """
+    steps = steps_for(len(small.features), small.features.n_inputs)
+    if not (steps and moves(small, rows).any()):
+        return small
+    unit = power_of_two(np.atleast_2d(model.coef))
+    f = rows.vectors.fetch(rows.apply(model.features, np.atleast_2d(model.coef) / unit))
+    f = f + (np.reshape(model.intercept, (-1, 1)) / unit)
+    if not fit_intercept:
+        f = f - np.reshape(small.intercept, (-1, 1)) / unit
+    terms = _Terms(small.features, rows, f.T, h, fit_intercept)
+    U = terms.nearest(steps)
+    features, coef = terms.at_last(U)
+    coef, b = unit * coef[:, : len(features)], unit * coef[:, len(features) :]
+    if not (np.isfinite(U).all() and np.isfinite(coef).all() and np.isfinite(b).all()):
+        return small
+    b = np.reshape(b, np.shape(small.intercept)) if fit_intercept else small.intercept
+    return replace(
+        small,
+        features=features,
+        coef=coef.reshape(small.coef.shape),
+        intercept=b if np.ndim(b) else float(b),
+    )
+
+
+class _Fit(NamedTuple):
+    """Terms at some weights: the sines of the cosines, the best coefficients (n_terms, n_outputs),
+    what these leave of f, and the mean square of that."""
+
+    sines: np.ndarray
+    coef: np.ndarray
+    left: np.ndarray
+    error: float
+
+
+class _Terms:
+    """The terms of a model on some rows, as functions of the weights U of its cosines.
+
+    U has a line for each cosine: its weights of the inputs, these around their means in units of
+    their standard deviations, and its offset. The values have a column for each term, in the order
+    of the blocks, and a last one of 1 where there is an intercept.
+    """
+
+    def __init__(self, features, rows, f, h, fit_intercept):
+        X, n_terms = rows.array().astype(np.float64), len(features) + fit_intercept
+        self._features, self._f, self._h = features, f, h[:, None]
+        self._mean = h @ X
+        deviation = np.sqrt(h @ (X - self._mean) ** 2)
+        self._unit = np.where(deviation > 0, deviation, 1.0)
+        self._Z = np.hstack([(X - self._mean) / self._unit, np.ones((len(X), 1))])
+        self._values, self._is_cosine = np.ones((len(X), n_terms)), np.zeros(n_terms, bool)
+        self._scale, lines, start = np.ones(n_terms), [], 0
+        for block in features.blocks:
+            here = slice(start, start := start + len(block))
+            if _moves(block):
+                offset = block.offset + block.sigma.phase + block.weights @ self._mean
+                lines.append(np.hstack([block.weights * self._unit, offset[:, None]]))
+                self._is_cosine[here], self._scale[here] = True, block.scale
+            else:
+                still = FeatureSet([block], features.n_inputs)
+                self._values[:, here] = rows.transform(still)
+        self._start = np.vstack(lines)
+        self._values[:, self._is_cosine] = np.cos(self._Z @ self._start.T)
+        self._ridge = RIDGE * (h @ self._values**2)
+
+    def at(self, U: np.ndarray) -> _Fit:
+        """Return the terms at weights U."""
+        from scipy.linalg import solve
+
+        check_not_ended()
+        values, angles = self._values, self._Z @ U.T
+        values[:, self._is_cosine] = np.cos(angles)
+        weighted = self._h * values
+        G = values.T @ weighted
+        G[np.diag_indices_from(G)] += self._ridge
+        coef = solve(G, weighted.T @ self._f, assume_a="pos", check_finite=False)
+        left = self._f - values @ coef
+        error = (self._h * left**2).sum() + self._ridge @ (coef**2).sum(axis=1)
+        return _Fit(np.sin(angles), coef, left, float(error))
+
+    def nearest(self, steps: int) -> np.ndarray:
+        """Return weights U at which the terms are nearer to f, from those that they have on."""
+        from scipy.optimize import minimize
+
+        start, is_free = self.at(self._start), self._start != 0
+        size = (start.coef[self._is_cosine] ** 2).sum(axis=1)[:, None]
+        curvature = size * ((self._h * start.sines**2).T @ self._Z**2)
+        curvature += LEAST_CURVATURE * curvature.mean()
+        if not (start.error > 0 and curvature.all()):
+            return self._start
+        unit = np.sqrt(start.error / curvature)
+
+        def error_and_slope(x):
+            fit = self.at(self._start + unit * x.reshape(unit.shape))
+            pull = (self._h * fit.left) @ fit.coef[self._is_cosine].T
+            slope = np.where(is_free, 2 * unit * ((fit.sines * pull).T @ self._Z), 0.0)
+            return fit.error / start.error, slope.ravel() / start.error
+
+        how = {"method": "L-BFGS-B", "options": {"maxiter": steps}}
+        found = minimize(error_and_slope, np.zeros(unit.size), jac=True, **how)
+        return self._start + unit * found.x.reshape(unit.shape)
+
+    def at_last(self, U: np.ndarray) -> tuple[FeatureSet, np.ndarray]:
+        """Return the features of weights U and their coefficients, (n_outputs, n_terms)."""
+        coef, blocks, start = self.at(U).coef.T / self._scale, [], 0
+        for block in self._features.blocks:
+            if _moves(block):
+                own = U[start : (start := start + len(block))]
+                weights = own[:, :-1] / self._unit
+                offset = own[:, -1] - block.sigma.phase - weights @ self._mean
+                block = replace(block, weights=weights, offset=offset)
+            blocks.append(block)
+        n = len(self._features)
+        coef[:, :n] = self._features.from_blocks(coef[:, :n])
+        about = self._features.n_inputs, self._features.order, self._features.stage
+        return FeatureSet(blocks, *about), coef
