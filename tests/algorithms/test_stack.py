@@ -12,8 +12,6 @@ from sparserf.algorithms.sparse_rf.held_out_loss import HeldOutLoss
 from sparserf.algorithms.sparse_rf.paths import MemberPath
 from sparserf.algorithms.sparse_rf.stack import (
     ERRORS,
-    LEAST_WEIGHT,
-    MOST_WEIGHT,
     TAKEN_OFF,
     VERY_FEW,
     Stack,
@@ -110,7 +108,7 @@ def test_weights_of_the_squared_loss_are_nonnegative_least_squares(weight, rng):
     u = stacked_weights(loss, list(M[:, None]), np.zeros((1, 1)))
     root = np.sqrt(loss.folds.weight)
     best = nnls((M * root).T, t * root)[0]
-    assert best[3] == u[3] == 0 and (u[:3] > LEAST_WEIGHT).all()
+    assert best[3] == u[3] == 0 and (u[:3] > 0).all()
     np.testing.assert_allclose(u, best, atol=1e-4)
 
 
@@ -126,22 +124,16 @@ def test_no_other_weights_have_less_loss(name, rng):
 
     least = at(u)
     for _ in range(50):
-        near = np.clip(u + 0.05 * rng.standard_normal(3), 0, MOST_WEIGHT)
+        near = np.maximum(u + 0.05 * rng.standard_normal(3), 0)
         assert at(near) > least - 1e-4
 
 
-def test_a_member_that_counts_little_does_not_count(rng):
-    loss = held_out_loss()
-    t = loss.targets[0]
-    M = [t + size * t.std() * rng.standard_normal(N) for size in (0.1, 9.0)]
-    u = stacked_weights(loss, [each[None] for each in M], np.zeros((1, 1)))
-    assert u[0] > 0.9 and u[1] == 0
-
-
-def test_weights_are_bounded_where_all_is_predicted_right():
+def test_weights_are_finite_where_all_is_predicted_right():
+    """The probability of the other label is half of the weight of the row of an unknown label."""
     loss = held_out_loss("logistic")
-    u = stacked_weights(loss, [1e-3 * loss.targets], np.zeros((1, 1)))
-    assert u == pytest.approx(MOST_WEIGHT)
+    for size in (0.1, 1.0, 10.0):
+        (u,) = stacked_weights(loss, [size * loss.targets], np.zeros((1, 1)))
+        assert u * size == pytest.approx(np.log(2 / loss.doubt - 1), rel=0.02)
 
 
 # The constant

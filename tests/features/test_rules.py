@@ -264,7 +264,7 @@ def test_a_search_where_there_are_no_rules_gives_a_constant(Z):
 @pytest.mark.parametrize("has_gaps", [False, True])
 def test_missing_levels_are_named_where_rows_had_some(has_gaps):
     rng = np.random.default_rng(3)
-    state = rng.choice(["a", "b", "c"], 400).astype(object)
+    state = rng.choice(["a", "b", "c"], 400, p=[0.4, 0.3, 0.3]).astype(object)
     y = 3.0 * (state == "b") + 0.01 * rng.standard_normal(400)
     if has_gaps:
         state[::5], y[::5] = None, 3.0

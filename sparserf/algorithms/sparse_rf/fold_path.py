@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 # Curvatures are at least this share of the largest, so that the model of the loss has a minimum.
 LEAST_CURVATURE = 1e-4
-# A Hessian of a part of the rows is of so many, at least.
-FEWEST_CURVED = 2_000
 # A share of the diagonal of the Hessian that is added to it.
 DAMPING = 1e-6
 # The shortest step, as a share of Newton's.
@@ -76,8 +74,6 @@ class FoldPath(ABC):
     b: np.ndarray
     z: np.ndarray
     gram: Square | None
-    # The rows that the Hessian has for each term, where it is not the same everywhere.
-    curved_a_term: float = np.inf
     # Whether terms are fitted to all rows.
     is_last: bool = False
     # The number of features that were drawn.
@@ -197,15 +193,10 @@ class FoldPath(ABC):
         A = self._active(g, w, alpha)
         if len(A) < len(phi):
             phi, g = phi[A], g[A]
-        if not loss.is_quadratic:  # the curvature of a part of the rows may do
-            nth = max(1, int(n / max(FEWEST_CURVED, self.curved_a_term * max(len(A), 1))))
-            some, h = phi[:, :n:nth], h[::nth] * nth
-        else:
-            some = phi[:, :n]
-        self._total, H = h.sum(), self._hessian(A, some, h, loss.is_quadratic)
-        m, total = (some @ h.astype(phi.dtype)).astype(np.float64), 0.0
+        self._total, H = h.sum(), self._hessian(A, phi[:, :n], h, loss.is_quadratic)
+        m, total = (phi[:, :n] @ h.astype(phi.dtype)).astype(np.float64), 0.0
         if self._has_intercept:
-            total = h.sum()
+            total = self._total
             g -= m * (u.sum() / total)
         new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
         d = new - w[A]

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
 # The share where terms are fitted to all rows.
 LEAVES_AT_LAST = 0.02
-# The Hessian of a loss that is no square is of so many rows for each term.
-CURVED_A_TERM = 8
 # A gradient below this share of the sum of |v| is rounding.
 ROUNDING = 1e-12
 
@@ -53,7 +51,6 @@ class L1Path(FoldPath):
 
     features: FeatureSet
     index: np.ndarray
-    curved_a_term: float = CURVED_A_TERM
 
     def __init__(
         self,
