@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ROWS, MADE_A_ROW, MADE = 3_000, 2, 0.3
 # The most steps of L-BFGS, and the most multiplications of all of them; a cosine with its slope
 # takes as long as COSINE multiplications.
-STEPS, WORK, COSINE = 50, 2.5e9, 200
+STEPS, WORK, COSINE = 25, 2.5e9, 200
 # With fewer steps than this, terms stay as they are.
 FEWEST_STEPS = 3
 # Coefficients have a penalty of this share of the mean square of their term, so that those of terms
@@ -60,8 +60,7 @@ def moves(model: SparseModel, rows: Rows) -> np.ndarray:
     features = model.features
     if rows.is_sparse or features.nonnegative.any() or features.is_local.any():
         return np.zeros(len(features), bool)
-    masks = [np.full(len(block), _moves(block)) for block in features.blocks]
-    return features.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
+    return features.mask(_moves)
 
 
 def _moves(block: FeatureBlock) -> bool:
