@@ -193,7 +193,7 @@ def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(
 
 def test_of_many_rows_and_terms(monkeypatch):
     assert steps_for(50, 20) == polish.STEPS and steps_for(2_000, 20) == 0
-    assert steps_for(50, 20) > steps_for(100, 20) > steps_for(300, 20) > 0
+    assert steps_for(50, 20) > steps_for(150, 20) > steps_for(300, 20) > 0
     monkeypatch.setattr(polish, "ROWS", 100)
     rows, h = rows_to_polish_on(as_rows(X), np.arange(1.0, N + 1), None)
     np.testing.assert_array_equal(rows.array(), X[::4])
