@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 ROWS, MADE_A_ROW, MADE = 3_000, 2, 0.3
 # The most steps of L-BFGS, and the most multiplications of all of them; a cosine with its slope
 # takes as long as COSINE multiplications.
-STEPS, WORK, COSINE = 50, 2.5e9, 200
+STEPS, WORK, COSINE = 25, 2.5e9, 200
 # With fewer steps than this, terms stay as they are.
 FEWEST_STEPS = 3
 # Coefficients have a penalty of this share of the mean square of their term, so that those of terms
@@ -60,8 +60,7 @@ def moves(model: SparseModel, rows: Rows) -> np.ndarray:
     features = model.features
     if rows.is_sparse or features.nonnegative.any() or features.is_local.any():
         return np.zeros(len(features), bool)
-    masks = [np.full(len(block), _moves(block)) for block in features.blocks]
-    return features.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))
+    return features.mask(_moves)
 
 
 def _moves(block: FeatureBlock) -> bool:
@@ -111,14 +110,17 @@ def polished(
         return small
     unit = power_of_two(np.atleast_2d(model.coef))
     f = rows.vectors.fetch(rows.apply(model.features, np.atleast_2d(model.coef) / unit))
-    f = f + (np.reshape(model.intercept, (-1, 1)) / unit)
+    f = f + np.reshape(model.intercept, (-1, 1)) / unit
     if not fit_intercept:
         f = f - np.reshape(small.intercept, (-1, 1)) / unit
-    terms = _Terms(small.features, rows, f.T, h, fit_intercept)
+    size = power_of_two(f)  # no square overflows
+    terms = _Terms(small.features, rows, f.T / size, h, fit_intercept)
     U = terms.nearest(steps)
+    if U is None:
+        return small
     features, coef = terms.at_last(U)
-    coef, b = unit * coef[:, : len(features)], unit * coef[:, len(features) :]
-    if not (np.isfinite(U).all() and np.isfinite(coef).all() and np.isfinite(b).all()):
+    coef, b = np.split(coef * size * unit, [len(features)], axis=1)
+    if not (np.isfinite(coef).all() and np.isfinite(b).all()):
         return small
     b = np.reshape(b, np.shape(small.intercept)) if fit_intercept else small.intercept
     return replace(
@@ -150,10 +152,13 @@ class _Terms:
     def __init__(self, features, rows, f, h, fit_intercept):
         X, n_terms = rows.array().astype(np.float64), len(features) + fit_intercept
         self._features, self._f, self._h = features, f, h[:, None]
-        self._mean = h @ X
-        deviation = np.sqrt(h @ (X - self._mean) ** 2)
-        self._unit = np.where(deviation > 0, deviation, 1.0)
-        self._Z = np.hstack([(X - self._mean) / self._unit, np.ones((len(X), 1))])
+        size = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)  # no square overflows
+        X = X / size
+        mean = h @ X
+        deviation = np.sqrt(h @ (X - mean) ** 2)
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        self._Z = np.hstack([(X - mean) / deviation, np.ones((len(X), 1))])
+        self._mean, self._unit = size * mean, size * deviation
         self._values, self._is_cosine = np.ones((len(X), n_terms)), np.zeros(n_terms, bool)
         self._scale, lines, start = np.ones(n_terms), [], 0
         for block in features.blocks:
@@ -161,10 +166,12 @@ class _Terms:
             if _moves(block):
                 offset = block.offset + block.sigma.phase + block.weights @ self._mean
                 lines.append(np.hstack([block.weights * self._unit, offset[:, None]]))
-                self._is_cosine[here], self._scale[here] = True, block.scale
+                self._is_cosine[here], self._scale[here] = True, 1 / block.scale
             else:
-                still = FeatureSet([block], features.n_inputs)
-                self._values[:, here] = rows.transform(still)
+                values = rows.transform(FeatureSet([block], features.n_inputs)).astype(np.float64)
+                largest = np.abs(values).max(axis=0)
+                self._scale[here] = 1 / np.where(largest > 0, largest, 1.0)
+                self._values[:, here] = values * self._scale[here]
         self._start = np.vstack(lines)
         self._values[:, self._is_cosine] = np.cos(self._Z @ self._start.T)
         self._ridge = RIDGE * (h @ self._values**2)
@@ -184,16 +191,20 @@ class _Terms:
         error = (self._h * left**2).sum() + self._ridge @ (coef**2).sum(axis=1)
         return _Fit(np.sin(angles), coef, left, float(error))
 
-    def nearest(self, steps: int) -> np.ndarray:
-        """Return weights U at which the terms are nearer to f, from those that they have on."""
+    def nearest(self, steps: int) -> np.ndarray | None:
+        """Return weights U at which the terms are nearer to f, from those that they have on; None
+        where there is nothing to move, or numbers overflow."""
         from scipy.optimize import minimize
 
+        if not (self._f.any() and np.isfinite(self._start).all()):
+            return None
         start, is_free = self.at(self._start), self._start != 0
+        is_free[:, -1] = True
         size = (start.coef[self._is_cosine] ** 2).sum(axis=1)[:, None]
         curvature = size * ((self._h * start.sines**2).T @ self._Z**2)
         curvature += LEAST_CURVATURE * curvature.mean()
         if not (start.error > 0 and curvature.all()):
-            return self._start
+            return None
         unit = np.sqrt(start.error / curvature)
 
         def error_and_slope(x):
@@ -208,7 +219,7 @@ class _Terms:
 
     def at_last(self, U: np.ndarray) -> tuple[FeatureSet, np.ndarray]:
         """Return the features of weights U and their coefficients, (n_outputs, n_terms)."""
-        coef, blocks, start = self.at(U).coef.T / self._scale, [], 0
+        coef, blocks, start = self.at(U).coef.T * self._scale, [], 0
         for block in self._features.blocks:
             if _moves(block):
                 own = U[start : (start := start + len(block))]

@@ -62,8 +62,8 @@ MOST_LOOKED_AT = 3_000
 ROWS_A_TERM = 8
 # At least so many rows are looked at.
 FEWEST_ROWS = 10_000
-# Where cosines are moved, the gain of other terms counts so much when terms are chosen: a cosine
-# that is moved gains more.
+# Where cosines are moved, the gain of other terms, but for linear functions, counts so much when
+# terms are chosen: a cosine that is moved gains more.
 STILL = 0.5
 # A penalty on the square of the difference, of this share of the variance of a bump, holds the
 # coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
@@ -239,7 +239,8 @@ def in_few_terms(
     if not (is_few and can_move.any()):
         return None
     rows, h = rows_to_polish_on(rows, weight, model.features.stage)
-    small = pruned(rows, model, h, pruning, np.where(can_move, 1.0, STILL))
+    counts = np.where(can_move | model.features.is_linear, 1.0, STILL)
+    small = pruned(rows, model, h, pruning, counts)
     if len(small.support) < most:
         return None
     return polished(small, model, rows, h, pruning.fit_intercept)

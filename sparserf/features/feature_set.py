@@ -14,7 +14,7 @@ from ..rows import read_rows
 from .blocks import FeatureBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import ArrayLike
 
@@ -232,19 +232,24 @@ class FeatureSet:
     @property
     def is_periodic(self) -> np.ndarray:
         """A mask of the features that are cosines or sines."""
-        return self._mask(lambda block: block.is_periodic)
+        return self.mask(lambda block: block.is_periodic)
+
+    @property
+    def is_linear(self) -> np.ndarray:
+        """A mask of the features that are linear functions of the inputs."""
+        return self.mask(lambda block: block.is_linear)
 
     @property
     def is_local(self) -> np.ndarray:
         """A mask of the features that are near 0 but around a center."""
-        return self._mask(lambda block: block.is_local)
+        return self.mask(lambda block: block.is_local)
 
     @property
     def nonnegative(self) -> np.ndarray:
         """A mask of the features whose coefficients must be at least 0."""
-        return self._mask(lambda block: block.nonnegative)
+        return self.mask(lambda block: block.nonnegative)
 
-    def _mask(self, holds):
+    def mask(self, holds: Callable[[FeatureBlock], bool]) -> np.ndarray:
         """Return a mask of the features in the blocks of which something holds."""
         masks = [np.full(len(block), holds(block)) for block in self.blocks]
         return self.from_blocks(np.concatenate([np.zeros(0, bool), *masks]))

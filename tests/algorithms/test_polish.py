@@ -193,7 +193,7 @@ def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(
 
 def test_of_many_rows_and_terms(monkeypatch):
     assert steps_for(50, 20) == polish.STEPS and steps_for(2_000, 20) == 0
-    assert steps_for(50, 20) > steps_for(100, 20) > steps_for(300, 20) > 0
+    assert steps_for(50, 20) > steps_for(150, 20) > steps_for(300, 20) > 0
     monkeypatch.setattr(polish, "ROWS", 100)
     rows, h = rows_to_polish_on(as_rows(X), np.arange(1.0, N + 1), None)
     np.testing.assert_array_equal(rows.array(), X[::4])
@@ -206,6 +206,25 @@ def test_the_size_of_the_coefficients_does_not_matter(size):
     scaled = replace(model, coef=model.coef * size, intercept=model.intercept * size)
     one, other = prune(model, X, max_terms=6), prune(scaled, X, max_terms=6)
     np.testing.assert_allclose(other.predict(X) / size, one.predict(X), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-200, 1e-20, 1e20, 1e160, 1e200])
+def test_the_size_of_the_rows_does_not_matter(size):
+    """Cosines of rows of any size, and of a row far away, move or stay, without a warning."""
+    far = X.copy()
+    far[0] = size
+    for Z, others in ((X * size, False), (far, size < 1e100)):
+        small = prune(some_model(others=others), Z, max_terms=5)
+        assert len(small.coef) <= 5 and np.isfinite(small.coef).all()
+        assert np.isfinite(small.predict(X)).all()
+
+
+@pytest.mark.parametrize("Z", [X[:1], X[:2], np.repeat(X[:3], 9, axis=0), 0 * X + 1])
+def test_few_rows_that_differ(Z):
+    model = some_model()
+    small = prune(model, Z, max_terms=5)
+    np.testing.assert_allclose(small.predict(Z), model.predict(Z), atol=1e-5)
 
 
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone(monkeypatch):

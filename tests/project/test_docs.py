@@ -70,7 +70,7 @@ def test_the_architecture_names_what_is_there():
 
 
 def test_the_page_of_the_default_has_the_constants_of_the_code():
-    """Each `module.NAME = value` of its table is so in the default, algorithms or features."""
+    """Each `module.NAME = value` of its table is so in the algorithms or the features."""
     rows = (DOCS / "default.md").read_text().partition("## The rules")[2].partition("\n## ")[0]
     told = re.findall(r"`(\w+)\.([\w.]+) = ([^`]+)`", rows)
     assert len(told) > 30
