@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._base.progress import check_not_ended
-from ..columns.made_rows import draw_sources, take_cells
+from ..columns.made_rows import with_made_rows
 from ..features import FeatureSet
 from .task import power_of_two
 
@@ -83,17 +83,10 @@ def rows_to_polish_on(
     stage : the column stage that encoded the rows
     """
     index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
-    X, h = rows.array(index), weight[index] / weight[index].sum()
-    n_made = min(ROWS - n, MADE_A_ROW * n)
-    if n_made:
-        rng = np.random.default_rng(0)
-        sources = draw_sources(X, np.zeros(X.shape[1], bool), weight[index], n_made, rng)
-        if stage is not None:  # the encodings of a column are those of one cell
-            _, first, place = np.unique(stage.column, return_index=True, return_inverse=True)
-            sources = sources[:, first[place]]
-        X = np.concatenate([X, take_cells(X, sources)])
-        h = np.concatenate([h, np.full(n_made, MADE / n_made)]) / (1 + MADE)
-    return rows.on_same_threads(X), h
+    X, weight = rows.array(index), weight[index]
+    if n_made := min(ROWS - n, MADE_A_ROW * n):
+        X, weight = with_made_rows(X, weight, None if stage is None else stage.column, n_made, MADE)
+    return rows.on_same_threads(X), weight / weight.sum()
 
 
 def polished(

@@ -49,6 +49,24 @@ def draw_sources(
     return np.where(from_first, first[:, None], second[:, None])
 
 
+def with_made_rows(
+    X: np.ndarray, weight: np.ndarray, column: np.ndarray | None, n_made: int, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return encoded rows with made ones below them, and the weights of all.
+
+    column : the column of each encoding: those of a column are made from one cell; None: each is a
+        column
+    share : the weight of all made rows, over that of the others
+    """
+    numbers, rng = np.zeros(X.shape[1], bool), np.random.default_rng(0)
+    sources = draw_sources(X, numbers, weight, n_made, rng)
+    if column is not None:
+        _, first, place = np.unique(column, return_index=True, return_inverse=True)
+        sources = sources[:, first[place]]
+    made = np.full(n_made, share * weight.sum() / n_made)
+    return np.concatenate([X, take_cells(X, sources)]), np.concatenate([weight, made])
+
+
 def _draw_near(X, is_category, weight, first, partners, rng):
     """Draw one of the nearest rows among `partners` for each row of `first`; return its place."""
     farthest = 10.0  # units from the centre of a column at which numbers count, at most

@@ -9,12 +9,9 @@ import sparserf as srf
 from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf import fewer_terms
 from sparserf.algorithms.sparse_rf.fewer_terms import (
-    MIXED,
-    MIXED_A_ROW,
     drop_terms,
     drop_terms_at_once,
     loss_curvature,
-    with_mixed_rows,
 )
 from sparserf.algorithms.task import Task
 from sparserf.losses import JOINTLY
@@ -68,7 +65,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
     fewer = []
     for share in (0.01, 0.1):
         worth = share * before
-        small = drop_terms(model, task, worth, 2_000, 800, np.random.default_rng(0))
+        small = drop_terms(model, task, worth, 2_000, 800)
         fewer.append(len(small.support))
         e = (small.decision_function(X) - model.decision_function(X)) / unit
         squares = np.square(e).reshape(len(X), -1).sum(axis=1)
@@ -87,7 +84,7 @@ def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng, monkeypatch):
     model, X, task = fitted("squared", rng)
     unit = task.unit(task.targets[0])
     for worth in (1e-4, 1e-3):
-        small = drop_terms(model, task, worth, 2_000, 800, np.random.default_rng(0))
+        small = drop_terms(model, task, worth, 2_000, 800)
         change = np.mean((model.predict(X) - small.predict(X)) ** 2) / unit**2
         assert 0 < change / 2 <= worth * (1 + 1e-9)
 
@@ -97,7 +94,7 @@ def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng, monkeypatch):
 @pytest.mark.parametrize("max_terms", [1, 7, 20])
 def test_at_most_so_many_terms(case, max_terms, rng):
     model, _, task = fitted(case, rng)
-    one = drop_terms(model, task, 0.0, max_terms, 800, rng)
+    one = drop_terms(model, task, 0.0, max_terms, 800)
     other = drop_terms_at_once(model, task, max_terms)
     for small in (one, other):
         assert len(small.support) == small.coef.shape[-1] == len(small.features) == max_terms
@@ -108,29 +105,15 @@ def test_at_most_so_many_terms(case, max_terms, rng):
 def test_a_model_without_terms_stays_as_it_is(rng):
     X, y, _ = problem("squared", rng)
     model = srf.sparse_rf(X, y, **FITS | {"alpha": 1e3})
-    assert drop_terms(model, Task.from_arrays(X, y), 0.1, 10, 800, rng) is model
+    assert drop_terms(model, Task.from_arrays(X, y), 0.1, 10, 800) is model
 
 
 def test_of_many_terms_those_that_vary_most_may_stay(rng):
     model, X, task = fitted("squared", rng)
-    few = drop_terms(model, task, 1e-12, 2_000, 15, rng)
+    few = drop_terms(model, task, 1e-12, 2_000, 15)
     assert len(few.support) <= 15 < len(model.support)
     varies = np.std(model.coef * model.features.transform(X), axis=0)
     assert set(few.support) <= set(model.support[np.argsort(-varies)[:15]])
-
-
-def test_made_rows_have_cells_of_two_rows(rng):
-    """Each made row has the cells of one row in some columns and of another in the rest, and as
-    much weight in all."""
-    X, weight = np.arange(40.0)[:, None] + np.array([0.0, 100, 200, 300]), rng.random(40)
-    rows, weights = with_mixed_rows(as_rows(X), weight, rng)
-    n = MIXED_A_ROW * len(X)
-    made = rows.array()[len(X) :] - np.array([0.0, 100, 200, 300])  # the row that each cell is from
-    assert rows.n_rows == len(weights) == len(X) + n and np.array_equal(rows.array()[: len(X)], X)
-    assert max(len(np.unique(row)) for row in made) == 2 and np.isin(made, np.arange(40)).all()
-    assert weights[: len(X)].sum() == pytest.approx(weights[len(X) :].sum())
-    from_other = np.mean(made != np.tile(np.arange(40), n // 40)[:, None])
-    assert from_other == pytest.approx(MIXED, abs=0.1)
 
 
 def test_made_rows_keep_the_model_between_the_rows(rng, monkeypatch):
@@ -140,7 +123,7 @@ def test_made_rows_keep_the_model_between_the_rows(rng, monkeypatch):
     changes = []
     for few in (fewer_terms.FEW_ROWS, 0):
         monkeypatch.setattr(fewer_terms, "FEW_ROWS", few)
-        small = drop_terms(model, task, 1e-3, 2_000, 800, np.random.default_rng(0))
+        small = drop_terms(model, task, 1e-3, 2_000, 800)
         changes.append(np.mean((model.predict(X_new) - small.predict(X_new)) ** 2))
     assert changes[0] < 0.9 * changes[1]
 
@@ -150,7 +133,7 @@ def test_csr_rows_are_pruned_as_they_are(rng):
     X[X < 0.3] = 0.0
     how = FITS | {"scale": None}
     model, task = srf.sparse_rf(csr_array(X), y, **how), Task.from_arrays(csr_array(X), y)
-    small = drop_terms(model, task, 1e-3, 2_000, 800, rng)
+    small = drop_terms(model, task, 1e-3, 2_000, 800)
     assert 0 < len(small.support) < len(model.support)
     change = model.predict(csr_array(X)) - small.predict(csr_array(X))
     assert np.mean(change**2) / 2 <= 1e-3 * task.unit(task.targets[0]) ** 2 * (1 + 1e-9)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparserf.columns.made_rows import N_NEAR, draw_sources, take_cells
+from sparserf.columns.made_rows import N_NEAR, draw_sources, take_cells, with_made_rows
 
 NUMBERS = np.zeros(4, bool)
 
@@ -102,3 +102,14 @@ def test_frames_keep_their_types():
     for j, name in enumerate(F):
         assert made[name].tolist() == F[name].to_numpy()[sources[:, j]].tolist()
     assert take_cells(F, np.array([3, 1]))["b"].tolist() == [3, 1]
+
+
+def test_encodings_of_a_column_are_made_from_one_cell():
+    """Made rows stand below the rows, and weigh as much as was asked for."""
+    X, weight = some_rows(60), np.random.default_rng(1).uniform(0.5, 2.0, 60)
+    made, h = with_made_rows(X, weight, np.array([0, 0, 1, 1]), 120, 0.3)
+    assert np.array_equal(made[:60], X) and np.array_equal(h[:60], weight)
+    assert h[60:].sum() == pytest.approx(0.3 * weight.sum()) and len(made) == 180
+    pairs = {tuple(row) for row in X[:, :2]} | {tuple(row) for row in X[:, 2:]}
+    assert {tuple(row) for part in (made[:, :2], made[:, 2:]) for row in part} <= pairs
+    assert len(np.unique(made, axis=0)) > 120

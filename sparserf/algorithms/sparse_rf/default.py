@@ -154,7 +154,7 @@ def small_model(
     most = max_terms or MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
     has_intercept = options.fit_intercept
-    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, options.rng, has_intercept)
+    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, has_intercept)
     small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)
     small = drop_terms_at_once(model, task, most, has_intercept) if small is None else small
     if not has_intercept:
