@@ -290,7 +290,7 @@ def pruned(
     change = float(change) / unit / size
     # ** would raise where the square is infinite
     largest = max(tol * variance + change * change, rounding * variance)
-    counts = np.ones(len(G)) if counts is None else counts[is_large]
+    counts = 1.0 if counts is None else counts[is_large]
     problem = LeastSquares(
         G, c, variance, _least_pivots(G, m, rounding), features.nonnegative, counts
     )
@@ -355,8 +355,9 @@ def made_readable(
         m, G, r = _moments(rows, candidates, h)
         c = rows.correlate(candidates, weighted_f) / r
         rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
-        least, counts = _least_pivots(G, m, rounding), np.ones(len(G))
-        problem = LeastSquares(G, np.atleast_2d(c), variance, least, candidates.nonnegative, counts)
+        problem = LeastSquares(
+            G, np.atleast_2d(c), variance, _least_pivots(G, m, rounding), candidates.nonnegative
+        )
         largest = max(tol, rounding) * variance
         S, w = best_terms(problem, most, largest)
         left = problem.left(S, w)
@@ -404,7 +405,7 @@ class LeastSquares:
     variance: float
     least: np.ndarray
     nonnegative: np.ndarray
-    counts: np.ndarray
+    counts: np.ndarray | float = 1.0
 
     def left(self, S: np.ndarray, w: np.ndarray) -> float:
         """Return the mean square of f - Phi w', for the best coefficients w of terms S, (n_outputs,
