@@ -534,7 +534,7 @@ def test_columns_of_any_scale(layout, loss):
 
     def quality(Z):
         Z = np.insert(np.insert(Z, 2, 0.0, axis=1), 5, np.abs(Z).max(), axis=1)
-        f = search(layout(Z), y, loss=loss).decision_function(layout(Z))
+        f = search(layout(Z), y, loss=loss, effort=0.2).decision_function(layout(Z))
         return np.corrcoef(f, y)[0, 1] if np.ptp(f) > 0 else 0.0
 
     for scales, dtype in ((SCALES, np.float64), (SINGLE, np.float32)):
@@ -579,6 +579,6 @@ def test_more_columns_than_it_sees():
     X[:, 700:703] = 3 * rng.uniform(-1, 1, (1000, 3))
     y = X[:, 700] * X[:, 701] + 3 * np.cos(X[:, 702])
     for layout in (sp.csr_array, np.asarray):
-        model = search(layout(X), y, n_components=500)
+        model = search(layout(X), y, effort=0.1)
         assert model.n_features_in == 1500 and np.corrcoef(model.predict(layout(X)), y)[0, 1] > 0.9
         assert model.input_usage()[700:703].sum() > 0
