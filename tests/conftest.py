@@ -17,7 +17,8 @@ from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
-EXAMPLES = {"all": False}  # of hypothesis: pytest_configure says which
+SLOW_CASES = 2  # cases of each slow test that run with --whole
+EXAMPLES = {"one of": 8}  # of hypothesis: pytest_configure says which
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 # the error state in which internal functions are called
 as_within_a_call = np.errstate(all="ignore")
@@ -28,7 +29,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--whole",
         action="store_true",
-        help=f"slow tests too, {CASES} cases of each, and each value of each parameter of others",
+        help=f"slow tests too, {SLOW_CASES} cases of each; of others each value of each parameter",
     )
     parser.addoption("--every-case", action="store_true", help="slow tests too, and all cases")
     parser.addoption(
@@ -39,7 +40,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    EXAMPLES["all"] = config.option.whole or everything_is_asked_for(config)
+    if everything_is_asked_for(config):
+        EXAMPLES["one of"] = 1
+    elif config.option.whole:
+        EXAMPLES["one of"] = 2
     if getattr(config.option, "numprocesses", None):
         # read by the processes of xdist: threads of BLAS of one would wait for those of another
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -56,24 +60,29 @@ def is_slow(marks):
     return any(mark.name in ("slow", "nightly") for mark in marks)
 
 
-def some(name, n, one_case):
-    """Return one of n cases, or beside it the first and the last: which one differs from test to
-    test, so that all kinds of models and rows occur somewhere."""
-    if one_case:
-        return {crc32(name.encode()) % n}
-    return {0, n - 1, 1 + crc32(name.encode()) % (n - 2)} if n > CASES else set(range(n))
+def some(name, n, most):
+    """Return at most some of n cases: three are the first, the last and one between. Which one, and
+    which of fewer, differs from test to test, so that all kinds of models and rows occur
+    somewhere."""
+    k = crc32(name.encode())
+    if n <= most:
+        return set(range(n))
+    if most == CASES:
+        return {0, n - 1, 1 + k % (n - 2)}
+    return set([k % n, (k + 1 + k // n % (n - 1)) % n][:most])
 
 
 def covering(cases, chosen):
-    """Return what is chosen and cases beside it, so that each value of each parameter occurs; each
-    case that is added has the most values that did not occur yet."""
+    """Return what is chosen and cases beside it, so that each value of each parameter occurs. Each
+    case that is added has the most values that did not occur yet; of several such, any, or the
+    first of one parameter would come with all of another."""
     left = set(range(len(cases))) - chosen
     seen = {value for k in chosen for value in cases[k].indices.items()}
 
-    def n_new(k):
-        return len(cases[k].indices.items() - seen)
+    def worth(k):
+        return len(cases[k].indices.items() - seen), crc32(b"%d" % k)
 
-    while left and n_new(k := max(sorted(left), key=n_new)):
+    while left and worth(k := max(left, key=worth))[0]:
         left.remove(k)
         seen |= cases[k].indices.items()
     return set(range(len(cases))) - left
@@ -98,10 +107,11 @@ def pytest_generate_tests(metafunc):
     if "every_case" in marks:
         return
     n, name = len(cases), metafunc.function.__name__
+    few = "one_case" in marks and not option.whole
     if option.seeds:
         chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}
     else:
-        chosen = some(name, n, "one_case" in marks and not option.whole)
+        chosen = some(name, n, 1 if few else SLOW_CASES if "slow" in marks else CASES)
     if option.whole and "slow" not in marks:
         chosen = covering(cases, chosen)
     cases[:] = [cases[k] for k in sorted(chosen)]
@@ -318,13 +328,14 @@ def bits(model):
 
 
 def n_examples(n):
-    """Return how many examples of hypothesis a test has: n, or by default an eighth."""
-    return n if EXAMPLES["all"] else -(-n // 8)
+    """Return how many examples of hypothesis a test has: n, with --whole half of them, or an
+    eighth."""
+    return -(-n // EXAMPLES["one of"])
 
 
 def examples(n):
-    """Return settings of hypothesis: the same examples in every run, n of them or by default an
-    eighth, without a limit of time."""
+    """Return settings of hypothesis: the same examples in every run, n of them, half or an eighth,
+    without a limit of time."""
     from hypothesis import settings
 
     return settings(max_examples=n_examples(n), derandomize=True, deadline=None, database=None)

@@ -2,9 +2,9 @@
 tests/end_to_end.py [raise]
 
 It prints what each call gives, as a checksum, and `.ci/run` compares what it prints as usual with
-what it prints without docstrings and assertions (-OO), where each warning is an error (-W error),
-and where NumPy is to raise whatever happens to a floating-point number (raise). What must hold is
-checked by `check`, as -OO leaves out assertions.
+what it prints without docstrings and assertions and where each warning is an error (-OO -W error),
+and where NumPy is to raise whatever happens to a floating-point number, too (raise). What must hold
+is checked by `check`, as -OO leaves out assertions.
 """
 
 import hashlib

@@ -534,7 +534,7 @@ def test_columns_of_any_scale(layout, loss):
 
     def quality(Z):
         Z = np.insert(np.insert(Z, 2, 0.0, axis=1), 5, np.abs(Z).max(), axis=1)
-        f = search(layout(Z), y, loss=loss).decision_function(layout(Z))
+        f = search(layout(Z), y, loss=loss, effort=0.2).decision_function(layout(Z))
         return np.corrcoef(f, y)[0, 1] if np.ptp(f) > 0 else 0.0
 
     for scales, dtype in ((SCALES, np.float64), (SINGLE, np.float32)):
@@ -570,15 +570,22 @@ def test_targets_of_any_size(size, features):
         )
 
 
+@pytest.mark.every_case
 @pytest.mark.slow
-def test_more_columns_than_it_sees():
+@pytest.mark.parametrize(
+    ("d", "most"), [(150, 100), pytest.param(1500, 1024, marks=pytest.mark.nightly)]
+)
+def test_more_columns_than_it_sees(d, most, monkeypatch):
     """The columns of large variance matter, dense and CSR. On fewer rows a linear model might
     predict as well."""
+    monkeypatch.setattr("sparserf.features.learning.MOST_INPUTS", most)
+    monkeypatch.setattr("sparserf.features.rules.MOST_COLUMNS", most)
     rng = np.random.default_rng(42)
-    X = np.where(rng.random((1000, 1500)) < 0.02, rng.standard_normal((1000, 1500)), 0.0)
-    X[:, 700:703] = 3 * rng.uniform(-1, 1, (1000, 3))
-    y = X[:, 700] * X[:, 701] + 3 * np.cos(X[:, 702])
+    X = np.where(rng.random((1000, d)) < 0.02, rng.standard_normal((1000, d)), 0.0)
+    large = slice(d // 2, d // 2 + 3)
+    X[:, large] = 3 * rng.uniform(-1, 1, (1000, 3))
+    y = X[:, d // 2] * X[:, d // 2 + 1] + 3 * np.cos(X[:, d // 2 + 2])
     for layout in (sp.csr_array, np.asarray):
-        model = search(layout(X), y, n_components=500)
-        assert model.n_features_in == 1500 and np.corrcoef(model.predict(layout(X)), y)[0, 1] > 0.9
-        assert model.input_usage()[700:703].sum() > 0
+        model = search(layout(X), y, effort=0.1)
+        assert model.n_features_in == d and np.corrcoef(model.predict(layout(X)), y)[0, 1] > 0.9
+        assert model.input_usage()[large].sum() > 0

@@ -353,8 +353,9 @@ TABLES = [
 ]
 
 
+@pytest.mark.every_case
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [80, 250])
+@pytest.mark.parametrize("n", [80, pytest.param(250, marks=pytest.mark.nightly)])
 def test_validation_loss_is_that_of_other_rows_in_the_mean(n):
     """Neither too good, as choices are made on few rows, nor too bad, as a mean of models is better
     than each."""

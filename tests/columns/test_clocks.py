@@ -422,7 +422,7 @@ TIMES_OF_DAY = [dt.time(int(h)) for h in 24 * (DAYS % 1) + 0.5]
 FRAME = pd.DataFrame({"at": HOURS.astype("M8[s]"), "a": RNG.normal(size=N), "clock": TIMES_OF_DAY})
 NUMBERS = FRAME.assign(at=DAYS, clock=DAYS % 1)
 FITS = {
-    "sparse_rf": partial(srf.sparse_rf, rng=0, effort=0.1, verbose=False),
+    "sparse_rf": partial(srf.sparse_rf, rng=0, effort=0.1, max_terms=60, verbose=False),
     "gaussian": partial(srf.sparse_rf, features="gaussian", alpha=0.003, n_components=400, rng=0),
     "bumps": partial(srf.sparse_rf, features=srf.Bumps(), alpha=0.01, scale="robust", rng=0),
     "raw": partial(srf.sparse_rf, features=srf.Linear(), alpha=0.001, rng=0),

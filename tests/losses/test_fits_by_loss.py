@@ -394,6 +394,16 @@ def test_a_conjugate_by_search_certifies_as_a_formula_does():
     assert own.link == "log"
 
 
+@pytest.mark.parametrize("fit", [srf.sparse_rf, srf.mfga])
+def test_a_loss_of_your_own_has_a_name_of_its_own(fit):
+    """Else a file would be read as a model of the other loss."""
+    own = LogCosh()
+    own.name = "huber"
+    options = {"alpha": 0.1} if fit is srf.sparse_rf else {"n_nonzero_coefs": 2}
+    with pytest.raises(ValueError, match="loss must have a name of its own, got 'huber'"):
+        fit(X, Y["huber"], loss=own, **options)
+
+
 def test_errors_name_what_is_wrong():
     few = {"features": FIXED, "alpha": 0.1}
     y = Y["poisson"].copy()

@@ -405,3 +405,33 @@ def test_check_of_other_things():
         )
     for y in ([3.0], [0.0], [0.0, 0.0], [1, 2, 3]):
         check(LogCosh(), y)
+
+
+# The pseudo-row whose label is unknown, beside rows that were held out
+
+
+def test_an_unknown_row_has_the_mean_loss_of_both_labels_and_its_slope():
+    loss, h = Logistic(), 1e-5
+    of_row = lambda z: loss.of_unknown_row(z, 0.3)  # noqa: E731
+    np.testing.assert_allclose(of_row(Z), (loss.value(Z, -1.0) + loss.value(Z, 1.0)) / 2)
+    slope = (of_row(Z + h) - of_row(Z - h)) / (2 * h)
+    np.testing.assert_allclose(loss.slope_of_unknown_row(Z, 0.3), slope, atol=1e-9)
+
+
+def test_an_unknown_row_has_the_mean_loss_of_all_classes_and_its_slope(rng):
+    loss, z, h = LOSSES["multinomial"], rng.standard_normal((3, 50)), 1e-5
+    of_rows = lambda z: loss.of_unknown_row(z, 0.3).sum(axis=0)  # noqa: E731
+    each_class = [loss.value(z, np.where(np.arange(3) == k, 1.0, -1.0)[:, None]) for k in range(3)]
+    np.testing.assert_allclose(of_rows(z), np.mean(each_class, axis=0).sum(axis=0))
+    steps = h * np.eye(3)[:, :, None]
+    slope = [(of_rows(z + step) - of_rows(z - step)) / (2 * h) for step in steps]
+    np.testing.assert_allclose(loss.slope_of_unknown_row(z, 0.3), slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["logistic", "multinomial"])
+def test_an_unknown_row_counts_as_one(name):
+    """Beside n rows of equal weight, or of such weights that they count as n."""
+    y, doubt = np.ones(9), LOSSES[name].doubt
+    assert doubt(y, np.full(9, 0.3)) == pytest.approx(1 / 10)
+    assert doubt(y, np.array([1.0] * 4 + [0.0] * 5)) == pytest.approx(1 / 5)
+    assert doubt(y, np.array([1e9] + [1e-9] * 8)) == pytest.approx(1 / 2)

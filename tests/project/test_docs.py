@@ -193,15 +193,27 @@ def test_lines_of_code_fit_the_column_of_the_site(page):
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
+OFFERED = re.compile(r":download:`\S+ <(.+?)>`")  # beside a download, the tables that it reads
+
+
 @pytest.mark.every_case
-@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_pages_of_the_gallery_offer_the_tables_that_they_read(example):
+    text = example.read_text()
+    # this folder exists once the site is built
+    tables = [Path(os.path.normpath(DOCS / "gallery" / path)) for path in OFFERED.findall(text)]
+    assert all(table.exists() for table in tables)
+    assert {table.name for table in tables} == set(re.findall(r'read_csv\("(.+?)"\)', text))
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_downloads_of_the_gallery_run(example, tmp_path, monkeypatch):
-    """Each runs in an empty folder, with the tables beside it that its page offers."""
+    """Each runs in an empty folder, with the tables beside it that its page offers. To build the
+    site runs them, too."""
     pytest.importorskip("sklearn")
     plt = pytest.importorskip("matplotlib.pyplot")
-    for path in re.findall(r":download:`\S+ <(.+?)>`", example.read_text()):
-        # this folder exists once the site is built
+    for path in OFFERED.findall(example.read_text()):
         shutil.copy(os.path.normpath(DOCS / "gallery" / path), tmp_path)
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(example), run_name="__main__")
@@ -223,16 +235,6 @@ def test_the_readme_is_one_page_with_two_commands_for_ci():
         and "tools/data/airfoil.csv" in commands[0]
         and commands[1].endswith("pytest -q -n auto")
     )
-
-
-@pytest.mark.slow
-def test_the_page_of_the_estimators_prints_what_it_says(capsys):
-    page = DOCS / "estimators.md"
-    run_python_of(page)
-    told = re.findall(
-        r"^```python\n.*?^```\n\n^```\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE
-    )
-    assert capsys.readouterr().out == "".join(told) != ""
 
 
 def test_every_public_name_has_a_docstring_with_an_example():
