@@ -251,12 +251,12 @@ def pruned(
     model: SparseModel,
     weight: np.ndarray,
     pruning: Pruning,
-    counts: np.ndarray | None = None,
+    counts: np.ndarray | float = 1.0,
 ) -> SparseModel:
     """Return the model in at most `most` of its terms, in fewer where these change its predictions
     little.
 
-    counts : what the gain of each term counts when terms are chosen; None: 1
+    counts : what the gain of each term counts when terms are chosen
     """
     most, tol, change = pruning.most, pruning.tol, pruning.change
     looked_at = MOST_LOOKED_AT if pruning.looked_at is None else pruning.looked_at
@@ -290,7 +290,7 @@ def pruned(
     change = float(change) / unit / size
     # ** would raise where the square is infinite
     largest = max(tol * variance + change * change, rounding * variance)
-    counts = 1.0 if counts is None else counts[is_large]
+    counts = np.broadcast_to(counts, is_large.shape)[is_large]
     problem = LeastSquares(
         G, c, variance, _least_pivots(G, m, rounding), features.nonnegative, counts
     )
