@@ -72,19 +72,30 @@ def some(name, n, most):
     return set([k % n, (k + 1 + k // n % (n - 1)) % n][:most])
 
 
+def values_of(case):
+    """Return the values of the parameters of a case. Those given together count each by itself: of
+    pairs of a fit and a loss, the fit and the loss."""
+    told = (str, int, float, bool, type(None))  # others are told apart by their place in the list
+    return {
+        (name, type(value), value if isinstance(value, told) else case.indices[name])
+        for name, value in case.params.items()
+    }
+
+
 def covering(cases, chosen):
     """Return what is chosen and cases beside it, so that each value of each parameter occurs. Each
     case that is added has the most values that did not occur yet; of several such, any, or the
     first of one parameter would come with all of another."""
+    values = [values_of(case) for case in cases]
     left = set(range(len(cases))) - chosen
-    seen = {value for k in chosen for value in cases[k].indices.items()}
+    seen = set().union(*(values[k] for k in chosen))
 
     def worth(k):
-        return len(cases[k].indices.items() - seen), crc32(b"%d" % k)
+        return len(values[k] - seen), crc32(b"%d" % k)
 
     while left and worth(k := max(left, key=worth))[0]:
         left.remove(k)
-        seen |= cases[k].indices.items()
+        seen |= values[k]
     return set(range(len(cases))) - left
 
 
