@@ -9,12 +9,12 @@ from ..conftest import covering, some
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 50])
-def test_the_ends_and_one_between_or_fewer_which_differ_from_test_to_test(n):
-    found = {most: [some(f"test_{k}", n, most) for k in range(300)] for most in (1, 2, 3)}
-    for most, every in found.items():
-        assert all(len(chosen) == min(n, most) for chosen in every)
-        assert set().union(*every) == set(range(n))
-    assert all(chosen >= {0, n - 1} for chosen in found[3])
+def test_by_default_the_ends_and_one_between_which_differs_from_test_to_test(n):
+    found = [some(f"test_{k}", n, False) for k in range(300)]
+    assert all(chosen >= {0, n - 1} and len(chosen) == min(n, 3) for chosen in found)
+    assert set().union(*found) == set(range(n))
+    assert set().union(*(some(f"test_{k}", n, True) for k in range(300))) == set(range(n))
+    assert all(len(some(f"test_{k}", n, True)) == 1 for k in range(9))
 
 
 def case(indices, **params):
