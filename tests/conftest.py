@@ -17,7 +17,6 @@ from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
 
 CASES = 3  # cases of each test that run by default
-SLOW_CASES = 2  # cases of each slow test that run with --whole
 EXAMPLES = {"one of": 8}  # of hypothesis: pytest_configure says which
 SIZES = (0, 1, 2, 3, 7, 31, 32, 33, 64, 65)
 # the error state in which internal functions are called
@@ -29,7 +28,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--whole",
         action="store_true",
-        help=f"slow tests too, {SLOW_CASES} cases of each; of others each value of each parameter",
+        help="slow tests too, a case of each; of others each value of each parameter",
     )
     parser.addoption("--every-case", action="store_true", help="slow tests too, and all cases")
     parser.addoption(
@@ -60,31 +59,38 @@ def is_slow(marks):
     return any(mark.name in ("slow", "nightly") for mark in marks)
 
 
-def some(name, n, most):
-    """Return at most some of n cases: three are the first, the last and one between. Which one, and
-    which of fewer, differs from test to test, so that all kinds of models and rows occur
-    somewhere."""
-    k = crc32(name.encode())
-    if n <= most:
-        return set(range(n))
-    if most == CASES:
-        return {0, n - 1, 1 + k % (n - 2)}
-    return set([k % n, (k + 1 + k // n % (n - 1)) % n][:most])
+def some(name, n, one_case):
+    """Return one of n cases, or beside it the first and the last: which one differs from test to
+    test, so that all kinds of models and rows occur somewhere."""
+    if one_case:
+        return {crc32(name.encode()) % n}
+    return {0, n - 1, 1 + crc32(name.encode()) % (n - 2)} if n > CASES else set(range(n))
+
+
+def values_of(case):
+    """Return the values of the parameters of a case. Those given together count each by itself: of
+    pairs of a fit and a loss, the fit and the loss."""
+    told = (str, int, float, bool, type(None))  # others are told apart by their place in the list
+    return {
+        (name, type(value), value if isinstance(value, told) else case.indices[name])
+        for name, value in case.params.items()
+    }
 
 
 def covering(cases, chosen):
     """Return what is chosen and cases beside it, so that each value of each parameter occurs. Each
     case that is added has the most values that did not occur yet; of several such, any, or the
     first of one parameter would come with all of another."""
+    values = [values_of(case) for case in cases]
     left = set(range(len(cases))) - chosen
-    seen = {value for k in chosen for value in cases[k].indices.items()}
+    seen = set().union(*(values[k] for k in chosen))
 
     def worth(k):
-        return len(cases[k].indices.items() - seen), crc32(b"%d" % k)
+        return len(values[k] - seen), crc32(b"%d" % k)
 
     while left and worth(k := max(left, key=worth))[0]:
         left.remove(k)
-        seen |= cases[k].indices.items()
+        seen |= values[k]
     return set(range(len(cases))) - left
 
 
@@ -107,11 +113,11 @@ def pytest_generate_tests(metafunc):
     if "every_case" in marks:
         return
     n, name = len(cases), metafunc.function.__name__
-    few = "one_case" in marks and not option.whole
+    one_case = "slow" in marks or ("one_case" in marks and not option.whole)
     if option.seeds:
         chosen = {round(k) for k in np.linspace(0, n - 1, min(option.seeds, n))}
     else:
-        chosen = some(name, n, 1 if few else SLOW_CASES if "slow" in marks else CASES)
+        chosen = some(name, n, one_case)
     if option.whole and "slow" not in marks:
         chosen = covering(cases, chosen)
     cases[:] = [cases[k] for k in sorted(chosen)]

@@ -105,7 +105,7 @@ def test_the_best_so_far_is_usable_wherever_the_time_is_over(target, clock_of):
 def test_every_reading_may_be_the_last(clock_of):
     clock = clock_of()
     fit("multinomial")
-    for n_readings in range(1, clock.n, max(1, clock.n // 40)):
+    for n_readings in range(1, clock.n, max(1, clock.n // 16)):
         clock_of(n_readings)
         check_usable(fit("multinomial")[0])
 
