@@ -164,7 +164,7 @@ def prune(
     these rows where they are not all. Coefficients that must be at least 0 stay so, and of a model
     with a log link or probabilities the intercept keeps the mean prediction.
 
-    Cosines are moved on at most 3,000 rows, or rows made of near ones, by up to fifty steps, fewer
+    Cosines are moved on at most 3,000 rows, or rows made of near ones, by up to 25 steps, fewer
     of many terms or inputs: some tenths of a second. None are moved with CSR rows, of sparse
     weights, beside bumps, and in models with coefficients that must be at least 0.
 
