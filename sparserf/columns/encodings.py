@@ -243,6 +243,8 @@ def _plain_encodings(X, weight, table, means, ordered):
             encodings.append(Encoding(j, NUMBER, 0, means.get(j)))
         if levels and j not in ordered:
             frequent, mode = frequent_levels(X[:, j], weight)
+            if not len(frequent) and mode >= 0 and j not in means:  # a column is seen somehow
+                frequent = [mode]
             encodings += [
                 Encoding(j, LEVEL, k, None if j in means else ([UNKNOWN], [float(k == mode)]))
                 for k in frequent
