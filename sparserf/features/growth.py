@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .._base.progress import check_not_ended
 from .._core.boxes import HIGHEST, MISSING, BinBoxes, bin_columns, histograms
 from .._core.trees import Tree
 
@@ -380,7 +381,7 @@ class Forest:
             tree.grow(bins, gradient, curvature)
 
         for _ in workers.map(grow, self._trees):
-            pass
+            check_not_ended()
 
     def grow_by_passes(
         self, ask: Callable[[Pass], tuple[np.ndarray, np.ndarray]], workers: Workers
