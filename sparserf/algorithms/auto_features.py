@@ -39,9 +39,9 @@ def with_found_features(X: MatrixLike, y: ArrayLike, options: Options, effort: E
     """Return the options with the terms that `sparse_rf` finds as features, which know their
     columns.
 
-    They are those that its model has kept: with all that its folds have found, 16 fits of 30 and 100
-    terms had 1.06 times the error. They may be none where the time was over. What was cut is noted
-    in `effort`.
+    They are those that its model has kept: with all that its folds have found, 16 fits of 30 or
+    100 terms had 1.06 times the error. They may be none where the time was over. What was cut is
+    noted in `effort`.
     """
     columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
     own = {"fit_intercept": options.fit_intercept, "rng": options.rng}
