@@ -120,10 +120,9 @@ def test_the_slope_is_that_of_the_error(monkeypatch):
 def test_zero_weights_stay_zero():
     """Terms see the columns that they saw: max_order and interactions hold."""
     Z, y = friedman(np.random.default_rng(0), 600, 6)
-    two = srf.sparse_rf(Z, y, max_order=2, max_terms=8, rng=0, verbose=False)
-    within = srf.sparse_rf(
-        Z, y, interactions=[[0, 1], [2, 3, 4, 5]], max_terms=8, rng=0, verbose=False
-    )
+    how = {"max_terms": 8, "effort": 0.2, "rng": 0, "verbose": False}
+    two = srf.sparse_rf(Z, y, max_order=2, **how)
+    within = srf.sparse_rf(Z, y, interactions=[[0, 1], [2, 3, 4, 5]], **how)
     for model, allowed in ((two, None), (within, ([0, 1], [2, 3, 4, 5]))):
         assert model.features.is_periodic.any() and len(model.support) == 8
         column = model.features.stage.column
@@ -135,7 +134,7 @@ def test_zero_weights_stay_zero():
 
 def test_what_must_rise_rises():
     Z, y = friedman(np.random.default_rng(0), 400, 5)
-    how = {"monotone": {3: 1, 4: 1}, "max_terms": 8, "rng": 0, "verbose": False}
+    how = {"monotone": {3: 1, 4: 1}, "max_terms": 8, "effort": 0.2, "rng": 0, "verbose": False}
     model = srf.sparse_rf(Z, y, **how)
     assert model.features.nonnegative.any() and not moves(model, as_rows(Z)).any()
     small = prune(model, Z, max_terms=5)
@@ -243,7 +242,7 @@ def test_a_fit_of_few_terms_is_nearer_than_terms_alone(monkeypatch):
     for polishes in (True, False):
         if not polishes:
             monkeypatch.setattr(fewer_terms, "in_few_terms", lambda *about: None)
-        model = srf.sparse_rf(Z[:500], y, max_terms=10, rng=0, verbose=False)
+        model = srf.sparse_rf(Z[:500], y, max_terms=10, effort=0.2, rng=0, verbose=False)
         assert len(model.support) == 10
         errors.append(np.mean((model.predict(Z[500:]) - f[500:]) ** 2))
     assert errors[0] < 0.9 * errors[1]
