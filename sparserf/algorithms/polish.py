@@ -85,7 +85,7 @@ def rows_to_polish_on(
     index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
     X, weight = rows.array(index), weight[index]
     if n_made := min(ROWS - n, MADE_A_ROW * n):
-        X, weight = with_made_rows(X, weight, None if stage is None else stage.column, n_made, MADE)
+        X, weight = with_made_rows(X, weight, stage, n_made, MADE)
     return rows.on_same_threads(X), weight / weight.sum()
 
 

@@ -10,13 +10,16 @@ robust units, 1/2 for different categories, and 4 for a cell that is missing in 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.random import draw_rows
 from .encodings import robust_units
 from .frames import columns_of_rows, is_frame, rows_of_frame
+
+if TYPE_CHECKING:
+    from .stage import ColumnStage
 
 # How many rows count as near a row.
 N_NEAR = 30
@@ -50,18 +53,18 @@ def draw_sources(
 
 
 def with_made_rows(
-    X: np.ndarray, weight: np.ndarray, column: np.ndarray | None, n_made: int, share: float
+    X: np.ndarray, weight: np.ndarray, stage: ColumnStage | None, n_made: int, share: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return encoded rows with made ones below them, and the weights of all.
 
-    column : the column of each encoding: those of a column are made from one cell; None: each is a
-        column
+    stage : the stage that encoded them: the encodings of a column are made from one cell; None:
+        each is a column
     share : the weight of all made rows, over that of the others
     """
     numbers, rng = np.zeros(X.shape[1], bool), np.random.default_rng(0)
     sources = draw_sources(X, numbers, weight, n_made, rng)
-    if column is not None:
-        _, first, place = np.unique(column, return_index=True, return_inverse=True)
+    if stage is not None:
+        _, first, place = np.unique(stage.column, return_index=True, return_inverse=True)
         sources = sources[:, first[place]]
     made = np.full(n_made, share * weight.sum() / n_made)
     return np.concatenate([X, take_cells(X, sources)]), np.concatenate([weight, made])

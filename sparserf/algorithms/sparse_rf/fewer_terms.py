@@ -51,10 +51,8 @@ def drop_terms(
     most = min(FEW_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
     is_few = task.raw.n_rows <= most
     if is_few and weight is task.weight and not task.raw.is_sparse:
-        stage = model.features.stage
-        column = None if stage is None else stage.column
-        n_made = MADE_A_ROW * rows.n_rows
-        X, weight = with_made_rows(rows.array(), weight, column, n_made, MADE)
+        X, stage, n_made = rows.array(), model.features.stage, MADE_A_ROW * rows.n_rows
+        X, weight = with_made_rows(X, weight, stage, n_made, MADE)
         rows = rows.on_same_threads(X)
     return pruned(rows, model, weight, pruning)
 
