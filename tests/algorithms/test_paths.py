@@ -1,5 +1,7 @@
 """Test what decides how far members go, and whether they beat the constant."""
 
+from functools import partial
+from itertools import chain, repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +14,9 @@ from sparserf.algorithms.sparse_rf.paths import FIRST_PATIENCE, PATIENCE, follow
 from sparserf.solvers.effort import Effort
 
 
-def path_of_losses(losses, beaten):
-    """Return the path of a member whose losses are given."""
-    left = iter(losses)
+def member_of_losses(losses):
+    """Return a member of one fold whose losses are given, and then the last."""
+    left = chain(losses, repeat(losses[-1]))
     fit = SimpleNamespace(
         largest_alpha=lambda: 1.0,
         turn_to=lambda alpha, times: None,
@@ -26,6 +28,11 @@ def path_of_losses(losses, beaten):
         ended=False,
         n_drawn=0,
     )
+    return SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
+
+
+def paths_of_losses(*losses):
+    """Return the paths of members whose losses are given."""
 
     class OneFold:
         task = SimpleNamespace(weight=np.ones(100), targets=[None])
@@ -41,21 +48,23 @@ def path_of_losses(losses, beaten):
 
         means = predictions
 
-    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
+    makes = [partial(member_of_losses, each) for each in losses]
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
-    return follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
+    return follow(makes, OneFold(), loss, Effort(np.inf), Workers(1))
 
 
-def test_a_member_far_behind_ends_where_its_falls_are_too_small():
-    losses = 3.0 * 0.95 ** np.arange(40)
-    assert len(path_of_losses(losses, 0.3).losses) == FIRST_PATIENCE
-    assert len(path_of_losses(losses, 2.5).losses) == 40
-    assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
+@pytest.mark.parametrize(
+    ("fall", "other", "n"), [(0.95, 0.3, FIRST_PATIENCE), (0.95, 2.5, 40), (0.7, 0.3, 40)]
+)
+def test_a_member_far_behind_ends_where_its_falls_are_too_small(fall, other, n):
+    path, of_other = paths_of_losses(3.0 * fall ** np.arange(40), [other])
+    assert len(path.losses) == n
+    assert of_other.loss == other
 
 
 def test_a_member_ends_where_its_loss_falls_no_more():
     losses = np.concatenate([3.0 * 0.9 ** np.arange(10), np.full(30, 2.0)])
-    path = path_of_losses(losses, np.inf)
+    (path,) = paths_of_losses(losses)
     assert len(path.losses) == 10 + PATIENCE
     assert path.loss == losses[9]
 

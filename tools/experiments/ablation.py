@@ -50,16 +50,12 @@ def place_of(name):
 
 
 def members_without(members_of, names, *args):
-    """Yield the members but those of these names, as `members_of` makes them."""
-    left = []
-    for make, share in members_of(*args):
-        member = make.func.__self__.name
-        if member in names:
-            left.append(member)
-        else:
-            yield make, share
-    if set(left) != set(names):
-        raise LookupError(f"ablation.toml leaves out {names}, the default has only {left} of them")
+    """Return the members but those of these names, as `members_of` makes them."""
+    makes = members_of(*args)
+    name_of = {make: make.func.__self__.name for make in makes}
+    if left := set(names) - set(name_of.values()):
+        raise LookupError(f"ablation.toml leaves out {left}, the default has {name_of.values()}")
+    return [make for make in makes if name_of[make] not in names]
 
 
 # What stands in place of functions

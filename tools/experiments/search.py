@@ -8,7 +8,6 @@ from experiments.fits import ours
 from experiments.others import PICTURES
 
 from sparserf.algorithms.sparse_rf import default
-from sparserf.algorithms.sparse_rf.folds import Folds
 from sparserf.algorithms.sparse_rf.stack import Stack
 
 NAMES = {"linear": "linear functions", "cosines": "cosines that learn", "rules": "rules"}
@@ -29,18 +28,7 @@ def drawn(data, file, **options):
 
 def watched(data, **options):
     """Return what a call does: losses are over those of the constant, out of fold."""
-    predictions, ends, stacks, models = [], [], [], []
-    of_folds, of = Folds.predictions, Stack.of
-    follow, drop_terms = default.follow, default.drop_terms
-
-    def predicted(folds, margins):
-        predictions.append(of_folds(folds, margins))
-        return predictions[-1]
-
-    def followed(*args):
-        path = follow(*args)
-        ends.append(len(predictions))
-        return path
+    stacks, models, of, drop_terms = [], [], Stack.of, default.drop_terms
 
     def stacked(*args):
         stacks.append(of(*args))
@@ -50,30 +38,22 @@ def watched(data, **options):
         models.append(model)
         return drop_terms(model, *args)
 
-    with (
-        patch.object(Folds, "predictions", predicted),
-        patch.object(default, "follow", followed),
-        patch.object(Stack, "of", stacked),
-        patch.object(default, "drop_terms", smaller),
-    ):
+    with patch.object(Stack, "of", stacked), patch.object(default, "drop_terms", smaller):
         model = ours(data, **options)
     (stack,), found = stacks, {}
     folds, constant = stack.loss.folds, stack.loss_of_constant
-    fold = np.repeat(np.arange(len(folds)), [len(rows) for rows in folds.held_out])
+    share = np.bincount(folds.fold, folds.weight)
     before, after = (kinds_of_terms(one) for one in (models[0], model))
-    for path, u, end in zip(stack.paths, stack.weights, ends, strict=True):
-        here = predictions[end - len(path.losses) : end]  # before them, a path that began again
-        weighed = [folds.weight * stack.loss.losses(margins) for margins in here]
-        each = [np.bincount(fold, w) / np.bincount(fold, folds.weight) for w in weighed]
+    for path, u in zip(stack.paths, stack.weights, strict=True):
         best = int(np.argmin(path.losses))
         found[path.member.name] = {
             "weight": float(u),
-            "penalties": len(here),
+            "penalties": len(path.losses),
             "best": best + 1,
             "error": path.losses[best] / constant,
-            "alpha": path.member.fall ** np.arange(len(here)),
-            "losses": np.array(path.losses) / constant,
-            "of_folds": np.array(each).T / constant,
+            "alpha": path.member.fall ** np.arange(len(path.losses)),
+            "losses": path.losses / constant,
+            "of_folds": (path.of_folds / share).T / constant,
             "terms": float(np.mean([len(each.state[1]) for each in path.found])),
             "before": before[path.member.name],
             "after": after[path.member.name],

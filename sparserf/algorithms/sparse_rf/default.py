@@ -33,7 +33,7 @@ from .paths import MOST_TERMS, follow
 from .stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ...model import FitInfo, SparseModel
     from ..task import Task
@@ -84,33 +84,22 @@ def search(
     """Follow the members down their paths on folds of the rows; return how much each counts."""
     most_rows = most_search_rows(choice.effort, options.deadline)
     folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
-    loss, paths = HeldOutLoss.of(folds.task, folds), []
-    for make, share in members_of(folds, options, choice.effort):
-        if paths and effort.is_late:
-            effort.note_cut("members")
-            break
-        beaten = min((path.loss for path in paths), default=np.inf)
-        with part(share, is_open=True):
-            path = follow(make(), folds, loss, effort.part(share), workers, beaten)
-        paths.append(path)
-        if path.ended:
-            break
+    loss = HeldOutLoss.of(folds.task, folds)
+    paths = follow(members_of(folds, options, choice.effort), folds, loss, effort, workers)
     return Stack.of(loss, paths, options.fit_intercept)
 
 
-def members_of(
-    folds: Folds, options: SparseRFOptions, effort: float
-) -> Iterator[tuple[Callable[[], Member], float]]:
-    """Yield functions that make the members, each with the share of the time left that it may
-    take."""
+def members_of(folds: Folds, options: SparseRFOptions, effort: float) -> list[Callable[[], Member]]:
+    """Return functions that make the members."""
     if not options.is_auto:
-        yield partial(Given.of_folds, folds, options), 1.0
-        return
+        return [partial(Given.of_folds, folds, options)]
     constraints = folds.task.constraints
     linear = Linear if constraints is None or not constraints.binds else Inputs
-    yield partial(linear.of_folds, folds, options), 0.2
-    yield partial(Cosines.of_folds, folds, options, effort), 0.5
-    yield partial(GrownRules.of_folds, folds, options, effort), 1.0
+    return [
+        partial(linear.of_folds, folds, options),
+        partial(Cosines.of_folds, folds, options, effort),
+        partial(GrownRules.of_folds, folds, options, effort),
+    ]
 
 
 def most_search_rows(effort: float, deadline: float) -> int:

@@ -1,5 +1,5 @@
-"""Down the penalties: all folds of a member together, until the rows held out are predicted no
-better."""
+"""Down the penalties: all folds of all members side by side, each member until it predicts the rows
+held out no better."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.progress import ends_at, note_held_out_loss, parts
+from ..._base.progress import ends_at, note_held_out_loss, part
 from .members import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..._base.threads import Workers
     from ...solvers.effort import Effort
+    from .fold_path import FoldPath
     from .folds import Folds
     from .held_out_loss import HeldOutLoss
     from .members import Member
@@ -45,6 +46,9 @@ FALL, FOUND, MORE = 0.1, 0.05, 3.0
 # the constant's on the same rows, is more than WORSE times that of all folds of the best way, the
 # path begins again with all folds in the best: a smooth function of a column is rough in ranks.
 WORSE = 1.1
+# The share of the progress bar, of what is left of it, that a penalty of all members has; nothing
+# else depends on it.
+SHOWN_AS_PENALTY = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +60,8 @@ class MemberPath:
     means : the means of what all folds say of these rows, which the others have seen
     found : what each fold has found there
     without : for each fold the predictions at the penalty that is best for the other folds
-    losses : the loss at each penalty
+    of_folds : what each fold adds to the loss at each penalty, (n_penalties, n_folds)
     n_drawn : the number of features that all folds have drawn
-    ended : whether a callback has ended the path
     """
 
     member: Member
@@ -67,75 +70,143 @@ class MemberPath:
     means: np.ndarray
     found: Sequence[Found]
     without: Sequence[np.ndarray]
-    losses: Sequence[float]
+    of_folds: np.ndarray
     n_drawn: int
-    ended: bool
+
+    @property
+    def losses(self) -> np.ndarray:
+        """The loss at each penalty."""
+        return self.of_folds.sum(axis=1)
 
 
 def follow(
-    member: Member,
+    makes: Iterable[Callable[[], Member]],
     folds: Folds,
     loss: HeldOutLoss,
     effort: Effort,
     workers: Workers,
-    beaten: float = np.inf,
-) -> MemberPath:
-    """Go down a path of penalties on all folds.
+) -> list[MemberPath]:
+    """Go down the penalties with all members side by side, each fold of each by itself.
 
-    beaten : the least loss of another member
+    makes : functions that make the members
     """
-    fits = [member.fold_fit(folds, k) for k in range(len(folds))]
-    shares = [folds.share(k) for k in range(len(folds))]
-    alpha = HIGHEST * (max(fit.largest_alpha() for fit in fits) or 1.0)
-    n_rows, n_targets = len(folds.task.weight), len(folds.task.targets)
-    most = min(MOST_TERMS, TERMS_PER_ROW * min(shares) * n_rows, MOST_WEIGHTS / n_targets)
-    best, waited, losses, ended = None, 0, [], False
-    of_constant = np.array([fit.objective() for fit in fits])
-    without: list[np.ndarray] = []
-    least_of_others = np.full(len(folds), np.inf)
-    for _ in parts(range(MOST_ALPHAS)):
-        turn = partial(_turn, alpha, MORE if _wants_draws(losses) else 1.0, effort.deadline)
-        for fit in list(workers.map(turn, fits)):
-            if not ended:
-                fit.tell()
-                ended = fit.ended
-        if member.n_ways > 1 and not (ended or effort.is_late):
-            way = _way_alone([fit.objective() for fit in fits] / of_constant, member.n_ways)
-            if way is not None:
-                return follow(member.in_way(way), folds, loss, effort, workers, beaten)
-        margins = [fit.margins() for fit in fits]
-        predictions = folds.predictions(margins)
-        of_folds = loss.of_each_fold(predictions)
-        here = float(of_folds.sum())
-        losses.append(here)
-        without = without or [predictions] * len(folds)
-        for k in np.flatnonzero(here - of_folds < least_of_others):
-            least_of_others[k], without[k] = here - of_folds[k], predictions
-        waited = 0 if best is not None and here < best[0] * _worth(here, beaten) else waited + 1
-        if best is None or here < best[0]:
-            found = [
-                Found(alpha, share, fit.state()) for share, fit in zip(shares, fits, strict=True)
-            ]
-            best = here, predictions, folds.means(margins), found
-            note_held_out_loss(loss.in_units_of_y(here))
-        if effort.is_late:
-            effort.note_cut("paths of penalties")
-        if ended or effort.is_late:
+    every: list[MemberFits] = []
+    for make in makes:
+        if every and effort.is_late:
+            effort.note_cut("members")
             break
-        is_early = len(losses) < FIRST_PATIENCE or not _has_found(losses)
-        has_waited = waited >= (FIRST_PATIENCE if is_early else PATIENCE)
-        if has_waited or np.mean([fit.n_terms for fit in fits]) > most:
-            effort.note_finished()
+        every.append(MemberFits(make(), folds, loss, workers))
+    going, ended = every, False
+    while going and not ended:
+        turns = [turn for fits in going for turn in fits.turns()]
+        with part(SHOWN_AS_PENALTY):
+            for fit in list(workers.map(partial(_turn, effort.deadline), turns)):
+                if not ended:
+                    fit.tell()
+                    ended = fit.ended
+        is_late = effort.is_late
+        for fits in going:
+            least = min((other.loss for other in every if other is not fits), default=np.inf)
+            fits.judge(least, may_begin_again=not (ended or is_late))
+        note_held_out_loss(loss.in_units_of_y(min(fits.loss for fits in every)))
+        going = [fits for fits in going if not fits.is_done]
+        if is_late:
+            effort.note_cut("paths of penalties", len(going))
             break
-        alpha *= member.fall
-    return MemberPath(member, *best, without, losses, sum(fit.n_drawn for fit in fits), ended)
+    effort.note_finished(sum(fits.is_done for fits in every))
+    return [fits.path() for fits in every]
 
 
-def _turn(alpha, times, deadline, fit):
+def _turn(deadline, turn):
     """Fit with a penalty, as far as the time allows; return the fit."""
+    fit, alpha, times = turn
     with ends_at(deadline):
         fit.turn_to(alpha, times)
     return fit
+
+
+class MemberFits:
+    """The fits of a member on all folds, on their way down the penalties.
+
+    loss : the least mean loss of the rows held out so far
+    is_done : whether they have come to the end of the path
+    """
+
+    loss: float
+    is_done: bool
+
+    def __init__(self, member: Member, folds: Folds, loss: HeldOutLoss, workers: Workers):
+        self._folds, self._loss, self._workers = folds, loss, workers
+        self._shares = [folds.share(k) for k in range(len(folds))]
+        self._begin(member)
+
+    def _begin(self, member):
+        """Begin at the first penalty."""
+        folds = self._folds
+        self._member, every = member, range(len(folds))
+        self._fits = list(self._workers.map(partial(member.fold_fit, folds), every))
+        largest = self._workers.map(lambda fit: fit.largest_alpha(), self._fits)
+        self._alpha = HIGHEST * (max(largest) or 1.0)
+        self._of_constant = np.array([fit.objective() for fit in self._fits])
+        self.loss, self.is_done, self._waited = np.inf, False, 0
+        self._of_folds, self._losses, self._without = [], [], [None] * len(folds)
+        self._least_of_others = np.full(len(folds), np.inf)
+
+    def turns(self) -> list[tuple[FoldPath, float, float]]:
+        """Return what is to be done at this penalty: (fit, penalty, how many times the draws)."""
+        times = MORE if _wants_draws(self._losses) else 1.0
+        return [(fit, self._alpha, times) for fit in self._fits]
+
+    def judge(self, least: float, may_begin_again: bool) -> None:
+        """Take the penalty where it is the best so far; turn to the next, or end.
+
+        least : the least loss of another member
+        may_begin_again : whether all folds may begin again in the better way to see the columns
+        """
+        way, n_ways = None, self._member.n_ways
+        if may_begin_again and n_ways > 1:
+            way = _way_alone([fit.objective() for fit in self._fits] / self._of_constant, n_ways)
+        if way is not None:
+            self._begin(self._member.in_way(way))
+            return
+        margins = [fit.margins() for fit in self._fits]
+        predictions = self._folds.predictions(margins)
+        of_folds = self._loss.of_each_fold(predictions)
+        here = float(of_folds.sum())
+        self._of_folds.append(of_folds)
+        self._losses.append(here)
+        for k in np.flatnonzero(here - of_folds < self._least_of_others):
+            self._least_of_others[k], self._without[k] = here - of_folds[k], predictions
+        is_worth = here < self.loss * _worth(here, least)
+        self._waited = 0 if is_worth else self._waited + 1
+        if here < self.loss:
+            found = [
+                Found(self._alpha, share, fit.state())
+                for share, fit in zip(self._shares, self._fits, strict=True)
+            ]
+            self.loss, self._best = here, (predictions, self._folds.means(margins), found)
+        self._alpha *= self._member.fall
+        self._n_drawn = sum(fit.n_drawn for fit in self._fits)
+        self.is_done = self._has_waited() or self._is_full() or len(self._losses) == MOST_ALPHAS
+        if self.is_done:
+            self._fits = []  # which hold the values of their terms
+
+    def _has_waited(self):
+        """Return whether too many penalties have not lowered the loss enough."""
+        is_early = len(self._losses) < FIRST_PATIENCE or not _has_found(self._losses)
+        return self._waited >= (FIRST_PATIENCE if is_early else PATIENCE)
+
+    def _is_full(self):
+        """Return whether the folds have more terms in the mean than they may."""
+        task = self._folds.task
+        of_rows = TERMS_PER_ROW * min(self._shares) * len(task.weight)
+        most = min(MOST_TERMS, of_rows, MOST_WEIGHTS / len(task.targets))
+        return np.mean([fit.n_terms for fit in self._fits]) > most
+
+    def path(self) -> MemberPath:
+        """Return the best penalty."""
+        done = self._without, np.array(self._of_folds), self._n_drawn
+        return MemberPath(self._member, self.loss, *self._best, *done)
 
 
 def _way_alone(objectives, n_ways):
