@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -115,12 +116,13 @@ def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
     constant."""
     if not stack.used:
         return stack.paths[0].member.constant(task)
-    models, weights, places = [], [], []
+    refits, weights, places = [], [], []
     for path, u in stack.used:
-        found, own = path.member.models(task, path.found, workers), path.member.places
-        models += found
-        weights += [u / len(found)] * len(found)
-        places += [own[k % len(own)] for k in range(len(found))]
+        own = path.member.refits(task, path.found)
+        refits += own
+        weights += [u / len(own)] * len(own)
+        places += islice(cycle(path.member.places), len(own))
+    models = list(workers.map(_call, refits))
     if places[0] is not None:
         every = np.unique(np.concatenate(places))
         models = [
@@ -167,6 +169,11 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
         cut=dict(effort.cuts),
         converged=not effort.cuts,
     )
+
+
+def _call(function):
+    """Return what a function without arguments returns."""
+    return function()
 
 
 def _warn_of_time(effort):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import cycle
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,9 +22,8 @@ from .l1_path import L1Path
 from .ridge_path import RidgePath, WideRidgePath
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from ..._base.threads import Workers
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
     from ..task import Task
@@ -77,9 +78,9 @@ class Member(ABC):
         """Return the model without a term, fitted to all rows."""
 
     @abstractmethod
-    def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
-        """Fit what the folds have found to all rows; return the models whose mean is the
-        member's."""
+    def refits(self, task: Task, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+        """Return functions that fit what the folds have found to all rows, and return the models
+        whose mean is the member's."""
 
 
 # Members whose terms an l1 penalty chooses
@@ -106,8 +107,8 @@ class L1Member(Member):
         seen = task.with_encodings(self.places[0])
         return model_of([L1Path(seen, self.seen[0][1], self.options)], seen, certified=False)
 
-    def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
-        """Fit the terms of each fold to all rows.
+    def refits(self, task: Task, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+        """Return functions that fit the terms of each fold to all rows.
 
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
         falls with the root of the number of rows, and alpha with it.
@@ -118,15 +119,16 @@ class L1Member(Member):
             if seen.raw is task.raw:
                 again.__dict__["rows"] = seen.rows
             encoded.append(again)
+        pairs = zip(encoded, (dictionary for _, dictionary in self.seen), strict=True)
+        ways = cycle(pairs)
+        return [partial(self._refit, *next(ways), of_fold) for of_fold in found]
 
-        def fitted(k):
-            which, of_fold = k % len(self.seen), found[k]
-            again = L1Path(encoded[which], self.seen[which][1], self.options)
-            alpha = RELAX * of_fold.alpha * np.sqrt(of_fold.share)
-            again.fit_again(of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
-            return model_of([again], encoded[which], certified=False)
-
-        return list(workers.map(fitted, range(len(found))))
+    def _refit(self, task, dictionary, of_fold):
+        """Return the model of the terms of a fold, fitted to all rows of the task."""
+        again = L1Path(task, dictionary, self.options)
+        alpha = RELAX * of_fold.alpha * np.sqrt(of_fold.share)
+        again.fit_again(of_fold.state, alpha, REFIT_TOL, REFIT_ROUNDS)
+        return model_of([again], task, certified=False)
 
 
 # The relative gap of the fits to all rows, and their most steps: with 3 in place of 5, the loss on
@@ -239,11 +241,15 @@ class Linear(Member):
             features=model.features.take(nothing),
         )
 
-    def models(self, task: Task, found: Sequence[Found], workers: Workers) -> list[SparseModel]:
+    def refits(self, task: Task, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+        return [partial(self._refit, task, found)]
+
+    def _refit(self, task, found):
+        """Return the linear functions fitted to all rows."""
         seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
         again = self._path(seen)
         again.turn_to(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
-        return [as_functions(model_of([again], seen, certified=False))]
+        return as_functions(model_of([again], seen, certified=False))
 
 
 def as_functions(model: SparseModel) -> SparseModel:
