@@ -31,7 +31,7 @@ def member_of_losses(losses):
     return SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
 
 
-def paths_of_losses(*losses):
+def paths_of_losses(*losses, beaten=np.inf):
     """Return the paths of members whose losses are given."""
 
     class OneFold:
@@ -50,16 +50,21 @@ def paths_of_losses(*losses):
 
     makes = [partial(member_of_losses, each) for each in losses]
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
-    return follow(makes, OneFold(), loss, Effort(np.inf), Workers(1))
+    return follow(makes, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
 
 
 @pytest.mark.parametrize(
-    ("fall", "other", "n"), [(0.95, 0.3, FIRST_PATIENCE), (0.95, 2.5, 40), (0.7, 0.3, 40)]
+    ("fall", "beaten", "n"), [(0.95, 0.3, FIRST_PATIENCE), (0.95, 2.5, 40), (0.7, 0.3, 40)]
 )
-def test_a_member_far_behind_ends_where_its_falls_are_too_small(fall, other, n):
-    path, of_other = paths_of_losses(3.0 * fall ** np.arange(40), [other])
+def test_a_member_far_behind_ends_where_its_falls_are_too_small(fall, beaten, n):
+    (path,) = paths_of_losses(3.0 * fall ** np.arange(40), beaten=beaten)
     assert len(path.losses) == n
-    assert of_other.loss == other
+
+
+def test_members_side_by_side_end_each_by_itself():
+    slow, quick = paths_of_losses(3.0 * 0.9 ** np.arange(40), [0.3])
+    assert (len(slow.losses), len(quick.losses)) == (40, 1 + FIRST_PATIENCE)
+    assert (slow.loss, quick.loss) == (3.0 * 0.9**39, 0.3)
 
 
 def test_a_member_ends_where_its_loss_falls_no_more():

@@ -50,12 +50,15 @@ def place_of(name):
 
 
 def members_without(members_of, names, *args):
-    """Return the members but those of these names, as `members_of` makes them."""
-    makes = members_of(*args)
-    name_of = {make: make.func.__self__.name for make in makes}
-    if left := set(names) - set(name_of.values()):
-        raise LookupError(f"ablation.toml leaves out {left}, the default has {name_of.values()}")
-    return [make for make in makes if name_of[make] not in names]
+    """Yield the members but those of these names, as `members_of` makes them."""
+    left = []
+    for makes, share in members_of(*args):
+        name_of = {make: make.func.__self__.name for make in makes}
+        left += name_of.values()
+        if stay := [make for make in makes if name_of[make] not in names]:
+            yield stay, share
+    if not set(names) <= set(left):
+        raise LookupError(f"ablation.toml leaves out {names}, the default has only {left}")
 
 
 # What stands in place of functions

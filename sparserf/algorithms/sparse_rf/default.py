@@ -34,7 +34,7 @@ from .paths import MOST_TERMS, follow
 from .stack import Stack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ...model import FitInfo, SparseModel
     from ..task import Task
@@ -85,22 +85,34 @@ def search(
     """Follow the members down their paths on folds of the rows; return how much each counts."""
     most_rows = most_search_rows(choice.effort, options.deadline)
     folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
-    loss = HeldOutLoss.of(folds.task, folds)
-    paths = follow(members_of(folds, options, choice.effort), folds, loss, effort, workers)
+    loss, paths = HeldOutLoss.of(folds.task, folds), []
+    for makes, share in members_of(folds, options, choice.effort):
+        if paths and effort.is_late:
+            effort.note_cut("members", len(makes))
+            break
+        beaten = min((path.loss for path in paths), default=np.inf)
+        with part(share):
+            paths += follow(makes, folds, loss, effort.part(share), workers, beaten)
+        if any(path.ended for path in paths):
+            break
     return Stack.of(loss, paths, options.fit_intercept)
 
 
-def members_of(folds: Folds, options: SparseRFOptions, effort: float) -> list[Callable[[], Member]]:
-    """Return functions that make the members."""
+def members_of(
+    folds: Folds, options: SparseRFOptions, effort: float
+) -> Iterator[tuple[list[Callable[[], Member]], float]]:
+    """Yield functions that make the members that go side by side, and the share of the time left
+    that these may take: linear functions are soon done, and something to beat."""
     if not options.is_auto:
-        return [partial(Given.of_folds, folds, options)]
+        yield [partial(Given.of_folds, folds, options)], 1.0
+        return
     constraints = folds.task.constraints
     linear = Linear if constraints is None or not constraints.binds else Inputs
-    return [
-        partial(linear.of_folds, folds, options),
-        partial(Cosines.of_folds, folds, options, effort),
-        partial(GrownRules.of_folds, folds, options, effort),
-    ]
+    yield [partial(linear.of_folds, folds, options)], 0.2
+    cosines, rules = (
+        partial(each.of_folds, folds, options, effort) for each in (Cosines, GrownRules)
+    )
+    yield [cosines, rules], 1.0
 
 
 def most_search_rows(effort: float, deadline: float) -> int:
@@ -147,7 +159,8 @@ def small_model(
     has_intercept = options.fit_intercept
     drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, has_intercept)
     small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)
-    small = drop_terms_at_once(model, task, most, has_intercept) if small is None else small
+    if small is None:
+        small = model if max_terms is None else drop_terms_at_once(model, task, most, has_intercept)
     if not has_intercept:
         return small
     return effort.done_in_time("intercepts", partial(with_best_intercept, small, task), small)

@@ -1,5 +1,5 @@
-"""Down the penalties: all folds of all members side by side, each member until it predicts the rows
-held out no better."""
+"""Down the penalties: all folds of several members side by side, each member until it predicts the
+rows held out no better."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..._base.progress import ends_at, note_held_out_loss, part
 from .members import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..._base.threads import Workers
     from ...solvers.effort import Effort
@@ -62,6 +62,7 @@ class MemberPath:
     without : for each fold the predictions at the penalty that is best for the other folds
     of_folds : what each fold adds to the loss at each penalty, (n_penalties, n_folds)
     n_drawn : the number of features that all folds have drawn
+    ended : whether a callback has ended the path
     """
 
     member: Member
@@ -72,6 +73,7 @@ class MemberPath:
     without: Sequence[np.ndarray]
     of_folds: np.ndarray
     n_drawn: int
+    ended: bool
 
     @property
     def losses(self) -> np.ndarray:
@@ -80,15 +82,17 @@ class MemberPath:
 
 
 def follow(
-    makes: Iterable[Callable[[], Member]],
+    makes: Sequence[Callable[[], Member]],
     folds: Folds,
     loss: HeldOutLoss,
     effort: Effort,
     workers: Workers,
+    beaten: float = np.inf,
 ) -> list[MemberPath]:
-    """Go down the penalties with all members side by side, each fold of each by itself.
+    """Go down the penalties with some members side by side, each fold of each by itself.
 
     makes : functions that make the members
+    beaten : the least loss of the members before
     """
     every: list[MemberFits] = []
     for make in makes:
@@ -96,8 +100,8 @@ def follow(
             effort.note_cut("members")
             break
         every.append(MemberFits(make(), folds, loss, workers))
-    going, ended = every, False
-    while going and not ended:
+    going, ended, is_late = every, False, False
+    while going and not (ended or is_late):
         turns = [turn for fits in going for turn in fits.turns()]
         with part(SHOWN_AS_PENALTY):
             for fit in list(workers.map(partial(_turn, effort.deadline), turns)):
@@ -106,15 +110,13 @@ def follow(
                     ended = fit.ended
         is_late = effort.is_late
         for fits in going:
-            least = min((other.loss for other in every if other is not fits), default=np.inf)
-            fits.judge(least, may_begin_again=not (ended or is_late))
-        note_held_out_loss(loss.in_units_of_y(min(fits.loss for fits in every)))
+            fits.judge(beaten, may_begin_again=not (ended or is_late))
+        note_held_out_loss(loss.in_units_of_y(min(beaten, *(fits.loss for fits in every))))
         going = [fits for fits in going if not fits.is_done]
-        if is_late:
-            effort.note_cut("paths of penalties", len(going))
-            break
-    effort.note_finished(sum(fits.is_done for fits in every))
-    return [fits.path() for fits in every]
+    if is_late and going:
+        effort.note_cut("paths of penalties", len(going))
+    effort.note_finished(len(every) - len(going))
+    return [fits.path(ended) for fits in every]
 
 
 def _turn(deadline, turn):
@@ -157,10 +159,10 @@ class MemberFits:
         times = MORE if _wants_draws(self._losses) else 1.0
         return [(fit, self._alpha, times) for fit in self._fits]
 
-    def judge(self, least: float, may_begin_again: bool) -> None:
+    def judge(self, beaten: float, may_begin_again: bool) -> None:
         """Take the penalty where it is the best so far; turn to the next, or end.
 
-        least : the least loss of another member
+        beaten : the least loss of the members before
         may_begin_again : whether all folds may begin again in the better way to see the columns
         """
         way, n_ways = None, self._member.n_ways
@@ -177,7 +179,7 @@ class MemberFits:
         self._losses.append(here)
         for k in np.flatnonzero(here - of_folds < self._least_of_others):
             self._least_of_others[k], self._without[k] = here - of_folds[k], predictions
-        is_worth = here < self.loss * _worth(here, least)
+        is_worth = here < self.loss * _worth(here, beaten)
         self._waited = 0 if is_worth else self._waited + 1
         if here < self.loss:
             found = [
@@ -203,9 +205,9 @@ class MemberFits:
         most = min(MOST_TERMS, of_rows, MOST_WEIGHTS / len(task.targets))
         return np.mean([fit.n_terms for fit in self._fits]) > most
 
-    def path(self) -> MemberPath:
-        """Return the best penalty."""
-        done = self._without, np.array(self._of_folds), self._n_drawn
+    def path(self, ended: bool) -> MemberPath:
+        """Return the best penalty; ended : whether a callback has ended the path."""
+        done = self._without, np.array(self._of_folds), self._n_drawn, ended
         return MemberPath(self._member, self.loss, *self._best, *done)
 
 
