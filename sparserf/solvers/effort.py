@@ -93,12 +93,12 @@ class Effort:
         self.note_cut(what)
         return otherwise
 
-    def note_finished(self, n: int) -> None:
-        """Note that n paths have come to their own ends; here and in the effort of which this is a
+    def note_finished(self) -> None:
+        """Note that a path has come to its own end; here and in the effort of which this is a
         part."""
-        self.n_finished += n
+        self.n_finished += 1
         if self._within is not None:
-            self._within.note_finished(n)
+            self._within.note_finished()
 
     def add_factor(self, p: int) -> None:
         """Count a Cholesky factor of a p by p matrix: p^3 / 6 multiplications, at half the speed of

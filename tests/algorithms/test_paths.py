@@ -1,7 +1,5 @@
 """Test what decides how far members go, and whether they beat the constant."""
 
-from functools import partial
-from itertools import chain, repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,9 +12,9 @@ from sparserf.algorithms.sparse_rf.paths import FIRST_PATIENCE, PATIENCE, follow
 from sparserf.solvers.effort import Effort
 
 
-def member_of_losses(losses):
-    """Return a member of one fold whose losses are given, and then the last."""
-    left = chain(losses, repeat(losses[-1]))
+def path_of_losses(losses, beaten):
+    """Return the path of a member whose losses are given."""
+    left = iter(losses)
     fit = SimpleNamespace(
         largest_alpha=lambda: 1.0,
         turn_to=lambda alpha, times: None,
@@ -28,11 +26,6 @@ def member_of_losses(losses):
         ended=False,
         n_drawn=0,
     )
-    return SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
-
-
-def paths_of_losses(*losses, beaten=np.inf):
-    """Return the paths of members whose losses are given."""
 
     class OneFold:
         task = SimpleNamespace(weight=np.ones(100), targets=[None])
@@ -48,28 +41,21 @@ def paths_of_losses(*losses, beaten=np.inf):
 
         means = predictions
 
-    makes = [partial(member_of_losses, each) for each in losses]
+    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
-    return follow(makes, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
+    return follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
 
 
-@pytest.mark.parametrize(
-    ("fall", "beaten", "n"), [(0.95, 0.3, FIRST_PATIENCE), (0.95, 2.5, 40), (0.7, 0.3, 40)]
-)
-def test_a_member_far_behind_ends_where_its_falls_are_too_small(fall, beaten, n):
-    (path,) = paths_of_losses(3.0 * fall ** np.arange(40), beaten=beaten)
-    assert len(path.losses) == n
-
-
-def test_members_side_by_side_end_each_by_itself():
-    slow, quick = paths_of_losses(3.0 * 0.9 ** np.arange(40), [0.3])
-    assert (len(slow.losses), len(quick.losses)) == (40, 1 + FIRST_PATIENCE)
-    assert (slow.loss, quick.loss) == (3.0 * 0.9**39, 0.3)
+def test_a_member_far_behind_ends_where_its_falls_are_too_small():
+    losses = 3.0 * 0.95 ** np.arange(40)
+    assert len(path_of_losses(losses, 0.3).losses) == FIRST_PATIENCE
+    assert len(path_of_losses(losses, 2.5).losses) == 40
+    assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
 
 
 def test_a_member_ends_where_its_loss_falls_no_more():
     losses = np.concatenate([3.0 * 0.9 ** np.arange(10), np.full(30, 2.0)])
-    (path,) = paths_of_losses(losses)
+    path = path_of_losses(losses, np.inf)
     assert len(path.losses) == 10 + PATIENCE
     assert path.loss == losses[9]
 

@@ -310,7 +310,7 @@ def test_parts_share_the_time_and_tell_the_whole_what_was_cut(monkeypatch):
     assert inner.is_late and inner.is_spent and not part.is_late
     inner.note_cut("paths", 2)
     assert inner.done_in_time("fits", lambda: 1, 2) == 2 and part.done_in_time("fits", int, 2) == 0
-    part.note_finished(1)
+    part.note_finished()
     assert whole.cuts == {"paths": 2, "fits": 1} and (whole.n_finished, inner.n_finished) == (1, 0)
     time[0] = 4.0
     assert whole.part(0.5).deadline == 7.0 and not whole.is_spent

@@ -52,13 +52,14 @@ def place_of(name):
 def members_without(members_of, names, *args):
     """Yield the members but those of these names, as `members_of` makes them."""
     left = []
-    for makes, share in members_of(*args):
-        name_of = {make: make.func.__self__.name for make in makes}
-        left += name_of.values()
-        if stay := [make for make in makes if name_of[make] not in names]:
-            yield stay, share
-    if not set(names) <= set(left):
-        raise LookupError(f"ablation.toml leaves out {names}, the default has only {left}")
+    for make, share in members_of(*args):
+        member = make.func.__self__.name
+        if member in names:
+            left.append(member)
+        else:
+            yield make, share
+    if set(left) != set(names):
+        raise LookupError(f"ablation.toml leaves out {names}, the default has only {left} of them")
 
 
 # What stands in place of functions

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
+from operator import call
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,33 +87,32 @@ def search(
     most_rows = most_search_rows(choice.effort, options.deadline)
     folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
     loss, paths = HeldOutLoss.of(folds.task, folds), []
-    for makes, share in members_of(folds, options, choice.effort):
+    for make, share in members_of(folds, options, choice.effort):
         if paths and effort.is_late:
-            effort.note_cut("members", len(makes))
+            effort.note_cut("members")
             break
         beaten = min((path.loss for path in paths), default=np.inf)
-        with part(share):
-            paths += follow(makes, folds, loss, effort.part(share), workers, beaten)
-        if any(path.ended for path in paths):
+        with part(share, is_open=True):
+            path = follow(make(), folds, loss, effort.part(share), workers, beaten)
+        paths.append(path)
+        if path.ended:
             break
     return Stack.of(loss, paths, options.fit_intercept)
 
 
 def members_of(
     folds: Folds, options: SparseRFOptions, effort: float
-) -> Iterator[tuple[list[Callable[[], Member]], float]]:
-    """Yield functions that make the members that go side by side, and the share of the time left
-    that these may take: linear functions are soon done, and something to beat."""
+) -> Iterator[tuple[Callable[[], Member], float]]:
+    """Yield functions that make the members, each with the share of the time left that it may
+    take."""
     if not options.is_auto:
-        yield [partial(Given.of_folds, folds, options)], 1.0
+        yield partial(Given.of_folds, folds, options), 1.0
         return
     constraints = folds.task.constraints
     linear = Linear if constraints is None or not constraints.binds else Inputs
-    yield [partial(linear.of_folds, folds, options)], 0.2
-    cosines, rules = (
-        partial(each.of_folds, folds, options, effort) for each in (Cosines, GrownRules)
-    )
-    yield [cosines, rules], 1.0
+    yield partial(linear.of_folds, folds, options), 0.2
+    yield partial(Cosines.of_folds, folds, options, effort), 0.5
+    yield partial(GrownRules.of_folds, folds, options, effort), 1.0
 
 
 def most_search_rows(effort: float, deadline: float) -> int:
@@ -134,7 +134,7 @@ def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
         refits += own
         weights += [u / len(own)] * len(own)
         places += islice(cycle(path.member.places), len(own))
-    models = list(workers.map(_call, refits))
+    models = list(workers.map(call, refits))
     if places[0] is not None:
         every = np.unique(np.concatenate(places))
         models = [
@@ -182,11 +182,6 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
         cut=dict(effort.cuts),
         converged=not effort.cuts,
     )
-
-
-def _call(function):
-    """Return what a function without arguments returns."""
-    return function()
 
 
 def _warn_of_time(effort):

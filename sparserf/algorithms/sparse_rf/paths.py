@@ -1,5 +1,5 @@
-"""Down the penalties: all folds of several members side by side, each member until it predicts the
-rows held out no better."""
+"""Down the penalties: all folds of a member together, until the rows held out are predicted no
+better."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from ..._base.progress import ends_at, note_held_out_loss, part
 from .members import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ..._base.threads import Workers
     from ...solvers.effort import Effort
-    from .fold_path import FoldPath
     from .folds import Folds
     from .held_out_loss import HeldOutLoss
     from .members import Member
@@ -46,8 +45,8 @@ FALL, FOUND, MORE = 0.1, 0.05, 3.0
 # the constant's on the same rows, is more than WORSE times that of all folds of the best way, the
 # path begins again with all folds in the best: a smooth function of a column is rough in ranks.
 WORSE = 1.1
-# The share of the progress bar, of what is left of it, that a penalty of all members has; nothing
-# else depends on it.
+# The share of the progress bar, of what is left of it, that a penalty has; nothing else depends on
+# it.
 SHOWN_AS_PENALTY = 0.1
 
 
@@ -82,49 +81,31 @@ class MemberPath:
 
 
 def follow(
-    makes: Sequence[Callable[[], Member]],
+    member: Member,
     folds: Folds,
     loss: HeldOutLoss,
     effort: Effort,
     workers: Workers,
     beaten: float = np.inf,
-) -> list[MemberPath]:
-    """Go down the penalties with some members side by side, each fold of each by itself.
+) -> MemberPath:
+    """Go down a path of penalties on all folds.
 
-    makes : functions that make the members
-    beaten : the least loss of the members before
+    beaten : the least loss of another member
     """
-    every: list[MemberFits] = []
-    for make in makes:
-        if every and effort.is_late:
-            effort.note_cut("members")
-            break
-        every.append(MemberFits(make(), folds, loss, workers))
-    going, ended, is_late = every, False, False
-    while going and not (ended or is_late):
-        turns = [turn for fits in going for turn in fits.turns()]
+    fits, ended, is_late = MemberFits(member, folds, loss, workers), False, False
+    while not (fits.is_done or ended or is_late):
         with part(SHOWN_AS_PENALTY):
-            for fit in list(workers.map(partial(_turn, effort.deadline), turns)):
-                if not ended:
-                    fit.tell()
-                    ended = fit.ended
+            ended = fits.turn(effort.deadline)
         is_late = effort.is_late
-        for fits in going:
-            fits.judge(beaten, may_begin_again=not (ended or is_late))
-        note_held_out_loss(loss.in_units_of_y(min(beaten, *(fits.loss for fits in every))))
-        going = [fits for fits in going if not fits.is_done]
-    if is_late and going:
-        effort.note_cut("paths of penalties", len(going))
-    effort.note_finished(len(every) - len(going))
-    return [fits.path(ended) for fits in every]
-
-
-def _turn(deadline, turn):
-    """Fit with a penalty, as far as the time allows; return the fit."""
-    fit, alpha, times = turn
-    with ends_at(deadline):
-        fit.turn_to(alpha, times)
-    return fit
+        if not (ended or is_late) and fits.begin_again():
+            continue
+        fits.judge(beaten)
+        note_held_out_loss(loss.in_units_of_y(min(beaten, fits.loss)))
+    if is_late:
+        effort.note_cut("paths of penalties")
+    elif not ended:
+        effort.note_finished()
+    return fits.path(ended)
 
 
 class MemberFits:
@@ -151,47 +132,63 @@ class MemberFits:
         self._alpha = HIGHEST * (max(largest) or 1.0)
         self._of_constant = np.array([fit.objective() for fit in self._fits])
         self.loss, self.is_done, self._waited = np.inf, False, 0
-        self._of_folds, self._losses, self._without = [], [], [None] * len(folds)
+        self._of_folds, self._losses, self._best, self._without = [], [], None, []
         self._least_of_others = np.full(len(folds), np.inf)
 
-    def turns(self) -> list[tuple[FoldPath, float, float]]:
-        """Return what is to be done at this penalty: (fit, penalty, how many times the draws)."""
+    def turn(self, deadline: float) -> bool:
+        """Fit with this penalty, as far as the time allows; return whether a callback has ended the
+        fits."""
         times = MORE if _wants_draws(self._losses) else 1.0
-        return [(fit, self._alpha, times) for fit in self._fits]
 
-    def judge(self, beaten: float, may_begin_again: bool) -> None:
-        """Take the penalty where it is the best so far; turn to the next, or end.
+        def turn(fit):
+            with ends_at(deadline):
+                fit.turn_to(self._alpha, times)
 
-        beaten : the least loss of the members before
-        may_begin_again : whether all folds may begin again in the better way to see the columns
+        for _ in self._workers.map(turn, self._fits):
+            pass
+        for fit in self._fits:
+            fit.tell()
+            if fit.ended:
+                return True
+        return False
+
+    def begin_again(self) -> bool:
+        """Begin again with all folds in the better way to see the columns, if there is one; return
+        whether there is."""
+        n_ways = self._member.n_ways
+        if n_ways == 1:
+            return False
+        objectives = np.array([fit.objective() for fit in self._fits])
+        way = _way_alone(objectives / self._of_constant, n_ways)
+        if way is None:
+            return False
+        self._begin(self._member.in_way(way))
+        return True
+
+    def judge(self, beaten: float) -> None:
+        """Take the penalty where it is the best so far; go to the next, or end.
+
+        beaten : the least loss of another member
         """
-        way, n_ways = None, self._member.n_ways
-        if may_begin_again and n_ways > 1:
-            way = _way_alone([fit.objective() for fit in self._fits] / self._of_constant, n_ways)
-        if way is not None:
-            self._begin(self._member.in_way(way))
-            return
         margins = [fit.margins() for fit in self._fits]
         predictions = self._folds.predictions(margins)
         of_folds = self._loss.of_each_fold(predictions)
         here = float(of_folds.sum())
         self._of_folds.append(of_folds)
         self._losses.append(here)
+        self._without = self._without or [predictions] * len(self._folds)
         for k in np.flatnonzero(here - of_folds < self._least_of_others):
             self._least_of_others[k], self._without[k] = here - of_folds[k], predictions
         is_worth = here < self.loss * _worth(here, beaten)
         self._waited = 0 if is_worth else self._waited + 1
-        if here < self.loss:
+        if self._best is None or here < self.loss:
             found = [
                 Found(self._alpha, share, fit.state())
                 for share, fit in zip(self._shares, self._fits, strict=True)
             ]
             self.loss, self._best = here, (predictions, self._folds.means(margins), found)
         self._alpha *= self._member.fall
-        self._n_drawn = sum(fit.n_drawn for fit in self._fits)
         self.is_done = self._has_waited() or self._is_full() or len(self._losses) == MOST_ALPHAS
-        if self.is_done:
-            self._fits = []  # which hold the values of their terms
 
     def _has_waited(self):
         """Return whether too many penalties have not lowered the loss enough."""
@@ -207,8 +204,10 @@ class MemberFits:
 
     def path(self, ended: bool) -> MemberPath:
         """Return the best penalty; ended : whether a callback has ended the path."""
-        done = self._without, np.array(self._of_folds), self._n_drawn, ended
-        return MemberPath(self._member, self.loss, *self._best, *done)
+        of_folds, n_drawn = np.array(self._of_folds), sum(fit.n_drawn for fit in self._fits)
+        return MemberPath(
+            self._member, self.loss, *self._best, self._without, of_folds, n_drawn, ended
+        )
 
 
 def _way_alone(objectives, n_ways):
