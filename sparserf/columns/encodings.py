@@ -169,7 +169,7 @@ def fit_interval_stage(
     """
     X, sample_weight = _sample(rows, weight, rng)
     knots = {} if constraints is None else _ordered_levels(X, sample_weight, table, constraints)
-    encodings = []
+    encodings, medians = [], weighted_quantile(X, sample_weight, 0.5)
     for j in range(X.shape[1]):
         there = ~np.isnan(X[:, j])
         levels = None if table is None else table.levels[j]
@@ -186,7 +186,7 @@ def fit_interval_stage(
             )
         below = 0.0 if there.all() else -BEYOND_NUMBERS
         if there.all():
-            middle = weighted_quantile(X[:, [j]], sample_weight, 0.5)[0]
+            middle = medians[j]
             if j in knots:
                 _, (middle, *_) = knots[j]
             encodings.append(Encoding(j, NUMBER, 0, knots.get(j), fill=float(middle)))

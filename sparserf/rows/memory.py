@@ -8,6 +8,7 @@ import numpy as np
 
 from .._base.arrays import from_host, to_host
 from .._base.checks import is_sparse
+from .core_block import slices
 from .rows import Rows
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # deviation of its column.
 MOST_LOST = 1e-5
 MOST_IN_SINGLE = float(np.finfo(np.float32).max)
+# So many columns are compared at a time.
+COMPARED_COLUMNS = 64
 
 
 class MemoryRows(Rows):
@@ -64,10 +67,8 @@ class MemoryRows(Rows):
         if not isinstance(X, np.ndarray) or X.dtype != np.float64:
             return None
         single = X.astype(np.float32)
-        columns = zip(single.T, X.T, strict=True)
-        loses_little = all(
-            np.abs(x - y).max() <= min(MOST_LOST * y.std(), MOST_IN_SINGLE) for x, y in columns
-        )
+        columns = [np.s_[:, some] for some in slices(X.shape[1], COMPARED_COLUMNS)]
+        loses_little = all(_loses_little(single[some], X[some]) for some in columns)
         return self.on_same_threads(single) if loses_little else None
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
@@ -92,6 +93,12 @@ class MemoryRows(Rows):
 
     def __exit__(self, *error: Any) -> None:
         self._block.__exit__(*error)
+
+
+def _loses_little(single, X):
+    """Return whether columns lose little in single precision."""
+    most = np.minimum(MOST_LOST * X.std(axis=0), MOST_IN_SINGLE)
+    return (np.abs(single - X).max(axis=0) <= most).all()
 
 
 def from_host_if_possible(answer: np.ndarray, xp: Any, device: Any) -> Array:
