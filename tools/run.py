@@ -25,8 +25,10 @@ and what is told of a result. Each contender runs on each set and seed in a proc
 whose peak memory is its own: "mb" is the peak beyond what the process held with its rows and
 modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made, and in
 "took" the seconds of the whole process. What has a record is not run again, unless --again. Run it
-alone on the machine. --data (or SPARSERF_DATA) is a folder of .npz data sets, and of folders of
-tables (docs/data.md); what needs one that is not there, or a library that is not, is skipped.
+alone on the machine. Of an experiment with `timed = false`, whose tables have no seconds, as many
+run side by side as there are cores. --data (or SPARSERF_DATA) is a folder of .npz data sets, and of
+folders of tables (docs/data.md); what needs one that is not there, or a library that is not, is
+skipped.
 """
 
 import argparse
@@ -41,6 +43,8 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -265,12 +269,27 @@ class TimeLeft:
 
 def run(experiment, records, args, time_left):
     """Make the records that are missing; the names of those that failed."""
-    name, failed, told = experiment["name"], [], set()
+    name, failed = experiment["name"], []
     if args.all and args.sets == args.contenders == ["*"] and args.seeds is None:
         records.keep(key for key, _ in chosen(sets(experiment, records.found), args))
     there = sets(experiment, records.found)
     if not there:
         print(name, "skipped: its tables are not in the folder of data; see docs/data.md")
+    jobs = missing_jobs(name, there, records, args, time_left)
+    for (key, _), found in done_side_by_side(name, jobs, args, n_at_once(experiment)):
+        print(name, *key, f"skipped: {found['absent']}" if "absent" in found else found, flush=True)
+        if "failed" in found:
+            failed.append(" ".join(map(str, (name, *key))))
+        elif "absent" not in found:
+            records.add(key, found)
+            time_left.begun = True
+    return failed
+
+
+def missing_jobs(name, there, records, args, time_left):
+    """Yield what has no record, (set, contender, seed) and the set, while there is time; print what
+    is skipped."""
+    told = set()
     for key, one in chosen(there, args):
         if is_made(records.found.get(key), one, args):
             continue
@@ -281,14 +300,38 @@ def run(experiment, records, args, time_left):
             continue
         if not time_left.has(expected(key, records.found) or START):
             break
-        found = in_process(name, one, key, args)
-        print(name, *key, f"skipped: {found['absent']}" if "absent" in found else found, flush=True)
-        if "failed" in found:
-            failed.append(" ".join(map(str, (name, *key))))
-        elif "absent" not in found:
-            records.add(key, found)
-            time_left.begun = True
-    return failed
+        yield key, one
+
+
+def done_side_by_side(name, jobs, args, n):
+    """Yield each job and what is found, n at a time; seeds wait for those before, as they read the
+    record of 0."""
+    running = deque()
+
+    def first():
+        job, found = running.popleft()
+        return job, found.result()
+
+    with ThreadPoolExecutor(n) as threads:
+        for key, one in jobs:
+            while running and running[-1][0][0][2] != key[2]:
+                yield first()
+            running.append(((key, one), threads.submit(in_process, name, one, key, args)))
+            while len(running) == n:
+                yield first()
+        while running:
+            yield first()
+
+
+def n_at_once(experiment):
+    """Return how many jobs run side by side: one, or where no seconds are told as many as there are
+    cores."""
+    return 1 if experiment.get("timed", True) else n_cores()
+
+
+def n_cores():
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def lacking(key, one):
@@ -338,7 +381,8 @@ def plan(names, args):
         lacks = {key: lacking(key, one) for key, one in jobs}
         each = [expected(key, found) for key, _ in jobs if not lacks[key]]
         known = [seconds for seconds in each if seconds is not None]
-        line = f"{sum(known):8,.0f} s  {len(each):4} jobs  {name}"
+        seconds = sum(known) / n_at_once(experiment)
+        line = f"{seconds:8,.0f} s  {len(each):4} jobs  {name}"
         if len(known) < len(each):
             line += f", {len(each) - len(known)} of which have no known seconds"
         absent = dict.fromkeys(filter(None, lacks.values()))
@@ -349,7 +393,7 @@ def plan(names, args):
                 for why in absent
             ),
         ]
-        total, unknown = total + sum(known), unknown + len(each) - len(known)
+        total, unknown = total + seconds, unknown + len(each) - len(known)
     parts = f", {-(-total // (3600 * args.hours)):.0f} parts" if args.hours < float("inf") else ""
     beside = f", and {unknown} jobs of unknown seconds" if unknown else ""
     return "\n".join([*lines, f"{total:8,.0f} s, {total / 3600:.1f} hours{parts}{beside}"])
@@ -483,7 +527,6 @@ def where(needs, library=LIBRARY):
             ["git", *words], capture_output=True, text=True, cwd=library
         ).stdout.strip()
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions, threads = (
         [f"Python {platform.python_version()}"],
         int(os.environ.get("SPARSERF_WORKERS", 2)),
@@ -497,7 +540,7 @@ def where(needs, library=LIBRARY):
     commit = git("log", "-1", "--format=%h", *of) or "unknown"
     commit += "+" * bool(git("status", "--porcelain", *of))
     said = {
-        "machine": f"{cores} cores ({processor()})",
+        "machine": f"{n_cores()} cores ({processor()})",
         "versions": ", ".join(versions),
         "threads": threads,
     }

@@ -9,6 +9,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -194,6 +195,26 @@ def test_all_makes_what_is_of_another_commit_machine_or_threads_and_goes_on(
     at["commit"] = "bbb+"
     with pytest.raises(SystemExit, match="the library has changes"):
         fake("--all")
+
+
+def test_jobs_without_seconds_run_side_by_side_and_seeds_wait_for_the_first(tools, monkeypatch):
+    run, _ = tools
+    monkeypatch.setattr(run, "n_cores", lambda: 3)
+    assert [run.n_at_once(one) for one in ({}, {"timed": True}, {"timed": False})] == [1, 1, 3]
+    together, done = threading.Barrier(3, timeout=10), []
+
+    def here(name, one, key, args):
+        if key[2] == 0:
+            together.wait()  # for ever, if they did not run side by side
+            done.append(key)
+        else:
+            assert len(done) == 3
+        return {"of": key}
+
+    monkeypatch.setattr(run, "in_process", here)
+    jobs = [((name, "ours", seed), {}) for seed in (0, 1) for name in "abc"]
+    found = list(run.done_side_by_side("fake", iter(jobs), None, 3))
+    assert found == [(job, {"of": job[0]}) for job in jobs]
 
 
 def test_the_plan_has_the_seconds_of_what_would_run(tmp_path, fake, capsys):
