@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 from experiments.data import WORKERS, few, held_out, scaling, value
 from scipy.sparse import csr_matrix, issparse
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -157,40 +156,6 @@ def bagged(data, seed, models, **how):
         lambda X: np.mean([one.decision_function(X) for one in each], axis=0),
         sum(one.size for one in each),
     )
-
-
-def xrfm(data, seed, limits):
-    """On standardised inputs, stopped early on a tenth of the rows; its margins are scaled there,
-    as in Platt."""
-    import torch
-    from xrfm import xRFM
-
-    limit(data, **limits)
-    scale, (fitted, held), squared = (
-        scaling(data.X),
-        held_out(len(data.y), seed),
-        data.loss == "squared",
-    )
-    Z, y = (
-        scale(data.X).astype(np.float32),
-        data.y[:, None].astype(np.float32) if squared else (data.y > 0).astype(np.int64),
-    )
-    model = xRFM(device=torch.device("cpu"), n_threads=WORKERS, random_state=seed)
-    model.fit(Z[fitted], y[fitted], Z[held], y[held])
-
-    def decide(Z):
-        answer = model.predict(Z) if squared else model.predict_proba(Z)[:, 1]
-        return np.ravel(answer).astype(np.float64)
-
-    line = (
-        None if squared else LogisticRegression(C=1e6).fit(decide(Z[held])[:, None], data.y[held])
-    )
-
-    def predict(X):
-        z = decide(scale(X).astype(np.float32))
-        return line.decision_function(z[:, None]) if line else z
-
-    return Fitted(predict, len(fitted))
 
 
 def told(data, result, **measures):
