@@ -140,29 +140,33 @@ class Bins:
 
     @cached_property
     def _padded(self):
-        """The edges as `bin_columns` takes them, and last of all infinity; and where those of each
-        column begin."""
+        """The edges as `bin_columns` takes them, and where those of each column begin."""
         sizes = [2 ** len(edges).bit_length() - 1 for edges in self.edges]
         first = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-        padded = np.full(first[-1] + 1, np.inf)
+        padded = np.full(first[-1], np.inf)
         for start, edges in zip(first, self.edges, strict=False):
             padded[start : start + len(edges)] = edges
         return padded, first
+
+    @cached_property
+    def _ends(self):
+        """The numbers above which, and up to which, each bin of each column is, (2, n_columns + 1,
+        MISSING + 1); of the last column, of conditions without one, all."""
+        ends = np.full((2, len(self.edges) + 1, MISSING + 1), np.inf)
+        ends[0, :, 0] = ends[0, -1] = -np.inf
+        for j, edges in enumerate(self.edges):
+            ends[0, j, 1 : len(edges) + 1] = ends[1, j, : len(edges)] = edges
+        return ends
 
     def thresholds(
         self, boxes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return columns, low, high, missing as `NumberBoxes` takes them: low < x <= high."""
-        edges, first = self._padded
-        column, low, high, missing = np.moveaxis(boxes, 2, 0)
-        low, high = np.where(column < 0, 0, low), np.where(column < 0, HIGHEST, high)
-        start = first[column]
-        end = np.where(column < 0, start, first[column + 1])
-        below, above = start + low - 1, start + high
-        number_low = np.where(low == 0, -np.inf, edges[np.where(below < end, below, -1)])
-        number_high = edges[np.where(above < end, above, -1)]
+        column, low, high, missing = (boxes[:, :, k] for k in range(4))
+        above, up_to = self._ends
+        number_low = above[column, low]
         number_low[low > high] = np.inf  # nothing is above it
-        return column, number_low, number_high, missing.astype(np.uint8)
+        return column, number_low, up_to[column, high], missing.astype(np.uint8)
 
 
 # ---------------------------------------------------------------- passes over the rows
@@ -378,12 +382,12 @@ class Forest:
         self._first = np.zeros((n, n_columns + 1), np.int64)
         np.cumsum(n_bins[self._columns] + 1, axis=1, out=self._first[:, 1:])
         limits = limits.typed
-        ends = np.cumsum(2 * n_leaves - 1)
+        ends = np.cumsum(2 * n_leaves - 1).tolist()
         self._nodes = np.empty((ends[-1], trees.max_conditions, 4), np.int32)
-        own = np.split(self._nodes, ends[:-1]), self._seeds, self._columns
+        places = map(slice, [0, *ends], ends)
         self._trees = [
-            Tree(trees, nodes, seed, columns, n_bins, limits)
-            for nodes, seed, columns in zip(*own, strict=True)
+            Tree(trees, self._nodes[place], seed, columns, n_bins, limits)
+            for place, seed, columns in zip(places, self._seeds, self._columns, strict=True)
         ]
 
     def grow(
