@@ -42,13 +42,14 @@ TARGET_EXTERN void NAME(inside_bins)(const uint8_t *bins, ptrdiff_t step, ptrdif
     for (ptrdiff_t w = 0; w < n_words; w++)
         words[w] = NAME(word_of_bins)(bins + 64 * w, step, tests, n_tests);
     if (n_rows % 64 == 0) return;
-    /* The last rows one by one: a vector would read past their end. */
+    /* The last rows from copies: a vector would read past their end. */
     uint64_t word = ((uint64_t)1 << (n_rows % 64)) - 1;
-    for (int i = 0; i < n_rows % 64; i++)
-        for (int k = 0; k < n_tests; k++) {
-            uint8_t code = bins[tests[k].column * step + 64 * n_words + i];
-            if ((uint8_t)(code - tests[k].start) > tests[k].length) word &= ~((uint64_t)1 << i);
-        }
+    for (int k = 0; k < n_tests; k++) {
+        uint8_t last[64] = {0};
+        bin_test test = {0, tests[k].start, tests[k].length};
+        memcpy(last, bins + tests[k].column * step + 64 * n_words, (size_t)(n_rows % 64));
+        word &= NAME(word_of_bins)(last, 0, &test, 1);
+    }
     words[n_words] = word;
 }
 

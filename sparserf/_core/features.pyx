@@ -34,6 +34,26 @@ cdef inline const double *of_panel(const double[:] coef, ptrdiff_t panel,
     return last
 
 
+ctypedef fused number:
+    float
+    double
+
+
+cdef void copy_tile(const number *tile, int n_rows, ptrdiff_t panel, ptrdiff_t row,
+                    floating[:, :] out) noexcept nogil:
+    """Copy a tile to its place in out, feature by feature where numbers of a row are not side by
+    side."""
+    cdef ptrdiff_t i, j, start = panel * TILE_COLUMNS
+    cdef ptrdiff_t width = min(<ptrdiff_t>TILE_COLUMNS, out.shape[1] - start)
+    if sizeof(number) == sizeof(floating) and out.strides[1] == sizeof(floating):
+        for i in range(n_rows):
+            memcpy(&out[row + i, start], tile + i * TILE_COLUMNS, width * sizeof(floating))
+        return
+    for j in range(width):
+        for i in range(n_rows):
+            out[row + i, start + j] = <floating>tile[i * TILE_COLUMNS + j]
+
+
 cdef class Panels:
     """Features of one kind, in panels of PANEL features that are padded with zeros.
 
@@ -128,25 +148,26 @@ cdef class Panels:
     def transform(self, RowSlice X not None, floating[:, :] out not None):
         """Write phi_j(x_i) to out[i, j].
 
-        out (n_rows, n_features), of the type of the rows, its last axis contiguous.
+        out (n_rows, n_features), float32 or float64, of any strides.
         """
-        cdef ptrdiff_t i_tile, row, panel, i, width
+        cdef ptrdiff_t i_tile, row, panel
         cdef int n_rows
         cdef double[BUFFER] buffer
-        cdef floating *z = <floating *>aligned(&buffer[0])
+        cdef double *tile = aligned(&buffer[0])
         self.check(X)
-        if X.single != (sizeof(floating) == sizeof(float)):
-            raise TypeError("out must be of the type of the rows")
+        if out.shape[0] != X.rows.n_rows or out.shape[1] <= TILE_COLUMNS * (self.n_panels - 1):
+            raise ValueError(f"out must have a line for each of {X.rows.n_rows} rows, and an entry "
+                             f"for each feature, got {out.shape[0], out.shape[1]}")
         with nogil:
             for i_tile in range(n_tiles(X)):
                 row = TILE_ROWS * i_tile
                 n_rows = <int>min(<ptrdiff_t>TILE_ROWS, X.rows.n_rows - row)
                 for panel in range(self.n_panels):
-                    X.kernels.make(&X.rows, &self.features, row, n_rows, panel, z)
-                    width = min(<ptrdiff_t>TILE_COLUMNS, out.shape[1] - panel * TILE_COLUMNS)
-                    for i in range(n_rows):
-                        memcpy(&out[row + i, panel * TILE_COLUMNS], z + i * TILE_COLUMNS,
-                               width * sizeof(floating))
+                    X.kernels.make(&X.rows, &self.features, row, n_rows, panel, tile)
+                    if X.single:
+                        copy_tile(<const float *>tile, n_rows, panel, row, out)
+                    else:
+                        copy_tile(<const double *>tile, n_rows, panel, row, out)
 
     cdef int check(self, RowSlice X) except -1:
         """Check that weights have the type and width of the rows: no read is past an end."""

@@ -105,7 +105,8 @@ cdef class Tree:
 
     how : `Trees`, which say how it grows
     boxes : int32 (2 n_leaves - 1, n_conditions, 4), to which its nodes are written, the conditions
-        of each in the order of their columns
+        of each in the order of their columns; what is no node, the root and, at the end, nodes that
+        do not keep the limits have no condition
     seed : by which rows, and the columns of nodes, are drawn
     columns : the columns that it sees, ascending
     n_bins : the number of bins of each of all columns
@@ -156,9 +157,7 @@ cdef class Tree:
         self.first[0] = 0
         for j in range(self.n_columns):
             self.first[j + 1] = self.first[j] + n_bins[columns[j]] + 1
-        memset(&self.conditions[0, 0, 0], 0, boxes.nbytes)
-        for j in range(boxes.shape[1]):
-            self.conditions[0, j, 0] = NO_COLUMN
+        memset(&self.conditions[0, 0, 0], NO_COLUMN, boxes.nbytes)
         self.nodes[0].key, self.nodes[0].parent = key_below(seed, 0), NO_NODE
         self.n_leaves = self.n_nodes = 1
         self.asked[0] = 0
@@ -197,10 +196,6 @@ cdef class Tree:
     def asks(self):
         """Return the boxes of the nodes whose histograms the tree asks for; none: it has grown."""
         return self.boxes[[self.asked[i] for i in range(self.n_asked)]]
-
-    def grown(self):
-        """Return the boxes of the nodes but the root that keep the limits."""
-        return self.boxes[[k for k in range(1, self.n_nodes) if self.nodes[k].is_kept]]
 
     def answer(self, const double[:, ::1] sums not None, const int64_t[::1] counts not None):
         """Take the histograms that the tree asks for, one after the other, and grow by a level.
@@ -362,6 +357,8 @@ cdef class Tree:
         if self.n_asked == 0:
             for i in range(self.n_nodes):
                 self.forget(i)
+                if not self.nodes[i].is_kept:
+                    self.conditions[i, 0, 0] = NO_COLUMN
 
     cdef void look_at(self, ptrdiff_t k, row_list *rows) noexcept nogil:
         """Find the best split of a node, which waits if it has one."""

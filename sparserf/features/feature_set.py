@@ -99,13 +99,13 @@ class FeatureSet:
         for i, block in enumerate(blocks):
             of_kind.setdefault(block.kind, []).append(i)
         if len(of_kind) < len(blocks):
-            starts = np.cumsum([0, *map(len, blocks)])
-            moved = [
-                np.arange(starts[i], starts[i + 1]) for members in of_kind.values() for i in members
-            ]
-            place = np.empty(starts[-1], np.intp)
-            place[np.concatenate(moved)] = np.arange(starts[-1])
-            order = place if order is None else place[order]
+            sequence = [i for members in of_kind.values() for i in members]
+            if sequence != sorted(sequence):
+                starts = np.cumsum([0, *map(len, blocks)])
+                moved = [np.arange(starts[i], starts[i + 1]) for i in sequence]
+                place = np.empty(starts[-1], np.intp)
+                place[np.concatenate(moved)] = np.arange(starts[-1])
+                order = place if order is None else place[order]
             blocks = [
                 FeatureBlock.concatenate([blocks[i] for i in members])
                 for members in of_kind.values()
@@ -200,6 +200,8 @@ class FeatureSet:
         FeatureSet."""
         indices = check_indices("indices", indices, len(self))
         place = indices if self.order is None else self.order[indices]
+        if len(self.blocks) == 1:
+            return FeatureSet([self.blocks[0].take(place)], self.n_inputs, None, self.stage)
         blocks, order, start, n = [], np.empty(len(indices), np.intp), 0, 0
         for block in self.blocks:
             inside = np.flatnonzero((place >= start) & (place < start + len(block)))

@@ -467,11 +467,11 @@ class Proposer(Follower):
         if len(followed) < len(features):
             features, coef = features.take(followed), coef[followed]
         W, rng = self._base.weights_of(features), self._rng
-        counts, p = self._counts(n, np.any(coef)), np.abs(coef) / (np.abs(coef).sum() or 1.0)
+        counts, size = self._counts(n, np.any(coef)), np.abs(coef).cumsum()
         weights, followed = [self._base.weights(counts[0], rng)], [np.full(counts[0], -1)]
         for move, k in zip(MOVES, counts[1:], strict=True):
             if k:
-                pick = partial(rng.choice, len(p), k, p=p)
+                pick = partial(_pick, size / size[-1], k, rng)
                 first = pick()
                 weights.append(self._base.limited(move(W, first, pick, self._base, rng), rng))
                 followed.append(first)
@@ -495,3 +495,9 @@ class Proposer(Follower):
         gain = (self._survivors + SURVIVORS)[1:] / (self._tries + TRIES)[1:]
         moves = ((1 - BASE) * n * gain / gain.sum()).astype(np.intp)
         return np.concatenate([[n - moves.sum()], moves])
+
+
+def _pick(share, n, rng):
+    """Draw n places by the shares of all up to each, as `rng.choice` does, which looks at all of
+    them at each call."""
+    return share.searchsorted(rng.random(n), side="right")

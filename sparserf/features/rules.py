@@ -11,19 +11,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._base.arrays import is_foreign, namespace, to_host
+from .._base.arrays import is_foreign, to_host
 from .._base.checks import check_integer, check_real, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
-from .growth import BINNED_CELLS, HIGHEST, Bins, Forest, Limits, Order, Trees, to_grid
+from .growth import (
+    BINNED_CELLS,
+    HIGHEST,
+    Bins,
+    Forest,
+    Limits,
+    Order,
+    Trees,
+    sums_in_boxes,
+    to_grid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -298,23 +308,25 @@ class RuleGrower(Follower):
         dictionary = self._dictionary
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
         boxes = self._grow(rows, v, h, largest)
-        block, sense = self._block(boxes), dictionary.seen.limits.sense(boxes)[0]
-        features = FeatureSet([block], dictionary.n_features_in)
-        g, share = rows.sum(partial(_sums_in_boxes, features), v, dictionary.weight)
+        sense = dictionary.seen.limits.sense(boxes)[0]
+        answer = partial(_sums_in_boxes, boxes, self._bins_of(rows))
+        g, share = rows.sum(answer, v, dictionary.weight)
         share = share / rows.n_rows
         deviation = np.sqrt(np.maximum(share * (1 - share), 0))
         height = np.where(sense < 0, -1.0, 1.0) / np.sqrt(np.maximum(deviation, LEAST_DEVIATION))
         g = g * height
         worth = np.where(sense == 0, np.abs(g), -g)  # of a rule that may only rise, g < 0
-        worth[~_first_of_rows(g, share, block)] = 0.0
+        worth[~_first_of_rows(g, share, boxes)] = 0.0
         best = np.argsort(-worth, kind="stable")[:n]
         best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (worth[best] > 0)])
-        start = self._numbered(n)
-        block = replace(block, height=height)
         places = [best[sense[best] == 0], best[sense[best] != 0]]
-        blocks = [replace(block.take(some), nonnegative=k == 1) for k, some in enumerate(places)]
+        blocks = [
+            self._block(boxes[some], height[some], nonnegative=k == 1)
+            for k, some in enumerate(places)
+            if len(some)
+        ]
         features = FeatureSet(blocks, dictionary.n_features_in)
-        return start, features, g[np.concatenate(places)]
+        return self._numbered(n), features, g[np.concatenate(places)]
 
     def _grow(self, rows, v, h, largest):
         """Return the boxes of new trees, grown in memory or by passes over the rows."""
@@ -328,34 +340,44 @@ class RuleGrower(Follower):
             return forest.boxes()
 
         def ask(asked):
-            bins_of = partial(_bins_of, seen)
-            answer = partial(_histograms, asked, bins_of, largest, rows.n_rows)
+            answer = partial(_histograms, asked, self._bins_of(rows), largest, rows.n_rows)
             return rows.sum(answer, v, h, dictionary.numbers)
 
         forest.grow_by_passes(ask, rows.workers)
         return forest.boxes()
 
-    def _block(self, boxes):
-        """Return boxes of bins as intervals of numbers, of height 1."""
-        dictionary = self._dictionary
-        column, low, high, _ = dictionary.seen.bins.thresholds(boxes)
-        inputs = np.where(column >= 0, dictionary.seen.inputs[column], 0).astype(np.int32)
-        low, high = np.where(column >= 0, low, -np.inf), np.where(column >= 0, high, np.inf)
-        return BoxBlock(1.0, inputs, low, high, np.ones(len(boxes)))
+    def _bins_of(self, rows):
+        """Return a function that returns the bins of a block of the rows."""
+        kept = self._dictionary.binned(rows)
+        return partial(_bins_of, self._dictionary.seen) if kept is None else lambda _: kept
+
+    def _block(self, boxes, height, nonnegative):
+        """Return boxes of bins as intervals of numbers."""
+        seen = self._dictionary.seen
+        column, low, high, _ = seen.bins.thresholds(boxes)
+        inputs = np.where(column >= 0, seen.inputs[column], 0).astype(np.int32)
+        return BoxBlock(1.0, inputs, low, high, height, nonnegative)
 
 
-def _first_of_rows(g: np.ndarray, share: np.ndarray, block: BoxBlock) -> np.ndarray:
+def _first_of_rows(g: np.ndarray, share: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """Return a mask of the simplest of the boxes that hold the same rows, which have the same
     gradient and share to the last bit."""
-    order = np.lexsort((block.is_used.sum(axis=1), share, g))
+    order = np.lexsort((np.count_nonzero(boxes[:, :, 0] >= 0, axis=1), share, g))
     is_first = np.ones(len(g), bool)
     is_first[order[1:]] = (np.diff(g[order]) != 0) | (np.diff(share[order]) != 0)
     return is_first
 
 
-def _sums_in_boxes(features: FeatureSet, block: Block, v: Array, weight: Array) -> Any:
-    """Return Phi'v and Phi'weight of a block of rows."""
-    return block.correlate(features, namespace(v).stack([v, weight]))
+def _sums_in_boxes(
+    boxes: np.ndarray,
+    bins_of: Callable[[Block], np.ndarray],
+    block: Block,
+    v: Array,
+    weight: Array,
+) -> np.ndarray:
+    """Return the sums of v and of the weights over the rows of a block that are in each box."""
+    both = np.stack([to_host(each) if is_foreign(each) else each for each in (v, weight)])
+    return sums_in_boxes(boxes, bins_of(block), both, block.workers)
 
 
 def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:

@@ -360,8 +360,11 @@ class CoreBlock(Block):
         return f, total
 
     def transform(self, features: FeatureSetLike) -> np.ndarray:
-        phi = np.empty((self.n_rows, len(features)), self.dtype)
+        return self.fill(features, np.empty((self.n_rows, len(features)), self.dtype))
 
+    def fill(self, features: FeatureSetLike, phi: np.ndarray) -> np.ndarray:
+        """Write Phi to an array (n_rows, len(features)), float32 or float64, of any strides; return
+        it."""
         self._prepare(features)
 
         def part(rows):

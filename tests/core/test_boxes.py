@@ -4,7 +4,7 @@ bins      bin_columns against searchsorted, for any strides and missing cells; e
           neighbouring values
 boxes     BinBoxes and NumberBoxes against their definitions, at every instruction set; thresholds
           of bins
-sums      common, correlate, apply, spread and the sums in slices on threads
+sums      common, correlate, of bits and of bins, apply, spread and the sums in slices on threads
 trees     draws of rows and histograms against loops; whole trees against a plain growth; the same
           boxes for rows in memory, any threads and chunks of rows; limits on columns that meet and
           on directions
@@ -22,7 +22,17 @@ from sparserf._core import boxes as core
 from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
 from sparserf._core.rows import LEVELS
 from sparserf._core.trees import Tree
-from sparserf.features.growth import Bins, Forest, Limits, Order, Pass, Trees, column_edges, to_grid
+from sparserf.features.growth import (
+    Bins,
+    Forest,
+    Limits,
+    Order,
+    Pass,
+    Trees,
+    column_edges,
+    sums_in_boxes,
+    to_grid,
+)
 
 from ..conftest import SIZES, each_dtype, read_only
 from . import box_sums
@@ -94,7 +104,7 @@ def test_bins_are_numbers_of_edges_below(rng, n, layout, dtype, level):
         *(np.unique(rng.integers(-k, k, k) + 0.5) for k in (3, 60)),
         np.sort(rng.standard_normal(254)),
     ]
-    padded, first = Bins(edges)._padded()
+    padded, first = Bins(edges)._padded
     out = np.zeros((4, n + 2), np.uint8)
     core.bin_columns(LAYOUTS[layout](X), padded, first, out[:, 1 : n + 1], level)
     for codes, x, e in zip(out[:, 1 : n + 1], X.T, edges, strict=True):
@@ -213,6 +223,7 @@ def test_sums_over_rows_in_boxes(rng, n, level):
     np.testing.assert_array_equal(products, 1 + inside.astype(int) @ inside[4:9].T)
     np.testing.assert_allclose(sums, 1 + v @ inside.T, atol=1e-12)
     np.testing.assert_allclose(f, 1 + coef @ inside, atol=1e-13)
+
     for dtype in (np.float32, np.float64):
         out = np.full((13, n + 1), 5, dtype)
         core.spread(bits, out[:, :n], level=level)
@@ -220,6 +231,21 @@ def test_sums_over_rows_in_boxes(rng, n, level):
         core.spread(bits, out[:, :n], v[0].copy(), level)
         np.testing.assert_array_equal(out[:, :n], (inside * v[0]).astype(dtype))
         assert (out[:, n] == 5).all()
+
+
+@each_level
+@pytest.mark.parametrize("n", [*SIZES, 4096, 9000])
+def test_sums_over_bins_in_boxes(rng, n, level):
+    bins, boxes, v = random_bins(rng, n), random_boxes(rng, 40), rng.standard_normal((2, n))
+    wide, sums, same = np.zeros((5, n + 7), np.uint8), np.ones((2, 40)), np.ones((2, 40))
+    wide[:, 3 : n + 3] = bins
+    BinBoxes(boxes, 5).correlate(read_only(wide)[:, 3 : n + 3], read_only(v), sums, level)
+    np.testing.assert_allclose(sums, 1 + v @ is_inside(boxes, bins).T, atol=1e-11)
+    if n <= 4096:
+        core.correlate(as_bits(is_inside(boxes, bins)), v, same, level)
+        assert sums.tobytes() == same.tobytes()
+    of_threads = [sums_in_boxes(boxes, bins, v, Workers(k)).tobytes() for k in (1, 3)]
+    assert of_threads[0] == of_threads[1]
 
 
 @pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
@@ -592,7 +618,7 @@ def test_trees_are_the_same_at_all_levels(rng, n):
         boxes = np.empty((39, 3, 4), np.int32)
         tree = Tree(Trees(), boxes, 7, np.arange(5, dtype=np.int32), n_bins, level=level)
         tree.grow(bins, gradient, curvature)
-        grown.append(tree.grown().tobytes())
+        grown.append(boxes.tobytes())
         assert len(tree.asks()) == 0
     assert len(set(grown)) == 1
 
@@ -702,6 +728,10 @@ def test_arrays_that_kernels_refuse(rng):
         ),
         ("bits must have 3 boxes, got 2", lambda: BinBoxes(boxes, 5).evaluate(bins, bits[:2])),
         ("out must have 3 boxes, got 2", lambda: core.correlate(bits, v, np.zeros((1, 2)))),
+        (
+            "v must have 100 rows, got 99",
+            lambda: BinBoxes(boxes, 5).correlate(bins, v[:, 1:], np.zeros((1, 3))),
+        ),
         (
             "v must have a contiguous last axis",
             lambda: core.correlate(bits, np.zeros((1, 200))[:, ::2], np.zeros((1, 3))),

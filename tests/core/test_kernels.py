@@ -206,7 +206,12 @@ def check_kernels(case, level, n_outputs):
     rng = np.random.default_rng(case.shape)
     check_correlate(case, level, rng, n_outputs)
     check_apply(case, level, rng, n_outputs)
-    assert (abs(transform(case, level) - case.phi) <= case.error).all()
+    values = transform(case, level)
+    assert (abs(values - case.phi) <= case.error).all()
+    for dtype in (np.float32, np.float64):
+        out = Framed(np.zeros(values.shape[::-1], dtype))
+        case.panels.transform(case.rows(level), out.view.T)
+        np.testing.assert_array_equal(out.take().T, values.astype(dtype))
 
 
 @each_level
@@ -468,8 +473,9 @@ def test_rows_of_another_type_or_width_than_the_features_are_refused(kind):
                 (TypeError, ValueError), match=r"of one type|must have 4 inputs, got 7"
             ):
                 ask(X)
-    with pytest.raises(TypeError, match="of the type of the rows"):
-        case.panels.transform(case.rows(-1), phi.astype(np.float32))
+    for shape in (4, 3), (6, 3), (5, 0):
+        with pytest.raises(ValueError, match="out must have a line for each of 5 rows"):
+            case.panels.transform(case.rows(-1), np.zeros(shape))
     with pytest.raises(ValueError, match="mismatch"):
         Panels("cos", 1.0, np.zeros((1, 4, PANEL)), np.zeros((1, PANEL), np.float32))
     with pytest.raises(ValueError, match="not in tuple"):

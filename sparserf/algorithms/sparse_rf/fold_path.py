@@ -335,7 +335,7 @@ class Square:
 
     def keep(self, kept: np.ndarray) -> None:
         """Keep these rows and columns."""
-        kept_values = self.values[np.ix_(kept, kept)]
+        kept_values = self.values.take(kept, axis=0).take(kept, axis=1)
         self.size = len(kept)
         self.values[:] = kept_values
 
@@ -346,9 +346,10 @@ def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:
     own = H.diagonal() * (1 + DAMPING)
     if total > 0:
         root = (m / np.sqrt(total)).astype(H.dtype)
-        H = H - np.outer(root, root)
+        product = np.multiply.outer(root, root)
+        H = np.subtract(H, product, out=product)
         own = np.maximum(own - root**2, DAMPING * own)
     else:
         H = H.copy()
-    H[np.diag_indices_from(H)] = own
+    np.fill_diagonal(H, own)
     return H

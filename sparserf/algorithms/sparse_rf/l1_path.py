@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.progress import check_not_ended
-from ..._base.transpose import copy_transpose
 from ..._core.descent import descend, largest_violation
 from ..._core.search import top_k
 from ...features import FeatureSet
@@ -102,7 +101,7 @@ class L1Path(FoldPath):
             more = np.empty((max(end, 2 * p), self._values.shape[1]), self._values.dtype)
             more[:p] = self.phi
             self._values = more
-        copy_transpose(self.rows.transform(features), self._values[p:end])
+        self.rows.map(lambda block: block.fill(features, self._values[p:end].T))
         self.features = self.features.concat(features)
         self.index = np.concatenate([self.index, index])
         self._nonnegative = self.features.nonnegative
