@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -69,8 +70,14 @@ GRAM_PANEL = 1024
 GRAM_ROWS = 2048
 # Rows whose features are made at a time for that.
 GRAM_PART_ROWS = 128
-# Fewest rows of which bits are made at a time for a Gram matrix.
-BITS_ROWS = 2**13
+# Most different weights, but for 0, at which a Gram matrix counts rows: those of each weight are
+# counted by themselves.
+FEW_WEIGHTS = 4
+# Rows whose bits are kept at a time for that, and those whose bits a thread makes at a time.
+BITS_ROWS = 2**16
+BITS_PART_ROWS = 2**11
+# Boxes that a thread counts the rows of at a time, each with all others.
+BITS_PANEL = 128
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
 # Rows that are copied at a time for sums over the columns.
@@ -421,7 +428,7 @@ class CoreBlock(Block):
         nothing.
 
         Memory: a slice of at most max(2**19, 4 * GRAM_PANEL**2) elements a thread, or GRAM_ROWS
-        rows of all features.
+        rows of all features, and the bits of BITS_ROWS rows.
         """
         shared = None
         if isinstance(right, np.ndarray):
@@ -437,41 +444,56 @@ class CoreBlock(Block):
         bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
         dtype = np.dtype(dtype or self.dtype) if bounded else np.dtype(np.float64)
         center = None if center is None else left.to_blocks(center)
-        have_heights = all(block.heights is not None for block in (*left.blocks, *right.blocks))
-        if have_heights and center is None and _are_equal(weights):
-            self._add_gram_of_bits(left, right, shared, weights[0], total)
-            return right.from_blocks(left.from_blocks(total.T).T)
-        with single_threaded_blas():
-            if right is left and len(left) > GRAM_PANEL:
-                self._add_gram_by_panels(left, weights, dtype, center, total)
-            else:
-                self._add_gram_by_slices(left, right, shared, weights, dtype, center, total)
-        return right.from_blocks(left.from_blocks(total.T).T)
+        by_bits = center is None and _are_few(weights)
+        if by_bits and all(block.heights is not None for block in (*left.blocks, *right.blocks)):
+            self._add_gram_of_bits(left, right, shared, weights, total)
+        else:
+            with single_threaded_blas():
+                if right is left and len(left) > GRAM_PANEL:
+                    self._add_gram_by_panels(left, weights, dtype, center, by_bits, total)
+                else:
+                    self._add_gram_by_slices(left, right, shared, weights, dtype, center, total)
+        return left.from_blocks(right.from_blocks(total), axis=0)
 
-    def _add_gram_of_bits(self, left, right, shared, weight, total):
-        """Add to `total` the product of features that have `heights`: for each pair of them the
-        number of rows in which both are not 0, times their heights and the weight of a row."""
+    def _add_gram_of_bits(self, left, right, shared, weights, total):
+        """Add to `total` the product of features that have `heights`, where few weights differ: for
+        each pair of features and each weight, the number of its rows in which both are not 0, times
+        the weight and the heights."""
         if shared is not None:
             shared = right.to_blocks(left.places[shared])
-
-        def count(rows):
-            bits = self._bits(left, rows)
-            other = bits if right is left else None if shared is None else bits[shared]
-            other = self._bits(right, rows) if other is None else other
-            counts = np.zeros(total.shape, np.int64)
-            common(bits, other, counts, symmetric=right is left)
-            return counts
-
-        for counts in self._each_slice(count, len(left) + len(right), BITS_ROWS):
-            total += counts
-        if right is left:
-            total += np.tril(total, -1).T
         heights, others = (np.concatenate([b.heights for b in f.blocks]) for f in (left, right))
-        total *= weight * heights[:, None] * others
+        panels = slices(len(left), BITS_PANEL)
+
+        def bits_of(features):
+            parts = slices(len(index), BITS_PART_ROWS)
+            made = self.workers.map(lambda part: self._bits(features, index[part]), parts)
+            return np.concatenate(list(made), axis=1)
+
+        def count(panel):
+            end = panel.stop if right is left else len(right)
+            counts = np.zeros((panel.stop - panel.start, end), np.int64)
+            common(bits[panel], other[:end], counts)
+            total[panel, :end] += counts * weight * (heights[panel, None] * others[:end])
+
+        with self.workers:
+            for weight in np.unique(weights[weights > 0]):
+                there = np.flatnonzero(weights == weight)
+                for chunk in slices(len(there), BITS_ROWS):
+                    index = there[chunk]
+                    bits = bits_of(left)
+                    if right is left:
+                        other = bits
+                    else:
+                        other = bits_of(right) if shared is None else bits[shared]
+                    for _ in self.workers.map(count, panels):
+                        pass
+        if right is left:
+            _mirror(total, panels)
 
     def _bits(self, features, rows):
-        """Return, as bits, in which of some rows features are not 0, in the order of the blocks."""
-        out = np.empty((len(features), -(-(rows.stop - rows.start) // 64)), np.uint64)
+        """Return, as bits, in which of the rows of some indices features are not 0, in the order of
+        the blocks."""
+        out = np.empty((len(features), -(-len(rows) // 64)), np.uint64)
         for block, bits in features.by_block(out.T):
             for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
                 start = (piece.start or 0) // 64
@@ -514,11 +536,26 @@ class CoreBlock(Block):
         ):
             total += more
 
-    def _add_gram_by_panels(self, features, weights, dtype, center, total):
+    def _add_gram_by_panels(self, features, weights, dtype, center, by_bits, total):
         """Add to `total` a product for each pair of panels of the features: no slice is worth a
-        matrix as large as `total`."""
-        panels, there = slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
-        pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
+        matrix as large as `total`.
+
+        by_bits : whether features that have `heights` are multiplied with each other by their bits
+        """
+        have_bits = np.repeat(
+            [by_bits and block.heights is not None for block in features.blocks],
+            [len(block) for block in features.blocks],
+        )
+        if have_bits.any():
+            boxes = features.take(features.to_blocks(np.arange(len(features)))[have_bits])
+            total[np.ix_(have_bits, have_bits)] = self.gram(boxes, boxes, weights)
+        panels, there = _panels(have_bits), np.flatnonzero(weights)
+        pairs = [
+            (one, other)
+            for i, one in enumerate(panels)
+            for other in panels[: i + 1]
+            if not (have_bits[one.start] and have_bits[other.start])
+        ]
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
 
         def fill(part):
@@ -532,14 +569,13 @@ class CoreBlock(Block):
             one, other = pair
             total[one, other] += phi[: len(index), one].T @ phi[: len(index), other]
 
-        with nullcontext() if self._kept is not None else self:
+        with self.workers:
             for chunk in slices(len(there), GRAM_ROWS):
                 index = there[chunk]
                 for task, parts in ((fill, slices(len(index), GRAM_PART_ROWS)), (add, pairs)):
                     for _ in self.workers.map(task, parts):
                         pass
-        for panel in panels:
-            total[: panel.start, panel] = total[panel, : panel.start].T
+        _mirror(total, panels)
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and
@@ -561,8 +597,7 @@ class CoreBlock(Block):
             with single_threaded_blas():
                 for _ in self.workers.map(add, parts):
                     pass
-        for part in parts:
-            total[: part.start, part] = total[part, : part.start].T
+        _mirror(total, parts)
         return total
 
     # ---------------------------------------------------------------- the columns themselves
@@ -774,9 +809,29 @@ def _round_up(n_features):
     return -(-n_features // PANEL) * PANEL
 
 
-def _are_equal(weights):
-    """Return whether there are weights, and all are the same."""
-    return len(weights) > 0 and bool((weights == weights[0]).all())
+def _are_few(weights):
+    """Return whether at most FEW_WEIGHTS weights differ from each other and from 0."""
+    weights = weights[weights != 0]
+    for _ in range(FEW_WEIGHTS):
+        weights = weights[weights != weights[:1]]
+    return len(weights) == 0
+
+
+def _panels(have_bits):
+    """Cut features into panels of about equal length, at most GRAM_PANEL, each of features that all
+    have bits, or of others."""
+    ends, panels = [*(np.flatnonzero(np.diff(have_bits)) + 1), len(have_bits)], []
+    for start, end in pairwise([0, *ends]):
+        n_panels = -(-(end - start) // GRAM_PANEL)
+        size = -(-(end - start) // n_panels)
+        panels += [slice(i, min(i + size, end)) for i in range(start, end, size)]
+    return panels
+
+
+def _mirror(total, parts):
+    """Write what is below the blocks on the diagonal to what is above them."""
+    for part in parts:
+        total[: part.start, part] = total[part, : part.start].T
 
 
 def _packed(block, X):
