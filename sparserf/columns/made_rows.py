@@ -83,16 +83,18 @@ def _draw_near(X, is_category, weight, first, partners, rng):
     Z = np.clip(np.where(missing[:, ~is_category], 0.0, Z), -farthest, farthest)
     Z = np.hstack([Z, np.sqrt(of_missing) * missing[:, missing.any(axis=0)]])
     C = np.where(missing, -1.0, X)[:, is_category]
-    squares, ones = np.square(Z).sum(axis=1), np.ones(len(Z))
-    left = np.column_stack([Z, squares, ones])  # times these, |z|^2 + |p|^2 - 2 z'p
-    right = np.column_stack([-2 * Z, ones, squares])[partners].T
+    P = Z[partners]
+    # the product with (z, |z|^2, 1) is |z|^2 + |p|^2 - 2 z'p
+    of_partners = np.column_stack([-2 * P, np.ones(len(P)), np.square(P).sum(axis=1)]).T
     rows, place = np.unique(first, return_inverse=True)
     n_near = min(N_NEAR, len(partners))
     nearest = np.empty((len(rows), n_near), np.int32)
     step = max(1, DISTANCES // len(partners))
     for start in range(0, len(rows), step):
         block = rows[start : start + step]
-        distance = left[block] @ right
+        z = Z[block]
+        z = np.column_stack([z, np.square(z).sum(axis=1), np.ones(len(z))])
+        distance = z @ of_partners
         for codes in C.T:
             distance += of_categories * (codes[block, None] != codes[partners])
         distance[distance < same] = np.inf
