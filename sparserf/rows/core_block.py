@@ -73,11 +73,8 @@ GRAM_PART_ROWS = 128
 # Most different weights, but for 0, at which a Gram matrix counts rows: those of each weight are
 # counted by themselves.
 FEW_WEIGHTS = 4
-# Rows whose bits are kept at a time for that, and those whose bits a thread makes at a time.
-BITS_ROWS = 2**16
-BITS_PART_ROWS = 2**11
-# Boxes that a thread counts the rows of at a time, each with all others.
-BITS_PANEL = 128
+# Fewest rows of which bits are made at a time for that.
+BITS_ROWS = 2**13
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
 # Rows that are copied at a time for sums over the columns.
@@ -231,8 +228,8 @@ class CoreBlock(Block):
         scratch of that name."""
         if self._is_identity(features) and not is_sparse(self.X):
             return _in_order(self.X[rows])
-        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
+        shape = _n_of(rows), len(features)
+        return self._fill(features, rows, self.scratch(shape, self.dtype, name))
 
     def _fill(self, features, rows, out):
         """Write Phi of some rows, a slice or indices, to out, in the order of the blocks of
@@ -428,7 +425,7 @@ class CoreBlock(Block):
         nothing.
 
         Memory: a slice of at most max(2**19, 4 * GRAM_PANEL**2) elements a thread, or GRAM_ROWS
-        rows of all features, and the bits of BITS_ROWS rows.
+        rows of all features.
         """
         shared = None
         if isinstance(right, np.ndarray):
@@ -444,56 +441,52 @@ class CoreBlock(Block):
         bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
         dtype = np.dtype(dtype or self.dtype) if bounded else np.dtype(np.float64)
         center = None if center is None else left.to_blocks(center)
-        by_bits = center is None and _are_few(weights)
-        if by_bits and all(block.heights is not None for block in (*left.blocks, *right.blocks)):
-            self._add_gram_of_bits(left, right, shared, weights, total)
+        have_heights = [block.heights is not None for block in (*left.blocks, *right.blocks)]
+        few = _few_different(weights) if any(have_heights) and center is None else None
+        if all(have_heights) and few is not None:
+            self._add_gram_of_bits(left, right, shared, weights, few, total)
         else:
             with single_threaded_blas():
                 if right is left and len(left) > GRAM_PANEL:
-                    self._add_gram_by_panels(left, weights, dtype, center, by_bits, total)
+                    self._add_gram_by_panels(left, weights, dtype, center, few is not None, total)
                 else:
                     self._add_gram_by_slices(left, right, shared, weights, dtype, center, total)
         return left.from_blocks(right.from_blocks(total), axis=0)
 
-    def _add_gram_of_bits(self, left, right, shared, weights, total):
-        """Add to `total` the product of features that have `heights`, where few weights differ: for
-        each pair of features and each weight, the number of its rows in which both are not 0, times
-        the weight and the heights."""
+    def _add_gram_of_bits(self, left, right, shared, weights, few, total):
+        """Add to `total` the product of features that have `heights`: for each pair of features and
+        each of the few different weights, the number of its rows in which both are not 0, times the
+        weight and the heights."""
         if shared is not None:
             shared = right.to_blocks(left.places[shared])
+
+        def count(rows):
+            """Return, for each weight, the numbers of its rows in the slice, times the weight."""
+            found = []
+            for weight in few:
+                index = rows.start + np.flatnonzero(weights[rows] == weight)
+                if len(index):
+                    bits = self._bits(left, _as_slice(index))
+                    other = bits if right is left else None if shared is None else bits[shared]
+                    other = self._bits(right, _as_slice(index)) if other is None else other
+                    counts = np.zeros(total.shape, np.int64)
+                    common(bits, other, counts, symmetric=right is left)
+                    found.append((weight, counts))
+            return found
+
+        for found in self._each_slice(count, len(left) + len(right), BITS_ROWS):
+            for weight, counts in found:
+                total += weight * counts
         heights, others = (np.concatenate([b.heights for b in f.blocks]) for f in (left, right))
-        panels = slices(len(left), BITS_PANEL)
-
-        def bits_of(features):
-            parts = slices(len(index), BITS_PART_ROWS)
-            made = self.workers.map(lambda part: self._bits(features, index[part]), parts)
-            return np.concatenate(list(made), axis=1)
-
-        def count(panel):
-            end = panel.stop if right is left else len(right)
-            counts = np.zeros((panel.stop - panel.start, end), np.int64)
-            common(bits[panel], other[:end], counts)
-            total[panel, :end] += counts * weight * (heights[panel, None] * others[:end])
-
-        with self.workers:
-            for weight in np.unique(weights[weights > 0]):
-                there = np.flatnonzero(weights == weight)
-                for chunk in slices(len(there), BITS_ROWS):
-                    index = there[chunk]
-                    bits = bits_of(left)
-                    if right is left:
-                        other = bits
-                    else:
-                        other = bits_of(right) if shared is None else bits[shared]
-                    for _ in self.workers.map(count, panels):
-                        pass
+        total *= heights[:, None]
+        total *= others
         if right is left:
-            _mirror(total, panels)
+            total += np.tril(total, -1).T
 
     def _bits(self, features, rows):
-        """Return, as bits, in which of the rows of some indices features are not 0, in the order of
-        the blocks."""
-        out = np.empty((len(features), -(-len(rows) // 64)), np.uint64)
+        """Return, as bits, in which of some rows, a slice or indices, features are not 0, in the
+        order of the blocks."""
+        out = np.empty((len(features), -(-_n_of(rows) // 64)), np.uint64)
         for block, bits in features.by_block(out.T):
             for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
                 start = (piece.start or 0) // 64
@@ -809,12 +802,26 @@ def _round_up(n_features):
     return -(-n_features // PANEL) * PANEL
 
 
-def _are_few(weights):
-    """Return whether at most FEW_WEIGHTS weights differ from each other and from 0."""
-    weights = weights[weights != 0]
-    for _ in range(FEW_WEIGHTS):
-        weights = weights[weights != weights[:1]]
-    return len(weights) == 0
+def _n_of(rows):
+    """Return the number of rows in a slice or in indices."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _as_slice(index):
+    """Return ascending indices, at least one, as a slice where none is left out: it copies no
+    rows."""
+    first, last = index[0], index[-1]
+    return slice(first, last + 1) if last - first == len(index) - 1 else index
+
+
+def _few_different(weights):
+    """Return the weights that differ from each other and from 0, or None where they are more than
+    FEW_WEIGHTS."""
+    few, weights = [], weights[weights != 0]
+    while len(weights) and len(few) < FEW_WEIGHTS:
+        few.append(weights[0])
+        weights = weights[weights != weights[0]]
+    return None if len(weights) else few
 
 
 def _panels(have_bits):

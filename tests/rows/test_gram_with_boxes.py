@@ -61,8 +61,7 @@ def small_panels(monkeypatch):
         "GRAM_ROWS": 256,
         "GRAM_PART_ROWS": 100,
         "BITS_ROWS": 256,
-        "BITS_PART_ROWS": 64,
-        "BITS_PANEL": 16,
+        "SLICE_ELEMENTS": 2**12,
     }.items():
         monkeypatch.setattr(core_block, name, value)
 
