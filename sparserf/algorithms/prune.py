@@ -264,17 +264,21 @@ def pruned(
         return model
 
     # Features over r, coefficients over unit and size, so that no square overflows: f = unit size
-    # (Phi / r) large'.
+    # (Phi / r) w'.
     coef, unit = _divide_by_unit(np.atleast_2d(model.coef))
     rows, h = _rows_looked_at(rows, weight, ROWS_A_TERM * min(len(model.support), looked_at))
     is_large = _is_among_largest(rows, model.features, coef, h, looked_at)
-    features = model.features.take(np.flatnonzero(is_large))
+    # in the order of the blocks, in which their Gram matrix is made
+    large = model.features.to_blocks(np.arange(len(is_large)))
+    large = large[is_large[large]]
+    features = model.features.take(large)
     m, G, r = _moments(rows, features, h)
     if not pruning.fit_intercept:  # moments around 0
         G, m = G + np.outer(m, m), np.zeros(len(m))
     G[np.diag_indices_from(G)] *= 1 + RIDGE * features.is_local
-    large, size = _divide_by_unit(coef[:, is_large] * r)
-    c, variance, f_mean = large @ G, float((large @ G * large).sum()), large @ m
+    w, size = _divide_by_unit(coef[:, large] * r)
+    c, f_mean = w @ G, w @ m
+    variance = float((c * w).sum())
     if not is_large.all():  # add the contribution to f of the terms that are not looked at
         f, mean = _around_mean(
             rows,
@@ -284,23 +288,24 @@ def pruned(
         weighted_f = rows.vectors.times(h, f)
         more = rows.correlate(features, weighted_f) / r
         f_mean, c = f_mean + mean, c + more
-        variance += float((2 * more * large).sum() + rows.vectors.dots(weighted_f, f).sum())
+        variance += float((2 * more * w).sum() + rows.vectors.dots(weighted_f, f).sum())
 
     rounding = ROUNDING_UNITS * float(np.finfo(rows.dtype).eps)
     change = float(change) / unit / size
     # ** would raise where the square is infinite
     largest = max(tol * variance + change * change, rounding * variance)
-    counts = np.broadcast_to(counts, is_large.shape)[is_large]
+    counts = np.broadcast_to(counts, is_large.shape)[large]
     problem = LeastSquares(
         G, c, variance, _least_pivots(G, m, rounding), features.nonnegative, counts
     )
     S, w = best_terms(problem, most, largest)
     if len(S) == len(coef[0]):
         return model
-    S, w = np.sort(S), w[:, np.argsort(S)]
+    order = np.argsort(large[S])
+    S, w = S[order], w[:, order]
     b = unit * (size * (f_mean - w @ m[S]))
-    w = unit * (size / r[S] * w)
-    return _in_terms_of(model, features.take(S), model.support[is_large][S], w, b)
+    w, S = unit * (size / r[S] * w), large[S]
+    return _in_terms_of(model, model.features.take(S), model.support[S], w, b)
 
 
 def _in_terms_of(model, features, support, w, b):
@@ -489,12 +494,13 @@ def _moments(rows, features, h):
     """Return means and covariance of features / r, and r, a power of two near the root mean square
     of each feature."""
     # rounding to float32 would grow from step to step
-    G = rows.gram(features, features, h, np.float64)
+    G = np.require(rows.gram(features, features, h, np.float64), requirements="W")
     r = 2.0 ** (np.frexp(G.diagonal())[1] // 2)
     m = rows.correlate(features, h) / r
-    G = G / r
-    G /= r[:, None]
-    G -= np.outer(m, m)
+    for line, m_k, r_k in zip(G, m, r, strict=True):  # in place: G may be large
+        line /= r
+        line /= r_k
+        line -= m_k * m
     return m, G, r
 
 

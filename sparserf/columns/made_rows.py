@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 N_NEAR = 30
 # The most rows among which near ones are sought; of more rows, a random sample is taken.
 MOST_PARTNERS = 4_000
+# Distances that are computed at a time.
+DISTANCES = 2**20
 
 
 def draw_sources(
@@ -41,7 +43,7 @@ def draw_sources(
     is_category : whether each column is one of categories
     weight : positive weights of the rows, which count in robust units
 
-    Time O(n_made n_columns min(n_rows, MOST_PARTNERS)).
+    Time O(min(n_made, n_rows) n_columns min(n_rows, MOST_PARTNERS)).
     """
     first = rng.integers(0, len(X), n_made)
     partners = (
@@ -79,23 +81,25 @@ def _draw_near(X, is_category, weight, first, partners, rng):
     center, unit, _, _ = robust_units(X[:, ~is_category], weight)
     Z = (X[:, ~is_category] - center) / np.where(unit > 0, unit, np.inf)
     Z = np.clip(np.where(missing[:, ~is_category], 0.0, Z), -farthest, farthest)
-    Z = np.hstack([Z, np.sqrt(of_missing) * missing])
+    Z = np.hstack([Z, np.sqrt(of_missing) * missing[:, missing.any(axis=0)]])
     C = np.where(missing, -1.0, X)[:, is_category]
-    near, of_partners = np.empty(len(first), np.intp), np.square(Z[partners]).sum(axis=1)
+    P = Z[partners]
+    # the product with (z, |z|^2, 1) is |z|^2 + |p|^2 - 2 z'p
+    of_partners = np.column_stack([-2 * P, np.ones(len(P)), np.square(P).sum(axis=1)]).T
+    rows, place = np.unique(first, return_inverse=True)
     n_near = min(N_NEAR, len(partners))
-    step = max(1, 2**20 // len(partners))  # about a million distances at a time
-    for start in range(0, len(first), step):
-        block = first[start : start + step]
-        distance = (
-            np.square(Z[block]).sum(axis=1)[:, None] + of_partners - 2 * Z[block] @ Z[partners].T
-        )
+    nearest = np.empty((len(rows), n_near), np.int32)
+    step = max(1, DISTANCES // len(partners))
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        z = Z[block]
+        z = np.column_stack([z, np.square(z).sum(axis=1), np.ones(len(z))])
+        distance = z @ of_partners
         for codes in C.T:
             distance += of_categories * (codes[block, None] != codes[partners])
         distance[distance < same] = np.inf
-        nearest = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
-        drawn = rng.integers(0, n_near, len(block))
-        near[start : start + step] = nearest[np.arange(len(block)), drawn]
-    return near
+        nearest[start : start + step] = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
+    return nearest[place, rng.integers(0, n_near, len(first))]
 
 
 def number_rows(X: np.ndarray) -> np.ndarray:

@@ -175,10 +175,10 @@ class FeatureSet:
         laid[..., self.order] = values
         return laid
 
-    def from_blocks(self, laid: np.ndarray) -> np.ndarray:
-        """Reorder values, along the last axis, from the order of the blocks to that of the
-        features: undo `to_blocks`."""
-        return laid if self.order is None else laid[..., self.order]
+    def from_blocks(self, laid: np.ndarray, axis: int = -1) -> np.ndarray:
+        """Reorder values, along an axis, from the order of the blocks to that of the features: undo
+        `to_blocks`."""
+        return laid if self.order is None else laid.take(self.order, axis=axis)
 
     def by_block(self, laid: np.ndarray) -> Iterator[tuple[FeatureBlock, np.ndarray]]:
         """Yield (block, its part of the values) for values that are in the order of the blocks

@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from functools import cached_property, reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -69,7 +70,10 @@ GRAM_PANEL = 1024
 GRAM_ROWS = 2048
 # Rows whose features are made at a time for that.
 GRAM_PART_ROWS = 128
-# Fewest rows of which bits are made at a time for a Gram matrix.
+# Most different weights, but for 0, at which a Gram matrix counts rows: those of each weight are
+# counted by themselves.
+FEW_WEIGHTS = 4
+# Fewest rows of which bits are made at a time for that.
 BITS_ROWS = 2**13
 # Rows in a part of the kernel matrix.
 KERNEL_ROWS = 256
@@ -224,8 +228,8 @@ class CoreBlock(Block):
         scratch of that name."""
         if self._is_identity(features) and not is_sparse(self.X):
             return _in_order(self.X[rows])
-        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        return self._fill(features, rows, self.scratch((n_rows, len(features)), self.dtype, name))
+        shape = _n_of(rows), len(features)
+        return self._fill(features, rows, self.scratch(shape, self.dtype, name))
 
     def _fill(self, features, rows, out):
         """Write Phi of some rows, a slice or indices, to out, in the order of the blocks of
@@ -440,41 +444,52 @@ class CoreBlock(Block):
         bounded = all(block.is_bounded for block in (*left.blocks, *right.blocks))
         dtype = np.dtype(dtype or self.dtype) if bounded else np.dtype(np.float64)
         center = None if center is None else left.to_blocks(center)
-        have_heights = all(block.heights is not None for block in (*left.blocks, *right.blocks))
-        if have_heights and center is None and _are_equal(weights):
-            self._add_gram_of_bits(left, right, shared, weights[0], total)
-            return right.from_blocks(left.from_blocks(total.T).T)
-        with single_threaded_blas():
-            if right is left and len(left) > GRAM_PANEL:
-                self._add_gram_by_panels(left, weights, dtype, center, total)
-            else:
-                self._add_gram_by_slices(left, right, shared, weights, dtype, center, total)
-        return right.from_blocks(left.from_blocks(total.T).T)
+        have_heights = [block.heights is not None for block in (*left.blocks, *right.blocks)]
+        few = _few_different(weights) if any(have_heights) and center is None else None
+        if all(have_heights) and few is not None:
+            self._add_gram_of_bits(left, right, shared, weights, few, total)
+        else:
+            with single_threaded_blas():
+                if right is left and len(left) > GRAM_PANEL:
+                    self._add_gram_by_panels(left, weights, dtype, center, few is not None, total)
+                else:
+                    self._add_gram_by_slices(left, right, shared, weights, dtype, center, total)
+        return left.from_blocks(right.from_blocks(total), axis=0)
 
-    def _add_gram_of_bits(self, left, right, shared, weight, total):
-        """Add to `total` the product of features that have `heights`: for each pair of them the
-        number of rows in which both are not 0, times their heights and the weight of a row."""
+    def _add_gram_of_bits(self, left, right, shared, weights, few, total):
+        """Add to `total` the product of features that have `heights`: for each pair of features and
+        each of the few different weights, the number of its rows in which both are not 0, times the
+        weight and the heights."""
         if shared is not None:
             shared = right.to_blocks(left.places[shared])
 
         def count(rows):
-            bits = self._bits(left, rows)
-            other = bits if right is left else None if shared is None else bits[shared]
-            other = self._bits(right, rows) if other is None else other
-            counts = np.zeros(total.shape, np.int64)
-            common(bits, other, counts, symmetric=right is left)
-            return counts
+            """Return, for each weight, the numbers of its rows in the slice, times the weight."""
+            found = []
+            for weight in few:
+                index = rows.start + np.flatnonzero(weights[rows] == weight)
+                if len(index):
+                    bits = self._bits(left, _as_slice(index))
+                    other = bits if right is left else None if shared is None else bits[shared]
+                    other = self._bits(right, _as_slice(index)) if other is None else other
+                    counts = np.zeros(total.shape, np.int64)
+                    common(bits, other, counts, symmetric=right is left)
+                    found.append((weight, counts))
+            return found
 
-        for counts in self._each_slice(count, len(left) + len(right), BITS_ROWS):
-            total += counts
+        for found in self._each_slice(count, len(left) + len(right), BITS_ROWS):
+            for weight, counts in found:
+                total += weight * counts
+        heights, others = (np.concatenate([b.heights for b in f.blocks]) for f in (left, right))
+        total *= heights[:, None]
+        total *= others
         if right is left:
             total += np.tril(total, -1).T
-        heights, others = (np.concatenate([b.heights for b in f.blocks]) for f in (left, right))
-        total *= weight * heights[:, None] * others
 
     def _bits(self, features, rows):
-        """Return, as bits, in which of some rows features are not 0, in the order of the blocks."""
-        out = np.empty((len(features), -(-(rows.stop - rows.start) // 64)), np.uint64)
+        """Return, as bits, in which of some rows, a slice or indices, features are not 0, in the
+        order of the blocks."""
+        out = np.empty((len(features), -(-_n_of(rows) // 64)), np.uint64)
         for block, bits in features.by_block(out.T):
             for panels, piece, packed_rows in _packed(block, self._inputs(block, rows)):
                 start = (piece.start or 0) // 64
@@ -517,11 +532,26 @@ class CoreBlock(Block):
         ):
             total += more
 
-    def _add_gram_by_panels(self, features, weights, dtype, center, total):
+    def _add_gram_by_panels(self, features, weights, dtype, center, by_bits, total):
         """Add to `total` a product for each pair of panels of the features: no slice is worth a
-        matrix as large as `total`."""
-        panels, there = slices(len(features), GRAM_PANEL), np.flatnonzero(weights)
-        pairs = [(one, other) for i, one in enumerate(panels) for other in panels[: i + 1]]
+        matrix as large as `total`.
+
+        by_bits : whether features that have `heights` are multiplied with each other by their bits
+        """
+        have_bits = np.repeat(
+            [by_bits and block.heights is not None for block in features.blocks],
+            [len(block) for block in features.blocks],
+        )
+        if have_bits.any():
+            boxes = features.take(features.to_blocks(np.arange(len(features)))[have_bits])
+            total[np.ix_(have_bits, have_bits)] = self.gram(boxes, boxes, weights)
+        panels, there = _panels(have_bits), np.flatnonzero(weights)
+        pairs = [
+            (one, other)
+            for i, one in enumerate(panels)
+            for other in panels[: i + 1]
+            if not (have_bits[one.start] and have_bits[other.start])
+        ]
         phi = np.empty((min(GRAM_ROWS, len(there)), len(features)), dtype)
 
         def fill(part):
@@ -535,14 +565,13 @@ class CoreBlock(Block):
             one, other = pair
             total[one, other] += phi[: len(index), one].T @ phi[: len(index), other]
 
-        with nullcontext() if self._kept is not None else self:
+        with self.workers:
             for chunk in slices(len(there), GRAM_ROWS):
                 index = there[chunk]
                 for task, parts in ((fill, slices(len(index), GRAM_PART_ROWS)), (add, pairs)):
                     for _ in self.workers.map(task, parts):
                         pass
-        for panel in panels:
-            total[: panel.start, panel] = total[panel, : panel.start].T
+        _mirror(total, panels)
 
     def kernel(self, features: FeatureSetLike, weights: np.ndarray) -> np.ndarray:
         """Return Phi diag(weights) Phi', float64 of shape (n_rows, n_rows), for few rows and
@@ -564,8 +593,7 @@ class CoreBlock(Block):
             with single_threaded_blas():
                 for _ in self.workers.map(add, parts):
                     pass
-        for part in parts:
-            total[: part.start, part] = total[part, : part.start].T
+        _mirror(total, parts)
         return total
 
     # ---------------------------------------------------------------- the columns themselves
@@ -777,9 +805,43 @@ def _round_up(n_features):
     return -(-n_features // PANEL) * PANEL
 
 
-def _are_equal(weights):
-    """Return whether there are weights, and all are the same."""
-    return len(weights) > 0 and bool((weights == weights[0]).all())
+def _n_of(rows):
+    """Return the number of rows in a slice or in indices."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def _as_slice(index):
+    """Return ascending indices, at least one, as a slice where none is left out: it copies no
+    rows."""
+    first, last = index[0], index[-1]
+    return slice(first, last + 1) if last - first == len(index) - 1 else index
+
+
+def _few_different(weights):
+    """Return the weights that differ from each other and from 0, or None where they are more than
+    FEW_WEIGHTS."""
+    few, weights = [], weights[weights != 0]
+    while len(weights) and len(few) < FEW_WEIGHTS:
+        few.append(weights[0])
+        weights = weights[weights != weights[0]]
+    return None if len(weights) else few
+
+
+def _panels(have_bits):
+    """Cut features into panels of about equal length, at most GRAM_PANEL, each of features that all
+    have bits, or of others."""
+    ends, panels = [*(np.flatnonzero(np.diff(have_bits)) + 1), len(have_bits)], []
+    for start, end in pairwise([0, *ends]):
+        n_panels = -(-(end - start) // GRAM_PANEL)
+        size = -(-(end - start) // n_panels)
+        panels += [slice(i, min(i + size, end)) for i in range(start, end, size)]
+    return panels
+
+
+def _mirror(total, parts):
+    """Write what is below the blocks on the diagonal to what is above them."""
+    for part in parts:
+        total[: part.start, part] = total[part, : part.start].T
 
 
 def _packed(block, X):

@@ -62,14 +62,18 @@ def test_values_anywhere():
 @pytest.mark.one_case
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("home", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("weights", ["equal", "different"])
+@pytest.mark.parametrize("weights", ["equal", "two", "different"])
 def test_products_of_boxes(home, dtype, weights):
     rng = np.random.default_rng(2)
     Z = np.where(rng.random((20_000, D)) < 0.5, 0.0, rng.normal(size=(20_000, D))).astype(dtype)
     (block,) = boxes().blocks
     free, rising = block.take(np.arange(50)), block.take(np.arange(50, 80))
     features = srf.FeatureSet([free, replace(rising, nonnegative=True)], D)
-    h = np.full(len(Z), 0.3) if weights == "equal" else rng.uniform(0, 1, len(Z))
+    h = {
+        "equal": np.full(len(Z), 0.3),
+        "two": rng.choice([0.0, 0.3, 0.1], len(Z)),
+        "different": rng.uniform(0, 1, len(Z)),
+    }[weights]
     some, phi = np.array([2, 40, 41, 60, 70, 79]), oracle(boxes(), Z)
     grams = []
     for workers in (1, 3):
