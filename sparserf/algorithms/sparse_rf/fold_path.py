@@ -333,11 +333,12 @@ class Square:
         self._all[old:p, :p], self._all[:old, old:p] = new, new[:, :old].T
         self.size = p
 
-    def keep(self, kept: np.ndarray) -> None:
-        """Keep these rows and columns."""
-        kept_values = self.values.take(kept, axis=0).take(kept, axis=1)
-        self.size = len(kept)
-        self.values[:] = kept_values
+    def move(self, old: np.ndarray, new: np.ndarray, size: int) -> None:
+        """Move rows and columns to new places, and keep the first `size`."""
+        G = self.values
+        G[new] = G[old]
+        G[:, new] = G[:, old]
+        self.size = size
 
 
 def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:

@@ -109,14 +109,17 @@ class L1Path(FoldPath):
 
     def _drop(self):
         """Drop the terms without a weight."""
-        kept = np.flatnonzero(self.w.any(axis=0))
-        if len(kept) == self.n_terms:
+        has_weight = self.w.any(axis=0)
+        n = int(np.count_nonzero(has_weight))
+        if n == self.n_terms:
             return
-        first = int(np.argmax(kept != np.arange(len(kept)))) if len(kept) else 0
-        first = len(kept) if (kept == np.arange(len(kept))).all() else first
-        self._values[first : len(kept)] = self._values[kept[first:]]
+        # the last terms take the places of those that go
+        free, last = np.flatnonzero(~has_weight[:n]), n + np.flatnonzero(has_weight[n:])
+        kept = np.arange(n)
+        kept[free] = last
+        self._values[free] = self._values[last]
         if self.gram is not None:
-            self.gram.keep(kept)
+            self.gram.move(last, free, n)
         self.features, self.index = self.features.take(kept), self.index[kept]
         self.w, self._nonnegative = self.w[:, kept], self._nonnegative[kept]
 
