@@ -31,14 +31,15 @@ def test_descend_takes_matrices_of_both_precisions(rng, dtype):
     assert_allclose(slope[w != 0], -alpha * np.sign(w[w != 0]), atol=1e-8)
 
 
-def test_square_grows_and_keeps(rng):
+def test_square_grows_and_moves(rng):
     A = rng.normal(size=(300, 300))
     A, square = A + A.T, Square(np.dtype(np.float64))
     for end in (10, 70, 300):
         square.append(A[square.size : end, :end])
     assert np.array_equal(square.values, A)
-    kept = np.flatnonzero(rng.random(300) < 0.5)
-    square.keep(kept)
+    old, new, kept = np.array([250, 299, 230]), np.array([3, 100, 7]), np.arange(200)
+    square.move(old, new, 200)
+    kept[new] = old
     assert np.array_equal(square.values, A[np.ix_(kept, kept)])
 
 
