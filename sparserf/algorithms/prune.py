@@ -75,6 +75,9 @@ DEPENDENT = 1e-9
 ALL = 1e-14
 # A feature whose variance is less than this share of its mean square is a constant.
 CONSTANT = 1e-13
+# The lines of G - Q'Q of so many features, those of the largest gains, are made at once, of so many
+# lines of Q at a time: Q is read from memory once for all of them, the next terms most likely.
+AHEAD, CACHED = 8, 32
 # A change below this number of units in the last place may be rounding alone; coefficients fitted
 # to it could be of any size.
 ROUNDING_UNITS = 100
@@ -460,14 +463,22 @@ def orthogonal_least_squares(
     G, c, left = problem.G, problem.c, problem.variance
     d = G.diagonal().copy()
     S, e, Q = [], [], np.zeros((min(most, len(d)), len(d)))
+    n_ahead, ahead = 0, {}  # lines of G - Q'Q, for the first n_ahead lines of Q
     while len(S) < len(Q) and left > largest:
         check_not_ended()
         gain = np.where(d > problem.least, (c * c).sum(axis=0) / np.maximum(d, 1e-300), 0.0)
         of_right_sign = np.where(problem.nonnegative & (c <= 0).all(axis=0), 0.0, gain)
-        j = int((problem.counts * (of_right_sign if of_right_sign.any() else gain)).argmax())
+        worth = problem.counts * (of_right_sign if of_right_sign.any() else gain)
+        j = int(worth.argmax())
         if not gain[j] > 0:
             break
-        q = (G[j] - Q[: len(S), j] @ Q[: len(S)]) / np.sqrt(d[j])
+        if j not in ahead:
+            worth[j] = np.inf  # one of the first, where many are equal
+            some = np.argpartition(-worth, min(AHEAD, len(worth)) - 1)[:AHEAD]
+            lines = _lines(G, Q[: len(S)], some)
+            n_ahead, ahead = len(S), dict(zip(some.tolist(), lines, strict=True))
+        since = Q[n_ahead : len(S)]
+        q = (ahead[j] - since[:, j] @ since) / np.sqrt(d[j])
         e.append(c[:, j] / q[j])
         c, d, left = c - np.outer(e[-1], q), d - q * q, left - gain[j]
         Q[len(S)], d[j] = q, 0.0
@@ -475,6 +486,15 @@ def orthogonal_least_squares(
     S = np.array(S, np.intp)
     R, e = Q[: len(S), S], np.array(e).reshape(len(S), len(c))
     return S, solve_triangular(R, e, check_finite=False).T if len(S) else e.T
+
+
+def _lines(G, Q, some):
+    """Return the lines of G - Q'Q of some features."""
+    lines = G[some]
+    for start in range(0, len(Q), CACHED):
+        part = Q[start : start + CACHED]
+        lines -= part[:, some].T @ part
+    return lines
 
 
 def _around_mean(rows, f, h):

@@ -11,7 +11,12 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import prune
-from sparserf.algorithms.prune import FEWEST_ROWS, ROUNDING_UNITS
+from sparserf.algorithms.prune import (
+    FEWEST_ROWS,
+    ROUNDING_UNITS,
+    LeastSquares,
+    orthogonal_least_squares,
+)
 from sparserf.features import FeatureSet, NeuronBlock
 from sparserf.model import FitInfo
 
@@ -112,6 +117,29 @@ def test_it_is_orthogonal_least_squares(layout, weight, n_outputs, stop):
         np.testing.assert_allclose(
             small.intercept, b if n_outputs else b[0], atol=accuracy * np.abs(coef).max()
         )
+
+
+@pytest.mark.parametrize(("ahead", "cached"), [(1, 1), (2, 3), (8, 32), (100, 7)])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_lines_made_ahead_change_no_term(rng, monkeypatch, ahead, cached, n_outputs):
+    """However many lines are made at once: terms in the order of plain least squares, with their
+    coefficients, also of features that are there more than once."""
+    module = importlib.import_module("sparserf.algorithms.prune")
+    monkeypatch.setattr(module, "AHEAD", ahead)
+    monkeypatch.setattr(module, "CACHED", cached)
+    phi = rng.standard_normal((80, 30)) @ rng.standard_normal((30, 30))
+    phi = phi[:, np.repeat(np.arange(30), 3)]  # each three times: as good as each other
+    phi -= phi.mean(axis=0)
+    f = phi @ rng.standard_normal((90, n_outputs))
+    G, c = phi.T @ phi / 80, f.T @ phi / 80
+    problem = LeastSquares(
+        G, c, float((f**2).mean(axis=0).sum()), 1e-9 * G.diagonal(), np.zeros(90, bool)
+    )
+    S, w = orthogonal_least_squares(problem, 12, 0.0)
+    chosen, coef, _ = oracle(phi[:, ::3], f, np.ones(80), 12, 0.0)
+    order = np.argsort(S)
+    np.testing.assert_array_equal(S[order] // 3, chosen)
+    np.testing.assert_allclose(w[:, order], coef, rtol=1e-7, atol=1e-7 * abs(coef).max())
 
 
 @each_layout
