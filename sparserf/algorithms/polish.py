@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ..model import SparseModel
     from ..rows import Rows
 
-# The rows on which terms are chosen and moved, evenly spaced. Where there are fewer, up to
-# MADE_A_ROW are made for each, which weigh MADE times as much as all others.
-ROWS, MADE_A_ROW, MADE = 3_000, 2, 0.3
+# The rows on which terms are chosen and moved, evenly spaced. Where there are fewer, one is made
+# for each as far as there is place; these weigh MADE times as much as all others.
+ROWS, MADE = 3_000, 0.3
 # The most steps of L-BFGS, and the most multiplications of all of them; a cosine with its slope
 # takes as long as COSINE multiplications.
 STEPS, WORK, COSINE = 25, 2.5e9, 200
@@ -84,7 +84,7 @@ def rows_to_polish_on(
     """
     index = np.arange(n := min(rows.n_rows, ROWS)) * rows.n_rows // n
     X, weight = rows.array(index), weight[index]
-    if n_made := min(ROWS - n, MADE_A_ROW * n):
+    if n_made := min(ROWS - n, n):
         X, weight = with_made_rows(X, weight, stage, n_made, MADE)
     return rows.on_same_threads(X), weight / weight.sum()
 

@@ -181,7 +181,7 @@ def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(
     rows = model.features.rows_of(table)
     made, h = rows_to_polish_on(rows, np.ones(60), stage)
     Z, own = made.array(), rows.array()
-    assert len(Z) == len(h) == 180 and h.sum() == pytest.approx(1)
+    assert len(Z) == len(h) == 120 and h.sum() == pytest.approx(1)
     assert h[60:].sum() == pytest.approx(MADE / (1 + MADE))
     np.testing.assert_array_equal(Z[:60], own)
     for column in np.unique(stage.column):

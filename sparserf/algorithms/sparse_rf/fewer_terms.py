@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...columns.made_rows import with_made_rows
-from ..polish import MADE_A_ROW
 from ..prune import ROWS_A_TERM, Pruning, in_few_terms, pruned
 
 if TYPE_CHECKING:
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from ..task import Task
 
 # Where there are at most FEW_ROWS rows, and fewer than ROWS_A_TERM for each term, terms are dropped
-# on MADE_A_ROW made rows for each row as well, which weigh MADE times as much as the rows: a model
-# in few of its terms can agree with it on few rows and not between them.
+# on a made row for each row as well, which weigh MADE times as much as the rows: a model in few of
+# its terms can agree with it on few rows and not between them.
 FEW_ROWS, MADE = 5_000, 1.0
 # Where there is no time to prune, the terms that are allowed are chosen on this number of rows, at
 # least.
@@ -51,8 +50,8 @@ def drop_terms(
     most = min(FEW_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
     is_few = task.raw.n_rows <= most
     if is_few and weight is task.weight and not task.raw.is_sparse:
-        X, stage, n_made = rows.array(), model.features.stage, MADE_A_ROW * rows.n_rows
-        X, weight = with_made_rows(X, weight, stage, n_made, MADE)
+        stage = model.features.stage
+        X, weight = with_made_rows(rows.array(), weight, stage, rows.n_rows, MADE)
         rows = rows.on_same_threads(X)
     return pruned(rows, model, weight, pruning)
 
