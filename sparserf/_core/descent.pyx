@@ -10,7 +10,7 @@ from cython cimport floating
 from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
 
-from sparserf._core.rows cimport kernels_of, tile_kernels
+from sparserf._core.boxes cimport box_kernels, kernels_of
 
 
 cdef inline double soft_threshold(double z, double alpha) noexcept nogil:
@@ -34,7 +34,7 @@ cdef inline double violation(double w, double v, double alpha, bint is_nonnegati
 
 cdef bint epoch(const floating[:, ::1] H, double[::1] w, double[::1] v, double alpha,
                 const unsigned char[::1] nonnegative, bint nonzeros,
-                const tile_kernels *kernels) noexcept nogil:
+                const box_kernels *kernels) noexcept nogil:
     """Pass once over all coordinates, or over the nonzeros; return whether the support changed."""
     cdef ptrdiff_t j, p = w.shape[0]
     cdef double new, change
@@ -54,7 +54,10 @@ cdef bint epoch(const floating[:, ::1] H, double[::1] w, double[::1] v, double a
             continue
         moved |= (new == 0.0) != (w[j] == 0.0)
         w[j] = new
-        kernels.add(row, p, change, &v[0])  # a column of H, which is a row by symmetry
+        if floating is float:  # v += H[:, j] * change, which is a row by symmetry
+            kernels.add_single(row, p, change, &v[0])
+        else:
+            kernels.add_double(row, p, change, &v[0])
     return moved
 
 
@@ -100,7 +103,7 @@ def descend(const floating[:, ::1] H not None, double[::1] w not None, double[::
     level : the instruction set, a position in rows.LEVELS; any other is the default
     """
     cdef const unsigned char[::1] mask = as_bytes(nonnegative, w.shape[0])
-    cdef const tile_kernels *kernels = kernels_of(sizeof(floating) == sizeof(float), level)
+    cdef const box_kernels *kernels = kernels_of(level)
     cdef int _
     cdef bint nonzeros = False
     cdef double worst

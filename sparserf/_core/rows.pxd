@@ -34,12 +34,8 @@ cdef extern from "tile.h" nogil:
                            ptrdiff_t) noexcept nogil
         void (*normal)(const tile_rows *, int, const double *, const double *, ptrdiff_t, double *,
                        ptrdiff_t, double *) noexcept nogil
-        void (*add)(const void *, ptrdiff_t, double, double *) noexcept nogil
     int tile_best_level()
     const tile_kernels *tile_select(int, int, int)
-
-
-cdef const tile_kernels *kernels_of(bint single, int level) noexcept nogil
 
 
 cdef class RowSlice:

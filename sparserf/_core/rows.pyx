@@ -22,10 +22,6 @@ if os.environ.get("SPARSERF_LEVEL"):
 cdef int default_level = LEVEL
 
 
-cdef const tile_kernels *kernels_of(bint single, int level) noexcept nogil:
-    return tile_select(single, level, default_level)
-
-
 cdef class RowSlice:
     """X (n_rows, n_inputs), C-contiguous float32 or float64; or the data of CSR rows.
 
@@ -39,7 +35,7 @@ cdef class RowSlice:
             raise TypeError("CSR rows need indices and indptr")
         self._arrays = X, indices, indptr
         self.single = X.itemsize == sizeof(float)
-        self.kernels = kernels_of(self.single, level)
+        self.kernels = tile_select(self.single, level, default_level)
         if indices is None and self.single:
             read_dense[float](self, X)
         elif indices is None:

@@ -51,7 +51,7 @@ typedef struct {
                       ptrdiff_t v_step, double *sums, ptrdiff_t sums_step, int squared);
     /* out[i] += sum_j tile[i, j] coef[j] */
     void (*apply)(const void *tile, int n_rows, const double *coef, double *out);
-    /* The next three take all dense rows x, not a tile, and n_outputs vectors: those with an entry
+    /* The last three take all dense rows x, not a tile, and n_outputs vectors: those with an entry
      * for each row are v_step, h_step and f_step apart, those with an entry for each input are
      * contiguous.
      * sums[k] += sum_i v[k, i] x_i, or v[k, i] x_i^2 where squared */
@@ -63,8 +63,6 @@ typedef struct {
     /* f[k, i] += x_i'p[k], then sums[k] += sum_i h[k, i] f[k, i] x_i */
     void (*normal)(const tile_rows *, int n_outputs, const double *p, const double *h,
                    ptrdiff_t h_step, double *f, ptrdiff_t f_step, double *sums);
-    /* y += a x, of n numbers */
-    void (*add)(const void *x, ptrdiff_t n, double a, double *y);
 } tile_kernels;
 
 enum { LEVEL_BASELINE, LEVEL_V3, LEVEL_V4 };

@@ -422,17 +422,9 @@ TARGET_EXTERN void NAME(normal)(const tile_rows *rows, int n_outputs, const doub
     }
 }
 
-TARGET_EXTERN void NAME(add)(const void *x, ptrdiff_t n, double a, double *y) {
-    const T *from = x;
-    ptrdiff_t k = 0;
-    for (; k + DL <= n; k += DL)
-        *(DVEC *)(y + k) = LOAD_DOUBLE(from + k) * a + *(const DVEC *)(y + k);
-    for (; k < n; k++) y[k] = FUSED((double)from[k], a, y[k]);
-}
-
 static const tile_kernels NAME(kernels) = {
     NAME(make),           NAME(make_pair),  NAME(correlate), NAME(apply),
-    NAME(correlate_rows), NAME(apply_rows), NAME(normal),    NAME(add)};
+    NAME(correlate_rows), NAME(apply_rows), NAME(normal)};
 
 #undef VL
 #undef VEC

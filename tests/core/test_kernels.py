@@ -895,6 +895,9 @@ def test_descend_keeps_coordinates_nonnegative_as_plain_numpy_does(rng, p, share
     np.testing.assert_allclose(v, expected_v, atol=1e-9 * abs(expected_v).max(initial=1))
     assert (w[nonnegative] >= 0).all()
     assert worst == descent.largest_violation(w, v, 0.2, nonnegative)
+    at_baseline = start.copy(), g.copy()
+    descent.descend(H, *at_baseline, 0.2, 3, 0.0, nonnegative, 0)
+    assert [each.tobytes() for each in at_baseline] == [w.tobytes(), v.tobytes()]
     if not share:  # the same bits as without a mask
         other, gradient = start.copy(), g.copy()
         descent.descend(H, other, gradient, 0.2, 3, level=level)
