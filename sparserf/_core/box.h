@@ -73,6 +73,9 @@ typedef struct {
      * is positive. */
     void (*best_split)(const double *sums, int n_slots, const double *total, double ridge,
                        double least, int32_t column, box_split *best);
+    /* y += a x, of n numbers: a change of the slopes of a quadratic, rounded alike in all */
+    void (*add_single)(const float *x, ptrdiff_t n, double a, double *y);
+    void (*add_double)(const double *x, ptrdiff_t n, double a, double *y);
 } box_kernels;
 
 /* Two rounds of Wellons' low-bias mixer of 32 bits, one for each half of the key. */

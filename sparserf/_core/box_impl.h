@@ -309,11 +309,20 @@ TARGET_EXTERN void NAME(best_split)(const double *sums, int n_slots, const doubl
     }
 }
 
+TARGET_EXTERN void NAME(add_single)(const float *restrict x, ptrdiff_t n, double a,
+                                    double *restrict y) {
+    for (ptrdiff_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+TARGET_EXTERN void NAME(add_double)(const double *restrict x, ptrdiff_t n, double a,
+                                    double *restrict y) {
+    for (ptrdiff_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+
 static const box_kernels NAME(kernels) = {
     NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
     NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
     NAME(spread_double), NAME(bin),          list_rows,           add_histogram,
-    NAME(best_split)};
+    NAME(best_split),    NAME(add_single),  NAME(add_double)};
 
 #undef VL
 #undef BYTES

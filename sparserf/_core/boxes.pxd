@@ -36,6 +36,8 @@ cdef extern from "box.h" nogil:
                           double *) noexcept nogil
         void (*best_split)(const double *, int, const double *, double, double, int32_t,
                            box_split *) noexcept nogil
+        void (*add_single)(const float *, ptrdiff_t, double, double *) noexcept nogil
+        void (*add_double)(const double *, ptrdiff_t, double, double *) noexcept nogil
     uint32_t box_hash(uint64_t, uint32_t)
     const box_kernels *box_select(int)
     box_common_kernel box_common(int)

@@ -8,5 +8,5 @@ def largest_violation(
 def as_bytes(nonnegative: np.ndarray | None, n: int) -> np.ndarray | None: ...
 def descend(
     H: np.ndarray, w: np.ndarray, v: np.ndarray, alpha: float, n_epochs: int, tol: float = 0.0,
-    nonnegative: np.ndarray | None = None,
+    nonnegative: np.ndarray | None = None, level: int = -1,
 ) -> float: ...  # fmt: skip

@@ -10,6 +10,8 @@ from cython cimport floating
 from libc.math cimport fabs
 from libc.stddef cimport ptrdiff_t
 
+from sparserf._core.boxes cimport box_kernels, kernels_of
+
 
 cdef inline double soft_threshold(double z, double alpha) noexcept nogil:
     if z > alpha:
@@ -31,11 +33,11 @@ cdef inline double violation(double w, double v, double alpha, bint is_nonnegati
 
 
 cdef bint epoch(const floating[:, ::1] H, double[::1] w, double[::1] v, double alpha,
-                const unsigned char[::1] nonnegative, bint nonzeros) noexcept nogil:
+                const unsigned char[::1] nonnegative, bint nonzeros,
+                const box_kernels *kernels) noexcept nogil:
     """Pass once over all coordinates, or over the nonzeros; return whether the support changed."""
-    cdef ptrdiff_t i, j, p = w.shape[0]
+    cdef ptrdiff_t j, p = w.shape[0]
     cdef double new, change
-    cdef double *slope = &v[0]
     cdef const floating *row
     cdef bint moved = False
     for j in range(p):
@@ -52,8 +54,10 @@ cdef bint epoch(const floating[:, ::1] H, double[::1] w, double[::1] v, double a
             continue
         moved |= (new == 0.0) != (w[j] == 0.0)
         w[j] = new
-        for i in range(p):  # v += H[:, j] * change, which is a row by symmetry
-            slope[i] += row[i] * change
+        if floating is float:  # v += H[:, j] * change, which is a row by symmetry
+            kernels.add_single(row, p, change, &v[0])
+        else:
+            kernels.add_double(row, p, change, &v[0])
     return moved
 
 
@@ -89,15 +93,17 @@ def as_bytes(nonnegative, n):
 
 
 def descend(const floating[:, ::1] H not None, double[::1] w not None, double[::1] v not None,
-            double alpha, int n_epochs, double tol=0.0, nonnegative=None):
+            double alpha, int n_epochs, double tol=0.0, nonnegative=None, int level=-1):
     """Change w and v in place by passes over the coordinates.
 
     Pass over all until the support does not change, then over the nonzeros, and so on. Stop
     after n_epochs passes, or where the largest violation is at most tol; return that violation.
 
     nonnegative: a mask of the coordinates that must be at least 0, as they are in w, or None
+    level : the instruction set, a position in rows.LEVELS; any other is the default
     """
     cdef const unsigned char[::1] mask = as_bytes(nonnegative, w.shape[0])
+    cdef const box_kernels *kernels = kernels_of(level)
     cdef int _
     cdef bint nonzeros = False
     cdef double worst
@@ -106,6 +112,6 @@ def descend(const floating[:, ::1] H not None, double[::1] w not None, double[::
         for _ in range(n_epochs):
             if worst <= tol:
                 break
-            nonzeros = not epoch(H, w, v, alpha, mask, nonzeros) and not nonzeros
+            nonzeros = not epoch(H, w, v, alpha, mask, nonzeros, kernels) and not nonzeros
             worst = worst_of(w, v, alpha, mask)
     return worst

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._base.progress import check_not_ended
 from .._core.boxes import HIGHEST, MISSING, BinBoxes, bin_columns, histograms
 from .._core.trees import Tree
 
@@ -378,10 +377,7 @@ class Forest:
         n_leaves = rng.integers(2, trees.most_leaves + 1, n)
         self._row_share, self._seeds = trees.row_share, rng.integers(0, 2**64, n, np.uint64)
         drawn = rng.permuted(np.tile(np.arange(d, dtype=np.int32), (n, 1)), axis=1)[:, :n_columns]
-        self._columns = np.sort(drawn, axis=1)
-        self._first = np.zeros((n, n_columns + 1), np.int64)
-        np.cumsum(n_bins[self._columns] + 1, axis=1, out=self._first[:, 1:])
-        limits = limits.typed
+        self._columns, self._n_bins, limits = np.sort(drawn, axis=1), n_bins, limits.typed
         ends = np.cumsum(2 * n_leaves - 1).tolist()
         self._nodes = np.empty((ends[-1], trees.max_conditions, 4), np.int32)
         places = map(slice, [0, *ends], ends)
@@ -403,7 +399,7 @@ class Forest:
             tree.grow(bins, gradient, curvature)
 
         for _ in workers.map(grow, self._trees):
-            check_not_ended()
+            pass
 
     def grow_by_passes(
         self, ask: Callable[[Pass], tuple[np.ndarray, np.ndarray]], workers: Workers
@@ -434,6 +430,12 @@ class Forest:
             ]
             for _ in workers.map(answer, parts):
                 pass
+
+    @cached_property
+    def _first(self):
+        """Where the sums of each column that a tree sees begin among those of a node, and their
+        number, (n_trees, n + 1)."""
+        return np.cumsum(np.pad(self._n_bins[self._columns] + 1, ((0, 0), (1, 0))), axis=1)
 
     def _pass(self, nodes):
         """Return the pass that makes the histograms of some nodes of each tree, one after the

@@ -362,9 +362,10 @@ class RuleGrower(Follower):
 def _first_of_rows(g: np.ndarray, share: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     """Return a mask of the simplest of the boxes that hold the same rows, which have the same
     gradient and share to the last bit."""
-    order = np.lexsort((np.count_nonzero(boxes[:, :, 0] >= 0, axis=1), share, g))
+    both, order = g + 1j * share, np.argsort((boxes[:, :, 0] >= 0).sum(axis=1), kind="stable")
+    order = order[np.argsort(both[order], kind="stable")]
     is_first = np.ones(len(g), bool)
-    is_first[order[1:]] = (np.diff(g[order]) != 0) | (np.diff(share[order]) != 0)
+    is_first[order[1:]] = np.diff(both[order]) != 0
     return is_first
 
 

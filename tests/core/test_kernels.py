@@ -877,23 +877,30 @@ def descend_plainly(H, w, v, alpha, n_epochs, nonnegative):
     return w, v
 
 
+@each_level
+@each_dtype
 @pytest.mark.parametrize("p", SIZES)
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_descend_keeps_coordinates_nonnegative_as_plain_numpy_does(rng, p, share):
+def test_descend_keeps_coordinates_nonnegative_as_plain_numpy_does(rng, p, share, dtype, level):
     X = rng.standard_normal((p + 3, p))
-    H, g, nonnegative = X.T @ X / len(X), rng.standard_normal(p), rng.random(p) < share
+    H, g = (X.T @ X / len(X)).astype(dtype), rng.standard_normal(p)
+    nonnegative = rng.random(p) < share
     start = rng.standard_normal(p) * (rng.random(p) < 0.5)
     start = np.where(nonnegative, abs(start), start)
     w, v = start.copy(), g.copy()
-    worst = descent.descend(H, w, v, 0.2, 3, 0.0, nonnegative)
-    expected_w, expected_v = descend_plainly(H, start, g, 0.2, 3, nonnegative)
+    worst = descent.descend(H, w, v, 0.2, 3, 0.0, nonnegative, level)
+    expected = H.astype(np.float64), start, g, 0.2, 3, nonnegative
+    expected_w, expected_v = descend_plainly(*expected)
     np.testing.assert_allclose(w, expected_w, atol=1e-10 * abs(expected_w).max(initial=1))
     np.testing.assert_allclose(v, expected_v, atol=1e-9 * abs(expected_v).max(initial=1))
     assert (w[nonnegative] >= 0).all()
     assert worst == descent.largest_violation(w, v, 0.2, nonnegative)
+    at_baseline = start.copy(), g.copy()
+    descent.descend(H, *at_baseline, 0.2, 3, 0.0, nonnegative, 0)
+    assert [each.tobytes() for each in at_baseline] == [w.tobytes(), v.tobytes()]
     if not share:  # the same bits as without a mask
         other, gradient = start.copy(), g.copy()
-        descent.descend(H, other, gradient, 0.2, 3)
+        descent.descend(H, other, gradient, 0.2, 3, level=level)
         assert (other.tobytes(), gradient.tobytes()) == (w.tobytes(), v.tobytes())
 
 

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from sparserf import FeatureSet, Fourier, Linear, RandomNeurons, Taylor
 from sparserf.features import NeuronBlock, linear_functions
+from sparserf.features.blocks import BoxBlock
 from sparserf.rows import as_rows, core_block
 from sparserf.solvers.active import ActiveFeatures
 
@@ -202,6 +203,33 @@ def test_gram_by_panels(rng, monkeypatch, layout, dtype, n):
     np.testing.assert_array_equal(gram, gram.T)
     for workers in (2, 3):
         assert as_rows(layout(X), workers).gram(features, features, h).tobytes() == gram.tobytes()
+
+
+INTERVALS = BoxBlock(
+    1.5,
+    np.tile(np.int32([1, 3]), (9, 1)),
+    *np.sort(np.random.default_rng(5).normal(size=(2, 9, 2)), axis=0),
+    np.arange(1.0, 10.0),
+)
+
+
+@each_storage
+@each_dtype
+@pytest.mark.parametrize("n", SIZES[1:])
+@pytest.mark.parametrize("kind", [*FEATURES, "boxes"])
+def test_values_are_written_to_any_place(rng, layout, dtype, n, kind):
+    """Also feature by feature, and of the other type."""
+    features = FEATURES["linear"].concat(FeatureSet([INTERVALS], D)).take([9, 0, 4, 1, 11, 5])
+    features = FEATURES.get(kind, features)
+    rows, p = as_rows(layout(random_X(rng, n, dtype))), len(features)
+    for kept in (np.float32, np.float64):
+        for place in (
+            np.empty((p, n), kept).T,
+            np.empty((n, p), kept),
+            np.empty((p, n, 2), kept).T[1],
+        ):
+            rows.map(lambda block, place=place: block.fill(features, place))
+            np.testing.assert_allclose(place, rows.transform(features), rtol=1e-6)
 
 
 @each_storage

@@ -49,11 +49,13 @@ class Turns:
 
     def target(self, k: int) -> np.ndarray:
         """Return the target of the loss `CLASS_VERSUS_REST` of class k."""
-        y, others = self._targets[k], np.maximum(self._before + self._behind[k], 1e-300)
-        c = np.log(others) + self._top
-        return np.stack([y, c, np.where(y > 0, 0.0, c - self._own)])
+        others = np.maximum(self._before + self._behind[k], 1e-300)
+        target = np.empty((3, len(others)))
+        target[0], target[1] = self._targets[k], np.log(others) + self._top
+        target[2] = np.where(self._is_own[k], 0.0, target[1] - self._own)
+        return target
 
     def end(self, k: int, z: np.ndarray) -> None:
         """End the turn of class k, which has moved to margins z."""
         self._before += np.exp(np.minimum(z - self._top, 600.0))
-        self._own = np.where(self._targets[k] > 0, z, self._own)
+        self._own = np.where(self._is_own[k], z, self._own)

@@ -352,5 +352,5 @@ def centred(H: np.ndarray, m: np.ndarray, total: float) -> np.ndarray:
         own = np.maximum(own - root**2, DAMPING * own)
     else:
         H = H.copy()
-    np.fill_diagonal(H, own)
+    H.flat[:: len(H) + 1] = own
     return H

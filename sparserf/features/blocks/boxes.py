@@ -217,11 +217,14 @@ class BoxPanels:
             apply(bits, heights, out[:, rows])
 
     def transform(self, X: Any, out: np.ndarray) -> None:
+        by_feature = out.strides[0] == out.itemsize  # there is no need to turn what is made
         for rows, bits in self._bits(X):
-            inside = np.empty((len(bits), rows.stop - rows.start), out.dtype)
+            place = out[rows].T
+            inside = place if by_feature else np.empty(place.shape, out.dtype)
             spread(bits, inside)
             inside *= self._height.astype(out.dtype)[:, None]
-            copy_transpose(inside, out[rows])
+            if not by_feature:
+                copy_transpose(inside, out[rows])
 
 
 # ---------------------------------------------------------------- one by one
