@@ -27,9 +27,9 @@ HIGHEST = 0.9
 # than the share NEGLIGIBLE of it; after FIRST_PATIENCE while it has not lowered it by FOUND, and no
 # sooner.
 PATIENCE, FIRST_PATIENCE, NEGLIGIBLE = 2, 5, 1e-3
-# Where the loss is more than BEHIND times that of another member, each of them is to lower it by a
-# share that takes it there in SOON penalties.
-BEHIND, SOON = 1.5, 8
+# Where the loss is more than BEHIND times that of another member, each of them is to lower it by the
+# share FALL.
+BEHIND = 1.5
 # A path has at most so many penalties.
 MOST_ALPHAS = 40
 # A path ends where folds have more terms than this in the mean, or than this share of their rows.
@@ -231,5 +231,4 @@ def _has_found(losses):
 
 def _worth(here, beaten):
     """Return the share of the best loss below which a loss is worth going on."""
-    near = max(BEHIND * beaten, 0.0)
-    return min(1 - NEGLIGIBLE, (near / here) ** (1 / SOON) if here > near else 1.0)
+    return 1 - (FALL if here > max(BEHIND * beaten, 0.0) else NEGLIGIBLE)
