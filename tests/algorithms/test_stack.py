@@ -114,6 +114,18 @@ def test_weights_of_the_squared_loss_are_nonnegative_least_squares(weight, rng):
     np.testing.assert_allclose(u, best, atol=1e-4)
 
 
+def test_weights_are_as_near_where_models_are_right_to_a_thousandth(rng):
+    """The loss then is a millionth of the constant's."""
+    loss = held_out_loss()
+    t = loss.targets[0]
+    M = np.stack([t + size * rng.standard_normal(N) for size in (1e-3, 3e-2, 3e-2)])
+    u = stacked_weights(loss, list(M[:, None]), np.zeros((1, 1)))
+    root = np.sqrt(loss.folds.weight)
+    best = nnls((M * root).T, t * root)[0]
+    least, found = (loss.mean((each @ M)[None]) for each in (best, u))
+    assert found <= 1.001 * least < 2e-6 * loss.mean(np.zeros((1, N)))
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_other_weights_have_less_loss(name, rng):
     loss = held_out_loss(name, sample_weight=WEIGHT)

@@ -27,8 +27,8 @@ HIGHEST = 0.9
 # than the share NEGLIGIBLE of it; after FIRST_PATIENCE while it has not lowered it by FOUND, and no
 # sooner.
 PATIENCE, FIRST_PATIENCE, NEGLIGIBLE = 2, 5, 1e-3
-# Where the loss is more than BEHIND times that of another member, each of them is to lower it by the
-# share FALL.
+# Where the loss is more than BEHIND times that of another member, each of them is to lower it by
+# the share FALL.
 BEHIND = 1.5
 # A path has at most so many penalties.
 MOST_ALPHAS = 40
