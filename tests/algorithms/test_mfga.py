@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.sparse import csr_array
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, Ridge
 
 import sparserf as srf
@@ -727,3 +728,22 @@ def test_separable_classes_without_a_penalty_end(loss):
     model = fit(y=X[:, 0] > 0, loss=loss, alpha=0, n_nonzero_coefs=5, features=srf.Linear())
     assert np.isfinite(model.coef).all() and np.mean(model.predict(X) == (X[:, 0] > 0)) == 1
     assert 0 <= model.info.dual_gap <= model.info.objective[-1] or model.info.objective[-1] < 1e-9
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-14])
+def test_the_best_is_found_where_it_is_a_billionth_of_the_start(alpha):
+    """Of one input that tells the classes apart the coefficient w solves alpha w = expit(-w)."""
+    x = np.repeat([-1.0, 1.0], 20)
+    model = mfga(
+        x[:, None],
+        x,
+        features=srf.Linear(),
+        loss="logistic",
+        alpha=alpha,
+        n_nonzero_coefs=1,
+        fit_intercept=False,
+        scale=None,
+    )
+    w = brentq(lambda w: alpha * w - expit(-w), 0, 100)
+    best = np.log1p(np.exp(-w)) + alpha * w**2 / 2
+    assert model.info.objective[-1] == pytest.approx(best, rel=1e-8, abs=0)

@@ -410,6 +410,15 @@ def test_a_fit_of_a_sharp_loss_to_few_rows_converges(seed):
     assert len(model.features) > 0
 
 
+@as_within_a_call
+def test_no_step_is_made_where_no_coefficient_is_worth_its_penalty():
+    """There nothing is violated; a gap that is left is rounding, and ends the search, too."""
+    for seed in range(4):
+        _, problem, A = working_set("logistic", np.random.default_rng(seed), 1.0)
+        solve(problem, A, 0.0)
+        assert not A.w.any()
+
+
 def test_terms_with_coefficient_zero_are_pruned(rng):
     X, problem, A = working_set("squared", rng, 0.4)
     A.move(problem, np.array([0.0, 1, 0, 2, 0, 0]), 0.0, X @ [0, 1, 0, 2, 0, 0])
