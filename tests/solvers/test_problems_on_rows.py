@@ -482,6 +482,15 @@ def test_row_weights_without_curvature_are_its_upper_bound(rng, name, most):
     np.testing.assert_allclose(CurvatureWeights(problem).at(z, 100), most * problem.weight / 20)
 
 
+def test_rows_count_by_their_weight_where_some_have_no_curvature(rng):
+    X, problem, A = working_set("squared_hinge", rng, 0.1)
+    np.testing.assert_allclose(A.row_curvature(), 2 * problem.weight / 80)
+    w = 9.0 * np.ones(6)
+    A.move(problem, w, 0.0, X @ w)
+    assert 0 < np.count_nonzero(problem.curvature(A.z)) < 80
+    np.testing.assert_allclose(A.row_curvature(), problem.weight / 80)
+
+
 # Ridge
 
 
