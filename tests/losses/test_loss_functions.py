@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
 
 from sparserf.losses import (
     LOSSES,
@@ -302,16 +301,12 @@ def test_the_conjugate_of_tweedie_losses_is_exact_for_all_powers(power):
     assert (np.abs(loss.conjugate(u, y) - (u * z - value)) <= 1e-12 * size).all()
 
 
-def test_the_multinomial_loss_is_minus_the_log_of_the_probability(rng):
-    """Margins that are all larger by one number change nothing."""
-    loss, z, label = LOSSES["multinomial"], rng.normal(size=(4, 30)), np.arange(30) % 4
-    y = np.where(np.arange(4)[:, None] == label, 1.0, -1.0)
-    value, slope = loss.value(z, y), loss.derivative(z, y)
-    np.testing.assert_allclose(value.sum(axis=0), -log_softmax(z, axis=0)[label, np.arange(30)])
-    np.testing.assert_allclose(slope, softmax(z, axis=0) - (y > 0), atol=1e-15)
+def test_margins_of_all_classes_that_are_larger_by_one_number_change_nothing(rng):
+    loss, z = LOSSES["multinomial"], rng.normal(size=(4, 30))
+    y = np.where(np.arange(4)[:, None] == np.arange(30) % 4, 1.0, -1.0)
     for far in (-1e4, 1e4):
-        np.testing.assert_allclose(loss.value(z + far, y), value, atol=1e-11)
-        np.testing.assert_allclose(loss.derivative(z + far, y), slope, atol=1e-11)
+        np.testing.assert_allclose(loss.value(z + far, y), loss.value(z, y), atol=1e-11)
+        np.testing.assert_allclose(loss.derivative(z + far, y), loss.derivative(z, y), atol=1e-11)
 
 
 @pytest.mark.every_case
