@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import sparserf as srf
 from sparserf.algorithms.sparse_rf.descent import TO_TOLERANCE
 from sparserf.features import make_dictionary
-from sparserf.rows import as_rows, core_block
+from sparserf.rows import as_rows
 
 from .conftest import bits
 
@@ -71,10 +71,10 @@ def blas_threads():
 
 
 @pytest.fixture(autouse=True)
-def _many_small_blocks(monkeypatch):
+def _many_small_blocks(cut_rows):
     """Split the rows into about ten blocks for every question, so that threads have something to
     get wrong."""
-    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
+    cut_rows(2**15)
 
 
 @pytest.fixture(autouse=True)

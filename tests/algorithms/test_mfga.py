@@ -15,8 +15,6 @@ from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, 
 
 import sparserf as srf
 from sparserf import mfga, mfga_path
-from sparserf.rows import as_rows, core_block
-from sparserf.solvers.cholesky import GrowingCholesky
 
 from ..conftest import (
     BETA,
@@ -263,30 +261,6 @@ def test_m3_supports_are_nested(n_select):
     assert [len(m.support) for m in models] == [*range(n_select, 20, n_select), 20]
     for small, large in pairwise(models):
         assert set(small.support) < set(large.support)
-
-
-@examples(80)
-@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=6))
-def test_m3_the_growing_factor_is_the_factor(seed, blocks):
-    """M3: the factor that grows solves to 1e-10; columns that depend on earlier ones are left out,
-    and no others."""
-    rng = np.random.default_rng(seed)
-    A = rng.normal(size=(80, sum(blocks)))
-    copies = rng.random(A.shape[1]) < 0.3
-    for j in np.flatnonzero(copies[1:]) + 1:  # a combination of the columns before it
-        A[:, j] = A[:, :j] @ rng.normal(size=j)
-    copies[:1] = False
-    H, factor, kept, start = A.T @ A, GrowingCholesky(), np.zeros(0, int), 0
-    for size in blocks:
-        new = np.arange(start, start + size)
-        added = factor.append(H[np.ix_(kept, new)], H[np.ix_(new, new)])
-        kept, start = np.concatenate([kept, new[added]]), start + size
-    np.testing.assert_array_equal(kept, np.flatnonzero(~copies))
-    g = rng.normal(size=len(kept))
-    exact = np.linalg.solve(H[np.ix_(kept, kept)], g) if len(kept) else g
-    np.testing.assert_allclose(
-        factor.solve(g), exact, rtol=1e-9, atol=1e-10 * np.abs(exact).max(initial=0)
-    )
 
 
 @pytest.mark.parametrize("P", [2, 3, 5, 21])
@@ -637,8 +611,8 @@ def test_best_phase_of_several_outputs():
     ids=str,
 )
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
-def test_the_same_bits_for_any_number_of_workers(options, kind, monkeypatch):
-    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**9)
+def test_the_same_bits_for_any_number_of_workers(options, kind, cut_rows):
+    cut_rows(2**9)
     models = [fit(kind(X), rng=0, workers=workers, **options) for workers in (1, 2, 3, 2)]
     for model in models[1:]:
         np.testing.assert_array_equal(model.support, models[0].support)
@@ -647,8 +621,8 @@ def test_the_same_bits_for_any_number_of_workers(options, kind, monkeypatch):
 
 def test_the_default_features():
     model = mfga(X, Y, n_nonzero_coefs=5, scale=None, rng=0)
-    gamma = srf.Taylor(2, "knn").resolve(as_rows(X), np.random.default_rng(0)).gamma
-    by_hand = mfga(X, Y, n_nonzero_coefs=5, features=(srf.Taylor(2, gamma), srf.Linear()))
+    maps = srf.Taylor(2, "knn"), srf.Linear()
+    by_hand = mfga(X, Y, n_nonzero_coefs=5, features=maps, scale=None, rng=0)
     np.testing.assert_array_equal(model.coef, by_hand.coef)
     assert model.info.n_drawn == 21 + 5
     assert mfga(X, Y, n_nonzero_coefs=5, gamma=0.3).info.n_drawn == 26

@@ -1,7 +1,6 @@
 """The multinomial loss, of all classes together, in every algorithm: against plain NumPy and
 scikit-learn."""
 
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -27,9 +27,10 @@ from sparserf.baselines import (
 )
 from sparserf.baselines.boosting import WeakLearner, best_threshold
 from sparserf.baselines.random_features import RidgeFit, aligned
-from sparserf.rows import as_rows, core_block
+from sparserf.rows import as_rows
 
 from ..conftest import phi_oracle
+from ..features.sets import gamma_of, resolved
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (120, 4))
@@ -320,9 +321,9 @@ def test_kernel_ridge_is_that_of_scikit_learn(name):
 def test_the_widths_are_those_of_the_random_features():
     for name in ("gaussian", "laplacian"):
         for gamma in (None, "knn", 0.7):
-            resolved = srf.Fourier(name, gamma).resolve(as_rows(X), np.random.default_rng(0))
-            assert kernel_ridge(X, Y, kernel=name, gamma=gamma).kernel.gamma == resolved.gamma
-    perceptron = srf.Perceptron().resolve(as_rows(X), None)
+            kernel = kernel_ridge(X, Y, kernel=name, gamma=gamma).kernel
+            assert kernel.gamma == gamma_of(name, gamma, X)
+    perceptron = resolved(srf.Perceptron(), X)
     assert kernel_ridge(X, Y, kernel="perceptron").kernel.radius == perceptron.radius
     many = perceptron.draw(40_000, 4, rng=0)
     phi = many.transform(X[:20])
@@ -582,8 +583,8 @@ def bits(model):
 
 
 @pytest.mark.one_case
-def test_the_same_bits_for_any_number_of_workers(fitted, monkeypatch):
-    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**10)  # so that there are blocks to share
+def test_the_same_bits_for_any_number_of_workers(fitted, cut_rows, monkeypatch):
+    cut_rows(2**10)
     monkeypatch.setattr(kernel_machines, "BLOCK_ENTRIES", 2**10)
     one = fitted()
     assert bits(one) == bits(fitted(workers=3)) == bits(fitted(workers=-1))

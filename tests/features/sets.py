@@ -65,9 +65,14 @@ def check_read_only(features):
             setattr(features, name, None)
 
 
+def resolved(map_, X, rng=0, weight=None):
+    """Return a map with what it reads off the rows of X."""
+    return map_.resolve(as_rows(X), np.random.default_rng(rng), weight)
+
+
 def gamma_of(kernel, rule, X, rng=0):
     """Return the gamma that a rule (None or 'knn') reads off the rows of X."""
-    return Fourier(kernel, rule).resolve(as_rows(X), np.random.default_rng(rng)).gamma
+    return resolved(Fourier(kernel, rule), X, rng).gamma
 
 
 def sparse_rows(rng, n=90, d=6):

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf.features.blocks.boxes import BoxBlock
-from sparserf.rows import as_rows
 
 RNG = np.random.default_rng(0)
 N, D = 500, 4
@@ -73,7 +72,7 @@ def test_products_of_boxes(home, dtype, weights):
     some, phi = np.array([2, 40, 41, 60, 70, 79]), oracle(boxes(), Z)
     grams = []
     for workers in (1, 3):
-        rows = as_rows(home(Z), workers=workers)
+        rows = features.rows_of(home(Z), workers=workers)
         for right, psi in (
             (features, phi),
             (some, phi[:, some]),

@@ -9,17 +9,12 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.descent import L1Fit
 from sparserf.algorithms.sparse_rf.draws import LearningSource
-from sparserf.algorithms.sparse_rf.options import SparseRFOptions
-from sparserf.algorithms.task import Task
 from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
 from sparserf.features import learning as moves
-from sparserf.losses import LOSSES
 from sparserf.rows import as_rows
 
-from ..conftest import SLOPE, VALUE, each_dtype, each_loss, friedman, phi_oracle, signs
+from ..conftest import each_dtype, each_loss, friedman, phi_oracle, signs
 
 
 def learning(X, n_components, batch_size, seed):
@@ -179,42 +174,6 @@ def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
 
 
 # Fits
-
-
-@pytest.mark.one_case
-@each_loss
-@pytest.mark.parametrize("seed", range(3))
-def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
-    """F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h) with gamma_h = beta mean(phi_h^2),
-    whatever proposes h."""
-    rng = np.random.default_rng(seed)
-    X, y = friedman(rng)
-    y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    dictionary, task = (
-        learning(X, 1200, 100, seed),
-        Task.from_arrays(X, y, RowSetting(loss)).centered(True),
-    )
-    (y,) = task.targets
-    fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6))
-    fit.restart(alpha)
-    scale = fit.progress.unit
-
-    def objective():
-        return (
-            VALUE[loss](fit.A.f + fit.A.b, y / scale).mean() + alpha / scale * np.abs(fit.A.w).sum()
-        )
-
-    for t in range(dictionary.n_batches):
-        h = fit.draw(t)
-        v = SLOPE[loss](fit.A.f + fit.A.b, y / scale) / len(y)
-        phi = h._features.transform(X)
-        least = (
-            np.maximum(np.abs(v @ phi) - alpha / scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))
-        ).max()
-        before = objective()
-        fit.minimise_over(h)
-        assert objective() <= before - least * (1 - 1e-9) + 1e-13
-        fit.record()
 
 
 @pytest.mark.slow

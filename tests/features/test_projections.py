@@ -252,8 +252,8 @@ def test_same_seed_same_bits(kind, rng):
 @each_kind
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
-def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypatch):
-    monkeypatch.setattr("sparserf.rows.core_block.SLICE_ELEMENTS", 2**10)
+def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, cut_rows):
+    cut_rows(2**10)
     p, X = make(kind, 150, 90), LAYOUTS[layout](draw(rng, (1500, 150), dtype))
     one, two, five = (as_rows(X, workers).project(p) for workers in (1, 2, 5))
     assert one.dtype == dtype and one.shape == (1500, 90)
