@@ -16,10 +16,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import sparserf as srf
 from sparserf.algorithms.sparse_rf.descent import TO_TOLERANCE
-from sparserf.features import make_dictionary
-from sparserf.rows import as_rows
 
 from .conftest import bits
+from .features.sets import dictionary_of
 
 N, D = 2000, 4
 FEATURES = srf.Fourier(gamma=0.5)
@@ -201,9 +200,7 @@ def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtyp
     y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(
         2 * dense[:, 2]
     )
-    drawn = make_dictionary(
-        maps, as_rows(X), n_components=60, batch_size=60, gamma=None, rng=0
-    ).batch(0)
+    drawn = dictionary_of(maps, X, 60, 60).batch(0)
     by_hand = srf.Taylor(2, 0.2).draw(None, D).concat(drawn.take(np.arange(15, 75)))
     k = {"rng": 0} | (
         {"alpha": 0.002, "batch_size": 1000}
@@ -528,9 +525,7 @@ def test_callback_that_returns_true_stops(stop, at, exact):
 def draws(n):
     """Return the first n features of the dictionary as a dictionary of their own."""
     X, _ = data("dense")
-    dictionary = make_dictionary(
-        srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0
-    )
+    dictionary = dictionary_of(srf.Fourier(gamma=0.5), X, 400, 50)
     features = dictionary.batch(0)
     for k in range(1, n // 50):
         features = features.concat(dictionary.batch(k))
