@@ -6,18 +6,16 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf import fewer_terms
 from sparserf.algorithms.sparse_rf.fewer_terms import (
     drop_terms,
     drop_terms_at_once,
     loss_curvature,
 )
-from sparserf.algorithms.task import Task
-from sparserf.losses import JOINTLY
 from sparserf.rows import as_rows
 
 from ..conftest import friedman
+from .tasks import task_of
 
 FITS = {"features": "gaussian", "n_components": 300, "alpha": 1e-3, "rng": 0}
 CASES = ("squared", "huber", "poisson", "logistic", "squared_hinge", "multinomial", "two outputs")
@@ -41,8 +39,7 @@ def fitted(case, rng):
     """Return a model, its rows X, and its task."""
     X, y, loss = problem(case, rng)
     model = srf.sparse_rf(X, y, loss=loss, scale=None, **FITS)
-    task = Task.from_arrays(X, y, RowSetting(loss), losses=JOINTLY, several_outputs="apart")
-    return model, X, task
+    return model, X, task_of(X, y, loss)
 
 
 def mean_loss(model, X, task):
@@ -105,7 +102,7 @@ def test_at_most_so_many_terms(case, max_terms, rng):
 def test_a_model_without_terms_stays_as_it_is(rng):
     X, y, _ = problem("squared", rng)
     model = srf.sparse_rf(X, y, **FITS | {"alpha": 1e3})
-    assert drop_terms(model, Task.from_arrays(X, y), 0.1, 10, 800) is model
+    assert drop_terms(model, task_of(X, y), 0.1, 10, 800) is model
 
 
 def test_of_many_terms_those_that_vary_most_may_stay(rng):
@@ -132,7 +129,7 @@ def test_csr_rows_are_pruned_as_they_are(rng):
     X, y, _ = problem("squared", rng)
     X[X < 0.3] = 0.0
     how = FITS | {"scale": None}
-    model, task = srf.sparse_rf(csr_array(X), y, **how), Task.from_arrays(csr_array(X), y)
+    model, task = srf.sparse_rf(csr_array(X), y, **how), task_of(csr_array(X), y)
     small = drop_terms(model, task, 1e-3, 2_000, 800)
     assert 0 < len(small.support) < len(model.support)
     change = model.predict(csr_array(X)) - small.predict(csr_array(X))

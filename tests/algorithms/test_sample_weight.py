@@ -9,9 +9,6 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
-from sparserf.algorithms.task import Task
 from sparserf.features import RandomCosines, bandwidth, learning
 from sparserf.rows import as_rows
 
@@ -317,23 +314,6 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
     model = sparse_rf(far, y[:500], sample_weight=weight, **how)
     errors = [np.mean((one.predict(X[500:]) - y[500:]) ** 2) for one in (model, without)]
     assert errors[0] < 1.3 * errors[1]
-
-
-# The search
-
-
-@pytest.mark.slow
-def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
-    """Each row is held out by one fold, whole; over many draws by the first as often as any."""
-    weight, n = rng.integers(1, 9, 60).astype(float), 2000
-    task = Task.from_arrays(np.zeros((60, 1)), np.arange(60.0), RowSetting(sample_weight=weight))
-    first = []
-    for _ in range(n):
-        folds = folds_of(task, strata_of(task), None, 1_000, rng)
-        held = np.array([held for _, held in folds.splits])
-        assert (held.sum(axis=0) == 1).all() and (held.sum(axis=1) == 12).all()
-        first.append(held[0])
-    np.testing.assert_allclose(np.mean(first, axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
 
 
 @pytest.mark.one_case
