@@ -5,17 +5,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.features import RandomCosines, bandwidth, learning
-from sparserf.rows import as_rows
 
 from ..conftest import LOSSES, each_loss, friedman, ignore_convergence, signs
+from ..features.sets import each_layout, random_cosines, resolved
 
 N, D = 100, 4
-each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 
 
 def pruned(X, y, sample_weight, loss):
@@ -189,18 +187,14 @@ def counted(rng):
 @each_layout
 def test_units_count_rows_by_their_weights(counted, layout):
     X, weight, copies = counted
-    ones = np.ones(len(copies))
-    np.testing.assert_allclose(
-        as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9
+    of_copies, of_weights, alike = (
+        random_cosines(layout(Z), np.random.default_rng(seed), s).units
+        for seed, (Z, s) in enumerate(((copies, None), (X, weight), (X, None)))
     )
-    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
-    # not so for equal weights
-    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05
-    of_copies = RandomCosines.from_rows(
-        as_rows(layout(copies)), ones, np.random.default_rng(0)
-    ).units
-    of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
     np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
+    by_deviation = of_weights[0] * copies.std(axis=0)
+    np.testing.assert_allclose(by_deviation, by_deviation[0], rtol=1e-9)
+    assert np.abs(alike / of_copies - 1).max() > 0.05
 
 
 @each_layout
@@ -209,10 +203,8 @@ def test_units_count_rows_by_their_weights(counted, layout):
 )
 def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
     X, weight, copies = counted
-    of_weights = features.resolve(as_rows(layout(X)), np.random.default_rng(0), weight)
-    of_copies, alike = (
-        features.resolve(as_rows(layout(Z)), np.random.default_rng(1)) for Z in (copies, X)
-    )
+    of_weights = resolved(features, layout(X), 0, weight)
+    of_copies, alike = (resolved(features, layout(Z), 1) for Z in (copies, X))
     name = "radius" if isinstance(features, srf.Perceptron) else "gamma"
     assert getattr(of_weights, name) == pytest.approx(getattr(of_copies, name), rel=1e-9)
     assert getattr(alike, name) != pytest.approx(getattr(of_copies, name), rel=1e-3)
@@ -225,13 +217,12 @@ def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
     """The neighbours counted are those whose weights sum to NEIGHBOURS: twice as many copies where
     the mean weight is 2."""
     X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
-    monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
-    of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
-    monkeypatch.setattr(bandwidth, "NEIGHBOURS", 2 * n_neighbours)
-    of_copies = bandwidth.distance_scale(
-        np.repeat(X, k, axis=0).__getitem__, np.ones(180), "knn", "euclidean", rng
-    )
-    assert of_weights == pytest.approx(of_copies, rel=1e-12)
+    knn, neighbours = srf.Fourier(gamma="knn"), "sparserf.features.bandwidth.NEIGHBOURS"
+    monkeypatch.setattr(neighbours, n_neighbours)
+    of_weights = resolved(knn, X, 0, k / 2)
+    monkeypatch.setattr(neighbours, 2 * n_neighbours)
+    of_copies = resolved(knn, np.repeat(X, k, axis=0))
+    assert of_weights.gamma == pytest.approx(of_copies.gamma, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -241,17 +232,14 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
     X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
     weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
     weight /= weight.mean()
-    scales = [
-        bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)
-    ]
+    widths = [resolved(srf.Fourier(), X, seed, weight).gamma for seed in range(5)]
     k = np.where(np.arange(6000) < 1000, 30, 1)[::3]
-    some = np.repeat(X[::3], k, axis=0)[::10]
-    distances = bandwidth.distances(some, some, "euclidean")
-    exact = np.median(distances[distances > 0])
-    np.testing.assert_allclose(scales, exact, rtol=0.1)
-    assert (
-        bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
-    )
+    # pairs of copies are 0 apart
+    distances = pdist(np.repeat(X[::3], k, axis=0)[::10])
+    exact = 1 / np.median(distances[distances > 0]) ** 2
+    np.testing.assert_allclose(np.array(widths) / widths[0], 1, rtol=0.2)
+    assert 0.4 * exact < widths[0] < 0.6 * exact
+    assert resolved(srf.Fourier(), X, 0).gamma < widths[0] / 9
 
 
 # The fit
@@ -262,7 +250,9 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The models agree up to rounding, once the draws are the same: how many random numbers come
     before them depends on the number of rows."""
-    monkeypatch.setattr(learning, "draw_seed", lambda rng: np.random.SeedSequence(5))
+    monkeypatch.setattr(
+        "sparserf.features.learning.draw_seed", lambda rng: np.random.SeedSequence(5)
+    )
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
     # tight: within tol any solution will do
