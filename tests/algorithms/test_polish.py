@@ -13,7 +13,6 @@ from sparserf import prune
 from sparserf.algorithms import polish
 from sparserf.algorithms.polish import MADE, moves, polished, rows_to_polish_on, steps_for
 from sparserf.features import FeatureSet
-from sparserf.model import FitInfo
 from sparserf.rows import as_rows
 
 from ..conftest import friedman
@@ -35,7 +34,7 @@ def some_model(n_terms=60, n_outputs=None, others=True, seed=0):
     features = features.take(rng.permutation(len(features)))
     shape = (n_outputs, len(features)) if n_outputs else len(features)
     intercept = np.linspace(-1.0, 1.0, n_outputs) if n_outputs else 0.3
-    info = FitInfo(7, True, (3.0,), 0.1, 500, len(features), 0.25)
+    info = srf.FitInfo(7, True, (3.0,), 0.1, 500, len(features), 0.25)
     support = 3 * np.arange(len(features)) + (1 << 40)
     coef = rng.standard_normal(shape)
     return srf.SparseModel(coef, intercept, support, features, "squared", None, info)

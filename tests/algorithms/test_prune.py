@@ -11,9 +11,7 @@ from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import prune
-from sparserf.algorithms.prune import FEWEST_ROWS, ROUNDING_UNITS
 from sparserf.features import FeatureSet, NeuronBlock
-from sparserf.model import FitInfo
 
 from ..conftest import phi_oracle
 from ..fitted_models import bumps
@@ -22,7 +20,7 @@ N, D = 120, 3
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((N, D)) < 0.3, 0.0, RNG.uniform(-2, 2, (N, D)))
 WEIGHT = RNG.integers(0, 4, N).astype(float)
-INFO = FitInfo(7, True, (3.0, 2.0), 0.1, 500, 1, 0.25, validation_loss=1.5)
+INFO = srf.FitInfo(7, True, (3.0, 2.0), 0.1, 500, 1, 0.25, validation_loss=1.5)
 
 
 def model_of(features, coef, intercept=0.3, info=INFO):
@@ -122,7 +120,7 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
     model, Z, plain = some_model(30, n_outputs), layout(X), np.ones(N) if weight is None else weight
     small = prune(model, Z, tol=tol, sample_weight=weight)
     moved, variance = change(model, small, Z, plain)
-    allowed = max(tol, ROUNDING_UNITS * np.finfo(Z.dtype).eps)  # float32 allows no less than this
+    allowed = max(tol, 100 * np.finfo(Z.dtype).eps)  # float32 allows no less than this
     assert moved <= allowed * variance * (1 + 1e-3) + 1e-10 * variance
     assert len(small.coef.T) == 0 if tol >= 1 else len(small.coef.T) > 0
     if 0 < len(small.coef.T) < 30:  # one term less would exceed tol
@@ -389,7 +387,7 @@ def test_a_weight_counts_as_copies():
 def test_of_many_rows_some_are_looked_at():
     """The change over all rows is near that over the sampled rows; rows that are not sampled do not
     matter."""
-    Z, model = np.random.default_rng(5).uniform(-2, 2, (3 * FEWEST_ROWS, D)), some_model(25)
+    Z, model = np.random.default_rng(5).uniform(-2, 2, (30_000, D)), some_model(25)
     small = prune(model, Z, tol=0.02)
     moved, variance = change(model, small, Z, np.ones(len(Z)))
     assert moved <= 0.022 * variance
