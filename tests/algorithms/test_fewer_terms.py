@@ -6,13 +6,12 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf import fewer_terms
 from sparserf.algorithms.sparse_rf.fewer_terms import (
+    FEW_ROWS,
     drop_terms,
     drop_terms_at_once,
     loss_curvature,
 )
-from sparserf.rows import as_rows
 
 from ..conftest import friedman
 from .tasks import task_of
@@ -58,7 +57,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
     so the loss of the rows rises by at most what the curvature allows."""
     model, X, task = fitted(case, rng)
     unit, before = task.unit(task.targets[0]), mean_loss(model, X, task)
-    weight, c = loss_curvature(task, as_rows(X), model, unit)
+    weight, c = loss_curvature(task, model.features.rows_of(X), model, unit)
     fewer = []
     for share in (0.01, 0.1):
         worth = share * before
@@ -77,7 +76,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
 def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng, monkeypatch):
     """Without made rows the mean square of the change, times half the curvature, is what it may
     cost."""
-    monkeypatch.setattr(fewer_terms, "FEW_ROWS", 0)
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", 0)
     model, X, task = fitted("squared", rng)
     unit = task.unit(task.targets[0])
     for worth in (1e-4, 1e-3):
@@ -118,8 +117,8 @@ def test_made_rows_keep_the_model_between_the_rows(rng, monkeypatch):
     model, _, task = fitted("squared", rng)
     X_new, _ = friedman(rng, 1_000, 6)
     changes = []
-    for few in (fewer_terms.FEW_ROWS, 0):
-        monkeypatch.setattr(fewer_terms, "FEW_ROWS", few)
+    for few in (FEW_ROWS, 0):
+        monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", few)
         small = drop_terms(model, task, 1e-3, 2_000, 800)
         changes.append(np.mean((model.predict(X_new) - small.predict(X_new)) ** 2))
     assert changes[0] < 0.9 * changes[1]
@@ -143,7 +142,7 @@ def test_the_curvature_bounds_the_loss_of_a_change(case, rng):
     curvature has no bound and is that at the model."""
     model, X, task = fitted(case, rng)
     unit, loss = task.unit(task.targets[0]), task.loss_of(task.targets[0])
-    weight, c = loss_curvature(task, as_rows(X), model, unit)
+    weight, c = loss_curvature(task, model.features.rows_of(X), model, unit)
     f = np.atleast_2d(model.decision_function(X).T)
     z = (f - np.concatenate([np.ravel(v) for v in task.centers])[:, None]) / unit
     y = np.stack([task.target_of(y) for y in task.targets])
