@@ -384,6 +384,12 @@ def rng(request):
 
 
 @pytest.fixture
+def set_clock(monkeypatch):
+    """Return a function that replaces the clock that all deadlines read."""
+    return lambda now: monkeypatch.setattr("sparserf._base.deadline.now", now)
+
+
+@pytest.fixture
 def cut_rows(monkeypatch):
     """Return a function that has rows in memory cut into slices of so many numbers, so that there
     are slices of few rows to share among threads."""
