@@ -25,7 +25,7 @@ def bumps(n_inputs, n=60):
 
 
 FITS = {
-    "auto": lambda: srf.sparse_rf(X, Y, n_components=500, rng=0),
+    "auto": lambda: srf.sparse_rf(X, Y, n_components=500, effort=0.1, rng=0),
     "auto of an alpha": lambda: srf.sparse_rf(X, Y, alpha=0.03, **FEW),
     "gaussian": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=0.03, **FEW),
     "steps": lambda: srf.sparse_rf(X, Y, features="perceptron", alpha=0.03, **FEW),

@@ -409,7 +409,9 @@ def decided_by_a_level(n_levels, seed, is_skewed=False):
     ] * b
 
 
-@each_fit
+@pytest.mark.parametrize(
+    "fit", [pytest.param(FITS["auto"], marks=pytest.mark.slow), *list(FITS.values())[1:]], ids=FITS
+)
 def test_a_new_level_is_the_most_frequent_and_so_is_a_missing_cell(fit):
     """Also of two levels, of which one has no encoding."""
     for n_levels in (2, 10):

@@ -21,7 +21,9 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(N)
 FEW = {"n_components": 100, "rng": 0}
 FITS = {
     "sparse_rf": lambda **how: srf.sparse_rf(X, Y, alpha=0.003, **FEW, **how),
-    "sparse_rf of y alone": lambda **how: srf.sparse_rf(X, Y, effort=0.1, **FEW, **how),
+    "sparse_rf of y alone": lambda **how: srf.sparse_rf(
+        X[:120], Y[:120], effort=0.05, **FEW, **how
+    ),
     "sparse_rf_path": lambda **how: srf.sparse_rf_path(
         X, Y, alphas=[0.1, 0.003], features="gaussian", **FEW, **how
     )[-1],
@@ -31,7 +33,7 @@ FITS = {
         X, np.stack([Y, 2 - Y], axis=1), alpha=0.003, **FEW, **how
     ),
     "outputs of y alone": lambda **how: srf.sparse_rf(
-        X, np.stack([Y, 9 * Y], axis=1), effort=0.1, **FEW, **how
+        X[:120], np.stack([Y, 9 * Y], axis=1)[:120], effort=0.02, **FEW, **how
     ),
 }
 LOG_FITS = {
