@@ -13,10 +13,9 @@ from sparserf.algorithms.sparse_rf.mean import (
     widen_encodings,
     with_best_intercept,
 )
-from sparserf.columns.kinds import NUMBER, Encoding
-from sparserf.columns.stage import ColumnStage
 from sparserf.features import FIRST_DRAW, linear_functions
 
+from ..columns.stages import stage_of
 from .tasks import task_of
 
 N = 60
@@ -65,10 +64,8 @@ def test_the_sum_predicts_the_weighted_sum(rng, n_outputs):
 def test_inputs_of_two_encodings_stay_different_terms(rng):
     """Of models of numbers in two units, each input counts as it was encoded."""
     X = np.exp(2 * rng.standard_normal((300, 6)))
-    both = [Encoding(j, NUMBER) for j in range(6)] * 2
-    stage = replace(
-        ColumnStage.from_encodings(both, 6, may_miss=False), unit=np.repeat([1.0, 3.0], 6)
-    )
+    both = stage_of(X).take(np.tile(np.arange(6), 2))
+    stage = replace(both, unit=both.unit * np.repeat([1.0, 3.0], 6))
     models, encodings = [], np.arange(12)
     for of_model in (encodings[:6], encodings[6:]):
         d = len(of_model)

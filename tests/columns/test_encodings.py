@@ -7,12 +7,11 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS
-from sparserf.columns.encodings import fit_rank_stage, target_encode
+from sparserf.columns.encodings import target_encode
 from sparserf.columns.table import Table
-from sparserf.rows import as_rows
 
 from ..conftest import phi_oracle
-from .stages import stage_of
+from .stages import ranks_of, stage_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 3))
@@ -29,12 +28,6 @@ def test_encodings_of_numbers():
     assert np.isfinite(shown).all() and (shown[is_missing, 2] == 0).all()
     assert len(np.unique(shown[is_missing, 3])) == len(np.unique(shown[~is_missing, 3])) == 1
     assert (np.diff(shown[np.argsort(Z[:, 0]), 0]) >= 0).all()
-
-
-def ranks_of(X):
-    """Read ranks off X: return their stage, and the places of the numbers."""
-    own = as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0)
-    return fit_rank_stage(*own, stage_of(X))
 
 
 def test_ranks_of_numbers():

@@ -16,7 +16,6 @@ from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
-from sparserf.features.activations import cosine_line
 from sparserf.proof.bounds import parts_of
 
 from ..conftest import n_examples
@@ -217,7 +216,10 @@ def test_lines_lie_above_activations(activation, sign):
     m, r = rng.normal(0, 3, 20_000), 20 * rng.random(20_000) ** 3 + 1e-9
     m[::4] = 0.01 * m[::4] + np.pi * rng.integers(-2, 3, 5_000)  # near where cosines are flat
     if activation == "cos":
-        line, function = cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r), np.cos
+        line, function = (
+            activations.cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r),
+            np.cos,
+        )
     else:
         sigma = activations.ACTIVATIONS[activation]
         line = (sigma.line if sign > 0 else sigma.line_of_negative)(m, r)
