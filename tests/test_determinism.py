@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import sparserf as srf
 from sparserf.algorithms.sparse_rf.descent import TO_TOLERANCE
 
-from .conftest import bits
+from .conftest import bits, ignore_convergence
 from .features.sets import dictionary_of
 
 N, D = 2000, 4
@@ -136,6 +136,52 @@ def test_workers_do_not_matter_to_other_features(features, kind):
     assert all_bits(fit(kind=kind, features=features, workers=3)) == all_bits(
         fit(kind=kind, features=features)
     )
+
+
+MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
+WAVES = srf.Fourier(gamma=0.3).draw(200, D, rng=1)
+OTHERS = {
+    "harfe": partial(srf.harfe, n_components=1000, n_nonzero_coefs=100, order=2, max_iter=2, rng=0),
+    "harfe, more terms than rows": lambda X, y, **how: srf.harfe(
+        X[:150], y[:150], features=WAVES, n_nonzero_coefs=180, max_iter=2, alpha=0.1, **how
+    ),
+    "mfga": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12),
+    "mfga, several a round": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12, n_select=5),
+    "mfga logistic": partial(srf.mfga, features=MAPS, n_nonzero_coefs=8, loss="logistic"),
+    "mfga, maps": partial(
+        srf.mfga, features=(*MAPS, FEATURES), n_components=300, n_nonzero_coefs=12, rng=0
+    ),
+    "mfga as it comes": partial(srf.mfga, n_nonzero_coefs=8, rng=0),
+    "drp": partial(srf.drp, alpha=1e-3, rng=0),
+    "drp logistic": partial(srf.drp, alpha=1e-3, loss="logistic", rng=0),
+    "monotone": lambda X, y, **how: srf.sparse_rf(
+        X, y, alpha=0.01, n_components=400, monotone=[1, 0, 0, 0], rng=0, **how
+    ),
+    "rules": partial(srf.sparse_rf, features=srf.Rules(), alpha=0.01, n_components=200, rng=0),
+    "rks": partial(srf.baselines.rks, features=WAVES, loss="squared_hinge"),
+    "eerf": partial(srf.baselines.eerf, features=WAVES, n_nonzero_coefs=20),
+    "kernel_ridge": partial(srf.baselines.kernel_ridge, gamma=1.0),
+    "kernel_svm": partial(srf.baselines.kernel_svm, kernel="perceptron"),
+    "boosting": partial(srf.baselines.boosting, alpha=0.02, n_terms=10, offset="exact"),
+}
+OF_LABELS = "mfga logistic", "drp logistic", "rks", "kernel_svm", "boosting"
+
+
+@ignore_convergence
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_workers_do_not_matter_to_other_functions(name, kind, cut_rows, monkeypatch):
+    cut_rows(2**9)
+    monkeypatch.setattr("sparserf.baselines.kernel_machines.BLOCK_ENTRIES", 2**10)
+    X, y = data(kind)
+    X, y = X[:400], y[:400]
+    y = y > 0 if name in OF_LABELS else y
+    one, *others = (OTHERS[name](X, y, workers=workers) for workers in (1, 2, 3))
+    for other in others:
+        assert bits(other) == bits(one)
+        assert vars(other).get("info") == vars(one).get("info")
+    f = one.decision_function(X)
+    assert one.decision_function(X, workers=3).tobytes() == f.tobytes()
 
 
 LAYOUTS = {

@@ -421,19 +421,6 @@ def test_intercept_is_the_fit_on_centred_rows(accelerate):
 @pytest.mark.one_case
 @each_loss
 @each_accelerate
-def test_rows_of_weight_zero_do_not_count(loss, accelerate):
-    X, y = problem(12, loss, 100)
-    how = {"alpha": 0.1, "loss": loss, "rng": 0, "tol": 1e-8, "accelerate": accelerate}
-    how["n_projections"] = None if accelerate else 300
-    kept = np.arange(100) % 3 > 0
-    model, less = drp(X, y, sample_weight=1.0 * kept, **how), drp(X[kept], y[kept], **how)
-    assert norm(model.coef - less.coef) <= 1e-7 * norm(less.coef)
-    assert model.intercept == pytest.approx(less.intercept, abs=1e-6)
-
-
-@pytest.mark.one_case
-@each_loss
-@each_accelerate
 def test_path(loss, accelerate):
     X, y = problem(13, loss, 80)
     how = {

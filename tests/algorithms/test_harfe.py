@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import sparserf as srf
-from sparserf import ConvergenceWarning, harfe, harfe_path
+from sparserf import harfe, harfe_path
 
 from ..conftest import VALUE, each_intercept, each_loss, ignore_convergence, n_examples, phi_oracle
 
@@ -460,24 +460,6 @@ def test_dual_gap_bounds_the_best_of_all_supports(loss, selection):
         assert model.info.objective[-1] >= least - 1e-7
 
 
-@pytest.mark.one_case
-@each_loss
-@pytest.mark.parametrize("s", [15, 120])
-@ignore_convergence
-def test_a_weight_counts_as_copies(loss, s):
-    y, repeat = target(loss), WEIGHT.astype(int)
-    weighted = fit(loss=loss, n_nonzero_coefs=s, sample_weight=WEIGHT, max_iter=5)
-    repeated = fit(
-        np.repeat(X, repeat, axis=0), np.repeat(y, repeat), loss=loss, n_nonzero_coefs=s, max_iter=5
-    )
-    np.testing.assert_allclose(
-        weighted.predict(X) if loss == "squared" else weighted.decision_function(X),
-        repeated.predict(X) if loss == "squared" else repeated.decision_function(X),
-        rtol=1e-4,
-        atol=1e-4,
-    )
-
-
 @ignore_convergence
 def test_dual_gap_is_that_of_s_terms_where_fewer_are_used():
     """The bound is that of three terms, though a single column is of use with a positive sign."""
@@ -516,26 +498,6 @@ def test_layouts_and_workers(dtype, s):
     np.testing.assert_allclose(
         sparse.predict(Z), model.predict(Z), atol=1e-5 if dtype == np.float64 else 0.05
     )
-
-
-@pytest.mark.one_case
-def test_the_same_bits_for_any_number_of_workers():
-    rng = np.random.default_rng(0)
-    Z = rng.uniform(-1, 1, (5000, 4))
-    options = {
-        "n_components": 3000,
-        "n_nonzero_coefs": 100,
-        "order": 2,
-        "rng": 0,
-        "max_iter": 1,
-        "start": "zero",
-    }
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        one, two = (
-            harfe(Z, np.sin(4 * Z[:, 0]) * Z[:, 1], workers=k, tol=0, **options) for k in (1, 3)
-        )
-    np.testing.assert_array_equal(one.coef, two.coef)
-    np.testing.assert_array_equal(one.support, two.support)
 
 
 @pytest.mark.parametrize("activation", ["sin", "cos", "tanh", "relu", "sign"])

@@ -307,17 +307,6 @@ def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     )
 
 
-def test_a_weight_counts_as_copies():
-    copies = np.repeat(np.arange(N), WEIGHT.astype(int))
-    for loss in LOSSES:
-        one, other = (
-            fit(loss=loss, sample_weight=WEIGHT),
-            fit(X[copies], target(loss)[copies], loss=loss),
-        )
-        np.testing.assert_array_equal(one.support, other.support)
-        np.testing.assert_allclose(one.coef, other.coef, rtol=1e-6, atol=1e-9)
-
-
 def test_order_of_the_rows_does_not_matter():
     order = RNG.permutation(N)
     one, other = fit(), fit(X[order], Y[order])
@@ -596,27 +585,6 @@ def test_best_phase_of_several_outputs():
     block = model.features.blocks[0]
     chosen = np.linalg.norm(two.T @ np.cos(X @ block.weights[0] + block.offset[0]))
     assert chosen >= gradient.max() * (1 - 1e-9)
-
-
-@pytest.mark.one_case
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"n_select": 5},
-        {"loss": "logistic"},
-        {"features": (*MAPS, srf.Fourier(gamma=1.0)), "n_components": 300},
-        {"features": None},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("kind", [np.asarray, csr_array])
-def test_the_same_bits_for_any_number_of_workers(options, kind, cut_rows):
-    cut_rows(2**9)
-    models = [fit(kind(X), rng=0, workers=workers, **options) for workers in (1, 2, 3, 2)]
-    for model in models[1:]:
-        np.testing.assert_array_equal(model.support, models[0].support)
-        assert model.coef.tobytes() == models[0].coef.tobytes() and model.info == models[0].info
 
 
 def test_the_default_features():

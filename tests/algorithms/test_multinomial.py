@@ -203,21 +203,6 @@ def test_the_order_of_classes_does_not_matter(name):
 
 @pytest.mark.one_case
 @each
-def test_a_weight_counts_as_copies(name):
-    X, y = data(n=100)
-    weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
-    how = {"loss": "multinomial"} | ({} if name == "drp" else {"scale": None})
-    how |= {"features": srf.Taylor(2, gamma=0.1)} if name == "mfga" else {}
-    times = weight.astype(int)
-    one, other = (
-        FITS[name](X, y, sample_weight=weight, **how),
-        FITS[name](np.repeat(X, times, 0), np.repeat(y, times), **how),
-    )
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=2e-3)
-
-
-@pytest.mark.one_case
-@each
 def test_probabilities_are_shares_and_better_than_none(name):
     X, y = data(n=400)
     model = FITS[name](X, y, loss="multinomial")

@@ -364,26 +364,6 @@ def test_coefficients_of_very_different_sizes():
     np.testing.assert_allclose(small.coef / 1e200, plain.coef, rtol=1e-6, atol=1e-12)
 
 
-def test_rows_of_weight_zero_do_not_count():
-    model, kept = some_model(20), WEIGHT > 0
-    odd = np.where(kept[:, None], X, 1e6)
-    for options in ({}, {"tol": 0, "max_terms": 4}):
-        one = prune(model, odd, sample_weight=WEIGHT, **options)
-        two = prune(model, X[kept], sample_weight=WEIGHT[kept], **options)
-        np.testing.assert_array_equal(one.support, two.support)
-        np.testing.assert_allclose(one.coef, two.coef, rtol=1e-9)
-        np.testing.assert_allclose(one.intercept, two.intercept, rtol=1e-9)
-
-
-def test_a_weight_counts_as_copies():
-    model, times = some_model(20), WEIGHT.astype(int)
-    one, two = prune(model, X, sample_weight=WEIGHT), prune(model, np.repeat(X, times, axis=0))
-    np.testing.assert_array_equal(one.support, two.support)
-    np.testing.assert_allclose(one.coef, two.coef, rtol=1e-9)
-    scaled = prune(model, X, sample_weight=WEIGHT * 2.0**900)
-    np.testing.assert_array_equal(scaled.coef, one.coef)
-
-
 def test_of_many_rows_some_are_looked_at():
     """The change over all rows is near that over the sampled rows; rows that are not sampled do not
     matter."""

@@ -38,6 +38,9 @@ EVERY_LOSS = {
     "perceptron, exact": partial(
         sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True
     ),
+    "rules": partial(
+        sparse_rf, rng=0, n_components=200, alpha=0.01, features=srf.Rules(), tol=1e-6
+    ),
     "path": partial(
         path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"
     ),
@@ -166,6 +169,59 @@ def test_prune_needs_a_row(rng):
     model = sparse_rf(X, X[:, 0], features="gaussian", alpha=1e-3, rng=0)
     with pytest.raises(ValueError, match="X must have at least one row"):
         srf.prune(model, X[:0])
+
+
+# Fits whose features do not depend on the rows: weights are copies.
+FIXED = srf.Fourier(gamma=0.3).draw(150, D, rng=0)
+OF_FIXED = {
+    "sparse_rf": partial(sparse_rf, features=FIXED, alpha=0.01, exact=True, tol=1e-9),
+    "sparse_rf, no intercept": partial(
+        sparse_rf, features=FIXED, alpha=0.01, exact=True, tol=1e-9, fit_intercept=False
+    ),
+    "harfe": partial(srf.harfe, features=FIXED, alpha=1e-3, n_nonzero_coefs=15, max_iter=5),
+    "harfe, more terms than rows": partial(
+        srf.harfe, features=FIXED, alpha=1e-2, n_nonzero_coefs=120, max_iter=5
+    ),
+    "mfga": partial(srf.mfga, features=FIXED, n_nonzero_coefs=12),
+    "drp": partial(srf.drp, alpha=0.01, tol=1e-9, rng=0),
+    "rks": partial(baselines.rks, features=FIXED),
+    "eerf": partial(baselines.eerf, features=FIXED, n_nonzero_coefs=20),
+    "lkrf": partial(baselines.lkrf, features=FIXED, n_nonzero_coefs=20, selection="sample", rng=3),
+}
+OTHERS = {
+    "prune": (pruned, "squared"),
+    "kernel_ridge": (partial(baselines.kernel_ridge, gamma=1.0), "squared"),
+    "kernel_ridge, laplacian": (
+        partial(baselines.kernel_ridge, kernel="laplacian", gamma=1.0),
+        "squared",
+    ),
+    "boosting": (
+        partial(baselines.boosting, alpha=0.02, n_terms=20, offset="exact"),
+        "squared_hinge",
+    ),
+}
+COUNTED = {(name, loss): fit for name, fit in OF_FIXED.items() for loss in LOSSES}
+COUNTED |= {(name, "multinomial"): OF_FIXED[name] for name in ("sparse_rf", "harfe", "mfga", "drp")}
+COUNTED |= {(name, loss): fit for name, (fit, loss) in OTHERS.items()}
+
+
+@ignore_convergence
+@pytest.mark.parametrize(("name", "loss"), COUNTED)
+def test_a_weight_counts_as_copies(name, loss):
+    rng, fit = np.random.default_rng(0), COUNTED[name, loss]
+    X, k = rng.standard_normal((N, D)), rng.integers(0, 4, N)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(N)
+    if loss != "squared":
+        y = np.digitize(y, [-0.5, 0.5] if loss == "multinomial" else [0.0])
+    how = {} if name.startswith("kernel_ridge") else {"loss": loss}
+    one, again, other = (
+        fit(X, y, sample_weight=k, **how),
+        fit(X, y, sample_weight=k * 2.0**40, **how),
+        fit(np.repeat(X, k, axis=0), np.repeat(y, k), sample_weight=None, **how),
+    )
+    assert one.coef.tobytes() == again.coef.tobytes()
+    f = other.decision_function(X)
+    np.testing.assert_allclose(one.decision_function(X), f, atol=1e-4 * np.std(f))
 
 
 # What is measured on X

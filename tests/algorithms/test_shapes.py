@@ -337,16 +337,6 @@ def test_an_estimator():
 
 
 @pytest.mark.slow
-def test_the_same_bits_for_any_workers():
-    X, y = table(200, 0)
-    one, two = (
-        srf.sparse_rf(X, y, monotone={"a": 1}, rng=0, workers=workers, **SMALL)
-        for workers in (1, 2)
-    )
-    assert one.coef.tobytes() == two.coef.tobytes()
-
-
-@pytest.mark.slow
 def test_an_order_that_the_user_lists():
     """The levels in the user's order, whatever their own is; levels that no training row has are in
     none."""

@@ -271,32 +271,6 @@ def test_inputs_far_from_zero_end():
 # The same problem, put in another way
 
 
-@each_loss
-@each_intercept
-def test_a_weight_counts_as_copies(loss, fit_intercept):
-    """A row of weight k counts as k copies."""
-    k, y = WEIGHT.astype(int), target(loss)
-    options = {"loss": loss, "fit_intercept": fit_intercept}
-    weighted = fit(sample_weight=WEIGHT, **options)
-    repeated = fit(np.repeat(X, k, axis=0), np.repeat(y, k), **options)
-    assert weighted.info.objective[-1] == pytest.approx(repeated.info.objective[-1], rel=1e-9)
-    assert dense_coef(weighted, 30) == pytest.approx(dense_coef(repeated, 30), abs=2e-4)
-
-
-@pytest.mark.one_case
-@each_loss
-def test_scale_of_the_weights(loss):
-    """Weights count relative to their mean: powers of two change no bit. A row of weight 0 is as
-    good as absent."""
-    assert bits(fit(loss=loss, sample_weight=WEIGHT)) == bits(
-        fit(loss=loss, sample_weight=WEIGHT * 2.0**40)
-    )
-    kept = np.arange(N) % 4 > 0
-    assert bits(fit(loss=loss, sample_weight=kept.astype(float))) == bits(
-        fit(X[kept], target(loss)[kept], loss=loss)
-    )
-
-
 @pytest.mark.one_case
 @each_loss
 def test_order_and_copies_of_the_rows(loss):

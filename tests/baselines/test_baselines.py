@@ -570,15 +570,6 @@ def bits(model):
 
 
 @pytest.mark.one_case
-def test_the_same_bits_for_any_number_of_workers(fitted, cut_rows, monkeypatch):
-    cut_rows(2**10)
-    monkeypatch.setattr("sparserf.baselines.kernel_machines.BLOCK_ENTRIES", 2**10)
-    one = fitted()
-    assert bits(one) == bits(fitted(workers=3)) == bits(fitted(workers=-1))
-    assert one.decision_function(X, workers=3).tobytes() == one.decision_function(X).tobytes()
-
-
-@pytest.mark.one_case
 def test_csr_and_dense_agree(fitted):
     sparse = np.where(np.abs(X) > 0.3, X, 0.0)
     dense, csr = fitted(sparse), fitted(csr_array(sparse))
@@ -595,18 +586,6 @@ def test_float32_stays_float32(fitted):
     single = fitted(X.astype(np.float32)).decision_function(X.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, fitted().decision_function(X), atol=5e-3)
-
-
-# whose radius depends on the rows of X
-@pytest.mark.one_case
-@pytest.mark.parametrize("name", [name for name in EVERY if name != "kernel_svm"])
-def test_a_weight_counts_as_copies(name):
-    function, y, options = EVERY[name]
-    weighted = function(X, y, sample_weight=COUNTS, **options)
-    copied = function(X[TWICE], y[TWICE], **options)
-    np.testing.assert_allclose(
-        weighted.decision_function(X), copied.decision_function(X), atol=1e-5
-    )
 
 
 @pytest.mark.every_case

@@ -129,11 +129,6 @@ def test_every_loss_and_several_outputs(loss, y):
         assert np.abs(model.predict(X) - y).mean() < 0.7 * np.abs(constant.predict(X) - y).mean()
 
 
-def test_rows_of_weight_zero_do_not_matter():
-    model = fit(sample_weight=(np.arange(N) < 300) * 1.0)
-    assert np.array_equal(model.coef, fit(X[:300], Y[:300]).coef)
-
-
 def test_monotone_columns_are_proved_monotone_and_interactions_are_kept():
     model = fit(monotone=[1, 0, -1, 0], interactions=[[0, 1], [2, 3]])
     assert model.is_monotone(0, sign=1)
