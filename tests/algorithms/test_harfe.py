@@ -655,41 +655,6 @@ def test_other_dictionaries(features):
     assert len(model.coef) == 5 and np.mean((model.predict(X) - Y) ** 2) < Y.var()
 
 
-@each_loss
-@pytest.mark.parametrize("n", [1, 2, 3])
-@ignore_convergence
-def test_few_rows(loss, n):
-    if loss != "squared" and n == 1:
-        return
-    y = Y[:n] if loss == "squared" else np.arange(n) % 2
-    for order in (1, None):
-        model = harfe(X[:n], y, loss=loss, order=order, n_components=7, n_nonzero_coefs=3, rng=0)
-        assert np.isfinite(model.predict(X)).all()
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e300])
-@pytest.mark.parametrize("activation", ["sin", "tanh", "sign", "relu"])
-@pytest.mark.parametrize("n_nonzero_coefs", [10, 120])
-@ignore_convergence
-def test_extreme_inputs(scale, activation, n_nonzero_coefs):
-    """A fit gives a finite model, or an error that says what is wrong with X."""
-    may_overflow = scale > 1 and activation == "relu"
-    try:
-        model = harfe(
-            X * scale,
-            Y,
-            activation=activation,
-            n_components=150,
-            n_nonzero_coefs=n_nonzero_coefs,
-            rng=0,
-        )
-    except ValueError as error:
-        if not (may_overflow and str(error).startswith("X must be of moderate size")):
-            raise
-    else:
-        assert np.isfinite(model.coef).all() and np.isfinite(model.predict(X * scale)).all()
-
-
 def test_features_that_are_zero():
     Z = X * [1, 1, 0, 0, 0]
     model = atoms(Z, Y, n_nonzero_coefs=5, alpha=0.1, normalize=True)
