@@ -213,17 +213,16 @@ def test_target_given_to_a_classifier():
 # Options
 
 
-@pytest.mark.parametrize(
-    ("name", "option"),
-    [(name, option) for name in FITS for option in BAD_OPTIONS if option in parameters(name)],
-)
-def test_option_that_is_wrong(name, option):
-    allowed = (int, float) if (name, option) in LEGAL_ZEROS else ()
-    bad = [value for value in BAD_OPTIONS[option] if type(value) not in allowed or value != 0]
-    fit = lambda value: FITS[name](X, target_of(name), **{option: value})  # noqa: E731
-    assert not leaks(
-        option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None)
-    )
+@pytest.mark.every_case
+@pytest.mark.parametrize("name", FITS)
+def test_options_that_are_wrong(name):
+    for option in [each for each in BAD_OPTIONS if each in parameters(name)]:
+        allowed = (int, float) if (name, option) in LEGAL_ZEROS else ()
+        bad = [value for value in BAD_OPTIONS[option] if type(value) not in allowed or value != 0]
+        fit = lambda value, option=option: FITS[name](X, target_of(name), **{option: value})  # noqa: E731
+        assert not leaks(
+            option, calls(fit, {f"{i}: {value!r:.30}": value for i, value in enumerate(bad)}, None)
+        )
 
 
 # What is asked of a model

@@ -603,39 +603,18 @@ def test_extreme_targets(scale):
     )
 
 
-BAD = [
-    ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs"),
-    ({"n_nonzero_coefs": 401}, ValueError, "401"),
-    ({"n_nonzero_coefs": 2.5}, TypeError, "n_nonzero_coefs"),
-    ({"alpha": 0}, ValueError, "alpha"),
-    ({"alpha": np.nan}, ValueError, "alpha"),
-    ({"selection": "best"}, ValueError, "selection"),
-    ({"step_size": 0}, ValueError, "step_size"),
-    ({"step_size": "a"}, TypeError, "step_size"),
-    ({"backtracking": "yes"}, TypeError, "backtracking"),
-    ({"normalize": 2}, TypeError, "normalize"),
-    ({"start": "warm"}, ValueError, "start"),
-    ({"max_iter": 0}, ValueError, "max_iter"),
-    ({"tol": -1}, ValueError, "tol"),
-    ({"order": 2}, ValueError, "order and activation"),
-    ({"activation": "cos"}, ValueError, "order and activation"),
-    ({"features": None, "order": 6}, ValueError, "order"),
-    ({"features": None, "n_components": 0}, ValueError, "n_components"),
-    ({"features": None, "activation": "sigmoid"}, ValueError, "activation"),
-    ({"loss": "hinge"}, ValueError, "loss"),
-    ({"callback": 3}, TypeError, "callback"),
-    ({"features": 3}, TypeError, "features"),
-]
-
-
 @pytest.mark.every_case
 @pytest.mark.parametrize(
-    ("options", "error", "name"),
-    BAD,
-    ids=[str(list(o)[-1]) + "=" + str(list(o.values())[-1]) for o, *_ in BAD],
+    ("options", "name"),
+    [
+        ({"n_nonzero_coefs": 401}, "401"),
+        ({"order": 2}, "order and activation"),
+        ({"activation": "cos"}, "order and activation"),
+        ({"features": None, "order": 6}, "order"),
+    ],
 )
-def test_bad_arguments_are_named(options, error, name):
-    with pytest.raises(error, match=name):
+def test_arguments_that_do_not_go_together_are_named(options, name):
+    with pytest.raises(ValueError, match=name):
         fit(**options)
 
 

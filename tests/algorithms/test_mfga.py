@@ -600,43 +600,22 @@ def test_the_default_features():
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(
-    ("change", "error", "names"),
+    ("change", "names"),
     [
-        ({"n_nonzero_coefs": 0}, ValueError, "n_nonzero_coefs"),
-        ({"n_nonzero_coefs": 27}, ValueError, "n_nonzero_coefs must be at most 26"),
-        ({"n_nonzero_coefs": 2.0}, TypeError, "n_nonzero_coefs"),
-        ({"n_select": 0}, ValueError, "n_select"),
-        ({"alpha": -1e-9}, ValueError, "alpha"),
-        ({"alpha": np.nan}, ValueError, "alpha"),
-        ({"tol": -1}, ValueError, "tol"),
-        ({"tol": "x"}, TypeError, "tol"),
-        ({"nu": [1, 1]}, ValueError, "nu must be None"),
-        ({"features": MAPS, "nu": [1]}, ValueError, "nu"),
-        ({"features": MAPS, "nu": [1, 0]}, ValueError, "nu"),
-        ({"features": MAPS, "nu": [1, np.inf]}, ValueError, "nu"),
-        ({"features": MAPS, "gamma": 0.1}, ValueError, "gamma"),
-        ({"features": ()}, TypeError, "features"),
-        ({"normalize": 1}, TypeError, "normalize"),
-        ({"normalize": True, "best_phase": True}, ValueError, "normalize"),
-        ({"best_phase": "yes"}, TypeError, "best_phase"),
-        ({"loss": "hinge"}, ValueError, "loss"),
-        ({"callback": 3}, TypeError, "callback"),
-        ({"fit_intercept": None}, TypeError, "fit_intercept"),
-        ({"y": np.zeros((N, 0))}, ValueError, "y"),
-        ({"y": np.zeros((N - 1, 2))}, ValueError, "y"),
-        ({"y": np.full((N, 2), np.nan)}, ValueError, "y"),
-        ({"y": np.zeros((N, 2, 1))}, ValueError, "y"),
-        ({"y": np.stack([SIGNS, SIGNS], axis=1), "loss": "logistic"}, ValueError, "y"),
-        ({"sample_weight": -WEIGHT}, ValueError, "sample_weight"),
-        ({"X": X[:, 0]}, ValueError, "X"),
-        ({"X": np.full((N, D), np.nan)}, ValueError, "X"),
+        ({"n_nonzero_coefs": 27}, "n_nonzero_coefs must be at most 26"),
+        ({"nu": [1, 1]}, "nu must be None"),
+        ({"features": MAPS, "nu": [1]}, "nu"),
+        ({"features": MAPS, "nu": [1, 0]}, "nu"),
+        ({"features": MAPS, "nu": [1, np.inf]}, "nu"),
+        ({"features": MAPS, "gamma": 0.1}, "gamma"),
+        ({"normalize": True, "best_phase": True}, "normalize"),
+        ({"y": np.stack([SIGNS, SIGNS], axis=1), "loss": "logistic"}, "y"),
     ],
 )
-def test_bad_arguments_are_named(change, error, names):
-    with pytest.raises(error, match=names):
-        fit(**change)
-    with pytest.raises(error, match=names):
-        fit(**change, path=True)
+@pytest.mark.parametrize("path", [False, True])
+def test_arguments_that_do_not_go_together_are_named(change, names, path):
+    with pytest.raises(ValueError, match=names):
+        fit(**change, path=path)
 
 
 @pytest.mark.one_case
