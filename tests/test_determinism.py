@@ -154,6 +154,9 @@ OTHERS = {
     "mfga as it comes": partial(srf.mfga, n_nonzero_coefs=8, rng=0),
     "drp": partial(srf.drp, alpha=1e-3, rng=0),
     "drp logistic": partial(srf.drp, alpha=1e-3, loss="logistic", rng=0),
+    "drp of the paper": partial(
+        srf.drp, alpha=0.1, accelerate=False, n_projections=300, n_iter=10, rng=0
+    ),
     "monotone": lambda X, y, **how: srf.sparse_rf(
         X, y, alpha=0.01, n_components=400, monotone=[1, 0, 0, 0], rng=0, **how
     ),

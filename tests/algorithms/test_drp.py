@@ -418,25 +418,6 @@ def test_path(loss, accelerate):
 @each_loss
 @each_accelerate
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
-def test_same_bits(loss, accelerate, kind):
-    X, y = problem(14, loss, 200, 600)
-    how = {
-        "alpha": 0.1,
-        "loss": loss,
-        "rng": 3,
-        "accelerate": accelerate,
-        "n_projections": 20 if accelerate else 300,
-    }
-    first, *others = (drp(kind(X), y, workers=workers, **how) for workers in (1, 1, 2))
-    for model in others:
-        assert model.coef.tobytes() == first.coef.tobytes() and model.intercept == first.intercept
-        assert model.info == first.info
-
-
-@pytest.mark.one_case
-@each_loss
-@each_accelerate
-@pytest.mark.parametrize("kind", [np.asarray, csr_array])
 def test_float32(loss, accelerate, kind):
     X, y = problem(15, loss, 100)
     X = X.astype(np.float32)

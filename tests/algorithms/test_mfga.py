@@ -307,13 +307,6 @@ def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     )
 
 
-def test_order_of_the_rows_does_not_matter():
-    order = RNG.permutation(N)
-    one, other = fit(), fit(X[order], Y[order])
-    np.testing.assert_array_equal(one.support, other.support)
-    np.testing.assert_allclose(one.coef, other.coef, rtol=1e-9)
-
-
 @pytest.mark.parametrize("scale", [1e-200, 1e-6, 1e6, 1e150])
 def test_units_of_the_target(scale):
     one, other = fit(), fit(y=scale * Y)

@@ -272,17 +272,6 @@ def test_inputs_far_from_zero_end():
 
 
 @pytest.mark.one_case
-@each_loss
-def test_order_and_copies_of_the_rows(loss):
-    """Rows in another order, or each of them twice, give the same model."""
-    model, order = fit(loss=loss), np.random.default_rng(1).permutation(N)
-    for rows in (order, np.tile(np.arange(N), 2)):
-        other = fit(X[rows], target(loss)[rows], loss=loss)
-        assert other.info.objective[-1] == pytest.approx(model.info.objective[-1], rel=1e-9)
-        assert dense_coef(other, 30) == pytest.approx(dense_coef(model, 30), abs=2e-4)
-
-
-@pytest.mark.one_case
 @each_intercept
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("power", [-963, -664, -400, -332, -66, -30, -1, 1, 60, 66, 332, 400, 498])
