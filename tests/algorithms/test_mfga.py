@@ -376,14 +376,6 @@ def test_several_outputs_share_a_support(fit_intercept):
         )
 
 
-def test_several_outputs_are_saved(tmp_path):
-    model = fit(y=np.column_stack([Y, X[:, 0]]))
-    model.save(tmp_path / "m.npz")
-    back = srf.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(back.predict(X), model.predict(X))
-    assert back.info == model.info
-
-
 def test_nu_weighs_the_kernels():
     """The features of map p are sqrt(nu_p) phi: the fit is that to columns scaled by hand."""
     model = fit(features=MAPS, nu=[3, 1], alpha=0.01)

@@ -187,12 +187,6 @@ def test_what_is_kept():
     assert prune(small, X, tol=1e-12).support.tolist() == small.support.tolist()
 
 
-def test_it_survives_save_and_load(tmp_path):
-    small = prune(some_model(20), X, tol=0.1)
-    small.save(tmp_path / "m.npz")
-    np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), small.predict(X))
-
-
 @pytest.mark.parametrize("kind", ["q-sparse", "linear", "taylor", "mixed"])
 def test_terms_of_every_kind(kind):
     maps = {

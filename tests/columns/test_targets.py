@@ -88,12 +88,6 @@ def test_bools_and_numbers_are_labels_for_the_loss_of_a_classifier(fit, y):
     assert model.predict(X).dtype == model.classes.dtype
 
 
-def test_a_model_of_strings_is_saved(tmp_path):
-    model = FITS["mfga"](LABELS_OF_LIBRARIES["pandas category"], loss="logistic")
-    model.save(tmp_path / "model")
-    assert np.array_equal(srf.load(tmp_path / "model").predict(X), model.predict(X))
-
-
 def test_categories_of_integers_are_labels():
     y = pd.Series(1 + (Y > 0)).astype("category")
     assert FITS["mfga"](y, loss="logistic").classes.tolist() == [1, 2]

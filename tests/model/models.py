@@ -89,6 +89,8 @@ OF_FRAMES = {
 OTHERS = {
     "limited": {"lower": -0.5, "upper": 0.25},
     "limited counts": {"y": np.exp(Y), "loss": "poisson", "lower": 0.5, "upper": 2.0},
+    "multinomial": {"y": np.array(["a", "b", "c"])[THREE], "loss": "multinomial"},
+    "outputs": {"y": np.column_stack([Y, X[:, 0]]), "n_nonzero_coefs": 12},
 }
 
 
