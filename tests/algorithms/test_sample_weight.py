@@ -38,9 +38,6 @@ EVERY_LOSS = {
     "perceptron, exact": partial(
         sparse_rf, rng=0, n_components=200, alpha=0.01, features="perceptron", exact=True
     ),
-    "rules": partial(
-        sparse_rf, rng=0, n_components=200, alpha=0.01, features=srf.Rules(), tol=1e-6
-    ),
     "path": partial(
         path, srf.sparse_rf_path, rng=0, n_components=200, n_alphas=4, features="matern32"
     ),
@@ -61,6 +58,10 @@ EVERY_LOSS = {
 }
 ONE_LOSS = {
     "prune": (pruned, "squared"),
+    "rules": (
+        partial(sparse_rf, rng=0, n_components=200, alpha=0.05, features=srf.Rules()),
+        "squared",
+    ),
     "srfe": (
         lambda *args, loss, **how: baselines.srfe(*args, eta=0.2, rng=0, n_components=100, **how),
         "squared",
