@@ -203,6 +203,10 @@ OTHERS = {
 }
 COUNTED = {(name, loss): fit for name, fit in OF_FIXED.items() for loss in LOSSES}
 COUNTED |= {(name, "multinomial"): OF_FIXED[name] for name in ("sparse_rf", "harfe", "mfga", "drp")}
+COUNTED |= {
+    ("sparse_rf", loss): OF_FIXED["sparse_rf"]
+    for loss in ("huber", "quantile", "poisson", "gamma", "tweedie")
+}
 COUNTED |= {(name, loss): fit for name, (fit, loss) in OTHERS.items()}
 
 
@@ -212,16 +216,20 @@ def test_a_weight_counts_as_copies_in_any_order(name, loss):
     rng, fit = np.random.default_rng(0), COUNTED[name, loss]
     X, k = rng.standard_normal((N, D)), rng.integers(0, 4, N)
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(N)
-    if loss != "squared":
+    if loss in ("poisson", "gamma", "tweedie"):
+        y = np.exp(y)
+    elif loss in ("multinomial", *LOSSES[1:]):
         y = np.digitize(y, [-0.5, 0.5] if loss == "multinomial" else [0.0])
     how = {} if name.startswith("kernel_ridge") else {"loss": loss}
     copies = np.repeat(np.arange(N), k)[rng.permutation(k.sum())]
     one, again, other = (
         fit(X, y, sample_weight=k, **how),
-        fit(X, y, sample_weight=k * 2.0**40, **how),
+        fit(X, y, sample_weight=k * 2.0**900, **how),
         fit(X[copies], y[copies], sample_weight=None, **how),
     )
     assert one.coef.tobytes() == again.coef.tobytes()
+    told = [getattr(model, "loss_parameters", None) for model in (one, other)]
+    assert told[0] == pytest.approx(told[1])
     f = other.decision_function(X)
     np.testing.assert_allclose(one.decision_function(X), f, atol=1e-4 * np.std(f))
 

@@ -74,22 +74,6 @@ def test_models_learn_from_missing_cells(fit):
 
 
 @pytest.mark.one_case
-@each_fit
-def test_missing_raise_is_an_error(fit):
-    with pytest.raises(ValueError, match="X must be finite, got nan at"):
-        fit(HOLES, Y, missing="raise")
-    model = fit(X, Y, missing="raise")
-    with pytest.raises(ValueError, match="X must be finite, got nan at"):
-        model.predict(HOLES)
-    with pytest.raises(ValueError, match="missing must be one of 'learn', 'raise', got 'drop'"):
-        fit(X, Y, missing="drop")
-    with pytest.raises(ValueError, match="X must be finite, got inf at"):
-        fit(np.where(IS_MISSING[:, None], np.inf, X), Y)
-    with pytest.raises(ValueError, match="y must be finite"):
-        fit(X, np.where(IS_MISSING, np.nan, Y))
-
-
-@pytest.mark.one_case
 @pytest.mark.parametrize(
     "fit", [FITS[name] for name in ("auto", "gaussian", "harfe", "mfga")], ids=lambda fit: ""
 )
@@ -104,13 +88,6 @@ def test_cells_missing_only_at_prediction_are_at_the_centre(fit):
         stage.transform(hole)[0, plain], stage.transform(center)[0, plain], atol=0.05
     )
     assert np.isfinite(model.predict(hole)).all()
-
-
-@pytest.mark.every_case
-@each_fit
-def test_csr_may_not_have_missing_entries(fit):
-    with pytest.raises(ValueError, match="X must be finite"):
-        fit(sp.csr_array(HOLES), Y)
 
 
 @pytest.mark.slow
