@@ -39,6 +39,7 @@ FITS = {
     "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
     "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
     "bumps": lambda: srf.sparse_rf(X, Y, features=bumps(4), alpha=0.01, rng=0),
+    "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.03, **FEW),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
     "two classes": lambda: srf.sparse_rf(
         X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW

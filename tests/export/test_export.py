@@ -100,6 +100,7 @@ REGRESSIONS = EXPANSIONS | {
     "outputs": lambda: srf.mfga(
         X, np.stack([Y, -(Y**2), 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0
     ),
+    "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.02, n_components=300, rng=0),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
     "no terms, raw": lambda: srf.sparse_rf(
         X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None

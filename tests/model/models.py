@@ -48,6 +48,7 @@ KINDS = {
     "q-sparse": {"features": srf.RandomNeurons(order=2)},
     "perceptron": {"features": "perceptron"},
     "linear": {"features": srf.Linear()},
+    "rules": {"features": srf.Rules()},
     "fixed": {"features": srf.Fourier(gamma=1.0).draw(50, D, rng=0)},
     "no intercept": {"fit_intercept": False},
     "logistic": {"y": TWO, "loss": "logistic"},
