@@ -22,7 +22,6 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(N)
 LABELS = np.where(Y > 0, "up", "down")
 CSR = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
 CLASSIFIERS = ("squared_hinge", "logistic")
-each_solver = pytest.mark.parametrize("solver", [srf.sparse_rf, srf.drp])
 
 
 def fit(**changes):

@@ -71,7 +71,6 @@ TARGETS = {"squared": Y, "squared_hinge": LABELS, "logistic": LABELS}
 WAVES = srf.Fourier(gamma=0.5).draw(300, 4, rng=0)
 FEW = WAVES.take(np.arange(40))
 COUNTS = np.random.default_rng(1).integers(0, 4, 120)
-TWICE = np.repeat(np.arange(120), COUNTS)
 
 
 def mean_loss(loss, z, y):
