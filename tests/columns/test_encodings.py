@@ -6,7 +6,6 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._core.moments import KINDS
 from sparserf.columns.encodings import target_encode
 from sparserf.columns.table import Table
 
@@ -22,7 +21,7 @@ def test_encodings_of_numbers():
     """A number has one encoding, and where cells are missing another that says so."""
     Z = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] > 0, HOLES[:, 1]])
     stage = stage_of(Z)
-    assert [KINDS[k] for k in stage.kind] == ["number", "number", "number", "missing"]
+    assert stage.names(list("abc")) == ["a", "b", "c", "c is missing"]
     assert stage.column.tolist() == [0, 1, 2, 2]
     shown, is_missing = stage.transform(Z), np.isnan(Z[:, 2])
     assert np.isfinite(shown).all() and (shown[is_missing, 2] == 0).all()
