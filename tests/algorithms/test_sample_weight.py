@@ -16,10 +16,13 @@ from ..features.sets import each_layout, random_cosines, resolved
 N, D = 100, 4
 
 
-def pruned(X, y, sample_weight, loss):
+def pruned(X, y, sample_weight, loss, of_model="squared"):
     """Fit a model to other rows, and prune it on these."""
     Z = np.random.default_rng(1).standard_normal((N, D))
-    model = sparse_rf(Z, np.sin(Z[:, 0]), features="gaussian", alpha=1e-3, n_components=200, rng=0)
+    f = np.sin(Z[:, 0])
+    targets = {"squared": f, "poisson": np.exp(f), "logistic": f > 0}
+    how = {"features": "gaussian", "alpha": 1e-3, "n_components": 200, "rng": 0}
+    model = sparse_rf(Z, targets[of_model], loss=of_model, **how)
     return srf.prune(model, X, sample_weight=sample_weight)
 
 
@@ -191,6 +194,8 @@ OF_FIXED = {
 }
 OTHERS = {
     "prune": (pruned, "squared"),
+    "prune, counts": (partial(pruned, of_model="poisson"), "squared"),
+    "prune, labels": (partial(pruned, of_model="logistic"), "squared"),
     "kernel_ridge": (partial(baselines.kernel_ridge, gamma=1.0), "squared"),
     "kernel_ridge, laplacian": (
         partial(baselines.kernel_ridge, kernel="laplacian", gamma=1.0),
