@@ -277,8 +277,9 @@ def test_no_term_and_one_term(n_outputs):
 # Of many terms
 
 
+@each_weight
 @pytest.mark.parametrize("n_outputs", [None, 3])
-def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
+def test_of_many_terms_the_largest_are_looked_at(n_outputs, weight, monkeypatch):
     """Terms of the largest variance are kept as candidates; those that stay make up for the others
     as far as they can."""
     features = srf.Fourier(gamma=0.4).draw(30, D, rng=0).concat(srf.Linear().draw(None, D))
@@ -286,12 +287,13 @@ def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
         features, np.random.default_rng(4).standard_normal((n_outputs, 33) if n_outputs else 33)
     )
     monkeypatch.setattr(importlib.import_module("sparserf.algorithms.prune"), "MOST_LOOKED_AT", 20)
-    phi = phi_oracle(features, X)
-    size = (np.atleast_2d(model.coef) ** 2).sum(axis=0) * phi.var(axis=0)
+    phi, s = phi_oracle(features, X), np.ones(N) if weight is None else weight
+    away = phi - np.average(phi, axis=0, weights=s)
+    size = (np.atleast_2d(model.coef) ** 2).sum(axis=0) * np.average(away**2, axis=0, weights=s)
     largest = np.sort(np.argsort(-size)[:20])
     f = model.decision_function(X).reshape(N, -1)
-    S, coef, b = oracle(phi[:, largest], f, np.ones(N), 6, 0.0)
-    small = prune(model, X, max_terms=6, polish=False)
+    S, coef, b = oracle(phi[:, largest], f, s, 6, 0.0)
+    small = prune(model, X, max_terms=6, polish=False, sample_weight=weight)
     np.testing.assert_array_equal(small.support, model.support[largest[S]])
     np.testing.assert_allclose(np.atleast_2d(small.coef), coef, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(small.intercept, b if n_outputs else b[0], atol=1e-8)
