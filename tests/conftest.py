@@ -383,6 +383,19 @@ def rng(request):
     return np.random.default_rng(getattr(request, "param", 42))
 
 
+@pytest.fixture
+def set_clock(monkeypatch):
+    """Return a function that replaces the clock that all deadlines read."""
+    return lambda now: monkeypatch.setattr("sparserf._base.deadline.now", now)
+
+
+@pytest.fixture
+def cut_rows(monkeypatch):
+    """Return a function that has rows in memory cut into slices of so many numbers, so that there
+    are slices of few rows to share among threads."""
+    return lambda n: monkeypatch.setattr("sparserf.rows.core_block.SLICE_ELEMENTS", n)
+
+
 @pytest.fixture(scope="session")
 def models():
     """The models of tests/fitted_models.py that were fitted to numbers, by name, each fitted when a

@@ -25,7 +25,7 @@ def bumps(n_inputs, n=60):
 
 
 FITS = {
-    "auto": lambda: srf.sparse_rf(X, Y, n_components=500, rng=0),
+    "auto": lambda: srf.sparse_rf(X, Y, n_components=500, effort=0.1, rng=0),
     "auto of an alpha": lambda: srf.sparse_rf(X, Y, alpha=0.03, **FEW),
     "gaussian": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=0.03, **FEW),
     "steps": lambda: srf.sparse_rf(X, Y, features="perceptron", alpha=0.03, **FEW),
@@ -39,6 +39,7 @@ FITS = {
     "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
     "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
     "bumps": lambda: srf.sparse_rf(X, Y, features=bumps(4), alpha=0.01, rng=0),
+    "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.03, **FEW),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
     "two classes": lambda: srf.sparse_rf(
         X, np.where(Y > 0, "a", "b'"), loss="logistic", alpha=0.03, **FEW

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -16,10 +16,9 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import sparserf as srf
 from sparserf.algorithms.sparse_rf.descent import TO_TOLERANCE
-from sparserf.features import make_dictionary
-from sparserf.rows import as_rows, core_block
 
-from .conftest import bits
+from .conftest import bits, ignore_convergence
+from .features.sets import dictionary_of
 
 N, D = 2000, 4
 FEATURES = srf.Fourier(gamma=0.5)
@@ -71,10 +70,10 @@ def blas_threads():
 
 
 @pytest.fixture(autouse=True)
-def _many_small_blocks(monkeypatch):
+def _many_small_blocks(cut_rows):
     """Split the rows into about ten blocks for every question, so that threads have something to
     get wrong."""
-    monkeypatch.setattr(core_block, "SLICE_ELEMENTS", 2**15)
+    cut_rows(2**15)
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +138,55 @@ def test_workers_do_not_matter_to_other_features(features, kind):
     )
 
 
+MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
+WAVES = srf.Fourier(gamma=0.3).draw(200, D, rng=1)
+OTHERS = {
+    "harfe": partial(srf.harfe, n_components=1000, n_nonzero_coefs=100, order=2, max_iter=2, rng=0),
+    "harfe, more terms than rows": lambda X, y, **how: srf.harfe(
+        X[:150], y[:150], features=WAVES, n_nonzero_coefs=180, max_iter=2, alpha=0.1, **how
+    ),
+    "mfga": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12),
+    "mfga, several a round": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12, n_select=5),
+    "mfga logistic": partial(srf.mfga, features=MAPS, n_nonzero_coefs=8, loss="logistic"),
+    "mfga, maps": partial(
+        srf.mfga, features=(*MAPS, FEATURES), n_components=300, n_nonzero_coefs=12, rng=0
+    ),
+    "mfga as it comes": partial(srf.mfga, n_nonzero_coefs=8, rng=0),
+    "drp": partial(srf.drp, alpha=1e-3, rng=0),
+    "drp logistic": partial(srf.drp, alpha=1e-3, loss="logistic", rng=0),
+    "drp of the paper": partial(
+        srf.drp, alpha=0.1, accelerate=False, n_projections=300, n_iter=10, rng=0
+    ),
+    "monotone": lambda X, y, **how: srf.sparse_rf(
+        X, y, alpha=0.01, n_components=400, monotone=[1, 0, 0, 0], rng=0, **how
+    ),
+    "rules": partial(srf.sparse_rf, features=srf.Rules(), alpha=0.01, n_components=200, rng=0),
+    "rks": partial(srf.baselines.rks, features=WAVES, loss="squared_hinge"),
+    "eerf": partial(srf.baselines.eerf, features=WAVES, n_nonzero_coefs=20),
+    "kernel_ridge": partial(srf.baselines.kernel_ridge, gamma=1.0),
+    "kernel_svm": partial(srf.baselines.kernel_svm, kernel="perceptron"),
+    "boosting": partial(srf.baselines.boosting, alpha=0.02, n_terms=10, offset="exact"),
+}
+OF_LABELS = "mfga logistic", "drp logistic", "rks", "kernel_svm", "boosting"
+
+
+@ignore_convergence
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_workers_do_not_matter_to_other_functions(name, kind, cut_rows, monkeypatch):
+    cut_rows(2**9)
+    monkeypatch.setattr("sparserf.baselines.kernel_machines.BLOCK_ENTRIES", 2**10)
+    X, y = data(kind)
+    X, y = X[:400], y[:400]
+    y = y > 0 if name in OF_LABELS else y
+    one, *others = (OTHERS[name](X, y, workers=workers) for workers in (1, 2, 3))
+    for other in others:
+        assert bits(other) == bits(one)
+        assert vars(other).get("info") == vars(one).get("info")
+    f = one.decision_function(X)
+    assert one.decision_function(X, workers=3).tobytes() == f.tobytes()
+
+
 LAYOUTS = {
     "fortran": np.asfortranarray,
     "backwards": lambda X: X[::-1].copy()[::-1],
@@ -201,9 +249,7 @@ def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtyp
     y = 3 * np.exp(-0.2 * (dense**2).sum(axis=1)) * dense[:, 0] * dense[:, 1] + np.sin(
         2 * dense[:, 2]
     )
-    drawn = make_dictionary(
-        maps, as_rows(X), n_components=60, batch_size=60, gamma=None, rng=0
-    ).batch(0)
+    drawn = dictionary_of(maps, X, 60, 60).batch(0)
     by_hand = srf.Taylor(2, 0.2).draw(None, D).concat(drawn.take(np.arange(15, 75)))
     k = {"rng": 0} | (
         {"alpha": 0.002, "batch_size": 1000}
@@ -528,9 +574,7 @@ def test_callback_that_returns_true_stops(stop, at, exact):
 def draws(n):
     """Return the first n features of the dictionary as a dictionary of their own."""
     X, _ = data("dense")
-    dictionary = make_dictionary(
-        srf.Fourier(gamma=0.5), as_rows(X), n_components=400, batch_size=50, gamma=None, rng=0
-    )
+    dictionary = dictionary_of(srf.Fourier(gamma=0.5), X, 400, 50)
     features = dictionary.batch(0)
     for k in range(1, n // 50):
         features = features.concat(dictionary.batch(k))

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 import sparserf as srf
 
-from . import kinds_of_input
 from .conftest import KERNELS, bits, convergence_ignored, friedman, ignore_convergence
 from .kinds_of_input import check_finite, put, unaligned
 
@@ -23,7 +22,6 @@ Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(N)
 LABELS = np.where(Y > 0, "up", "down")
 CSR = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
 CLASSIFIERS = ("squared_hinge", "logistic")
-each_solver = pytest.mark.parametrize("solver", [srf.sparse_rf, srf.drp])
 
 
 def fit(**changes):
@@ -82,63 +80,9 @@ def test_broken_matrix_of_another_format_does_not_crash(make, change):
 # Odd but legal
 
 
-def snapshot(array):
-    """Return the numbers of an array, and the bits that they are stored in."""
-    if not sp.issparse(array):
-        array = np.asarray(array)
-        return array.tolist() if array.dtype == object else array.tobytes()
-    parts = [
-        getattr(array, name) for name in ("data", "indices", "indptr") if array.format == "csr"
-    ]
-    return [part.tobytes() for part in (array.toarray(), *parts)]
-
-
-@pytest.mark.parametrize("how", kinds_of_input.LEGAL_X)
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@each_solver
-def test_layout_of_x_does_not_matter(how, loss, solver):
-    """The bits are the same, but for sums of duplicates and the sums of drp over X itself, which
-    may end in other digits."""
-    y = kinds_of_input.Y if loss == "squared" else kinds_of_input.LABELS
-    odd, same = kinds_of_input.LEGAL_X[how]
-    odd = odd() if callable(odd) else odd
-    before = snapshot(odd)
-    with convergence_ignored():
-        model, plain = (fit(X=Z, y=y, loss=loss, solver=solver) for Z in (odd, same))
-    f = check_finite(model, same).decision_function(odd)
-    assert snapshot(odd) == before
-    if solver is srf.drp or how in ("duplicates", "zeros", "int64 indices", "read-only unsorted"):
-        np.testing.assert_allclose(model.coef, plain.coef, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(f, plain.decision_function(same), rtol=1e-6, atol=1e-9)
-    else:
-        assert bits(model) == bits(plain)
-        assert np.array_equal(f, plain.decision_function(same))
-
-
 def test_mapped_file(tmp_path):
     np.save(tmp_path / "X.npy", X)
     assert bits(fit(X=np.load(tmp_path / "X.npy", mmap_mode="r"))) == bits(fit())
-
-
-@pytest.mark.parametrize(
-    "dtype", ["i1", "u1", "i4", "i8", "u8", ">i4", "?", "f2", ">f4", "f4", "O"]
-)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_kind_of_number(dtype, sparse):
-    if sparse and dtype in ("f2", ">f4", ">i4", "O"):
-        pytest.skip("not a dtype of scipy.sparse")
-    whole = (
-        np.round(X) > 0
-        if dtype == "?"
-        else np.abs(np.round(X))
-        if dtype.startswith("u")
-        else np.round(X)
-    )
-    plain = whole.astype(np.float32 if dtype == "f4" else np.float64)
-    make = sp.csr_array if sparse else np.asarray
-    model = check_finite(fit(X=make(whole.astype(dtype))), make(plain))
-    assert bits(model) == bits(fit(X=make(plain)))
-    assert model.predict(make(whole.astype(dtype))).dtype == plain.dtype
 
 
 @pytest.mark.one_case

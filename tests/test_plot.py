@@ -10,12 +10,13 @@ import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import QuadMesh
 from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import plot
-from sparserf.explain import additive, effects
-from sparserf.explain.evaluate import read_numbers
+
+from .fitted_models import bumps
 
 matplotlib.use("Agg")
 RNG = np.random.default_rng(0)
@@ -76,52 +77,62 @@ def test_effects_show_what_is_there(model, kind):
     assert np.abs(y - np.sin(3 * x)).max() < 0.25
 
 
-def test_parts_add_up_to_the_model(model):
-    """At any point, f is the sum of the parts and a constant: nothing is lost in taking the curves
-    out of the surfaces."""
-    groups = effects.groups_of(model)
-    grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(5)}
-    parts = effects.parts_of(model, groups, grids)
-    points = RNG.integers(0, 7, (50, 5))
-    f = model.predict(np.stack([grids[j][points[:, j]] for j in range(5)], axis=1))
-    total = sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())
-    assert np.ptp(f - total) < 1e-10
+def drawn(figure):
+    """Return the values of each part that is drawn, by the names of its inputs, and the points of
+    each input."""
+    parts, points = {}, {}
+    for ax in figure.axes:
+        meshes = [each for each in ax.collections if isinstance(each, QuadMesh)]
+        name = ax.get_xlabel()
+        if name and meshes:
+            parts[name, ax.get_ylabel()] = meshes[0].get_array().T
+        elif name:
+            points[name], parts[(name,)] = ax.lines[0].get_data()
+    return parts, points
 
 
-@pytest.mark.one_case
-@pytest.mark.parametrize("order", ["as drawn", "interleaved"])
-def test_effects_of_products_of_two_inputs(order):
-    """Each Taylor feature sees both inputs, by its envelope; beside features of one input the parts
-    still add up to the model."""
-    neurons = srf.RandomNeurons("sin", 1).draw(40, 2, 0)
-    features = srf.Taylor(2, 0.5).draw(None, 2).concat(neurons).concat(srf.Linear().draw(None, 2))
-    features = (
-        features
-        if order == "as drawn"
-        else features.take(np.random.default_rng(0).permutation(len(features)))
-    )
-    Z = X[:, :2]
-    model = srf.mfga(
-        Z, Z[:, 0] * Z[:, 1] + np.sin(3 * Z[:, 0]), features=features, n_nonzero_coefs=20, rng=0
-    )
-    assert len(model.features.blocks) == 3 and model.features.order is not None
-    groups = effects.groups_of(model)
-    for inputs, terms in groups.items():
-        activations = {model.features.take([k]).blocks[0].activation for k in terms}
-        assert (inputs == (0, 1)) == (activations == {"product"})
-    assert sorted(k for terms in groups.values() for k in terms) == list(range(20))
-    grids = {j: np.linspace(-0.9, 0.9, 7) for j in range(2)}
-    parts = effects.parts_of(model, groups, grids)
-    points = RNG.integers(0, 7, (50, 2))
-    f = model.predict(np.stack([grids[j][points[:, j]] for j in range(2)], axis=1))
-    assert (
-        np.ptp(
-            f - sum(values[tuple(points[:, j] for j in inputs)] for inputs, values in parts.items())
-        )
-        < 1e-10
-    )
-    axes = [ax for ax in plot.effects(model, Z, names=["a", "b"]).axes if ax.get_xlabel()]
-    assert {ax.get_xlabel() for ax in axes} <= {"a", "b"} and axes[0].get_ylabel() == EFFECT
+OF_TWO = srf.Taylor(2, 0.5).draw(None, 2).concat(srf.RandomNeurons("sin", 1).draw(40, 2, 0))
+OF_TWO = OF_TWO.concat(srf.Linear().draw(None, 2))
+# the bumps of two inputs alone
+BUMPS = srf.FeatureSet(bumps(5).blocks[1:], 5).concat(srf.Linear().draw(None, 5))
+SHOWN_WHOLE = {
+    "cosines": lambda: srf.harfe(
+        X[:, :3],
+        X[:, 0] * X[:, 1] + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 0]) * X[:, 2],
+        order=2,
+        n_components=500,
+        n_nonzero_coefs=40,
+        rng=0,
+    ),
+    "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
+    "bumps": lambda: srf.mfga(X, Y, features=BUMPS, n_nonzero_coefs=20, rng=0),
+    # a Taylor feature sees both inputs, by its envelope
+    "products": lambda: srf.mfga(X[:, 1:3], Y, features=OF_TWO, n_nonzero_coefs=20, rng=0),
+    "products, interleaved": lambda: srf.mfga(
+        X[:, 1:3],
+        Y,
+        features=OF_TWO.take(np.random.default_rng(0).permutation(len(OF_TWO))),
+        n_nonzero_coefs=20,
+        rng=0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN_WHOLE)
+def test_parts_add_up_to_the_model(name):
+    """Where no term has more than two inputs, f is the sum of the parts and a constant at any
+    point: nothing is lost in taking the curves out of the surfaces."""
+    model = SHOWN_WHOLE[name]()
+    d = model.n_features_in
+    names = list("abcde")[:d]
+    figure = plot.effects(model, X[:, :d], names=names, n_panels=15, n_points=7)
+    parts, points = drawn(figure)
+    assert "Parts of the model; all panels together: R²\xa0=\xa01.000" in figure.get_suptitle()
+    at = dict(zip(names, RNG.integers(0, 7, (d, 50)), strict=True))
+    rows = [points[each][at[each]] if each in points else np.zeros(50) for each in names]
+    f = model.predict(np.stack(rows, axis=1))
+    total = sum(values[tuple(at[each] for each in part)] for part, values in parts.items())
+    assert np.ptp(f) > 1 and np.ptp(f - total) < 1e-10
 
 
 def test_what_cannot_be_drawn(model):
@@ -192,16 +203,6 @@ def test_a_category_of_many_levels_costs_little():
     table = pd.DataFrame({"name": [f"level of number {k:03d}" for k in code], "a": a, "b": b})
     y = 2 * (code == 0) - (code == 1) + a + a * b
     model = srf.sparse_rf(table, y, alpha=0.02, n_components=300, rng=0)
-    of_name = additive.approximate(model, read_numbers(model, table), np.ones(3), 12)
-    sizes = {part: len(values) for part, values in of_name.values.items()}
-    assert sizes[(0,)] == additive.LEVELS + 2 and sum(sizes.values()) <= additive.MOST_VALUES
-    assert all(
-        size <= (additive.LEVELS_OF_TWO + 2) * 8 for part, size in sizes.items() if part != (0,)
-    )
-    rare = np.array([[many - 1.0], [many - 2.0], [-1.0]])
-    assert np.ptp(of_name.at((0,), rare)) == 0 and of_name.at((0,), np.array([[0.0]])) > of_name.at(
-        (0,), rare[:1]
-    )
     figure = plot.effects(model, table)
     ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("name"))
     labels = [label.get_text() for label in ax.get_xticklabels()]
@@ -212,15 +213,6 @@ def test_a_category_of_many_levels_costs_little():
     assert all(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes) and all(
         ax.axison for ax in figure.axes
     )
-
-
-def test_few_levels_have_a_value_each():
-    """A function of a category has a value for each level, in pairs, too."""
-    codes = np.array([0.0, 2.0, 2.0, 4.0, np.nan])
-    axis = additive.Axis.from_column(codes, list("abcdefgh"))
-    np.testing.assert_array_equal(axis.knots, np.arange(-1.0, 8.0))
-    np.testing.assert_array_equal(axis.coarse, np.arange(9))
-    np.testing.assert_array_equal(axis.hats(codes).argmax(axis=1), [1, 3, 3, 5, 9])
 
 
 def test_curves_are_what_the_model_makes_of_an_input():
@@ -236,11 +228,14 @@ def test_curves_are_what_the_model_makes_of_an_input():
         coef=np.append(model.coef, 1e-3),
         support=np.arange(2),
     )
-    assert effects.groups_of(both) is None
-    worth = both.importances(Z, Z)
-    parts = additive.approximate(both, Z, worth.share, 3).at_rows
+    figure = plot.effects(both, Z, names=list("abc"))
+    parts, points = drawn(figure)
+    j = int(model.support[0])
+    name = "abc"[j]
+    assert "A projection" in figure.get_suptitle() and list(parts) == [(name,)]
+    slope = np.ptp(model.predict(Z)) / np.ptp(Z[:, j])
     np.testing.assert_allclose(
-        [np.abs(parts[(j,)]).mean() for j in range(3)], worth.value, atol=0.02
+        parts[(name,)], slope * (points[name] - Z[:, j].mean()), atol=0.01 * slope
     )
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf import default
 
 N = 700
 RNG = np.random.default_rng(0)
@@ -38,7 +37,7 @@ HOMES = {
 
 @pytest.fixture(autouse=True)
 def few_rows_are_searched(monkeypatch):
-    monkeypatch.setattr(default, "MOST_SEARCH_ROWS", 300)
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.default.MOST_SEARCH_ROWS", 300)
 
 
 @pytest.mark.slow
@@ -71,9 +70,10 @@ def test_on_a_device_or_in_dask(home, name):
 def test_they_have_less_error_than_those_of_the_sample(monkeypatch):
     new = np.random.default_rng(1).uniform(-2, 2, (2000, 3))
     f = np.sin(2 * new[:, 0]) * new[:, 1] + 0.5 * new[:, 2]
-    errors = []
-    for fitted in (default.fitted_to_all_rows, lambda model, *_: model):
-        monkeypatch.setattr(default, "fitted_to_all_rows", fitted)
+    errors, fitted_to_all = [], "sparserf.algorithms.sparse_rf.default.fitted_to_all_rows"
+    for are_all_fitted in (True, False):
+        if not are_all_fitted:
+            monkeypatch.setattr(fitted_to_all, lambda model, *_: model)
         models = [srf.sparse_rf(X, Y, n_components=100, rng=seed) for seed in range(3)]
         errors.append(np.mean([(model.predict(new) - f) ** 2 for model in models]))
     assert errors[0] < errors[1]

@@ -1,8 +1,6 @@
-"""Every argument of a public function is in one of the objects that read its call, and no internal
-list is long."""
+"""Every argument of a public function is read, and no internal list is long."""
 
 import ast
-from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 
@@ -10,67 +8,68 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.arguments import ColumnSetting, RowSetting
-from sparserf.algorithms.distill import DistillOptions
-from sparserf.algorithms.drp import DRPOptions
-from sparserf.algorithms.harfe_fit import HarfeOptions
-from sparserf.algorithms.mfga import MfgaOptions
-from sparserf.algorithms.sparse_rf.options import ChoiceOptions, SparseRFOptions
-from sparserf.baselines.kernel_machines import KernelOptions
-from sparserf.baselines.random_features import RidgeOptions
 
-LIMITS = {"lower", "upper"}  # `FitOptions.limits`
+from ..conftest import bits
+
 MOST_PARAMETERS = 8
-# For each function the objects that take its arguments, and those that it takes itself.
-READ = {
-    srf.harfe: ([HarfeOptions], {"n_nonzero_coefs", "time_limit"}),
-    srf.harfe_path: ([HarfeOptions], {"n_nonzero_coefs", "n_models", "time_limit"}),
-    srf.mfga: ([MfgaOptions], {"time_limit"}),
-    srf.mfga_path: ([MfgaOptions], {"time_limit"}),
-    srf.sparse_rf: ([SparseRFOptions, ChoiceOptions], {"alpha", "time_limit"}),
-    srf.sparse_rf_path: (
-        [SparseRFOptions],
-        {"alphas", "n_alphas", "alpha_min_ratio", "time_limit"},
-    ),
-    srf.drp: ([DRPOptions], {"alpha"}),
-    srf.drp_path: ([DRPOptions], {"alphas"}),
+X = np.random.default_rng(0).standard_normal((40, 3))
+Y = X[:, 0]
+MODEL = srf.mfga(X, Y, features=srf.Linear(), n_nonzero_coefs=2)
+
+
+def classifier(function):
+    """Return a function of the labels whether y is above 0."""
+    return lambda X, y, **how: function(X, y > 0, **how)
+
+
+# Each function, with what it needs beside X and y.
+FUNCTIONS = {
+    srf.harfe: (srf.harfe, {}),
+    srf.harfe_path: (srf.harfe_path, {}),
+    srf.mfga: (srf.mfga, {}),
+    srf.mfga_path: (srf.mfga_path, {}),
+    srf.sparse_rf: (srf.sparse_rf, {}),
+    srf.sparse_rf_path: (srf.sparse_rf_path, {}),
+    srf.drp: (srf.drp, {"alpha": 0.1}),
+    srf.drp_path: (srf.drp_path, {"alphas": [0.1]}),
     srf.distill: (
-        [DistillOptions],
-        {"teacher", "classes", "time_limit", "sample_weight", "groups"},
+        lambda X, y, **how: srf.distill(how.pop("teacher"), X, **how),
+        {"teacher": lambda X: X[:, 0]},
     ),
-    srf.baselines.kernel_ridge: ([KernelOptions], set()),
-    srf.baselines.kernel_svm: ([KernelOptions], set()),
-    srf.baselines.rks: ([RidgeOptions], set()),
-    srf.baselines.eerf: ([RidgeOptions], set()),
-    srf.baselines.lkrf: ([RidgeOptions], {"selection", "rho"}),
+    srf.prune: (lambda X, y, **how: srf.prune(how.pop("model"), X, **how), {"model": MODEL}),
+    srf.baselines.kernel_ridge: (srf.baselines.kernel_ridge, {}),
+    srf.baselines.kernel_svm: (classifier(srf.baselines.kernel_svm), {}),
+    srf.baselines.boosting: (classifier(srf.baselines.boosting), {"alpha": 0.1, "n_terms": 2}),
+    srf.baselines.random_projection: (
+        srf.baselines.random_projection,
+        {"alpha": 0.1, "n_projections": 2},
+    ),
+    srf.baselines.rks: (srf.baselines.rks, {}),
+    srf.baselines.eerf: (srf.baselines.eerf, {"n_nonzero_coefs": 2}),
+    srf.baselines.lkrf: (srf.baselines.lkrf, {"n_nonzero_coefs": 2}),
+    srf.baselines.srfe: (srf.baselines.srfe, {"eta": 0.1}),
 }
 
 
-@pytest.mark.parametrize("function", READ, ids=lambda function: function.__name__)
+@pytest.mark.every_case
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_every_argument_is_read(function):
-    """An object takes arguments by the names of its fields: one of another name would never get its
-    value."""
-    classes, own = READ[function]
-    taken = [field.name for each in (ColumnSetting, RowSetting, *classes) for field in fields(each)]
-    assert set(signature(function).parameters) - {"X", "y", "verbose"} <= {*taken, *own, *LIMITS}
+    """One that is of no kind that could be meant is refused by its name."""
+    fit, how = FUNCTIONS[function]
+    for name in set(signature(function).parameters) - {"X", "y"}:
+        with pytest.raises((ValueError, TypeError), match=rf"\b{name}\b"):
+            fit(X, Y, **how | {name: object()})
 
 
-def test_what_a_penalty_leaves_without_meaning_is_what_the_user_left_out():
-    parameters = signature(srf.sparse_rf).parameters
-    assert all(field.default == parameters[field.name].default for field in fields(ChoiceOptions))
-
-
-def test_checked_fields_hold_what_their_checks_return():
-    options = HarfeOptions(alpha=1, max_iter=np.int32(7))
-    assert type(options.alpha) is float and type(options.max_iter) is int
-    assert isinstance(options.rng, np.random.Generator) and options.callback is None
-    assert ColumnSetting(scale=None).scale is None  # the default, which is not checked
-    for wrong in ({"alpha": 0}, {"alpha": 1, "start": "there"}, {"alpha": 1, "callback": 3}):
-        name = list(wrong)[-1]
-        with pytest.raises((ValueError, TypeError), match=name):
-            HarfeOptions(**wrong)
-    with pytest.raises(TypeError, match="max_iter must be"):
-        HarfeOptions(alpha=1, max_iter=None)  # None is not its default
+def test_what_is_given_as_it_is_left_out_changes_nothing():
+    """With a penalty, too, which leaves some arguments without a meaning."""
+    defaults = {
+        name: each.default
+        for name, each in signature(srf.sparse_rf).parameters.items()
+        if name not in ("X", "y")
+    }
+    how = {"alpha": 0.1, "features": "gaussian", "n_components": 20, "rng": 0}
+    assert bits(srf.sparse_rf(X, Y, **defaults | how)) == bits(srf.sparse_rf(X, Y, **how))
 
 
 @pytest.mark.slow

@@ -9,9 +9,6 @@ import pytest
 import sparserf as srf
 from sparserf import losses
 from sparserf import sklearn as srfs
-from sparserf.algorithms.arguments import FitOptions, RowSetting
-from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
-from sparserf.algorithms.task import Task
 
 from ..conftest import bits, ignore_convergence
 
@@ -45,11 +42,6 @@ OF_ESTIMATORS = {
 }
 
 
-def task_of(y=COUNTS, loss="poisson", **more):
-    rows = RowSetting(**{"loss": loss, "offset": OFFSET, "groups": GROUPS} | more)
-    return Task.from_options(X, y, FitOptions(rows=rows))
-
-
 @pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -80,30 +72,6 @@ def test_a_short_time_gives_a_model(case):
     with pytest.warns(srf.TimeLimitWarning):
         model = srf.sparse_rf(X, **case, **ALL, time_limit=1e-6, rng=0)
     assert np.isfinite(model.decision_function(X, offset=OFFSET)).all()
-
-
-def test_a_task_of_some_rows():
-    task, some = task_of(sample_weight=SOME), np.arange(0, 100, 3)
-    part = task.of_rows(some)
-    rows = np.flatnonzero(SOME)[some]
-    assert np.array_equal(part.index, rows)
-    assert np.array_equal(part.offset, OFFSET[rows]) and np.array_equal(part.groups, GROUPS[rows])
-    assert np.array_equal(part.targets[0], COUNTS[rows]) and np.array_equal(
-        part.raw.array(), X[rows]
-    )
-
-
-@pytest.mark.parametrize("validation", [0.2, (GROUPS < 25, GROUPS >= 30)], ids=["share", "pair"])
-@pytest.mark.parametrize("most_rows", [80, N])
-def test_a_sample_has_the_offsets_and_groups_of_its_rows(validation, most_rows):
-    task, rng = task_of(), np.random.default_rng(0)
-    validation = validation if isinstance(validation, float) else [validation]
-    folds = folds_of(task, strata_of(task), validation, most_rows, rng)
-    index = folds.task.index
-    assert np.array_equal(folds.task.offset, OFFSET[index])
-    assert np.array_equal(folds.task.groups, GROUPS[index])
-    for fitted, held in folds.splits:
-        assert held.any() and not set(GROUPS[index[held]]) & set(GROUPS[index[fitted]])
 
 
 @pytest.mark.slow

@@ -6,18 +6,15 @@ import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf import fewer_terms
 from sparserf.algorithms.sparse_rf.fewer_terms import (
+    FEW_ROWS,
     drop_terms,
     drop_terms_at_once,
     loss_curvature,
 )
-from sparserf.algorithms.task import Task
-from sparserf.losses import JOINTLY
-from sparserf.rows import as_rows
 
 from ..conftest import friedman
+from .tasks import task_of
 
 FITS = {"features": "gaussian", "n_components": 300, "alpha": 1e-3, "rng": 0}
 CASES = ("squared", "huber", "poisson", "logistic", "squared_hinge", "multinomial", "two outputs")
@@ -41,8 +38,7 @@ def fitted(case, rng):
     """Return a model, its rows X, and its task."""
     X, y, loss = problem(case, rng)
     model = srf.sparse_rf(X, y, loss=loss, scale=None, **FITS)
-    task = Task.from_arrays(X, y, RowSetting(loss), losses=JOINTLY, several_outputs="apart")
-    return model, X, task
+    return model, X, task_of(X, y, loss)
 
 
 def mean_loss(model, X, task):
@@ -61,7 +57,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
     so the loss of the rows rises by at most what the curvature allows."""
     model, X, task = fitted(case, rng)
     unit, before = task.unit(task.targets[0]), mean_loss(model, X, task)
-    weight, c = loss_curvature(task, as_rows(X), model, unit)
+    weight, c = loss_curvature(task, model.features.rows_of(X), model, unit)
     fewer = []
     for share in (0.01, 0.1):
         worth = share * before
@@ -80,7 +76,7 @@ def test_the_change_is_within_what_it_may_cost(case, rng):
 def test_on_many_rows_the_loss_rises_by_what_was_asked_for(rng, monkeypatch):
     """Without made rows the mean square of the change, times half the curvature, is what it may
     cost."""
-    monkeypatch.setattr(fewer_terms, "FEW_ROWS", 0)
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", 0)
     model, X, task = fitted("squared", rng)
     unit = task.unit(task.targets[0])
     for worth in (1e-4, 1e-3):
@@ -105,7 +101,7 @@ def test_at_most_so_many_terms(case, max_terms, rng):
 def test_a_model_without_terms_stays_as_it_is(rng):
     X, y, _ = problem("squared", rng)
     model = srf.sparse_rf(X, y, **FITS | {"alpha": 1e3})
-    assert drop_terms(model, Task.from_arrays(X, y), 0.1, 10, 800) is model
+    assert drop_terms(model, task_of(X, y), 0.1, 10, 800) is model
 
 
 def test_of_many_terms_those_that_vary_most_may_stay(rng):
@@ -121,8 +117,8 @@ def test_made_rows_keep_the_model_between_the_rows(rng, monkeypatch):
     model, _, task = fitted("squared", rng)
     X_new, _ = friedman(rng, 1_000, 6)
     changes = []
-    for few in (fewer_terms.FEW_ROWS, 0):
-        monkeypatch.setattr(fewer_terms, "FEW_ROWS", few)
+    for few in (FEW_ROWS, 0):
+        monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", few)
         small = drop_terms(model, task, 1e-3, 2_000, 800)
         changes.append(np.mean((model.predict(X_new) - small.predict(X_new)) ** 2))
     assert changes[0] < 0.9 * changes[1]
@@ -132,7 +128,7 @@ def test_csr_rows_are_pruned_as_they_are(rng):
     X, y, _ = problem("squared", rng)
     X[X < 0.3] = 0.0
     how = FITS | {"scale": None}
-    model, task = srf.sparse_rf(csr_array(X), y, **how), Task.from_arrays(csr_array(X), y)
+    model, task = srf.sparse_rf(csr_array(X), y, **how), task_of(csr_array(X), y)
     small = drop_terms(model, task, 1e-3, 2_000, 800)
     assert 0 < len(small.support) < len(model.support)
     change = model.predict(csr_array(X)) - small.predict(csr_array(X))
@@ -146,7 +142,7 @@ def test_the_curvature_bounds_the_loss_of_a_change(case, rng):
     curvature has no bound and is that at the model."""
     model, X, task = fitted(case, rng)
     unit, loss = task.unit(task.targets[0]), task.loss_of(task.targets[0])
-    weight, c = loss_curvature(task, as_rows(X), model, unit)
+    weight, c = loss_curvature(task, model.features.rows_of(X), model, unit)
     f = np.atleast_2d(model.decision_function(X).T)
     z = (f - np.concatenate([np.ravel(v) for v in task.centers])[:, None]) / unit
     y = np.stack([task.target_of(y) for y in task.targets])

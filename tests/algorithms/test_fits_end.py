@@ -110,7 +110,7 @@ def test_hostile_srfe_ends(data, eta):
 def test_a_callback_ends_a_long_iteration(loss, options, monkeypatch):
     """A callback is called within a long first iteration, too, and the model is what was found by
     then."""
-    monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.3)
+    monkeypatch.setattr("sparserf._base.progress.SECONDS_BETWEEN_CALLS", 0.1)
     y = np.tile(SMOOTH, 20) + np.random.default_rng(2).standard_normal(20 * N)
     told = []
 

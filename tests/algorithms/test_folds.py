@@ -8,32 +8,19 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.model_selection import TimeSeriesSplit
 
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.folds import (
-    Folds,
-    folds_of,
-    sampling_probabilities,
-    splits_of_task,
-    strata_of,
-    thinned,
-)
-from sparserf.algorithms.task import Task
-from sparserf.losses import LOSSES
+from sparserf.algorithms.sparse_rf.folds import Folds, sampling_probabilities, thinned
 
 from ..conftest import examples
+from . import tasks
+from .tasks import MANY, folds
 
-MANY = 10**9
+GROUPS = np.arange(240) // 6
 
 
 def task_of(n, y=None, layout=np.asarray, **rows):
     """Return the task of n rows whose one column is their number."""
     y = np.arange(n, dtype=float) if y is None else y
-    X = layout(np.arange(n, dtype=float)[:, None])
-    return Task.from_arrays(X, y, RowSetting(**rows), losses=LOSSES)
-
-
-def folds(task, validation=None, most_rows=MANY, seed=0):
-    return folds_of(task, strata_of(task), validation, most_rows, np.random.default_rng(seed))
+    return tasks.task_of(layout(np.arange(n, dtype=float)[:, None]), y, **rows)
 
 
 # How many
@@ -131,6 +118,20 @@ def test_pairs_are_of_the_rows_that_were_given():
         assert in_fit.any() and in_held.any()
 
 
+@pytest.mark.parametrize("validation", [0.2, [(GROUPS < 25, GROUPS >= 30)]], ids=["share", "pair"])
+@pytest.mark.parametrize("most_rows", [80, 240])
+def test_a_sample_has_the_offsets_and_groups_of_its_rows(validation, most_rows):
+    offset, weight = np.linspace(-1, 1, 240), np.arange(240) % 3.0
+    task = task_of(240, loss="poisson", groups=GROUPS, offset=offset, sample_weight=weight)
+    found = folds(task, validation, most_rows)
+    index = found.task.index
+    assert (weight[index] > 0).all()
+    for given, of_task in ((offset, found.task.offset), (GROUPS, found.task.groups)):
+        assert np.array_equal(of_task, given[index])
+    for fitted, held in found.splits:
+        assert held.any() and not set(GROUPS[index[held]]) & set(GROUPS[index[fitted]])
+
+
 @pytest.mark.parametrize(
     ("weight", "what"), [([0.0, 1.0], "hold out"), ([1.0, 0.0], "fit")], ids=["held", "fitted"]
 )
@@ -138,7 +139,7 @@ def test_a_part_without_a_row_of_positive_weight_is_refused(weight, what):
     task = task_of(60, sample_weight=np.repeat(weight, 30))
     held = np.arange(60) < 30
     with pytest.raises(ValueError, match=f"positive weight to {what} in each pair"):
-        splits_of_task([(~held, held)], task, strata_of(task))
+        folds(task, [(~held, held)])
 
 
 # What they compute
@@ -159,6 +160,17 @@ def test_rows_of_a_fold_count_by_their_weight_and_folds_alike(rng):
         of_fold = found.weight[held[found.row]]
         assert of_fold.sum() == pytest.approx(1 / 5)
         np.testing.assert_allclose(of_fold / of_fold[0], weight[held] / weight[held][0])
+
+
+@pytest.mark.slow
+def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
+    """Each row is held out by one fold, whole; over many draws by the first as often as any."""
+    task, n, first = task_of(60, sample_weight=rng.integers(1, 9, 60).astype(float)), 2000, []
+    for seed in range(n):
+        held = np.array([held for _, held in folds(task, seed=seed).splits])
+        assert (held.sum(axis=0) == 1).all() and (held.sum(axis=1) == 12).all()
+        first.append(held[0])
+    np.testing.assert_allclose(np.mean(first, axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
 
 
 def test_the_share_of_a_fold_is_that_of_the_weight(rng):

@@ -7,19 +7,16 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf.algorithms.arguments import RowSetting
 from sparserf.algorithms.sparse_rf.mean import (
     merge_linear_functions,
     weighted_sum,
     widen_encodings,
     with_best_intercept,
 )
-from sparserf.algorithms.task import Task
-from sparserf.columns.kinds import NUMBER, Encoding
-from sparserf.columns.stage import ColumnStage
 from sparserf.features import FIRST_DRAW, linear_functions
-from sparserf.losses import JOINTLY
-from sparserf.model import FitInfo
+
+from ..columns.stages import stage_of
+from .tasks import task_of
 
 N = 60
 
@@ -27,13 +24,9 @@ N = 60
 def model_of(features, support, coef, intercept=None, loss="squared", classes=None):
     shape = np.shape(coef)[:-1]
     intercept = (np.zeros(shape) if shape else 0.0) if intercept is None else intercept
-    info = FitInfo(4, True, (5.0,), 0.1, 100, len(support), 0.5)
+    info = srf.FitInfo(4, True, (5.0,), 0.1, 100, len(support), 0.5)
     support = np.asarray(support, np.int64)
     return srf.SparseModel(coef, intercept, support, features, loss, classes, info)
-
-
-def task_of(X, y, loss="squared"):
-    return Task.from_arrays(X, y, RowSetting(loss), losses=JOINTLY, several_outputs="apart")
 
 
 # The sum
@@ -71,10 +64,8 @@ def test_the_sum_predicts_the_weighted_sum(rng, n_outputs):
 def test_inputs_of_two_encodings_stay_different_terms(rng):
     """Of models of numbers in two units, each input counts as it was encoded."""
     X = np.exp(2 * rng.standard_normal((300, 6)))
-    both = [Encoding(j, NUMBER) for j in range(6)] * 2
-    stage = replace(
-        ColumnStage.from_encodings(both, 6, may_miss=False), unit=np.repeat([1.0, 3.0], 6)
-    )
+    both = stage_of(X).take(np.tile(np.arange(6), 2))
+    stage = replace(both, unit=both.unit * np.repeat([1.0, 3.0], 6))
     models, encodings = [], np.arange(12)
     for of_model in (encodings[:6], encodings[6:]):
         d = len(of_model)

@@ -1,8 +1,6 @@
 """The multinomial loss, of all classes together, in every algorithm: against plain NumPy and
 scikit-learn."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,10 +12,6 @@ from scipy.special import logsumexp, softmax
 
 import sparserf as srf
 from sparserf.losses import Multinomial
-from sparserf.losses.classification import OneClassMultinomial
-from sparserf.rows import HostVectors
-from sparserf.solvers import multinomial as multinomial_
-from sparserf.solvers.multinomial import ClassesInTurn, MultinomialProblem, nearest_median
 
 from ..conftest import n_examples
 
@@ -128,61 +122,6 @@ def test_fenchel_and_young(z, label, c):
         np.testing.assert_allclose(pair, product, atol=1e-9)
 
 
-@settings(max_examples=n_examples(100))
-@given(z=margins, label=labels, k=st.integers(0, 2))
-def test_a_class_against_the_others_has_the_same_loss(z, label, k):
-    y, against = signs(label, 3), OneClassMultinomial()
-    rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
-    y_k = next(islice(rivals.class_targets(z), k, None))
-    np.testing.assert_allclose(
-        against.value(z[k], y_k), LOSS.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10
-    )
-    np.testing.assert_allclose(against.derivative(z[k], y_k), LOSS.derivative(z, y)[k], atol=1e-12)
-    np.testing.assert_allclose(against.curvature(z[k], y_k), LOSS.curvature(z, y)[k], atol=1e-12)
-    u = against.derivative(z[k], y_k)
-    np.testing.assert_allclose(
-        against.value(z[k], y_k) + against.conjugate(u, y_k), u * z[k], atol=1e-8
-    )
-
-
-def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
-    """The log-sum-exp of the other classes' margins is kept from turn to turn: a turn looks at two
-    rows of numbers."""
-    seen = []
-    log_sum_exp = multinomial_.log_sum_exp
-    monkeypatch.setattr(
-        multinomial_, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z)
-    )
-    z = 3 * np.random.default_rng(0).normal(size=(7, 20))
-    z[2] += 1e3  # the other classes vanish beside this one
-    rivals = MultinomialProblem.from_targets(
-        HostVectors(20), list(signs(np.arange(20) % 7, 7)), np.ones(20), True
-    )
-    moved, turns = z.copy(), ClassesInTurn(rivals, z)
-    for k in range(7):
-        (_, others, _) = turns.target()
-        np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
-        moved[k] -= 5
-        turns.end_turn(moved[k])
-    assert max(seen) == 2 and len(seen) <= 3 * 7
-
-
-def test_intercepts_are_the_best():
-    rng = np.random.default_rng(0)
-    y, f, s = rng.integers(0, 4, 50), 3 * rng.normal(size=(4, 50)), rng.uniform(0.1, 2, 50)
-    rivals = MultinomialProblem.from_targets(HostVectors(50), list(signs(y, 4)), s, True)
-    b = rivals.best_intercepts(f, np.array([50.0, -40.0, 3.0, 0.0]))
-    np.testing.assert_allclose(
-        (s * (softmax(f + b[:, None], axis=0) - (signs(y, 4) > 0))).sum(axis=1), 0, atol=1e-10
-    )
-    assert abs(b.mean()) < 1e-12
-
-
-def test_what_is_common_is_the_median_nearest_to_zero():
-    w = np.array([[1.0, 1, -2, 5], [2, 2, -1, 0], [3, -1, 4, 7], [9, -3, 5, 8]])
-    np.testing.assert_array_equal(nearest_median(w), [2, 0, 0, 5])
-
-
 def objective(model, X, y, penalty):
     """Return the mean loss of a model plus a penalty on its coefficients."""
     return mean_loss(model.decision_function(X), y) + penalty(model.coef)
@@ -260,21 +199,6 @@ def test_the_order_of_classes_does_not_matter(name):
     order = np.array([2, 0, 1])
     other = FITS[name](X, order[y], loss="multinomial", tol=1e-7 if name != "mfga" else None)
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, order], atol=2e-3)
-
-
-@pytest.mark.one_case
-@each
-def test_a_weight_counts_as_copies(name):
-    X, y = data(n=100)
-    weight = np.random.default_rng(1).integers(0, 4, len(y)).astype(float)
-    how = {"loss": "multinomial"} | ({} if name == "drp" else {"scale": None})
-    how |= {"features": srf.Taylor(2, gamma=0.1)} if name == "mfga" else {}
-    times = weight.astype(int)
-    one, other = (
-        FITS[name](X, y, sample_weight=weight, **how),
-        FITS[name](np.repeat(X, times, 0), np.repeat(y, times), **how),
-    )
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=2e-3)
 
 
 @pytest.mark.one_case
@@ -362,16 +286,10 @@ def test_the_default_learns():
     assert mean_loss(model.decision_function(X), y) < 0.6 and model.info.converged
 
 
-def test_saved_and_written(tmp_path):
+def test_its_formula_says_what_it_is():
     X, y = data()
-    model = FITS["sparse_rf"](X, np.array(["a", "b", "c"])[y], loss="multinomial")
-    model.save(tmp_path / "m")
-    for other in (srf.load(tmp_path / "m.npz"), srf.SparseModel.from_json(model.to_json())):
-        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
-    names = {}
-    exec(model.formula("python"), names)
-    np.testing.assert_allclose(names["predict_proba"](X), model.predict_proba(X), rtol=1e-9)
-    assert "f[b] = " in model.formula("text") and "is its exp(f)" in model.formula("text")
+    text = FITS["sparse_rf"](X, np.array(["a", "b", "c"])[y], loss="multinomial").formula()
+    assert "f[b] = " in text and "is its exp(f)" in text
 
 
 def test_what_is_not_offered_is_named():

@@ -8,7 +8,6 @@ import pytest
 import sparserf as srf
 from sparserf._base.threads import Workers
 from sparserf.algorithms.sparse_rf import paths
-from sparserf.algorithms.sparse_rf.paths import FIRST_PATIENCE, PATIENCE, follow
 from sparserf.solvers.effort import Effort
 
 
@@ -43,12 +42,12 @@ def path_of_losses(losses, beaten):
 
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
-    return follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
+    return paths.follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
 
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():
     losses = 3.0 * 0.95 ** np.arange(40)
-    assert len(path_of_losses(losses, 0.3).losses) == FIRST_PATIENCE
+    assert len(path_of_losses(losses, 0.3).losses) == paths.FIRST_PATIENCE
     assert len(path_of_losses(losses, 2.5).losses) == 40
     assert len(path_of_losses(3.0 * 0.7 ** np.arange(40), 0.3).losses) == 40
 
@@ -56,7 +55,7 @@ def test_a_member_far_behind_ends_where_its_falls_are_too_small():
 def test_a_member_ends_where_its_loss_falls_no_more():
     losses = np.concatenate([3.0 * 0.9 ** np.arange(10), np.full(30, 2.0)])
     path = path_of_losses(losses, np.inf)
-    assert len(path.losses) == 10 + PATIENCE
+    assert len(path.losses) == 10 + paths.PATIENCE
     assert path.loss == losses[9]
 
 

@@ -11,10 +11,7 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import prune
 from sparserf.algorithms import polish
-from sparserf.algorithms.polish import MADE, moves, polished, rows_to_polish_on, steps_for
 from sparserf.features import FeatureSet
-from sparserf.model import FitInfo
-from sparserf.rows import as_rows
 
 from ..conftest import friedman
 from ..fitted_models import bumps
@@ -35,7 +32,7 @@ def some_model(n_terms=60, n_outputs=None, others=True, seed=0):
     features = features.take(rng.permutation(len(features)))
     shape = (n_outputs, len(features)) if n_outputs else len(features)
     intercept = np.linspace(-1.0, 1.0, n_outputs) if n_outputs else 0.3
-    info = FitInfo(7, True, (3.0,), 0.1, 500, len(features), 0.25)
+    info = srf.FitInfo(7, True, (3.0,), 0.1, 500, len(features), 0.25)
     support = 3 * np.arange(len(features)) + (1 << 40)
     coef = rng.standard_normal(shape)
     return srf.SparseModel(coef, intercept, support, features, "squared", None, info)
@@ -54,18 +51,18 @@ def change(model, small, X, weight=None):
 def test_it_is_nearer_on_its_rows(n_outputs, weighted, fit_intercept):
     model = some_model(n_outputs=n_outputs)
     weight = np.random.default_rng(1).uniform(0.1, 3, N) if weighted else np.ones(N)
-    rows, h = rows_to_polish_on(as_rows(X), weight, None)
+    rows, h = polish.rows_to_polish_on(model.features.rows_of(X), weight, None)
     made = rows.array()
     for k in (3, 12):
         small = prune(model, X, max_terms=k, polish=False, sample_weight=weight)
-        moved = polished(small, model, rows, h, fit_intercept)
+        moved = polish.polished(small, model, rows, h, fit_intercept)
         before, after = change(model, small, made, h), change(model, moved, made, h)
         assert after < 0.9 * before
         assert moved.coef.shape == small.coef.shape
         np.testing.assert_array_equal(moved.support, small.support)
         if not fit_intercept:
             np.testing.assert_array_equal(moved.intercept, small.intercept)
-        can_move = moves(small, rows)
+        can_move = polish.moves(small, rows)
         own, then = moved.features.transform(X), small.features.transform(X)
         np.testing.assert_array_equal(own[:, ~can_move], then[:, ~can_move])
         assert np.any(own[:, can_move] != then[:, can_move], axis=0).all()
@@ -119,24 +116,24 @@ def test_the_slope_is_that_of_the_error(monkeypatch):
 
 def test_zero_weights_stay_zero():
     """Terms see the columns that they saw: max_order and interactions hold."""
-    Z, y = friedman(np.random.default_rng(0), 600, 6)
-    how = {"max_terms": 8, "effort": 0.2, "rng": 0, "verbose": False}
-    two = srf.sparse_rf(Z, y, max_order=2, **how)
-    within = srf.sparse_rf(Z, y, interactions=[[0, 1], [2, 3, 4, 5]], **how)
-    for model, allowed in ((two, None), (within, ([0, 1], [2, 3, 4, 5]))):
-        assert model.features.is_periodic.any() and len(model.support) == 8
-        column = model.features.stage.column
-        for block in model.features.blocks:
-            for k in range(len(block)) if not block.is_linear else ():
-                seen = set(column[block.inputs_seen(k, model.features.n_inputs)].tolist())
-                assert len(seen) <= 2 if allowed is None else any(seen <= set(g) for g in allowed)
+    Z, y = friedman(np.random.default_rng(0), 300, 6)
+    groups = [[0, 1], [2, 3, 4, 5]]
+    how = {"max_terms": 8, "effort": 0.05, "rng": 0, "verbose": False}
+    model = srf.sparse_rf(Z, y, max_order=2, interactions=groups, **how)
+    assert model.features.is_periodic.any() and len(model.support) == 8
+    for k in np.flatnonzero(~model.features.is_linear):
+        seen = set(np.flatnonzero(model.features.take([k]).columns_seen))
+        assert len(seen) <= 2 and any(seen <= set(group) for group in groups)
 
 
 def test_what_must_rise_rises():
-    Z, y = friedman(np.random.default_rng(0), 400, 5)
-    how = {"monotone": {3: 1, 4: 1}, "max_terms": 8, "effort": 0.2, "rng": 0, "verbose": False}
+    Z, y = friedman(np.random.default_rng(0), 250, 5)
+    how = {"monotone": {3: 1, 4: 1}, "max_terms": 8, "effort": 0.05, "rng": 0, "verbose": False}
     model = srf.sparse_rf(Z, y, **how)
-    assert model.features.nonnegative.any() and not moves(model, as_rows(Z)).any()
+    assert (
+        model.features.nonnegative.any()
+        and not polish.moves(model, model.features.rows_of(Z)).any()
+    )
     small = prune(model, Z, max_terms=5)
     for each in (model, small):
         grid = np.repeat(Z[:50, None], 20, axis=1)
@@ -179,10 +176,10 @@ def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(
     model = srf.sparse_rf(table, y, rng=0, verbose=False)
     stage = model.features.stage
     rows = model.features.rows_of(table)
-    made, h = rows_to_polish_on(rows, np.ones(60), stage)
+    made, h = polish.rows_to_polish_on(rows, np.ones(60), stage)
     Z, own = made.array(), rows.array()
     assert len(Z) == len(h) == 120 and h.sum() == pytest.approx(1)
-    assert h[60:].sum() == pytest.approx(MADE / (1 + MADE))
+    assert h[60:].sum() == pytest.approx(polish.MADE / (1 + polish.MADE))
     np.testing.assert_array_equal(Z[:60], own)
     for column in np.unique(stage.column):
         there = {tuple(cells) for cells in own[:, stage.column == column]}
@@ -191,10 +188,12 @@ def test_made_rows_have_cells_of_rows_and_keep_the_encodings_of_a_cell_together(
 
 
 def test_of_many_rows_and_terms(monkeypatch):
-    assert steps_for(50, 20) == polish.STEPS and steps_for(2_000, 20) == 0
-    assert steps_for(50, 20) > steps_for(150, 20) > steps_for(300, 20) > 0
+    assert polish.steps_for(50, 20) == polish.STEPS and polish.steps_for(2_000, 20) == 0
+    assert polish.steps_for(50, 20) > polish.steps_for(150, 20) > polish.steps_for(300, 20) > 0
     monkeypatch.setattr(polish, "ROWS", 100)
-    rows, h = rows_to_polish_on(as_rows(X), np.arange(1.0, N + 1), None)
+    rows, h = polish.rows_to_polish_on(
+        some_model().features.rows_of(X), np.arange(1.0, N + 1), None
+    )
     np.testing.assert_array_equal(rows.array(), X[::4])
     np.testing.assert_allclose(h, np.arange(1.0, N + 1, 4) / np.arange(1.0, N + 1, 4).sum())
 
@@ -233,16 +232,14 @@ def test_few_rows_that_differ(Z):
 
 def test_a_fit_of_few_terms_is_nearer_than_terms_alone(monkeypatch):
     """Of sparse_rf with max_terms, on rows that it has not seen."""
-    from sparserf.algorithms.sparse_rf import fewer_terms
-
-    rng = np.random.default_rng(3)
-    Z, f = friedman(rng, 1_500, 6)
-    y = f[:500] + 0.1 * f.std() * rng.standard_normal(500)
-    errors = []
+    rng = np.random.default_rng(2)
+    Z, f = friedman(rng, 1_150, 5)
+    y = f[:150] + 0.1 * f.std() * rng.standard_normal(150)
+    errors, in_few_terms = [], "sparserf.algorithms.sparse_rf.fewer_terms.in_few_terms"
     for polishes in (True, False):
         if not polishes:
-            monkeypatch.setattr(fewer_terms, "in_few_terms", lambda *about: None)
-        model = srf.sparse_rf(Z[:500], y, max_terms=10, effort=0.2, rng=0, verbose=False)
+            monkeypatch.setattr(in_few_terms, lambda *about: None)
+        model = srf.sparse_rf(Z[:150], y, max_terms=10, effort=0.1, rng=0, verbose=False)
         assert len(model.support) == 10
-        errors.append(np.mean((model.predict(Z[500:]) - f[500:]) ** 2))
+        errors.append(np.mean((model.predict(Z[150:]) - f[150:]) ** 2))
     assert errors[0] < 0.9 * errors[1]

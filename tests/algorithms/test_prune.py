@@ -12,13 +12,10 @@ from scipy.sparse import csr_array
 import sparserf as srf
 from sparserf import prune
 from sparserf.algorithms.prune import (
-    FEWEST_ROWS,
-    ROUNDING_UNITS,
     LeastSquares,
     orthogonal_least_squares,
 )
 from sparserf.features import FeatureSet, NeuronBlock
-from sparserf.model import FitInfo
 
 from ..conftest import phi_oracle
 from ..fitted_models import bumps
@@ -27,7 +24,7 @@ N, D = 120, 3
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((N, D)) < 0.3, 0.0, RNG.uniform(-2, 2, (N, D)))
 WEIGHT = RNG.integers(0, 4, N).astype(float)
-INFO = FitInfo(7, True, (3.0, 2.0), 0.1, 500, 1, 0.25, validation_loss=1.5)
+INFO = srf.FitInfo(7, True, (3.0, 2.0), 0.1, 500, 1, 0.25, validation_loss=1.5)
 
 
 def model_of(features, coef, intercept=0.3, info=INFO):
@@ -150,7 +147,7 @@ def test_the_change_is_at_most_tol(layout, weight, n_outputs, tol):
     model, Z, plain = some_model(30, n_outputs), layout(X), np.ones(N) if weight is None else weight
     small = prune(model, Z, tol=tol, sample_weight=weight)
     moved, variance = change(model, small, Z, plain)
-    allowed = max(tol, ROUNDING_UNITS * np.finfo(Z.dtype).eps)  # float32 allows no less than this
+    allowed = max(tol, 100 * np.finfo(Z.dtype).eps)  # float32 allows no less than this
     assert moved <= allowed * variance * (1 + 1e-3) + 1e-10 * variance
     assert len(small.coef.T) == 0 if tol >= 1 else len(small.coef.T) > 0
     if 0 < len(small.coef.T) < 30:  # one term less would exceed tol
@@ -215,12 +212,6 @@ def test_what_is_kept():
         np.testing.assert_array_equal(now, then)
     # nothing more is dropped
     assert prune(small, X, tol=1e-12).support.tolist() == small.support.tolist()
-
-
-def test_it_survives_save_and_load(tmp_path):
-    small = prune(some_model(20), X, tol=0.1)
-    small.save(tmp_path / "m.npz")
-    np.testing.assert_array_equal(srf.load(tmp_path / "m.npz").predict(X), small.predict(X))
 
 
 @pytest.mark.parametrize("kind", ["q-sparse", "linear", "taylor", "mixed"])
@@ -313,8 +304,9 @@ def test_no_term_and_one_term(n_outputs):
 # Of many terms
 
 
+@each_weight
 @pytest.mark.parametrize("n_outputs", [None, 3])
-def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
+def test_of_many_terms_the_largest_are_looked_at(n_outputs, weight, monkeypatch):
     """Terms of the largest variance are kept as candidates; those that stay make up for the others
     as far as they can."""
     features = srf.Fourier(gamma=0.4).draw(30, D, rng=0).concat(srf.Linear().draw(None, D))
@@ -322,12 +314,13 @@ def test_of_many_terms_the_largest_are_looked_at(n_outputs, monkeypatch):
         features, np.random.default_rng(4).standard_normal((n_outputs, 33) if n_outputs else 33)
     )
     monkeypatch.setattr(importlib.import_module("sparserf.algorithms.prune"), "MOST_LOOKED_AT", 20)
-    phi = phi_oracle(features, X)
-    size = (np.atleast_2d(model.coef) ** 2).sum(axis=0) * phi.var(axis=0)
+    phi, s = phi_oracle(features, X), np.ones(N) if weight is None else weight
+    away = phi - np.average(phi, axis=0, weights=s)
+    size = (np.atleast_2d(model.coef) ** 2).sum(axis=0) * np.average(away**2, axis=0, weights=s)
     largest = np.sort(np.argsort(-size)[:20])
     f = model.decision_function(X).reshape(N, -1)
-    S, coef, b = oracle(phi[:, largest], f, np.ones(N), 6, 0.0)
-    small = prune(model, X, max_terms=6, polish=False)
+    S, coef, b = oracle(phi[:, largest], f, s, 6, 0.0)
+    small = prune(model, X, max_terms=6, polish=False, sample_weight=weight)
     np.testing.assert_array_equal(small.support, model.support[largest[S]])
     np.testing.assert_allclose(np.atleast_2d(small.coef), coef, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(small.intercept, b if n_outputs else b[0], atol=1e-8)
@@ -394,30 +387,10 @@ def test_coefficients_of_very_different_sizes():
     np.testing.assert_allclose(small.coef / 1e200, plain.coef, rtol=1e-6, atol=1e-12)
 
 
-def test_rows_of_weight_zero_do_not_count():
-    model, kept = some_model(20), WEIGHT > 0
-    odd = np.where(kept[:, None], X, 1e6)
-    for options in ({}, {"tol": 0, "max_terms": 4}):
-        one = prune(model, odd, sample_weight=WEIGHT, **options)
-        two = prune(model, X[kept], sample_weight=WEIGHT[kept], **options)
-        np.testing.assert_array_equal(one.support, two.support)
-        np.testing.assert_allclose(one.coef, two.coef, rtol=1e-9)
-        np.testing.assert_allclose(one.intercept, two.intercept, rtol=1e-9)
-
-
-def test_a_weight_counts_as_copies():
-    model, times = some_model(20), WEIGHT.astype(int)
-    one, two = prune(model, X, sample_weight=WEIGHT), prune(model, np.repeat(X, times, axis=0))
-    np.testing.assert_array_equal(one.support, two.support)
-    np.testing.assert_allclose(one.coef, two.coef, rtol=1e-9)
-    scaled = prune(model, X, sample_weight=WEIGHT * 2.0**900)
-    np.testing.assert_array_equal(scaled.coef, one.coef)
-
-
 def test_of_many_rows_some_are_looked_at():
     """The change over all rows is near that over the sampled rows; rows that are not sampled do not
     matter."""
-    Z, model = np.random.default_rng(5).uniform(-2, 2, (3 * FEWEST_ROWS, D)), some_model(25)
+    Z, model = np.random.default_rng(5).uniform(-2, 2, (30_000, D)), some_model(25)
     small = prune(model, Z, tol=0.02)
     moved, variance = change(model, small, Z, np.ones(len(Z)))
     assert moved <= 0.022 * variance

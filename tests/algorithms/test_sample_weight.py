@@ -5,26 +5,24 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.spatial.distance import pdist
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
-from sparserf.algorithms.task import Task
-from sparserf.features import RandomCosines, bandwidth, learning
-from sparserf.rows import as_rows
 
 from ..conftest import LOSSES, each_loss, friedman, ignore_convergence, signs
+from ..features.sets import each_layout, random_cosines, resolved
 
 N, D = 100, 4
-each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
 
 
-def pruned(X, y, sample_weight, loss):
+def pruned(X, y, sample_weight, loss, of_model="squared"):
     """Fit a model to other rows, and prune it on these."""
     Z = np.random.default_rng(1).standard_normal((N, D))
-    model = sparse_rf(Z, np.sin(Z[:, 0]), features="gaussian", alpha=1e-3, n_components=200, rng=0)
+    f = np.sin(Z[:, 0])
+    targets = {"squared": f, "poisson": np.exp(f), "logistic": f > 0}
+    how = {"features": "gaussian", "alpha": 1e-3, "n_components": 200, "rng": 0}
+    model = sparse_rf(Z, targets[of_model], loss=of_model, **how)
     return srf.prune(model, X, sample_weight=sample_weight)
 
 
@@ -63,6 +61,10 @@ EVERY_LOSS = {
 }
 ONE_LOSS = {
     "prune": (pruned, "squared"),
+    "rules": (
+        partial(sparse_rf, rng=0, n_components=200, alpha=0.05, features=srf.Rules()),
+        "squared",
+    ),
     "srfe": (
         lambda *args, loss, **how: baselines.srfe(*args, eta=0.2, rng=0, n_components=100, **how),
         "squared",
@@ -173,6 +175,70 @@ def test_prune_needs_a_row(rng):
         srf.prune(model, X[:0])
 
 
+# Fits whose features do not depend on the rows: weights are copies.
+FIXED = srf.Fourier(gamma=0.3).draw(150, D, rng=0)
+OF_FIXED = {
+    "sparse_rf": partial(sparse_rf, features=FIXED, alpha=0.01, exact=True, tol=1e-9),
+    "sparse_rf, no intercept": partial(
+        sparse_rf, features=FIXED, alpha=0.01, exact=True, tol=1e-9, fit_intercept=False
+    ),
+    "harfe": partial(srf.harfe, features=FIXED, alpha=1e-3, n_nonzero_coefs=15, max_iter=5),
+    "harfe, more terms than rows": partial(
+        srf.harfe, features=FIXED, alpha=1e-2, n_nonzero_coefs=120, max_iter=5
+    ),
+    "mfga": partial(srf.mfga, features=FIXED, n_nonzero_coefs=12),
+    "drp": partial(srf.drp, alpha=0.01, tol=1e-9, rng=0),
+    "rks": partial(baselines.rks, features=FIXED),
+    "eerf": partial(baselines.eerf, features=FIXED, n_nonzero_coefs=20),
+    "lkrf": partial(baselines.lkrf, features=FIXED, n_nonzero_coefs=20, selection="sample", rng=3),
+}
+OTHERS = {
+    "prune": (pruned, "squared"),
+    "prune, counts": (partial(pruned, of_model="poisson"), "squared"),
+    "prune, labels": (partial(pruned, of_model="logistic"), "squared"),
+    "kernel_ridge": (partial(baselines.kernel_ridge, gamma=1.0), "squared"),
+    "kernel_ridge, laplacian": (
+        partial(baselines.kernel_ridge, kernel="laplacian", gamma=1.0),
+        "squared",
+    ),
+    "boosting": (
+        partial(baselines.boosting, alpha=0.02, n_terms=20, offset="exact"),
+        "squared_hinge",
+    ),
+}
+COUNTED = {(name, loss): fit for name, fit in OF_FIXED.items() for loss in LOSSES}
+COUNTED |= {(name, "multinomial"): OF_FIXED[name] for name in ("sparse_rf", "harfe", "mfga", "drp")}
+COUNTED |= {
+    ("sparse_rf", loss): OF_FIXED["sparse_rf"]
+    for loss in ("huber", "quantile", "poisson", "gamma", "tweedie")
+}
+COUNTED |= {(name, loss): fit for name, (fit, loss) in OTHERS.items()}
+
+
+@ignore_convergence
+@pytest.mark.parametrize(("name", "loss"), COUNTED)
+def test_a_weight_counts_as_copies_in_any_order(name, loss):
+    rng, fit = np.random.default_rng(0), COUNTED[name, loss]
+    X, k = rng.standard_normal((N, D)), rng.integers(0, 4, N)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(N)
+    if loss in ("poisson", "gamma", "tweedie"):
+        y = np.exp(y)
+    elif loss in ("multinomial", *LOSSES[1:]):
+        y = np.digitize(y, [-0.5, 0.5] if loss == "multinomial" else [0.0])
+    how = {} if name.startswith("kernel_ridge") else {"loss": loss}
+    copies = np.repeat(np.arange(N), k)[rng.permutation(k.sum())]
+    one, again, other = (
+        fit(X, y, sample_weight=k, **how),
+        fit(X, y, sample_weight=k * 2.0**900, **how),
+        fit(X[copies], y[copies], sample_weight=None, **how),
+    )
+    assert one.coef.tobytes() == again.coef.tobytes()
+    told = [getattr(model, "loss_parameters", None) for model in (one, other)]
+    assert told[0] == pytest.approx(told[1])
+    f = other.decision_function(X)
+    np.testing.assert_allclose(one.decision_function(X), f, atol=1e-4 * np.std(f))
+
+
 # What is measured on X
 
 
@@ -192,18 +258,14 @@ def counted(rng):
 @each_layout
 def test_units_count_rows_by_their_weights(counted, layout):
     X, weight, copies = counted
-    ones = np.ones(len(copies))
-    np.testing.assert_allclose(
-        as_rows(layout(X)).spreads(weight), as_rows(layout(copies)).spreads(ones), rtol=1e-9
+    of_copies, of_weights, alike = (
+        random_cosines(layout(Z), np.random.default_rng(seed), s).units
+        for seed, (Z, s) in enumerate(((copies, None), (X, weight), (X, None)))
     )
-    np.testing.assert_allclose(as_rows(layout(X)).spreads(weight)[0], copies.std(axis=0), rtol=1e-9)
-    # not so for equal weights
-    assert np.abs(as_rows(X).spreads(np.ones(120))[0] / copies.std(axis=0) - 1).max() > 0.05
-    of_copies = RandomCosines.from_rows(
-        as_rows(layout(copies)), ones, np.random.default_rng(0)
-    ).units
-    of_weights = RandomCosines.from_rows(as_rows(layout(X)), weight, np.random.default_rng(1)).units
     np.testing.assert_allclose(of_weights, of_copies, rtol=1e-9)
+    by_deviation = of_weights[0] * copies.std(axis=0)
+    np.testing.assert_allclose(by_deviation, by_deviation[0], rtol=1e-9)
+    assert np.abs(alike / of_copies - 1).max() > 0.05
 
 
 @each_layout
@@ -212,10 +274,8 @@ def test_units_count_rows_by_their_weights(counted, layout):
 )
 def test_bandwidths_count_rows_by_their_weights(counted, features, layout):
     X, weight, copies = counted
-    of_weights = features.resolve(as_rows(layout(X)), np.random.default_rng(0), weight)
-    of_copies, alike = (
-        features.resolve(as_rows(layout(Z)), np.random.default_rng(1)) for Z in (copies, X)
-    )
+    of_weights = resolved(features, layout(X), 0, weight)
+    of_copies, alike = (resolved(features, layout(Z), 1) for Z in (copies, X))
     name = "radius" if isinstance(features, srf.Perceptron) else "gamma"
     assert getattr(of_weights, name) == pytest.approx(getattr(of_copies, name), rel=1e-9)
     assert getattr(alike, name) != pytest.approx(getattr(of_copies, name), rel=1e-3)
@@ -228,13 +288,12 @@ def test_neighbours_count_by_their_weights(rng, monkeypatch, n_neighbours):
     """The neighbours counted are those whose weights sum to NEIGHBOURS: twice as many copies where
     the mean weight is 2."""
     X, k = rng.standard_normal((90, 3)), np.arange(90) % 3 + 1
-    monkeypatch.setattr(bandwidth, "NEIGHBOURS", n_neighbours)
-    of_weights = bandwidth.distance_scale(X.__getitem__, k / 2, "knn", "euclidean", rng)
-    monkeypatch.setattr(bandwidth, "NEIGHBOURS", 2 * n_neighbours)
-    of_copies = bandwidth.distance_scale(
-        np.repeat(X, k, axis=0).__getitem__, np.ones(180), "knn", "euclidean", rng
-    )
-    assert of_weights == pytest.approx(of_copies, rel=1e-12)
+    knn, neighbours = srf.Fourier(gamma="knn"), "sparserf.features.bandwidth.NEIGHBOURS"
+    monkeypatch.setattr(neighbours, n_neighbours)
+    of_weights = resolved(knn, X, 0, k / 2)
+    monkeypatch.setattr(neighbours, 2 * n_neighbours)
+    of_copies = resolved(knn, np.repeat(X, k, axis=0))
+    assert of_weights.gamma == pytest.approx(of_copies.gamma, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -244,17 +303,14 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
     X = rng.standard_normal((6000, 3)) * np.where(np.arange(6000) < 1000, 0.1, 1.0)[:, None]
     weight = np.where(np.arange(6000) < 1000, 30.0, 1.0)
     weight /= weight.mean()
-    scales = [
-        bandwidth.distance_scale(X.__getitem__, weight, None, "euclidean", rng) for _ in range(5)
-    ]
+    widths = [resolved(srf.Fourier(), X, seed, weight).gamma for seed in range(5)]
     k = np.where(np.arange(6000) < 1000, 30, 1)[::3]
-    some = np.repeat(X[::3], k, axis=0)[::10]
-    distances = bandwidth.distances(some, some, "euclidean")
-    exact = np.median(distances[distances > 0])
-    np.testing.assert_allclose(scales, exact, rtol=0.1)
-    assert (
-        bandwidth.distance_scale(X.__getitem__, np.ones(6000), None, "euclidean", rng) > 3 * exact
-    )
+    # pairs of copies are 0 apart
+    distances = pdist(np.repeat(X[::3], k, axis=0)[::10])
+    exact = 1 / np.median(distances[distances > 0]) ** 2
+    np.testing.assert_allclose(np.array(widths) / widths[0], 1, rtol=0.2)
+    assert 0.4 * exact < widths[0] < 0.6 * exact
+    assert resolved(srf.Fourier(), X, 0).gamma < widths[0] / 9
 
 
 # The fit
@@ -265,7 +321,9 @@ def test_the_bandwidth_of_many_rows_is_of_draws_by_their_weights(rng):
 def test_weights_are_copies_where_draws_and_penalty_are_the_same(rng, loss, monkeypatch):
     """The models agree up to rounding, once the draws are the same: how many random numbers come
     before them depends on the number of rows."""
-    monkeypatch.setattr(learning, "draw_seed", lambda rng: np.random.SeedSequence(5))
+    monkeypatch.setattr(
+        "sparserf.features.learning.draw_seed", lambda rng: np.random.SeedSequence(5)
+    )
     X, y = friedman(rng, 150, 6)
     y, k = signs(y, loss), 1 + (X[:, 0] > 0.6) * 3 + np.arange(150) % 2
     # tight: within tol any solution will do
@@ -317,23 +375,6 @@ def test_rows_of_hardly_any_weight_hardly_matter(rng):
     model = sparse_rf(far, y[:500], sample_weight=weight, **how)
     errors = [np.mean((one.predict(X[500:]) - y[500:]) ** 2) for one in (model, without)]
     assert errors[0] < 1.3 * errors[1]
-
-
-# The search
-
-
-@pytest.mark.slow
-def test_the_same_share_of_the_weight_of_each_row_is_held_out(rng):
-    """Each row is held out by one fold, whole; over many draws by the first as often as any."""
-    weight, n = rng.integers(1, 9, 60).astype(float), 2000
-    task = Task.from_arrays(np.zeros((60, 1)), np.arange(60.0), RowSetting(sample_weight=weight))
-    first = []
-    for _ in range(n):
-        folds = folds_of(task, strata_of(task), None, 1_000, rng)
-        held = np.array([held for _, held in folds.splits])
-        assert (held.sum(axis=0) == 1).all() and (held.sum(axis=1) == 12).all()
-        first.append(held[0])
-    np.testing.assert_allclose(np.mean(first, axis=0), 0.2, atol=4.5 * np.sqrt(0.2 * 0.8 / n))
 
 
 @pytest.mark.one_case

@@ -20,10 +20,6 @@ from sparserf import (
     sparse_rf,
     sparse_rf_path,
 )
-from sparserf.algorithms.sparse_rf.draws import DrawsInMemory, RandomSource
-from sparserf.features import make_dictionary
-from sparserf.rows import as_rows
-from sparserf.rows.memory import MemoryRows
 
 from ..conftest import (
     CONJUGATE,
@@ -35,6 +31,7 @@ from ..conftest import (
     each_intercept,
     each_loss,
 )
+from ..features.sets import dictionary_of
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -274,43 +271,6 @@ def test_inputs_far_from_zero_end():
 # The same problem, put in another way
 
 
-@each_loss
-@each_intercept
-def test_a_weight_counts_as_copies(loss, fit_intercept):
-    """A row of weight k counts as k copies."""
-    k, y = WEIGHT.astype(int), target(loss)
-    options = {"loss": loss, "fit_intercept": fit_intercept}
-    weighted = fit(sample_weight=WEIGHT, **options)
-    repeated = fit(np.repeat(X, k, axis=0), np.repeat(y, k), **options)
-    assert weighted.info.objective[-1] == pytest.approx(repeated.info.objective[-1], rel=1e-9)
-    assert dense_coef(weighted, 30) == pytest.approx(dense_coef(repeated, 30), abs=2e-4)
-
-
-@pytest.mark.one_case
-@each_loss
-def test_scale_of_the_weights(loss):
-    """Weights count relative to their mean: powers of two change no bit. A row of weight 0 is as
-    good as absent."""
-    assert bits(fit(loss=loss, sample_weight=WEIGHT)) == bits(
-        fit(loss=loss, sample_weight=WEIGHT * 2.0**40)
-    )
-    kept = np.arange(N) % 4 > 0
-    assert bits(fit(loss=loss, sample_weight=kept.astype(float))) == bits(
-        fit(X[kept], target(loss)[kept], loss=loss)
-    )
-
-
-@pytest.mark.one_case
-@each_loss
-def test_order_and_copies_of_the_rows(loss):
-    """Rows in another order, or each of them twice, give the same model."""
-    model, order = fit(loss=loss), np.random.default_rng(1).permutation(N)
-    for rows in (order, np.tile(np.arange(N), 2)):
-        other = fit(X[rows], target(loss)[rows], loss=loss)
-        assert other.info.objective[-1] == pytest.approx(model.info.objective[-1], rel=1e-9)
-        assert dense_coef(other, 30) == pytest.approx(dense_coef(model, 30), abs=2e-4)
-
-
 @pytest.mark.one_case
 @each_intercept
 @pytest.mark.parametrize("exact", [False, True])
@@ -497,7 +457,7 @@ def test_support_indexes_the_dictionary(exact):
     maps = [Linear(), Fourier(gamma=0.3), Perceptron(), RandomNeurons("tanh")]
     options = {"n_components": 100, "batch_size": 30, "rng": 5}
     model = fit(features=maps, exact=exact, tol=1e-4, **options)
-    drawn, everything = make_dictionary(maps, as_rows(X), gamma=None, **options), FeatureSet((), 3)
+    drawn, everything = dictionary_of(maps, X, **options), FeatureSet((), 3)
     for k in range(drawn.n_batches):
         everything = everything.concat(drawn.batch(k))
     assert len(everything) == len(drawn) == model.info.n_drawn == 103
@@ -566,33 +526,6 @@ def test_max_iter(loss):
     )
 
 
-def test_draws_are_looked_at_where_they_may_violate():
-    """Along a walk of v in small and large steps, an entry is the gradient, or bounds it where both
-    are within alpha."""
-    rng = np.random.default_rng(0)
-    rows = as_rows(X, 1)
-    dictionary = make_dictionary(
-        [Fourier(gamma=0.3), RandomNeurons("tanh"), RandomNeurons("relu"), Linear()],
-        as_rows(X),
-        n_components=90,
-        batch_size=40,
-        gamma=None,
-        rng=0,
-    )
-    draws = RandomSource(rows, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
-    phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
-    looked = []
-    learn, draws._learn = draws._learn, lambda some, g: looked.append(len(some)) or learn(some, g)
-    v = np.zeros(N)
-    for step in (1, 1e-5, 0.1, 1e-6, 1e-6, 0.0, 1e-5):
-        v = v + step * rng.standard_normal(N) / N
-        g, exact = draws.gradient(v, 0.05), phi.T @ v
-        close = np.isclose(g, exact, rtol=1e-12, atol=1e-14)
-        assert np.all(close | ((np.abs(exact) <= np.abs(g)) & (np.abs(g) <= 0.05)))
-    # of 7 passes over all draws; relu and Linear are looked at in each
-    assert 2 * len(phi.T) < sum(looked) < 6 * len(phi.T)
-
-
 @pytest.mark.parametrize("activation", ["cos", "sin", "tanh", "sign", "relu"])
 def test_largest_value(activation):
     features = (
@@ -602,39 +535,6 @@ def test_largest_value(activation):
         np.abs(features.transform(10 * X)).max(axis=0) <= features.largest_value * (1 + 1e-15)
     )
     assert np.isinf(features.largest_value).sum() == (23 if activation == "relu" else 3)
-
-
-@pytest.mark.parametrize("n_batches", [1, 3])
-def test_draws_travel_as_their_seed(n_batches):
-    """A question to rows elsewhere holds a seed and places of draws, not weights; a fixed
-    dictionary has no seed."""
-    import cloudpickle
-
-    wide = as_rows(np.random.default_rng(0).standard_normal((30, 200)))
-    v = wide.vectors.put(np.random.default_rng(1).standard_normal(30))
-    about = {"n_components": 500 * n_batches, "batch_size": 500, "gamma": None, "rng": 0}
-    drawn = make_dictionary([Fourier(gamma=0.1)], wide, **about)
-    fixed = make_dictionary(drawn.batch(0), wide, **(about | {"n_components": None, "rng": None}))
-    for dictionary in (drawn, fixed):
-        draws = RandomSource(wide, dictionary, 0).draw(tuple(range(dictionary.n_batches)), None)
-        draws.gradient(v)
-        ask, _ = draws.question(0.0)
-        sent = cloudpickle.dumps(ask)
-        assert (len(sent) < 50_000) == (dictionary is drawn)  # 500 x 200 weights are 800,000 bytes
-        (answer,) = wide.ask(v, [cloudpickle.loads(sent)])
-        np.testing.assert_array_equal(answer, draws.gradient(v))
-
-
-def test_a_question_about_no_draw_is_answered():
-    """Where no draw can come to violate, the answer to the question is empty."""
-    rows, v = as_rows(X, 1), RNG.standard_normal(N)
-    draws = DrawsInMemory(rows, ATOMS, np.arange(len(ATOMS)))
-    for t in (1.0, 0.9):
-        g = draws.gradient(t * v, 1e3)
-    ask, take = draws.question(1e3)
-    (answer,) = rows.ask(0.8 * v, [ask])
-    take(v, answer)
-    assert answer.shape == (0,) and np.all(np.abs(g) <= 1e3)
 
 
 @pytest.mark.one_case
@@ -651,14 +551,10 @@ def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exac
         "tol": 1e-9,
         "alpha": 0.003,
     }
-    double, asked = fit(**options), []
+    double = fit(**options)
     monkeypatch.setattr("sparserf.algorithms.sparse_rf.descent.WORTH_SINGLE", 0)
-    in_single = MemoryRows.in_single
-    monkeypatch.setattr(
-        MemoryRows, "in_single", lambda rows: asked.append(in_single(rows)) or asked[-1]
-    )
     single = fit(**options)
-    assert len(asked) == 1 and asked[0].dtype == np.float32
+    assert bits(single) != bits(double)
     phi, coef = MANY.transform(X), np.zeros(300)
     coef[single.support] = single.coef
     P, gap = objective(coef, single.intercept, phi, alpha=0.003, loss=loss)
@@ -672,11 +568,12 @@ def test_a_fit_that_begins_in_single_precision_is_certified_in_double(loss, exac
 
 @as_within_a_call
 def test_rows_in_single_precision_only_where_little_is_lost():
-    assert as_rows(X).in_single().dtype == np.float32
+    inputs = Linear().draw(None, 3)
+    assert inputs.rows_of(X).in_single().dtype == np.float32
     for other in (
         X.astype(np.float32),
         csr_array(X),
         X + np.array([0, 1e6, 0]),
         X * np.array([1, 1, 1e300]),
     ):
-        assert as_rows(other).in_single() is None
+        assert inputs.rows_of(other).in_single() is None

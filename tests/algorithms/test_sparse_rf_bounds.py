@@ -24,9 +24,7 @@ from scipy.stats import binom
 
 from sparserf import Fourier, Linear, Perceptron, Taylor, sparse_rf, sparse_rf_path
 from sparserf.algorithms.sparse_rf import descent
-from sparserf.features import RandomCosines, make_dictionary
 from sparserf.features.learning import BASE
-from sparserf.rows import as_rows
 
 from ..conftest import (
     BETA,
@@ -39,6 +37,7 @@ from ..conftest import (
     examples,
     phi_oracle,
 )
+from ..features.sets import dictionary_of, random_cosines
 
 B2 = 2.0  # the largest value of phi^2 = 2 cos^2
 seeds = st.integers(0, 2**32 - 1)
@@ -162,9 +161,7 @@ def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted
     gap, h in batch t + 1, gamma_h = beta mean_n s_n phi_h^2. F never rises, and is unchanged iff no
     h of the batch has |g_h| > lambda."""
     T, p = 8, problem(seed, loss, fit_intercept, weighted)
-    draws = make_dictionary(
-        "gaussian", as_rows(p.X), n_components=T * R, batch_size=R, gamma=0.5, rng=seed
-    )
+    draws = dictionary_of("gaussian", p.X, T * R, R, rng=seed, gamma=0.5)
     phi = [phi_oracle(draws.batch(t), p.X) for t in range(T)]
     alpha = ratio * np.abs(np.hstack(phi).T @ p.v(p.z0())).max()
     infos = []
@@ -389,7 +386,7 @@ def check_rate_of_draws_that_learn(loss, fit_intercept, R, D, a_batch, power):
     which are not the draws of the fit."""
     alpha = 0.01
     p = problem(3, loss, fit_intercept, n=40)
-    base = RandomCosines.from_rows(as_rows(p.X), p.weight, np.random.default_rng(0))
+    base = random_cosines(p.X, np.random.default_rng(0), p.weight)
     rng = np.random.default_rng(1)
     phi = base.features(base.weights(10_000, rng), 2, rng).transform(p.X)
     runs = [

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.folds import Folds, folds_of, strata_of
+from sparserf.algorithms.sparse_rf.folds import Folds
 from sparserf.algorithms.sparse_rf.held_out_loss import HeldOutLoss
 from sparserf.algorithms.sparse_rf.paths import MemberPath
 from sparserf.algorithms.sparse_rf.stack import (
@@ -17,8 +16,8 @@ from sparserf.algorithms.sparse_rf.stack import (
     Stack,
     stacked_weights,
 )
-from sparserf.algorithms.task import Task
-from sparserf.losses import JOINTLY
+
+from .tasks import folds, task_of
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -38,10 +37,8 @@ def held_out_loss(name="squared", y=None, **rows):
     """Return the loss of the rows held out, all of them."""
     y = TARGETS[name] if y is None else y
     loss = {"two outputs": "squared"}.get(name, name)
-    setting, X = RowSetting(loss, **rows), np.zeros((len(y), 1))
-    task = Task.from_arrays(X, y, setting, losses=JOINTLY, several_outputs="apart")
-    folds = folds_of(task, strata_of(task), None, 10**9, np.random.default_rng(0))
-    return HeldOutLoss.of(folds.task, folds)
+    found = folds(task_of(np.zeros((len(y), 1)), y, loss, **rows))
+    return HeldOutLoss.of(found.task, found)
 
 
 def path_of(predictions):

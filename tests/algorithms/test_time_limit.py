@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf._base import deadline as _deadline
+from sparserf._base import deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at
-from sparserf.algorithms import auto_features
 from sparserf.solvers.effort import Effort
 
 RNG = np.random.default_rng(0)
@@ -46,15 +45,15 @@ class Clock:
 
 
 @pytest.fixture
-def clock_of(monkeypatch):
-    """Return a function that sets the clock of all deadlines."""
+def clock_of(set_clock):
+    """Return a function that sets a clock of so many readings, and returns it."""
 
-    def set_clock(n_readings=np.inf):
+    def clock_of(n_readings=np.inf):
         clock = Clock(n_readings)
-        monkeypatch.setattr(_deadline, "now", clock)
+        set_clock(clock)
         return clock
 
-    return set_clock
+    return clock_of
 
 
 def fit(target="squared", **options):
@@ -228,11 +227,12 @@ def test_a_search_that_had_no_time_leaves_a_constant(function):
     assert np.ptp(model.predict(X)) == 0 and model.predict(X)[0] == pytest.approx(Y.mean())
 
 
-def test_the_search_for_features_has_its_share_of_the_time(monkeypatch):
+def test_the_search_for_features_has_its_share_of_the_time(monkeypatch, set_clock):
     given = []
-    monkeypatch.setattr(_deadline, "now", lambda: 0.0)
+    set_clock(lambda: 0.0)
     monkeypatch.setattr(
-        auto_features, "sparse_rf", lambda *a, **k: given.append(k["time_limit"]) or whole
+        "sparserf.algorithms.auto_features.sparse_rf",
+        lambda *a, **k: given.append(k["time_limit"]) or whole,
     )
     whole = srf.sparse_rf(X, Y, features="gaussian", alpha=0.05, n_components=100, rng=0)
     srf.mfga(X, Y, features="auto", n_nonzero_coefs=2, time_limit=10.0)
@@ -278,7 +278,7 @@ def test_an_interrupt_is_not_the_end_of_the_time(clock_of):
 
     with pytest.raises(KeyboardInterrupt):
         fit(callback=interrupt)
-    assert _deadline.time_left() == np.inf  # the limit of that call is gone
+    assert deadline.time_left() == np.inf  # the limit of that call is gone
 
 
 @pytest.mark.every_case
@@ -299,9 +299,9 @@ def test_what_is_no_time_is_refused_before_any_work(limit, error):
         srf.sparse_rf(None, None, time_limit=limit)
 
 
-def test_parts_share_the_time_and_tell_the_whole_what_was_cut(monkeypatch):
+def test_parts_share_the_time_and_tell_the_whole_what_was_cut(set_clock):
     time = [0.0]
-    monkeypatch.setattr(_deadline, "now", lambda: time[0])
+    set_clock(lambda: time[0])
     whole = Effort(deadline=10.0)
     part = whole.part(0.5)
     assert part.deadline == 5.0 and part.part(1.0).deadline == 5.0
@@ -314,19 +314,19 @@ def test_parts_share_the_time_and_tell_the_whole_what_was_cut(monkeypatch):
     assert whole.cuts == {"paths": 2, "fits": 1} and (whole.n_finished, inner.n_finished) == (1, 0)
     time[0] = 4.0
     assert whole.part(0.5).deadline == 7.0 and not whole.is_spent
-    assert not Effort(1.0).is_late and Effort().part(0.1).deadline == _deadline.NEVER
+    assert not Effort(1.0).is_late and Effort().part(0.1).deadline == deadline.NEVER
 
 
-def test_a_block_is_left_at_the_first_poll_after_its_deadline(monkeypatch):
+def test_a_block_is_left_at_the_first_poll_after_its_deadline(set_clock):
     time, done = [0.0], []
-    monkeypatch.setattr(_deadline, "now", lambda: time[0])
+    set_clock(lambda: time[0])
     with ends_at(1.0):
         for time[0] in (0.5, 0.9, 1.0, 2.0):
             check_not_ended()
             done.append(time[0])
     assert done == [0.5, 0.9]
     check_not_ended()  # outside of a block nothing is raised
-    with ends_at(_deadline.NEVER):
+    with ends_at(deadline.NEVER):
         check_not_ended()
         done.append("whole")
     fit_callback = FitCallback(None, deadline=1.0)
@@ -336,12 +336,12 @@ def test_a_block_is_left_at_the_first_poll_after_its_deadline(monkeypatch):
     assert done[2:] == ["whole"] and not fit_callback.ended_by_callback
 
 
-def test_fewer_are_looked_at_where_time_is_short(monkeypatch):
-    monkeypatch.setattr(_deadline, "now", lambda: 0.0)
-    assert _deadline.fewer_in_time(1000, 10, 1e9) == 1000  # without a limit
-    with _deadline.limits_time(1.0):
-        assert _deadline.fewer_in_time(1000, 10, 0.05) == 1000
-        assert _deadline.fewer_in_time(1000, 10, 0.5) == 100
-        assert _deadline.fewer_in_time(1000, 10, 5.0, power=2) == 100
-        assert _deadline.fewer_in_time(1000, 10, 1e9) == 10
-        assert _deadline.fewer_in_time(5, 10, 1e9) == 5
+def test_fewer_are_looked_at_where_time_is_short(set_clock):
+    set_clock(lambda: 0.0)
+    assert deadline.fewer_in_time(1000, 10, 1e9) == 1000  # without a limit
+    with deadline.limits_time(1.0):
+        assert deadline.fewer_in_time(1000, 10, 0.05) == 1000
+        assert deadline.fewer_in_time(1000, 10, 0.5) == 100
+        assert deadline.fewer_in_time(1000, 10, 5.0, power=2) == 100
+        assert deadline.fewer_in_time(1000, 10, 1e9) == 10
+        assert deadline.fewer_in_time(5, 10, 1e9) == 5

@@ -2,23 +2,23 @@
 input."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf.calculus import derivatives
 from sparserf.columns.kinds import DAY, MISSING, NUMBER, WEEK, Encoding
 from sparserf.columns.stage import ColumnStage
-from sparserf.features import BumpBlock, MonomialBlock, NeuronBlock
-from sparserf.features.activations import ACTIVATIONS
+from sparserf.features import Activation, BumpBlock, MonomialBlock, NeuronBlock
 
 from ..conftest import SIZES
 from ..fitted_models import FITS, X
 from ..rows.homes import HOMES
 
 H = 1e-3
+ACTIVATIONS = *get_args(Activation), "identity"
 
 
 def differences(f, X, columns=None):
@@ -175,7 +175,7 @@ def test_sizes_and_dtypes(models, n, monkeypatch):
     rows = 0.9 * X  # none at an end or a knot of the training rows, where derivatives jump
     for name in ("auto", "three classes"):
         whole = models[name].gradient(rows)
-        monkeypatch.setattr(derivatives, "PART_NUMBERS", 1)
+        monkeypatch.setattr("sparserf.calculus.derivatives.PART_NUMBERS", 1)
         answer, single = (
             models[name].gradient(rows[:n]),
             models[name].gradient(rows[:n].astype(np.float32)),

@@ -17,12 +17,11 @@ import pytest
 
 import sparserf as srf
 from sparserf.columns.clocks import Clock, arcs, find_zone, moment_in
-from sparserf.columns.encodings import fit_stage
 from sparserf.columns.table import Table
-from sparserf.expansion.terms import terms_of
 from sparserf.explain.evaluate import decision_values
 from sparserf.proof.space import Curve
-from sparserf.rows import as_rows
+
+from .stages import stage_of
 
 NAN = np.nan
 DAY = 86_400
@@ -338,7 +337,7 @@ def kinds_of(stamps, weight=None):
     """Return the names of the encodings of a column of times."""
     X, table = Table.learn(np.asarray(stamps)[:, None])
     weight = np.ones(len(X)) if weight is None else weight
-    stage = fit_stage(as_rows(X, may_miss=True), weight, np.random.default_rng(0), table=table)
+    stage = stage_of(X, weight, table=table)
     names = stage.names(["at"])
     angles = [
         name.removeprefix("at (cosine of ").removesuffix(")") for name in names if "cosine" in name
@@ -391,7 +390,7 @@ def test_angles_as_far_as_they_vary(stamps, angles):
 
 def test_encodings_are_days_and_points_on_circles():
     X, table = Table.learn(HOURS[:, None])
-    stage = fit_stage(as_rows(X), np.ones(N), np.random.default_rng(0), table=table)
+    stage = stage_of(X, table=table)
     U = stage.transform(X)
     unit = np.sqrt(0.5)
     for v, period in ((1, 365.2425), (3, 7), (5, 1)):
@@ -405,7 +404,7 @@ def test_encodings_are_days_and_points_on_circles():
     np.testing.assert_allclose(
         np.asarray(stage.transform(strict.asarray([[NAN]]))), missing, atol=1e-12
     )
-    raw = fit_stage(as_rows(X), np.ones(N), np.random.default_rng(0), table=table, is_scaled=False)
+    raw = stage_of(X, table=table, is_scaled=False)
     # days from their centre
     assert raw.is_raw and abs(raw.transform(X)[:, 0].mean()) < 40 and (raw.unit == 1).all()
 
@@ -550,7 +549,7 @@ def test_constraints_in_a_date(constraint):
         FRAME, Y + DAYS / 100, rng=0, effort=0.1, verbose=False, **{constraint: {"at": 1}}
     )
     names = model.features.stage.names(["at", "a", "clock"])
-    seen = {names[v] for term in terms_of(model.features) for v in term.encodings.tolist()}
+    seen = {names[v] for v in np.flatnonzero(model.features.inputs_seen)}
     assert not any(name.startswith("at (") for name in seen)
     if constraint == "monotone":
         assert model.is_monotone("at", {"a": 0, "clock": dt.time(12)}, sign=1)

@@ -6,39 +6,27 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._core.moments import KINDS
-from sparserf.columns.encodings import fit_rank_stage, fit_stage, target_encode
+from sparserf.columns.encodings import target_encode
 from sparserf.columns.table import Table
-from sparserf.rows import as_rows
 
 from ..conftest import phi_oracle
+from .stages import ranks_of, stage_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 3))
 HOLES = np.where(RNG.random(X.shape) < [0.0, 0.3, 0.0], np.nan, X)
 
 
-def encodings_of(X):
-    """Read encodings off X."""
-    return fit_stage(as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0))
-
-
 def test_encodings_of_numbers():
     """A number has one encoding, and where cells are missing another that says so."""
     Z = np.column_stack([np.exp(3 * X[:, 0]), X[:, 1] > 0, HOLES[:, 1]])
-    stage = encodings_of(Z)
-    assert [KINDS[k] for k in stage.kind] == ["number", "number", "number", "missing"]
+    stage = stage_of(Z)
+    assert stage.names(list("abc")) == ["a", "b", "c", "c is missing"]
     assert stage.column.tolist() == [0, 1, 2, 2]
     shown, is_missing = stage.transform(Z), np.isnan(Z[:, 2])
     assert np.isfinite(shown).all() and (shown[is_missing, 2] == 0).all()
     assert len(np.unique(shown[is_missing, 3])) == len(np.unique(shown[~is_missing, 3])) == 1
     assert (np.diff(shown[np.argsort(Z[:, 0]), 0]) >= 0).all()
-
-
-def ranks_of(X):
-    """Read ranks off X: return their stage, and the places of the numbers."""
-    own = as_rows(X, may_miss=True), np.ones(len(X)), np.random.default_rng(0)
-    return fit_rank_stage(*own, encodings_of(X))
 
 
 def test_ranks_of_numbers():
@@ -63,7 +51,7 @@ def test_equal_numbers_have_one_rank():
 def test_features_of_encodings(namespace):
     """Features may see some encodings of a stage, in any order."""
     Z = np.column_stack([np.exp(0.5 * X[:, 0]), X[:, 1], X[:, 2] > 0, X[:, 2]])
-    stage, seen = encodings_of(Z), np.array([3, 0, 2])
+    stage, seen = stage_of(Z), np.array([3, 0, 2])
     every = srf.Fourier(gamma=0.2).draw(30, len(seen), rng=0)
     features = every.seeing(seen, len(stage)).staged(stage)
     assert features.n_features_in == features.n_inputs == len(stage) == 4
@@ -82,7 +70,7 @@ def test_encodings_of_huge_cells_do_not_overflow(size):
     for n_wild in (1, 5):
         wild = HOLES[:60].copy()
         wild[:n_wild] = size
-        stage = encodings_of(wild)
+        stage = stage_of(wild)
         shown = stage.transform(wild)
         assert np.isfinite(shown).all()
         assert np.allclose(np.asarray(stage.transform(strict.asarray(wild))), shown)

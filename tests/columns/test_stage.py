@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 import sparserf as srf
 from sparserf._core.moments import KINDS, Views
-from sparserf.columns.encodings import fit_stage, robust_units, weighted_quantile
+from sparserf.columns.encodings import robust_units, weighted_quantile
 from sparserf.columns.kinds import NUMBER, Encoding
 from sparserf.columns.stage import ColumnStage
-from sparserf.rows import as_rows
 
 from ..conftest import SIZES, each_dtype, phi_oracle, r2
+from .stages import stage_of
 
 N, D = 1500, 4
 RNG = np.random.default_rng(0)
@@ -41,12 +41,6 @@ each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
 
 PERIODS = {"year": 365.2425, "week": 7, "day": 1}
-
-
-def stage_of(X, weight=None):
-    """Read the stage off the rows of X."""
-    weight = np.ones(len(X)) if weight is None else weight
-    return fit_stage(as_rows(X), weight / weight.mean(), np.random.default_rng(0))
 
 
 def bits(model, X):
@@ -396,9 +390,7 @@ def test_columns_that_are_constant_in_a_sample():
     """One row in 40,000 differs: where the sample lacks it, all rows are asked."""
     Z = np.zeros((40_000, 3))
     Z[7, 1], Z[:, 2] = 5.0, np.arange(40_000) % 7
-    stages = [
-        fit_stage(as_rows(Z), np.ones(40_000), np.random.default_rng(seed)) for seed in range(6)
-    ]
+    stages = [stage_of(Z, seed=seed) for seed in range(6)]
     units = np.array([stage.unit for stage in stages])
     assert (units[:, 0] == 0).all() and (units[:, 1] > 0).all()
     not_seen = np.isclose(units[:, 1], Z[:, 1].std(), rtol=1e-12)
@@ -412,11 +404,12 @@ def test_columns_that_are_constant_in_a_sample():
 def test_staged_rows_answer_as_rows_in_those_units(monkeypatch):
     """All answers of rows, where the stage is applied block by block."""
     stage, Z = stage_of(50 + 3 * X), 50 + 3 * X
-    plain = as_rows(stage.transform(Z))
+    inputs = srf.Linear().draw(None, D)
+    plain = inputs.rows_of(stage.transform(Z))
     monkeypatch.setattr("sparserf.rows.rows.FEW", 0)
-    shown, weight = as_rows(Z).staged(stage), np.ones(N)
+    shown, weight = inputs.staged(stage).rows_of(Z), np.ones(N)
     features = srf.Fourier(gamma=0.2).draw(40, D, rng=0)
-    monomials, inputs = srf.Taylor(2, 0.1).draw(None, D), srf.Linear().draw(None, D)
+    monomials = srf.Taylor(2, 0.1).draw(None, D)
     for some in (features, monomials, inputs, features.concat(inputs)):
         assert np.allclose(shown.correlate(some, Y), plain.correlate(some, Y))
         assert np.allclose(

@@ -222,11 +222,6 @@ NULLABLE = {
 }
 
 
-@pytest.mark.parametrize(("column", "numbers", "levels"), NULLABLE.values(), ids=NULLABLE)
-def test_kinds_of_pandas(column, numbers, levels):
-    check(frame_of(column), np.reshape(numbers, (-1, 1)), (levels,))
-
-
 OBJECTS = {
     "strings": (["b", None, "a", pd.NA, NAN], [1, NAN, 0, NAN, NAN], ("a", "b")),
     "numbers": (
@@ -240,11 +235,6 @@ OBJECTS = {
     "numbers after a hundred missing": ([None] * 150 + [2], [NAN] * 150 + [2], None),
     "strings of NumPy": ([np.str_("b"), "a"], [1, 0], ("a", "b")),
 }
-
-
-@pytest.mark.parametrize(("values", "numbers", "levels"), OBJECTS.values(), ids=OBJECTS)
-def test_objects_are_what_they_hold(values, numbers, levels):
-    check(frame_of(pd.Series(values, dtype=object)), np.reshape(numbers, (-1, 1)), (levels,))
 
 
 OTHER_KINDS = {
@@ -282,8 +272,20 @@ OTHER_KINDS = {
 }
 
 
-@pytest.mark.parametrize(("make", "numbers", "levels"), OTHER_KINDS.values(), ids=OTHER_KINDS)
-def test_kinds_of_polars_and_arrow(make, numbers, levels):
+OF_PANDAS = {
+    name: (lambda column=column: frame_of(column), *known)
+    for name, (column, *known) in NULLABLE.items()
+}
+OF_OBJECTS = {
+    name: (lambda cells=cells: frame_of(pd.Series(cells, dtype=object)), *known)
+    for name, (cells, *known) in OBJECTS.items()
+}
+ALL_KINDS = OF_PANDAS | OF_OBJECTS | OTHER_KINDS
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize(("make", "numbers", "levels"), ALL_KINDS.values(), ids=ALL_KINDS)
+def test_cells_of_every_kind(make, numbers, levels):
     check(make(), np.reshape(numbers, (-1, 1)), (levels,))
 
 

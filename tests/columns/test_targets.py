@@ -13,7 +13,6 @@ import pytest
 
 import sparserf as srf
 from sparserf.algorithms.sparse_rf.outputs import deviation, in_their_units
-from sparserf.columns.targets import check_labels, check_target, warn_of_labels
 
 from ..conftest import as_within_a_call
 
@@ -87,12 +86,6 @@ def test_bools_and_numbers_are_labels_for_the_loss_of_a_classifier(fit, y):
     assert model.classes.tolist() == [0, 1]
     assert same(model, fit(SIGNS, loss="logistic"))
     assert model.predict(X).dtype == model.classes.dtype
-
-
-def test_a_model_of_strings_is_saved(tmp_path):
-    model = FITS["mfga"](LABELS_OF_LIBRARIES["pandas category"], loss="logistic")
-    model.save(tmp_path / "model")
-    assert np.array_equal(srf.load(tmp_path / "model").predict(X), model.predict(X))
 
 
 def test_categories_of_integers_are_labels():
@@ -237,8 +230,9 @@ def test_targets_that_are_no_labels():
     for y in (Y, np.arange(N)):
         with pytest.raises(ValueError, match="is it a target for loss='squared'"):
             FITS["mfga"](y, loss="logistic")
-    classes, _ = check_labels(np.arange(15) // 2 / 2, 15, np.arange(15))  # halves, but few of them
-    assert len(classes) == 8
+    halves = np.arange(15) // 2 / 2  # but few of them
+    few = srf.mfga(X[:15], halves, loss="logistic", features=srf.Linear(), n_nonzero_coefs=1)
+    assert len(few.classes) == 8
     with pytest.raises(ValueError, match=r"shape .*: fit a model to each column"):
         FITS["mfga"](np.stack([Y > 0, Y < 0], axis=1), loss="logistic")
     with pytest.raises(ValueError, match="got only 1"):
@@ -285,7 +279,8 @@ def test_each_function_warns_of_labels(fit):
 
 @pytest.mark.parametrize("y", SILENT)
 def test_targets_that_do_not_look_like_labels(y):
-    warn_of_labels(check_target(SILENT[y], len(SILENT[y])))
+    y = SILENT[y]
+    srf.mfga(X[: len(y)], y, features=srf.Linear(), n_nonzero_coefs=1)
 
 
 def test_rows_of_weight_zero_do_not_count():

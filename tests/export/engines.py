@@ -13,13 +13,16 @@ import time
 import numpy as np
 import pytest
 
-from sparserf.export.sql import quoted
-
 ENGINES = ["sqlite", "duckdb", "postgresql"]
 # Where systems keep a server of PostgreSQL that is not on the path.
 SERVERS = "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*"
 # The types of columns by those of Python.
 TYPES = {float: "DOUBLE PRECISION", int: "BIGINT", bool: "BOOLEAN", str: "TEXT"}
+
+
+def named(name):
+    """Write a name in quotes, as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 class Engine:
@@ -45,7 +48,7 @@ class Engine:
         self.execute(f"DROP TABLE IF EXISTS {table}")
         self.execute(
             f"CREATE TABLE {table} "
-            f"({', '.join(f'{quoted(name)} {kind}' for name, kind in types.items())})"
+            f"({', '.join(f'{named(name)} {kind}' for name, kind in types.items())})"
         )
         marks = ", ".join([self.mark] * len(columns))
         for row in zip(*columns.values(), strict=True):
@@ -60,7 +63,7 @@ class Engine:
         """Return the types of the results of a query."""
         if self.name == "sqlite":
             names = [each[0] for each in self.execute(code).description]
-            asked = ", ".join(f"typeof({quoted(name)})" for name in names)
+            asked = ", ".join(f"typeof({named(name)})" for name in names)
             return list(self.execute(f"SELECT {asked} FROM ({code}) LIMIT 1").fetchone())
         if self.name == "duckdb":
             return [str(kind) for kind in self.connection.sql(code).types]

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from string import Template
 from typing import get_args
 
 import mpmath
@@ -18,13 +17,10 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf._core.moments import KINDS
 from sparserf.columns.kinds import LEVEL, MISSING, NUMBER
 from sparserf.columns.stage import ColumnStage
 from sparserf.columns.table import Table
-from sparserf.export import c
-from sparserf.export.written import WrittenModel
-from sparserf.features import Activation
+from sparserf.features import Activation, FeatureSet, NeuronBlock
 
 from ..fitted_models import bumps
 
@@ -104,6 +100,7 @@ REGRESSIONS = EXPANSIONS | {
     "outputs": lambda: srf.mfga(
         X, np.stack([Y, -(Y**2), 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0
     ),
+    "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.02, n_components=300, rng=0),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
     "no terms, raw": lambda: srf.sparse_rf(
         X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None
@@ -353,7 +350,7 @@ def of_frame():
     """Fit a model whose columns are numbers, levels, and flags of missing cells."""
     model = srf.sparse_rf(FRAME, OF_FRAME, categorical=["floor"], rng=1, n_components=600)
     stage = model.features.stage
-    assert {"number", "level", "missing"} <= set(np.array(KINDS)[stage.kind])
+    assert {NUMBER, LEVEL, MISSING} <= set(stage.kind.tolist())
     assert (np.diff(stage.first_knot) > 0).any()
     return model
 
@@ -663,110 +660,18 @@ def test_phases_of_any_size(activation, tmp_path):
 @pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
 def test_activations_are_those_of_many_digits(options, tmp_path):
     mpmath.mp.prec = 200
-    head = Template(c.HEAD).substitute(n_columns=1, n_inputs=1, n_outputs=1, lanes=32)
-    calls = """
-void wave(double *z, double shift) { waves(z, shift); }
-void tanh_of(double *z) { tanhs(z); }
-void exp_of_minus(double *z) { bumps(z); }
-"""
-    (tmp_path / "maths.c").write_text(head + c.WAVES + c.EXPONENTIAL + c.TANHS + c.BUMPS + calls)
-    command = [COMPILER, *options, "-fPIC", "-shared", "maths.c", "-o", "maths.so", "-lm"]
-    subprocess.run(command, cwd=tmp_path, check=True)
-    library = ctypes.CDLL(str(tmp_path / "maths.so"))
+    plain = srf.mfga(SEEN[:, :1], Y, features=srf.Linear(), n_nonzero_coefs=1, rng=0, scale=None)
     x = RNG.choice([-1, 1], 3200) * 10 ** RNG.uniform(-12, 6, 3200)
     x[:100] = np.pi / 2 * RNG.integers(-600_000, 600_000, 100)
-    for exact, call in {
-        mpmath.cos: lambda z: library.wave(pointer(z), ctypes.c_double(0.5)),
-        mpmath.sin: lambda z: library.wave(pointer(z), ctypes.c_double(0)),
-        mpmath.tanh: lambda z: library.tanh_of(pointer(z)),
-    }.items():
-        z = x.copy()
-        for some in z.reshape(-1, 32):
-            call(some)
-        truth = [exact(each) for each in x]
+    for name in ("cos", "sin", "tanh"):
+        features = FeatureSet([NeuronBlock(name, 1.0, np.ones((1, 1)), np.zeros(1))], 1)
+        one = replace(plain, features=features, coef=np.ones(1), intercept=0.0)
+        z = of_rows(compiled(one, tmp_path, *options), x[:, None], 1)[:, 0]
+        truth = [getattr(mpmath, name)(each) for each in x]
         error = max(
             abs(float(a - b)) / max(abs(float(a)), 1e-6) for a, b in zip(truth, z, strict=True)
         )
         assert error < 1e-15
-    x = np.concatenate(
-        [[0, 1e-300, 708, 709, 1e4, 1e300, np.inf], 10 ** RNG.uniform(-12, 2.85, 793)]
-    )
-    z = x.copy()
-    for some in z.reshape(-1, 32):
-        library.exp_of_minus(pointer(some))
-    assert z[0] == 1 and (z[x >= 709] == 0).all()
-    assert max(abs(float(mpmath.exp(-a) - b)) / b for a, b in zip(x, z, strict=True) if b) < 1e-15
-
-
-def test_rows_that_are_far_from_all_bumps(tmp_path):
-    """There a model is its intercept, however far they are."""
-    model, far = (
-        fitted("bumps", REGRESSIONS["bumps"]),
-        np.array([[1e300, -1e300, 1e6, -1e6, 1e8], [-1.7e308] * D]),
-    )
-    assert np.array_equal(model.predict(far), [model.intercept] * 2)
-    assert np.array_equal(
-        asked(model, {"X": far}, dtype="float64")["variable"][:, 0], [model.intercept] * 2
-    )
-    if COMPILER:
-        assert np.array_equal(
-            of_rows(compiled(model, tmp_path), far, 1)[:, 0], [model.intercept] * 2
-        )
-
-
-@pytest.mark.slow
-@needs_compiler
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_c_says_so_where_predict_raises(bad, tmp_path):
-    for name in ("mfga", "relu dense None", "logistic"):
-        model, row = fitted(name, (REGRESSIONS | CLASSIFIERS)[name]), X[:1].copy()
-        library = compiled(model, tmp_path)
-        row[0, 0] = bad
-        may_be = model.features.stage is not None and np.isnan(bad)
-        if not may_be:
-            with pytest.raises(ValueError, match="X must be finite"):
-                model.predict(row)
-        if model.classes is None:
-            assert np.isnan(of_rows(library, row, 1)[0, 0]) != may_be
-            continue
-        assert (library.predict(pointer(row)) == -1) != may_be
-        assert np.isnan(one_by_one(library.predict_decision, row, 1)).all() != may_be
-        assert np.isnan(one_by_one(library.predict_proba, row, 2)).all() != may_be
-
-
-@pytest.mark.slow
-@needs_compiler
-def test_missing_numbers(tmp_path):
-    """A model that was fitted to missing cells takes them; one that was not puts the centers of the
-    columns in their place."""
-    some = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
-    for model in (
-        srf.sparse_rf(some, Y, rng=0, n_components=300),
-        fitted("sparse_rf", REGRESSIONS["sparse_rf"]),
-    ):
-        assert error_of(of_rows(compiled(model, tmp_path), some, 1), model, some) < 1e-12
-        assert error_of(asked(model, {"X": some}, dtype="float64")["variable"], model, some) < 1e-12
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    "name",
-    ["", "1st", "a b", "ü", "_f", None, "while", "main", "cos", "reached", "weights_0", "knots_1"],
-)
-def test_names_of_functions(name):
-    with pytest.raises(ValueError, match="name must"):
-        fitted("mfga", REGRESSIONS["mfga"]).to_c(name=name)
-
-
-def test_c_is_written(tmp_path):
-    model = fitted("mfga", REGRESSIONS["mfga"])
-    text = model.to_c(tmp_path / "price.c", name="price")
-    assert (tmp_path / "price.c").read_text(
-        encoding="utf-8"
-    ) == text and "double price(const double *x);" in text
-
-
-# What both write
 
 
 @pytest.mark.slow
@@ -783,11 +688,8 @@ def test_only_what_is_seen_is_read():
     features = srf.RandomNeurons("sin", order=2).draw(3, 100, rng=0)
     wide = RNG.standard_normal((200, 100))
     model = srf.mfga(wide, wide[:, 0], features=features, n_nonzero_coefs=2, rng=0)
-    written = WrittenModel.from_model(model)
-    assert (
-        np.array_equal(written.columns, np.flatnonzero(model.input_usage()))
-        and len(written.columns) <= 4
-    )
+    seen = [f"x{j}" for j in np.flatnonzero(model.input_usage())]
+    assert len(seen) <= 4 and set(re.findall(r"\bx\d+\b", model.to_sql())) == set(seen)
 
 
 def test_views_of_every_kind(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
+from sparserf.features import RandomCosines, make_dictionary, make_learning_dictionary
 from sparserf.rows import as_rows
 
 each_layout = pytest.mark.parametrize("layout", [np.asarray, csr_array])
@@ -65,9 +66,36 @@ def check_read_only(features):
             setattr(features, name, None)
 
 
+def resolved(map_, X, rng=0, weight=None):
+    """Return a map with what it reads off the rows of X."""
+    return map_.resolve(as_rows(X), np.random.default_rng(rng), weight)
+
+
+def dictionary_of(features, X, n_components, batch_size, rng=0, gamma=None):
+    """Make a dictionary of so many features for the rows of X."""
+    how = {"n_components": n_components, "batch_size": batch_size, "gamma": gamma, "rng": rng}
+    return make_dictionary(features, as_rows(X), **how)
+
+
+def random_cosines(X, rng, weight=None):
+    """Return the distribution from which features="auto" draws first, for the rows of X."""
+    return RandomCosines.from_rows(
+        as_rows(X), np.ones(X.shape[0]) if weight is None else weight, rng
+    )
+
+
+def learning(X, n_components, batch_size, seed):
+    """Make a dictionary that learns, for rows X of weight 1."""
+    rng = np.random.default_rng(seed)
+    base = random_cosines(X, rng)
+    return make_learning_dictionary(
+        base, X.shape[1], n_components=n_components, batch_size=batch_size, rng=rng
+    )
+
+
 def gamma_of(kernel, rule, X, rng=0):
     """Return the gamma that a rule (None or 'knn') reads off the rows of X."""
-    return Fourier(kernel, rule).resolve(as_rows(X), np.random.default_rng(rng)).gamma
+    return resolved(Fourier(kernel, rule), X, rng).gamma
 
 
 def sparse_rows(rng, n=90, d=6):

@@ -7,19 +7,12 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import pdist
 
 from sparserf import Bumps, FeatureSet, Linear, sparse_rf
-from sparserf.features import BumpBlock
-from sparserf.features.feature_set import are_same, keys_of
-from sparserf.rows import as_rows
+from sparserf.features import BumpBlock, are_same
 
 from ..conftest import bumps, each_dtype, peak_below, phi_oracle, read_only
-from .sets import each_layout, raises, sparse_rows
+from .sets import each_layout, raises, resolved, sparse_rows
 
 D = 5
-
-
-def resolved(map_, X, seed=0, weight=None):
-    """Return the map with what it takes from the rows of X."""
-    return map_.resolve(as_rows(X), np.random.default_rng(seed), weight)
 
 
 def test_values_are_the_laplacian_kernel(rng):
@@ -41,7 +34,7 @@ def test_centers_are_rows(layout, dtype, rng):
     assert len(set(np.concatenate(places))) == 20
     assert map_.gamma == pytest.approx(1 / np.median(pdist(X, "cityblock")))
     assert (map_.centers == resolved(Bumps(20), layout(X)).centers).all()
-    assert not (map_.centers == resolved(Bumps(20), layout(X), seed=1).centers).all()
+    assert not (map_.centers == resolved(Bumps(20), layout(X), rng=1).centers).all()
     assert len(resolved(Bumps(1000), layout(X)).centers) == len(X)
 
 
@@ -185,7 +178,7 @@ def test_wide_sparse_rows_are_laid_out_a_part_at_a_time(rng):
     n, d = 3000, 20_000
     X = csr_array((np.ones(n), (np.arange(n), rng.integers(0, d, n))), shape=(n, d))
     features = FeatureSet([BumpBlock(1.0, np.full((2, d), 1e-3), np.zeros((2, d)))], d)
-    rows = as_rows(X)
+    rows = features.rows_of(X)
     with peak_below(60e6):
         np.testing.assert_allclose(features.transform(X), np.exp(-1e-3), rtol=1e-12)
         np.testing.assert_allclose(rows.apply(features, np.ones(2)), 2 * np.exp(-1e-3), rtol=1e-12)
@@ -222,8 +215,7 @@ def test_names_usage_and_bound():
 def test_bumps_at_other_centers_are_other_features():
     block = BumpBlock(1.0, np.ones((2, 2)), np.array([[0.0, 1.0], [0.0, 2.0]]))
     features = FeatureSet([block], 2)
-    one, other = keys_of(features)
-    assert one != other
-    assert keys_of(features.take([1, 0])) == [other, one]
+    assert not are_same(features.take([0]), features.take([1]))
+    assert are_same(features.take([1, 0]).take([1, 0]), features)
     assert not are_same(features, features.take([0, 0]))
     assert are_same(features, FeatureSet([block], 2))

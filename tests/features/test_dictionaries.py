@@ -7,18 +7,14 @@ import numpy as np
 import pytest
 
 from sparserf import Fourier, Linear, Perceptron, RandomNeurons
-from sparserf.features import make_dictionary
-from sparserf.rows import as_rows
 
-from .sets import mixed, raises, same
+from .sets import dictionary_of, mixed, raises, same
 
 
 def dictionary(features, n_components=100, batch_size=30, X=None, gamma=None, rng=0):
     """Make a dictionary for X, by default 50 rows of 5 inputs."""
     X = np.random.default_rng(1).standard_normal((50, 5)) if X is None else X
-    return make_dictionary(
-        features, as_rows(X), n_components=n_components, batch_size=batch_size, gamma=gamma, rng=rng
-    )
+    return dictionary_of(features, X, n_components, batch_size, rng, gamma)
 
 
 SEVERAL = [Fourier("laplacian"), Linear(), RandomNeurons("tanh", 2), Perceptron()]

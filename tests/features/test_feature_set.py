@@ -11,7 +11,6 @@ from hypothesis import given
 from scipy.sparse import csr_array
 
 from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons, Taylor
-from sparserf.rows import as_rows
 
 from ..conftest import bumps, examples, peak_below, phi_oracle
 from .sets import check_read_only, mixed, raises, same, seeds
@@ -95,7 +94,7 @@ def test_sets_of_interleaved_kinds(seed):
     np.testing.assert_allclose(features.transform(csr_array(X)), phi, **close)
     np.testing.assert_allclose(phi_oracle(features, X), phi, **close)
     rows, v, c, h = (
-        as_rows(X),
+        features.rows_of(X),
         rng.standard_normal((2, 20)),
         rng.standard_normal((2, n)),
         rng.random(20),

@@ -1,35 +1,16 @@
 """features="auto": the base distribution of random cosines, the moves from accepted features, and
 fits that learn by them."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 import sparserf as srf
 from sparserf import sparse_rf, sparse_rf_path
-from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.descent import L1Fit
-from sparserf.algorithms.sparse_rf.draws import LearningSource
-from sparserf.algorithms.sparse_rf.options import SparseRFOptions
-from sparserf.algorithms.task import Task
-from sparserf.features import FeatureSet, RandomCosines, make_learning_dictionary
 from sparserf.features import learning as moves
-from sparserf.losses import LOSSES
-from sparserf.rows import as_rows
 
-from ..conftest import SLOPE, VALUE, each_dtype, each_loss, friedman, phi_oracle, signs
-
-
-def learning(X, n_components, batch_size, seed):
-    """Make a dictionary that learns, for rows X of weight 1."""
-    rng = np.random.default_rng(seed)
-    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
-    return make_learning_dictionary(
-        base, X.shape[1], n_components=n_components, batch_size=batch_size, rng=rng
-    )
-
+from ..conftest import each_dtype, each_loss, friedman, phi_oracle, signs
+from .sets import learning, random_cosines
 
 # The base distribution
 
@@ -38,7 +19,7 @@ def learning(X, n_components, batch_size, seed):
 @each_dtype
 def test_base_weights_are_in_the_units_of_each_input(rng, layout, dtype):
     X = (rng.standard_normal((300, 5)) * [1, 100, 1e-3, 7, 0] + [0, 5, 0, 0, 3]).astype(dtype)
-    base = RandomCosines.from_rows(as_rows(layout(X)), np.ones(300), np.random.default_rng(0))
+    base = random_cosines(layout(X), np.random.default_rng(0))
     assert base.inputs.tolist() == [0, 1, 2, 3]  # the last is constant
     for unit, size in zip(
         base.units,
@@ -52,7 +33,7 @@ def test_base_weights_are_in_the_units_of_each_input(rng, layout, dtype):
 
 
 def test_base_weights_have_every_order_and_width(rng):
-    base = RandomCosines.from_rows(as_rows(rng.standard_normal((500, 30))), np.ones(500), rng)
+    base = random_cosines(rng.standard_normal((500, 30)), rng)
     w = base.weights(20_000, rng)
     order = np.count_nonzero(w, axis=1)
     assert order.min() == 1 and order.max() == 30
@@ -70,7 +51,7 @@ def test_base_weights_have_every_order_and_width(rng):
 @pytest.mark.parametrize("X", [np.ones((5, 3)), np.zeros((1, 1)), 1e200 * np.ones((4, 2))])
 def test_base_features_of_constant_inputs_are_constant(X):
     rng = np.random.default_rng(0)
-    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
+    base = random_cosines(X, rng)
     phi = base.features(base.weights(7, rng), X.shape[1], rng).transform(X)
     assert np.isfinite(phi).all() and np.ptp(phi, axis=0).max() < 1e-12
 
@@ -78,7 +59,7 @@ def test_base_features_of_constant_inputs_are_constant(X):
 def test_base_weights_are_on_the_1024_inputs_of_largest_variance(rng):
     X = rng.standard_normal((50, 1500))
     X[:, 700:1176] *= 0.01
-    base = RandomCosines.from_rows(as_rows(X), np.ones(len(X)), rng)
+    base = random_cosines(X, rng)
     assert len(base.inputs) == 1024 and not ((base.inputs >= 700) & (base.inputs < 1176)).any()
     w = base.weights(9, rng)
     features = base.features(w, 1500, rng)
@@ -92,9 +73,7 @@ def test_base_weights_are_on_the_1024_inputs_of_largest_variance(rng):
 @pytest.fixture
 def accepted(rng):
     """Return a base distribution of six inputs, and 40 weights that were accepted."""
-    base = RandomCosines.from_rows(
-        as_rows(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32]), np.ones(200), rng
-    )
+    base = random_cosines(rng.standard_normal((200, 6)) * [1, 2, 4, 8, 16, 32], rng)
     return base, base.weights(40, rng)
 
 
@@ -144,77 +123,7 @@ def test_moves_that_succeed_make_more_and_the_base_keeps_its_share(rng):
     assert np.bincount(proposer._last, minlength=6).min() > 0
 
 
-def test_proposed_cosines_have_the_best_phase(rng):
-    X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
-    rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
-    features = dictionary.proposer(0).batch(25, FeatureSet((), 3), np.zeros(0), np.zeros(0, int))[1]
-    A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
-    draws = LearningSource(rows, dictionary, 0).draw((0,), A)
-    angles = np.linspace(0, 2 * np.pi, 721)
-    every = np.abs(
-        [rows.correlate(features.turned(np.full(25, angle)), v) for angle in angles]
-    ).max(axis=0)
-    g = np.abs(draws.gradient(v))
-    assert (g >= every * (1 - 1e-12)).all() and (g <= every * (1 + 1e-4)).all()
-    assert draws.index.tolist() == list(range(1 << 40, (1 << 40) + 25))
-
-
-def test_a_batch_that_is_asked_for_twice_is_proposed_once(rng):
-    """Gradients that are known belong to these proposals, even where the second step was not
-    taken."""
-    X, v = rng.standard_normal((60, 3)), rng.standard_normal(60)
-    rows, dictionary = as_rows(X), learning(X, 50, 25, 1)
-    A = SimpleNamespace(features=FeatureSet((), 3), w=np.zeros(0), index=np.zeros(0, int), v=v)
-    source = LearningSource(rows, dictionary, 0)
-    ((ask, take),) = source.ask_ahead(0, A, A.w)
-    take(v, rows.ask(v, [ask])[0])
-    source.ask_ahead(0, A, A.w)
-    draws, entered = source.draw((0,), A), []
-    draws.enter(
-        SimpleNamespace(add=lambda features, index, g: entered.append((features, g))), np.arange(25)
-    )
-    ((features, g),) = entered
-    np.testing.assert_allclose(rows.correlate(features, v), g, rtol=1e-10)
-    assert draws.index[0] == 1 << 40
-
-
 # Fits
-
-
-@pytest.mark.one_case
-@each_loss
-@pytest.mark.parametrize("seed", range(3))
-def test_each_round_descends_by_what_its_worst_violator_promises(loss, seed):
-    """F_(t+1) <= F_t - max_h (|g_h| - alpha)^2 / (2 gamma_h) with gamma_h = beta mean(phi_h^2),
-    whatever proposes h."""
-    rng = np.random.default_rng(seed)
-    X, y = friedman(rng)
-    y, alpha, beta = signs(y, loss), 0.01, LOSSES[loss].smoothness
-    dictionary, task = (
-        learning(X, 1200, 100, seed),
-        Task.from_arrays(X, y, RowSetting(loss)).centered(True),
-    )
-    (y,) = task.targets
-    fit = L1Fit(task, y, dictionary, SparseRFOptions(fit_intercept=True, tol=1e-6))
-    fit.restart(alpha)
-    scale = fit.progress.unit
-
-    def objective():
-        return (
-            VALUE[loss](fit.A.f + fit.A.b, y / scale).mean() + alpha / scale * np.abs(fit.A.w).sum()
-        )
-
-    for t in range(dictionary.n_batches):
-        h = fit.draw(t)
-        v = SLOPE[loss](fit.A.f + fit.A.b, y / scale) / len(y)
-        phi = h._features.transform(X)
-        least = (
-            np.maximum(np.abs(v @ phi) - alpha / scale, 0) ** 2 / (2 * beta * (phi**2).mean(axis=0))
-        ).max()
-        before = objective()
-        fit.minimise_over(h)
-        assert objective() <= before - least * (1 - 1e-9) + 1e-13
-        fit.record()
 
 
 @pytest.mark.slow

@@ -19,10 +19,9 @@ from scipy.stats import chi2, kstest
 
 from sparserf import Fourier, Linear, Perceptron, RandomNeurons, Taylor
 from sparserf.features import Activation
-from sparserf.rows import as_rows
 
 from ..conftest import KERNELS, as_within_a_call, each_dtype, peak_below, phi_oracle
-from .sets import each_layout, gamma_of, raises, same, sparse_rows
+from .sets import each_layout, gamma_of, raises, resolved, same, sparse_rows
 
 NEURONS = [
     RandomNeurons(activation, order, weights, 0.7)
@@ -328,9 +327,7 @@ def test_gamma_knn_is_read_off_the_fiftieth_neighbour(rng, kernel, n):
 
 @each_kernel
 def test_gamma_that_is_given_stays(rng, kernel):
-    assert Fourier(kernel, 2).resolve(as_rows(rng.standard_normal((9, 2))), rng) == Fourier(
-        kernel, 2.0
-    )
+    assert resolved(Fourier(kernel, 2), rng.standard_normal((9, 2))) == Fourier(kernel, 2.0)
 
 
 @pytest.mark.one_case
@@ -395,19 +392,19 @@ def test_gamma_is_read_off_a_sample_that_the_seed_determines(rng):
 @each_layout
 def test_perceptron_ball_is_read_off_the_data(rng, layout, dtype):
     X = (sparse_rows(rng) + 1000).astype(dtype)
-    map_ = Perceptron().resolve(as_rows(layout(X)), None)
+    map_ = resolved(Perceptron(), layout(X))
     np.testing.assert_allclose(map_.center, X.mean(axis=0, dtype=np.float64), rtol=1e-6)
     X = X.astype(np.float64)
     assert map_.radius == pytest.approx(np.linalg.norm(X - X.mean(axis=0), axis=1).max(), rel=1e-4)
     fixed = Perceptron(2.0, [1.0] * 6)
-    assert fixed.resolve(as_rows(layout(X)), None) is fixed
+    assert resolved(fixed, layout(X)) is fixed
 
 
 @each_layout
 def test_perceptron_radius_around_a_given_center(rng, layout):
     X = sparse_rows(rng)
     for center in (np.ones(6), [1.0] * 6):
-        map_ = Perceptron(None, center).resolve(as_rows(layout(X)), None)
+        map_ = resolved(Perceptron(None, center), layout(X))
         assert map_.radius == pytest.approx(np.linalg.norm(X - 1, axis=1).max(), rel=1e-12)
         assert len(map_.draw(3, 6, rng=0)) == 3
 
@@ -415,6 +412,6 @@ def test_perceptron_radius_around_a_given_center(rng, layout):
 @each_layout
 @pytest.mark.parametrize("X", [np.ones((1, 3)), np.full((60, 2), 0.1), np.zeros((5, 2))])
 def test_perceptrons_can_be_drawn_for_equal_rows(layout, X):
-    map_ = Perceptron().resolve(as_rows(layout(X)), None)
+    map_ = resolved(Perceptron(), layout(X))
     assert 0 < map_.radius < np.inf
     assert np.isfinite(map_.draw(5, X.shape[1], rng=0).blocks[0].offset).all()

@@ -16,8 +16,8 @@ from scipy.sparse import csr_array, random_array
 
 from sparserf._core import projection as core
 from sparserf._core.rows import RowSlice
-from sparserf.features import make_projection, projections
-from sparserf.rows import as_rows
+from sparserf.features import PROJECTIONS as NAMES
+from sparserf.features import Linear, make_projection
 
 from ..conftest import SIZES, as_within_a_call, each_dtype
 from ..rows.layouts import LAYOUTS
@@ -27,6 +27,11 @@ each_kind = pytest.mark.parametrize("kind", PROJECTIONS)
 each_layout = pytest.mark.parametrize(
     "layout", ["C", "F", "every other row", "every other column", "backwards", "csr"]
 )
+
+
+def rows_of(X, workers):
+    """Return the rows of X, on so many threads."""
+    return Linear().draw(None, X.shape[1]).rows_of(X, workers)
 
 
 def shapes():
@@ -252,15 +257,15 @@ def test_same_seed_same_bits(kind, rng):
 @each_kind
 @each_dtype
 @pytest.mark.parametrize("layout", ["C", "F", "csr"])
-def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, monkeypatch):
-    monkeypatch.setattr("sparserf.rows.core_block.SLICE_ELEMENTS", 2**10)
+def test_same_bits_for_any_number_of_workers(kind, dtype, layout, rng, cut_rows):
+    cut_rows(2**10)
     p, X = make(kind, 150, 90), LAYOUTS[layout](draw(rng, (1500, 150), dtype))
-    one, two, five = (as_rows(X, workers).project(p) for workers in (1, 2, 5))
+    one, two, five = (rows_of(X, workers).project(p) for workers in (1, 2, 5))
     assert one.dtype == dtype and one.shape == (1500, 90)
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, five)
     np.testing.assert_allclose(one, p.project(X), rtol=1e-4, atol=1e-4)
-    with as_rows(X, 2) as rows:
+    with rows_of(X, 2) as rows:
         np.testing.assert_array_equal(rows.project(p), one)
 
 
@@ -273,8 +278,8 @@ def test_huge_values_overflow_to_an_error(kind, dtype):
     p = make(kind, 40, 16)
     p.project(X), p.project(csr_array(X)), p.expand(np.full(16, np.finfo(np.float64).max))
     with pytest.raises(ValueError, match="X must be of moderate size"):
-        as_rows(X, 2).project(p)
-    assert np.isfinite(as_rows(X / dtype(1e6), 2).project(p)).all()
+        rows_of(X, 2).project(p)
+    assert np.isfinite(rows_of(X / dtype(1e6), 2).project(p)).all()
 
 
 @pytest.mark.slow
@@ -284,7 +289,7 @@ def test_millions_of_inputs_take_little_memory():
     tracemalloc.start()
     start = time.process_time()
     p = make_projection("sparse_sign", d, m, 0)
-    X_hat = as_rows(X, 2).project(p)
+    X_hat = rows_of(X, 2).project(p)
     assert time.process_time() - start < 3
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -304,4 +309,4 @@ def test_wrong_arguments_are_named():
         make_projection("gaussian", 3, 0)
     with pytest.raises(TypeError, match="n_features must be an integer"):
         make_projection("gaussian", 3.0, 2)
-    assert projections.PROJECTIONS == PROJECTIONS
+    assert NAMES == PROJECTIONS

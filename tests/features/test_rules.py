@@ -3,6 +3,7 @@
 import pickle
 import re
 import threading
+from dataclasses import replace
 
 import array_api_strict as strict
 import dask.array as da
@@ -13,9 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparserf as srf
-from sparserf.expansion.terms import terms_of
 from sparserf.features import growth
-from sparserf.features.growth import Bins
 from sparserf.sklearn import SparseRFRegressor
 
 RNG = np.random.default_rng(0)
@@ -66,13 +65,13 @@ def test_all_homes_of_rows_grow_the_same_rules():
 
 
 def test_rows_in_memory_are_binned_once_for_all_targets(monkeypatch):
-    binned, transform = [], Bins.transform
+    binned, transform = [], growth.Bins.transform
 
     def counted(bins, X, workers):
         binned.append(len(X))
         return transform(bins, X, workers)
 
-    monkeypatch.setattr(Bins, "transform", counted)
+    monkeypatch.setattr(growth.Bins, "transform", counted)
     fit(y=np.stack([Y, -Y, X[:, 3]], axis=1), n_components=400)
     assert binned == [N]
     fit(y=np.digitize(Y, [-0.5, 0.5]), loss="multinomial", n_components=400)
@@ -128,11 +127,6 @@ def test_every_loss_and_several_outputs(loss, y):
         assert (model.predict(X) == y).mean() > (constant.predict(X) == y).mean() + 0.1
     else:
         assert np.abs(model.predict(X) - y).mean() < 0.7 * np.abs(constant.predict(X) - y).mean()
-
-
-def test_rows_of_weight_zero_do_not_matter():
-    model = fit(sample_weight=(np.arange(N) < 300) * 1.0)
-    assert np.array_equal(model.coef, fit(X[:300], Y[:300]).coef)
 
 
 def test_monotone_columns_are_proved_monotone_and_interactions_are_kept():
@@ -324,9 +318,9 @@ def test_rules_of_few_columns(order, how):
     frame, y, _ = table(400)
     y = y + 2.0 * ((frame["age"] > 40) & (frame["bmi"] > 25) & (frame["state"] > "D"))
     model = fit(frame, y, max_order=order, **how)
-    seen = [len(term.columns) for term in terms_of(model.features)]
-    assert max(seen) == order
-    inputs = [len(term.encodings) for term in terms_of(model.features)]
+    each = [model.features.take([k]) for k in range(len(model.features))]
+    assert max(np.count_nonzero(one.columns_seen) for one in each) == order
+    inputs = [np.count_nonzero(one.inputs_seen) for one in each]
     assert order > 1 or max(inputs) == 2  # a column with missing cells has two and counts once
 
 
@@ -446,10 +440,12 @@ def test_times_of_periods_are_said_as_a_person_says_them():
     assert np.mean((model.predict(frame) - y) ** 2) < 0.1 * y.var()
     # of missing cells a rule holds where it says so
     missing = model.features.transform(frame[is_missing].head(1))[0]
-    for term in terms_of(model.features):
-        words = term.condition(["when"], model.features.stage)
-        holds = words.endswith(("when is missing", "when is missing)"))
-        assert (missing[term.position] != 0) == holds
+    for k, value in enumerate(missing):
+        one = replace(
+            model, features=model.features.take([k]), coef=model.coef[[k]], support=np.arange(1)
+        )
+        (words,) = [line for line in one.formula().splitlines() if " if " in line]
+        assert (value != 0) == words.endswith(("when is missing", "when is missing)"))
 
 
 def test_days_of_the_week_are_told_apart_in_other_years():

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from sparserf import Taylor
-from sparserf.rows import as_rows
 
 from ..conftest import each_dtype, examples, peak_below
-from .sets import check_read_only, each_layout, gamma_of, raises, same, seeds, sparse_rows
+from .sets import check_read_only, each_layout, gamma_of, raises, resolved, same, seeds, sparse_rows
 
 
 def exponents(d, degree, squares):
@@ -70,7 +69,7 @@ def test_a_degree_above_the_number_of_inputs_adds_nothing_without_squares():
 def test_taylor_features_are_not_random():
     map_ = Taylor(3, 0.5)
     assert same(map_.draw(None, 4), map_.draw(7, 4, rng=3))
-    assert map_.resolve(as_rows(np.ones((3, 4))), None) is map_
+    assert resolved(map_, np.ones((3, 4))) is map_
     assert (
         Taylor(np.int8(2), 1.0).count(127)
         == len(Taylor(np.int8(2), 1).draw(None, np.int8(127)))
@@ -85,7 +84,7 @@ def test_taylor_features_are_not_random():
 @each_layout
 def test_gamma_of_taylor_is_that_of_the_gaussian_kernel(rng, rule, layout):
     X = sparse_rows(rng)
-    map_ = Taylor(3, rule, False).resolve(as_rows(layout(X)), np.random.default_rng(0))
+    map_ = resolved(Taylor(3, rule, False), layout(X))
     assert map_ == Taylor(3, gamma_of("gaussian", rule, layout(X)), False)
     assert Taylor(2, rule).gamma == rule
 

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 import sparserf as srf
-from sparserf._base.npz import FORMAT
 from sparserf.features import NeuronBlock
 
 HERE = Path(__file__).parent
@@ -92,9 +91,10 @@ def nonnegative():
 def main():
     answers = {}
     for name, rows, model in models():
-        model.save(HERE / f"format_{FORMAT}_{name}.npz")
+        number = json.loads(model.to_json())["format"]
+        model.save(HERE / f"format_{number}_{name}.npz")
         answers[name] = model.decision_function(rows)[:5].tolist()
-    (HERE / f"format_{FORMAT}.json").write_text(json.dumps(answers) + "\n")
+    (HERE / f"format_{number}.json").write_text(json.dumps(answers) + "\n")
 
 
 if __name__ == "__main__":

@@ -96,20 +96,6 @@ def test_l1_fits_are_the_optimum_of_an_oracle(name):
 
 
 @pytest.mark.one_case
-@each_new
-def test_a_weight_is_as_many_rows(name):
-    for loss in (OBJECTS[name], name):
-        one = srf.sparse_rf(X, Y[name], loss=loss, alpha=ALPHA[name], sample_weight=WEIGHT, **EXACT)
-        k = WEIGHT.astype(int)
-        other = srf.sparse_rf(
-            X.repeat(k, axis=0), Y[name].repeat(k), loss=loss, alpha=ALPHA[name], **EXACT
-        )
-        assert np.allclose(one.predict(X), other.predict(X), rtol=1e-3, atol=1e-4)
-        assert np.isclose(one.info.objective[-1], other.info.objective[-1], rtol=1e-8)
-        assert one.loss_parameters == pytest.approx(other.loss_parameters)
-
-
-@pytest.mark.one_case
 @pytest.mark.parametrize("name", ["huber", "quantile"])
 @pytest.mark.parametrize("unit", [1e-100, 1e-3, 1e4, 1e100])
 def test_losses_of_residuals_are_equivariant(name, unit):

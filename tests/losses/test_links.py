@@ -1,22 +1,16 @@
-"""Links: what predictions are of f, in NumPy and as an expression, and back."""
+"""Links: what predictions are of f, and back."""
 
 import numpy as np
 import pytest
 
-from sparserf._base.expressions import variable
-from sparserf.export import python
 from sparserf.losses.links import LINKS
 
 links = pytest.mark.parametrize("link", LINKS.values(), ids=list(LINKS))
 
 
 @links
-def test_predictions_are_their_expressions_and_finite(link):
+def test_predictions_are_finite_and_rise(link):
     f = np.array([-900.0, -3.0, -0.5, 0.0, 0.25, 2.0, 900.0])
-    printer = python.PythonPrinter.__new__(python.PythonPrinter)
-    printer.digits = None
-    written = eval(printer(link.prediction(variable("f"))), {"np": np, "f": f})
-    np.testing.assert_allclose(written, link.predict(f), rtol=1e-15)
     for dtype in (np.float64, np.float32):
         prediction = link.predict(f.astype(dtype))
         assert prediction.dtype == dtype and np.isfinite(prediction).all()

@@ -239,6 +239,7 @@ def test_the_parts_of_an_offset_loss_belong_together(loss):
         loss.value(z, both) + loss.conjugate(slope, both), z * slope, rtol=1e-9, atol=1e-9
     )
     np.testing.assert_array_equal(loss.value(z, both), base.value(z + OFFSET, y))
+    np.testing.assert_array_equal(loss.shift_size(both), abs(OFFSET))
 
 
 @ignore_convergence

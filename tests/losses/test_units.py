@@ -144,18 +144,6 @@ def test_what_is_done_with_models_is_the_same_in_all_units_of_y(loss, unit):
     assert found[0][3] == found[1][3]
 
 
-@ignore_convergence
-@pytest.mark.parametrize("unit", [1e-300, 1e-5, 1e5, 1e300])
-@pytest.mark.parametrize("fit", FITS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_weights_count_relative_to_their_mean(loss, fit, unit):
-    of_unit, y = LOSSES[loss]
-    plain, scaled = (
-        FITS[fit](X, y, loss=of_unit(1.0), sample_weight=u * WEIGHT) for u in (1.0, unit)
-    )
-    assert distance(plain.predict(X), scaled.predict(X)) < 1e-6
-
-
 @pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])

@@ -48,6 +48,7 @@ KINDS = {
     "q-sparse": {"features": srf.RandomNeurons(order=2)},
     "perceptron": {"features": "perceptron"},
     "linear": {"features": srf.Linear()},
+    "rules": {"features": srf.Rules()},
     "fixed": {"features": srf.Fourier(gamma=1.0).draw(50, D, rng=0)},
     "no intercept": {"fit_intercept": False},
     "logistic": {"y": TWO, "loss": "logistic"},
@@ -89,6 +90,8 @@ OF_FRAMES = {
 OTHERS = {
     "limited": {"lower": -0.5, "upper": 0.25},
     "limited counts": {"y": np.exp(Y), "loss": "poisson", "lower": 0.5, "upper": 2.0},
+    "multinomial": {"y": np.array(["a", "b", "c"])[THREE], "loss": "multinomial"},
+    "outputs": {"y": np.column_stack([Y, X[:, 0]]), "n_nonzero_coefs": 12},
 }
 
 

@@ -237,7 +237,7 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "multinomial", "outputs"])
 @pytest.mark.parametrize("copied", COPIES)
 def test_copies_are_equal_to_the_bit(kind, copied, tmp_path):
     check_same(

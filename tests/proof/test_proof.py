@@ -16,7 +16,6 @@ from sparserf.columns.table import Table
 from sparserf.expansion.box import read_box
 from sparserf.explain.evaluate import decision_values
 from sparserf.features import BumpBlock, LinearBlock, NeuronBlock, activations
-from sparserf.features.activations import cosine_line
 from sparserf.proof.bounds import parts_of
 
 from ..conftest import n_examples
@@ -25,6 +24,8 @@ ACTIVATIONS = tuple(name for name, sigma in activations.ACTIVATIONS.items() if n
 LEVELS = ("a", "b", "c", "d")
 INFO = srf.FitInfo(1, True, (0.0,), 0.0, 1, 1, 0.1)
 seeds = st.integers(0, 10**6)
+# seconds of a search; bounds hold at any time
+LIMIT = 0.1 if n_examples(8) == 1 else 0.4
 
 
 def model_of(features, rng, ranges=None, **limits):
@@ -153,7 +154,7 @@ def as_rows(model, rows):
 def test_bounds_hold_the_values_of_random_models(seed):
     rng = np.random.default_rng(seed)
     model, box = random_model(rng)
-    found = model.bounds(box, time_limit=0.4)
+    found = model.bounds(box, time_limit=LIMIT)
     f = values(model, rows_in(model, box, rng, 3_000))
     slack = 1e-12 * (1 + np.abs(f).max())
     assert found.least.lower - slack <= f.min() and f.max() <= found.largest.upper + slack
@@ -215,7 +216,10 @@ def test_lines_lie_above_activations(activation, sign):
     m, r = rng.normal(0, 3, 20_000), 20 * rng.random(20_000) ** 3 + 1e-9
     m[::4] = 0.01 * m[::4] + np.pi * rng.integers(-2, 3, 5_000)  # near where cosines are flat
     if activation == "cos":
-        line, function = cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r), np.cos
+        line, function = (
+            activations.cosine_line(np.sin(m), np.cos(m), np.sin(r), np.cos(r), r),
+            np.cos,
+        )
     else:
         sigma = activations.ACTIVATIONS[activation]
         line = (sigma.line if sign > 0 else sigma.line_of_negative)(m, r)
@@ -245,7 +249,7 @@ def test_monotonicity_that_is_proved_holds_and_refutations_move_the_wrong_way(se
     rng = np.random.default_rng(seed)
     model, box = random_model(rng)
     column = 0
-    found = model.is_monotone(column, box, sign=sign, time_limit=0.3)
+    found = model.is_monotone(column, box, sign=sign, time_limit=LIMIT)
     read = read_box(model, box)
     rows = rows_in(model, box, rng, 3_000)
     other = rows.copy()

@@ -1,24 +1,36 @@
 """Problems on a working set of features, and the Gram matrices and values kept of these features,
 against plain NumPy."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from sparserf import Linear, sparse_rf
 from sparserf.features import linear_functions
 from sparserf.losses import LOSSES, Huber, Quantile
+from sparserf.losses.classification import OneClassMultinomial
 from sparserf.rows import HostVectors, as_rows
-from sparserf.solvers import ridge
+from sparserf.solvers import multinomial, ridge
 from sparserf.solvers.active import ActiveFeatures, Support, bordered
 from sparserf.solvers.effort import Effort
 from sparserf.solvers.l1 import CurvatureWeights, L1Problem, WorkingSet, solve
-from sparserf.solvers.multinomial import Extrapolation, MultinomialProblem, shared_features
+from sparserf.solvers.multinomial import (
+    ClassesInTurn,
+    Extrapolation,
+    MultinomialProblem,
+    nearest_median,
+    shared_features,
+)
 from sparserf.solvers.problem import Iterate, Problem
 from sparserf.solvers.ridge import RidgeProblem
 
-from ..conftest import as_within_a_call, l1_oracle
+from ..conftest import as_within_a_call, l1_oracle, n_examples
 
 # Losses, dual points and intercepts of a problem
 
@@ -140,6 +152,64 @@ def test_the_duality_gap_of_an_l1_problem_is_primal_less_dual(rng):
 # Multinomial problems
 
 
+def signs_of(label, n_classes):
+    """Return the target of each class: 1 where a row is of it, else -1."""
+    return [np.where(label == k, 1.0, -1.0) for k in range(n_classes)]
+
+
+def test_bounds_of_the_multinomial_loss_in_one_class():
+    """The curvature of log(e^z + e^c) in z is at most 1/4, but where all classes move 1/2. Its dual
+    growth has no bound."""
+    loss = OneClassMultinomial()
+    assert (loss.smoothness, loss.is_unimodal, loss.dual_growth) == (0.5, False, np.inf)
+
+
+@settings(max_examples=n_examples(100))
+@given(
+    z=arrays(float, (3, 5), elements=st.floats(-30, 30)),
+    label=arrays(int, 5, elements=st.integers(0, 2)),
+    k=st.integers(0, 2),
+)
+def test_a_class_against_the_others_has_the_same_loss(z, label, k):
+    loss, against, y = LOSSES["multinomial"], OneClassMultinomial(), np.stack(signs_of(label, 3))
+    rivals = MultinomialProblem.from_targets(HostVectors(5), list(y), np.ones(5), True)
+    y_k = next(islice(rivals.class_targets(z), k, None))
+    np.testing.assert_allclose(
+        against.value(z[k], y_k), loss.value(z, y).sum(axis=0), rtol=1e-10, atol=1e-10
+    )
+    np.testing.assert_allclose(against.derivative(z[k], y_k), loss.derivative(z, y)[k], atol=1e-12)
+    np.testing.assert_allclose(against.curvature(z[k], y_k), loss.curvature(z, y)[k], atol=1e-12)
+    u = against.derivative(z[k], y_k)
+    np.testing.assert_allclose(
+        against.value(z[k], y_k) + against.conjugate(u, y_k), u * z[k], atol=1e-8
+    )
+
+
+def test_a_turn_looks_at_no_more_rows_of_numbers_where_there_are_more_classes(monkeypatch):
+    """The log-sum-exp of the other classes' margins is kept from turn to turn: a turn looks at two
+    rows of numbers."""
+    seen = []
+    log_sum_exp = multinomial.log_sum_exp
+    monkeypatch.setattr(multinomial, "log_sum_exp", lambda z: seen.append(len(z)) or log_sum_exp(z))
+    z = 3 * np.random.default_rng(0).normal(size=(7, 20))
+    z[2] += 1e3  # the other classes vanish beside this one
+    rivals = MultinomialProblem.from_targets(
+        HostVectors(20), signs_of(np.arange(20) % 7, 7), np.ones(20), True
+    )
+    moved, turns = z.copy(), ClassesInTurn(rivals, z)
+    for k in range(7):
+        (_, others, _) = turns.target()
+        np.testing.assert_allclose(others, log_sum_exp(np.delete(moved, k, axis=0)), rtol=1e-12)
+        moved[k] -= 5
+        turns.end_turn(moved[k])
+    assert max(seen) == 2 and len(seen) <= 3 * 7
+
+
+def test_what_is_common_is_the_median_nearest_to_zero():
+    w = np.array([[1.0, 1, -2, 5], [2, 2, -1, 0], [3, -1, 4, 7], [9, -3, 5, 8]])
+    np.testing.assert_array_equal(nearest_median(w), [2, 0, 0, 5])
+
+
 def test_classes_without_intercepts_have_zeros(rng):
     rivals = MultinomialProblem.from_targets(
         HostVectors(6), list(np.tile(2 * np.eye(3) - 1, 2)), np.ones(6), False
@@ -158,8 +228,9 @@ def test_intercepts_of_all_classes_meet_their_shares_from_any_start(scale, seed)
         scale * rng.normal(size=(3, 40)),
         rng.uniform(0.5, 1.5, 40),
     )
-    targets = [np.where(label == k, 1.0, -1.0) for k in range(3)]
-    rivals = MultinomialProblem.from_targets(HostVectors(40), targets, s / s.mean(), True)
+    rivals = MultinomialProblem.from_targets(
+        HostVectors(40), signs_of(label, 3), s / s.mean(), True
+    )
     b = rivals.best_intercepts(f, scale * rng.normal(size=3))
     off = (
         rivals.weight * (softmax(f + b[:, None], axis=0) - (np.arange(3)[:, None] == label))
@@ -410,6 +481,15 @@ def test_a_fit_of_a_sharp_loss_to_few_rows_converges(seed):
     assert len(model.features) > 0
 
 
+@as_within_a_call
+def test_no_step_is_made_where_no_coefficient_is_worth_its_penalty():
+    """There nothing is violated; a gap that is left is rounding, and ends the search, too."""
+    for seed in range(4):
+        _, problem, A = working_set("logistic", np.random.default_rng(seed), 1.0)
+        solve(problem, A, 0.0)
+        assert not A.w.any()
+
+
 def test_terms_with_coefficient_zero_are_pruned(rng):
     X, problem, A = working_set("squared", rng, 0.4)
     A.move(problem, np.array([0.0, 1, 0, 2, 0, 0]), 0.0, X @ [0, 1, 0, 2, 0, 0])
@@ -471,6 +551,15 @@ def test_row_weights_without_curvature_are_its_upper_bound(rng, name, most):
     problem = problem_of(name, rng, 20, kind=L1Problem)
     z = 1e3 * problem.y if name == "squared_hinge" else np.full(20, -1e4)
     np.testing.assert_allclose(CurvatureWeights(problem).at(z, 100), most * problem.weight / 20)
+
+
+def test_rows_count_by_their_weight_where_some_have_no_curvature(rng):
+    X, problem, A = working_set("squared_hinge", rng, 0.1)
+    np.testing.assert_allclose(A.row_curvature(), 2 * problem.weight / 80)
+    w = 9.0 * np.ones(6)
+    A.move(problem, w, 0.0, X @ w)
+    assert 0 < np.count_nonzero(problem.curvature(A.z)) < 80
+    np.testing.assert_allclose(A.row_curvature(), problem.weight / 80)
 
 
 # Ridge

@@ -89,6 +89,30 @@ def test_solutions_that_overflow_are_none(H):
     assert solve_positive(np.full((1, 1), H), np.array([1e300])) is None
 
 
+@examples(80)
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 9), min_size=1, max_size=6))
+def test_the_growing_factor_is_the_factor(seed, blocks):
+    """The factor that grows solves to 1e-10; columns that depend on earlier ones are left out,
+    and no others."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(80, sum(blocks)))
+    copies = rng.random(A.shape[1]) < 0.3
+    for j in np.flatnonzero(copies[1:]) + 1:  # a combination of the columns before it
+        A[:, j] = A[:, :j] @ rng.normal(size=j)
+    copies[:1] = False
+    H, factor, kept, start = A.T @ A, GrowingCholesky(), np.zeros(0, int), 0
+    for size in blocks:
+        new = np.arange(start, start + size)
+        added = factor.append(H[np.ix_(kept, new)], H[np.ix_(new, new)])
+        kept, start = np.concatenate([kept, new[added]]), start + size
+    np.testing.assert_array_equal(kept, np.flatnonzero(~copies))
+    g = rng.normal(size=len(kept))
+    exact = np.linalg.solve(H[np.ix_(kept, kept)], g) if len(kept) else g
+    np.testing.assert_allclose(
+        factor.solve(g), exact, rtol=1e-9, atol=1e-10 * np.abs(exact).max(initial=0)
+    )
+
+
 def test_cholesky_keeps_its_weakest_pivot(rng):
     A = rng.normal(size=(30, 5))
     A[:, 3] = A[:, 0] + 1e-3 * A[:, 3]

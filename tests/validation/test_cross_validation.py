@@ -17,9 +17,7 @@ from sklearn.model_selection import (
 )
 
 import sparserf as srf
-from sparserf._base.splits import stratified_folds
 from sparserf.validation import cross_validation as validation
-from sparserf.validation.folds import Dataset, draw_seeds
 
 from ..conftest import bits
 
@@ -34,18 +32,26 @@ FIT = partial(srf.sparse_rf, features="gaussian", n_components=120)
 # Folds
 
 
+QUICK = partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=1, loss="logistic")
+
+
 @pytest.mark.parametrize("n_folds", [2, 3, 7])
 def test_folds_are_even_and_have_the_same_shares_of_classes(n_folds):
-    fold = stratified_folds(LABELS, n_folds, np.random.default_rng(0))
-    sizes = np.bincount(fold)
-    assert len(sizes) == n_folds and np.ptp(sizes) <= 1
-    for k in range(3):
-        assert np.ptp(np.bincount(fold[LABELS == k], minlength=n_folds)) <= 1
+    weight = (np.arange(N) % 3 > 0) * 1.0
+    for sample_weight in (None, weight):
+        how = {"sample_weight": sample_weight, "rng": 0}
+        fold = srf.cross_validate(QUICK, X, LABELS, {}, cv=n_folds, **how).fold
+        assert sample_weight is None or np.array_equal(fold < 0, weight == 0)
+        there = fold >= 0
+        sizes = np.bincount(fold[there])
+        assert len(sizes) == n_folds and np.ptp(sizes) <= 1
+        for k in range(3):
+            assert np.ptp(np.bincount(fold[there & (LABELS == k)], minlength=n_folds)) <= 1
 
 
 def test_groups_stay_together_and_classes_are_spread():
     groups = RNG.integers(0, 40, N)
-    fold = stratified_folds(LABELS, 5, np.random.default_rng(0), groups)
+    fold = srf.cross_validate(QUICK, X, LABELS, {}, cv=5, groups=groups, rng=0).fold
     assert all(len(np.unique(fold[groups == g])) == 1 for g in np.unique(groups))
     assert np.ptp(np.bincount(fold)) < N / 10
     shares = [np.mean(LABELS[fold == k] == 1) for k in range(5)]
@@ -53,14 +59,9 @@ def test_groups_stay_together_and_classes_are_spread():
 
 
 def test_no_fold_is_empty_where_groups_are_classes():
-    stratum = np.repeat([0, 1, 2, 3], 10)
-    assert set(stratified_folds(stratum, 4, np.random.default_rng(0), stratum)) == {0, 1, 2, 3}
-
-
-def test_rows_of_weight_zero_are_in_no_fold():
-    weight = (np.arange(N) % 3 > 0) * 1.0
-    fold = Dataset.from_arguments(X, Y, weight).assign_folds(4, np.random.default_rng(0))
-    assert np.array_equal(fold < 0, weight == 0) and np.ptp(np.bincount(fold[fold >= 0])) <= 1
+    kind = np.repeat([0, 1, 2, 3], 10)
+    fold = srf.cross_validate(QUICK, X[:40], kind, {}, cv=4, groups=kind, rng=0).fold
+    assert set(fold) == {0, 1, 2, 3}
 
 
 # Pairs, splitters and groups
@@ -78,20 +79,18 @@ SPLITTERS = [
 @pytest.mark.parametrize("splitter", SPLITTERS, ids=lambda each: type(each).__name__)
 def test_a_splitter_is_a_loop_over_its_pairs(splitter):
     y = LABELS > 1 if "Stratified" in type(splitter).__name__ else Y
-    fit = partial(FIT, features="gaussian", loss="squared" if y is Y else "logistic")
+    # nothing is drawn
+    fit = partial(FIT, features=srf.Linear(), loss="squared" if y is Y else "logistic")
     measure = "squared_error" if y is Y else "log_loss"
     found = srf.cross_validate(fit, X, y, {"alpha": [0.03]}, cv=splitter, measure=measure, rng=0)
-    seeds = draw_seeds(np.random.default_rng(0), 4)
     pairs = list(splitter.split(X, y))
     for k, (fitted, held) in enumerate(pairs):
-        (model,) = srf.sparse_rf_path(
-            X[fitted], y[fitted], alphas=[0.03], rng=seeds[k + 1], **fit.keywords
-        )
-        assert np.isclose(
-            found.losses[0, k],
-            validation.MEASURES[measure](model, X[held], y[held]).mean(),
-            rtol=1e-12,
-        )
+        (model,) = srf.sparse_rf_path(X[fitted], y[fitted], alphas=[0.03], **fit.keywords)
+        if y is Y:
+            losses = (model.predict(X[held]) - y[held]) ** 2
+        else:
+            losses = -np.log(model.predict_proba(X[held])[np.arange(len(held)), y[held] * 1])
+        assert np.isclose(found.losses[0, k], losses.mean(), rtol=1e-12)
     shares = np.array([len(held) for _, held in pairs]) / sum(len(held) for _, held in pairs)
     assert np.isclose(found.table["mean"][0], found.losses[0] @ shares)
     first = [next((k for k, (_, held) in enumerate(pairs) if i in held), -1) for i in range(N)]

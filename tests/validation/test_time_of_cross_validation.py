@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import sparserf as srf
-from sparserf._base import deadline as _deadline
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (90, 3))
@@ -30,10 +29,10 @@ class Searches:
 
 
 @pytest.fixture
-def time(monkeypatch):
+def time(set_clock):
     """Return the time that deadlines read, in a list."""
     time = [0.0]
-    monkeypatch.setattr(_deadline, "now", lambda: time[0])
+    set_clock(lambda: time[0])
     return time
 
 
@@ -70,14 +69,14 @@ def test_where_no_setting_is_tried_the_first_is_taken_with_a_warning(time):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_readings", [1, 10, 300, 3000])
-def test_searches_of_sparse_rf_within_the_limit(n_readings, monkeypatch):
+def test_searches_of_sparse_rf_within_the_limit(n_readings, set_clock):
     count = [0]
 
     def now():
         count[0] += 1
         return 0.0 if count[0] <= n_readings else 1e9
 
-    monkeypatch.setattr(_deadline, "now", now)
+    set_clock(now)
     fit = partial(srf.sparse_rf, n_components=30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", srf.TimeLimitWarning)

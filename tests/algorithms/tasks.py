@@ -1,0 +1,21 @@
+"""Tasks of rows and targets, and their folds, for tests of what a search decides by them."""
+
+import numpy as np
+
+from sparserf.algorithms.arguments import RowSetting
+from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
+from sparserf.algorithms.task import Task
+from sparserf.losses import JOINTLY
+
+MANY = 10**9
+
+
+def task_of(X, y, loss="squared", **rows):
+    """Return the task of a fit to X and y; rows : sample_weight, offset, groups."""
+    setting = RowSetting(loss, **rows)
+    return Task.from_arrays(X, y, setting, losses=JOINTLY, several_outputs="apart")
+
+
+def folds(task, validation=None, most_rows=MANY, seed=0):
+    """Return the folds of a task."""
+    return folds_of(task, strata_of(task), validation, most_rows, np.random.default_rng(seed))
