@@ -203,3 +203,13 @@ def test_no_prediction_is_infinite_far_out(loss, fit, dtype):
             for rows in (far * X, -far * X):
                 predicted = model.predict(rows.astype(dtype))
                 assert np.isfinite(predicted).all() and predicted.dtype == dtype
+
+
+@pytest.mark.parametrize("loss", ["poisson", "tweedie", "gamma"])
+def test_noise_is_the_constant_in_all_units_of_y(loss):
+    rng = np.random.default_rng(3)
+    y = rng.poisson(3.0, N) if loss == "poisson" else rng.gamma(3, 1 / 3, N)
+    for unit in (1e-20, 1.0, 1e20):
+        model = srf.sparse_rf(X, unit * y, loss=loss, effort=0.1, rng=0)
+        assert len(model.features) == 0
+        np.testing.assert_allclose(model.predict(X[:1]), unit * y.mean(), rtol=1e-6)

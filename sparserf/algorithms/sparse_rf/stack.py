@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .held_out_loss import HeldOutLoss
     from .paths import MemberPath
@@ -28,8 +28,6 @@ ERRORS = 1.4
 # Of very few rows, or groups, the standard error is itself chance: of VERY_FEW of them the stack
 # must be better by twice as many. Of twelve tables of noise of 6 rows one had 10 times the error.
 VERY_FEW = 10
-# The weights are found to these changes of the loss, and slopes.
-PRECISION = {"ftol": 1e-10, "gtol": 1e-8}
 # The share of the ambiguity that is taken off the loss that is told: the mean of the folds has seen
 # the rows, and so is further from what one fold says of them than it would be elsewhere. Claimed
 # over test loss, geometric means of some 20 tables at 80, 150, 300, 700, 1,500 rows: with 1 .93 to
@@ -50,19 +48,14 @@ def stacked_weights(
     start : weights to begin at
     """
     M = np.stack(predictions) - constant
-    # members may be right to a millionth of the constant's loss: in units of the best one's
-    unit = min(abs(loss.mean(margins)) for margins in predictions) or 1.0
 
     def value_and_slope(weights):
         margins = constant + np.tensordot(weights, M, 1)
-        return loss.mean(margins) / unit, np.tensordot(M, loss.slopes(margins), 2) / unit
+        return loss.mean(margins), np.tensordot(M, loss.slopes(margins), 2)
 
     k, bounds = len(M), [(0, None)] * len(M)
     start = np.full(k, 1 / k) if start is None else start
-    found = minimize(
-        value_and_slope, start, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISION
-    )
-    return found.x
+    return minimum(value_and_slope, start, bounds)
 
 
 def best_constant(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.ndarray:
@@ -71,14 +64,34 @@ def best_constant(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.ndar
     start : margins to begin at
     """
     n_targets, n = loss.targets.shape[-2:]
+    if start is None:
+        start = np.full(
+            n_targets, np.log(loss.mean_target) if loss.task.loss.link == "log" else 0.0
+        )
 
     def value_and_slope(b):
         margins = np.repeat(b[:, None], n, axis=1)
         return loss.mean(margins), loss.slopes(margins).sum(axis=1)
 
-    start = np.zeros(n_targets) if start is None else start.ravel()
-    found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B")
-    return found.x[:, None]
+    return minimum(value_and_slope, start.ravel())[:, None]
+
+
+def minimum(
+    value_and_slope: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: Sequence[tuple[float, float | None]] | None = None,
+) -> np.ndarray:
+    """Return where a function is least, by L-BFGS-B, in units of its value at the start: models may
+    be right to a millionth, and amounts of any size."""
+    unit = abs(value_and_slope(start)[0]) or 1.0
+
+    def in_units(x):
+        value, slope = value_and_slope(x)
+        return value / unit, slope / unit
+
+    options = {"ftol": 1e-12, "gtol": 1e-8}
+    how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
+    return minimize(in_units, start, **how).x
 
 
 def margins_of_stack(
