@@ -110,3 +110,54 @@ def test_a_way_is_left_only_where_all_of_its_folds_are_worse():
     assert paths._way_alone(np.array([0.5, 0.7, 0.5, 0.54, 0.5]), 2) is None
     assert paths._way_alone(np.array([0.5, 0.9]), 1) is None
     assert paths._way_alone(np.array([0.5]), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "objectives", "begun_again"),
+    [
+        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 0.5)], True),
+        ([1.0, 0.5, 0.5], [(1, 1), (1, 0.5), (1, 1)], False),  # not twice in a row
+        ([1.0, 0.97, 0.97], [(1, 1), (1, 0.5), (1, 0.5)], False),  # nothing is found
+    ],
+)
+def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objectives, begun_again):
+    class Member:
+        n_ways, fall, alone = 2, 0.7, False
+
+        def fold_fit(self, folds, k):
+            turns = iter([(1, 1), *objectives])
+            return SimpleNamespace(
+                largest_alpha=lambda: 1.0,
+                margins=lambda: None,
+                objective=lambda: next(turns)[k],
+                state=lambda: None,
+                n_terms=1,
+            )
+
+        def in_way(self, way):
+            self.alone = way == 1
+            return self
+
+    class TwoFolds:
+        task = SimpleNamespace(weight=np.ones(100), targets=[None])
+
+        def __len__(self):
+            return 2
+
+        def share(self, k):
+            return 1.0
+
+        def predictions(self, margins):
+            return None
+
+        means = predictions
+
+    left = iter(losses)
+    loss = SimpleNamespace(of_each_fold=lambda predictions: np.full(2, next(left) / 2))
+    member = Member()
+    fits = paths.MemberFits(member, TwoFolds(), loss, Workers(1))
+    for _ in losses:
+        fits.judge(np.inf)
+        fits.begin_again()
+    assert member.alone == begun_again
+    assert (fits.loss == np.inf) == begun_again  # from the start

@@ -42,8 +42,9 @@ MOST_WEIGHTS = 20_000
 # terms of chance.
 FALL, FOUND, MORE = 0.1, 0.05, 3.0
 # Folds see the columns in several ways. Where the objective of each fold of a way, as a share of
-# the constant's on the same rows, is more than WORSE times that of all folds of the best way, the
-# path begins again with all folds in the best: a smooth function of a column is rough in ranks.
+# the constant's on the same rows, is more than WORSE times that of all folds of the best way, at
+# two penalties in a row after each fold has found something, the path begins again with all folds
+# in the best: a smooth function of a column is rough in ranks. Which fold finds it first is chance.
 WORSE = 1.1
 # The share of the progress bar, of what is left of it, that a penalty has; nothing else depends on
 # it.
@@ -97,10 +98,10 @@ def follow(
         with part(SHOWN_AS_PENALTY):
             ended = fits.turn(effort.deadline)
         is_late = effort.is_late
-        if not (ended or is_late) and fits.begin_again():
-            continue
         fits.judge(beaten)
         note_held_out_loss(loss.in_units_of_y(min(beaten, fits.loss)))
+        if not (ended or is_late):
+            fits.begin_again()
     if is_late:
         effort.note_cut("paths of penalties")
     elif not ended:
@@ -133,7 +134,7 @@ class MemberFits:
         self._of_constant = np.array([fit.objective() for fit in self._fits])
         self.loss, self.is_done, self._waited = np.inf, False, 0
         self._of_folds, self._losses, self._best, self._without = [], [], None, []
-        self._least_of_others = np.full(len(folds), np.inf)
+        self._least_of_others, self._times_better = np.full(len(folds), np.inf), 0
 
     def turn(self, deadline: float) -> bool:
         """Fit with this penalty, as far as the time allows; return whether a callback has ended the
@@ -152,18 +153,17 @@ class MemberFits:
                 return True
         return False
 
-    def begin_again(self) -> bool:
-        """Begin again with all folds in the better way to see the columns, if there is one; return
-        whether there is."""
+    def begin_again(self) -> None:
+        """Begin again with all folds in the better way to see the columns, if there is one."""
         n_ways = self._member.n_ways
         if n_ways == 1:
-            return False
+            return
+        have_found = (self._of_folds[-1] <= (1 - FOUND) * self._of_folds[0]).all()
         objectives = np.array([fit.objective() for fit in self._fits])
-        way = _way_alone(objectives / self._of_constant, n_ways)
-        if way is None:
-            return False
-        self._begin(self._member.in_way(way))
-        return True
+        way = _way_alone(objectives / self._of_constant, n_ways) if have_found else None
+        self._times_better = self._times_better + 1 if way is not None else 0
+        if self._times_better == 2:
+            self._begin(self._member.in_way(way))
 
     def judge(self, beaten: float) -> None:
         """Take the penalty where it is the best so far; go to the next, or end.
