@@ -42,7 +42,8 @@ def path_of_losses(losses, beaten):
 
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
-    return paths.follow(member, OneFold(), loss, Effort(np.inf), Workers(1), beaten)
+    fits = paths.MemberFits(lambda: member, OneFold(), loss, Workers(1))
+    return paths.follow(fits, Effort(np.inf), beaten)
 
 
 def test_a_member_far_behind_ends_where_its_falls_are_too_small():
@@ -155,7 +156,7 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
     left = iter(losses)
     loss = SimpleNamespace(of_each_fold=lambda predictions: np.full(2, next(left) / 2))
     member = Member()
-    fits = paths.MemberFits(member, TwoFolds(), loss, Workers(1))
+    fits = paths.MemberFits(lambda: member, TwoFolds(), loss, Workers(1))
     for _ in losses:
         fits.judge(np.inf)
         fits.begin_again()

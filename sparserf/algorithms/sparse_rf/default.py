@@ -31,7 +31,7 @@ from .held_out_loss import HeldOutLoss
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import Cosines, Given, GrownRules, Inputs, Linear
 from .outputs import in_their_units, with_equal_outputs
-from .paths import MOST_TERMS, follow
+from .paths import MOST_TERMS, MemberFits, follow
 from .stack import Stack
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ def search(
     folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
     loss, paths = HeldOutLoss.of(folds.task, folds), []
     for make, share in members_of(folds, options, choice.effort):
-        if paths and effort.is_late:
-            effort.note_cut("members")
+        begin = partial(MemberFits, make, folds, loss, workers)
+        fits = effort.done_in_time("members", begin, None) if paths else begin()
+        if fits is None:
             break
         beaten = min((path.loss for path in paths), default=np.inf)
         with part(share, is_open=True):
-            path = follow(make(), folds, loss, effort.part(share), workers, beaten)
-        paths.append(path)
-        if path.ended:
+            paths.append(follow(fits, effort.part(share), beaten))
+        if paths[-1].ended:
             break
     return Stack.of(loss, paths, options.fit_intercept)
 

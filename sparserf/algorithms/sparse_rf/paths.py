@@ -13,7 +13,7 @@ from ..._base.progress import ends_at, note_held_out_loss, part
 from .members import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..._base.threads import Workers
     from ...solvers.effort import Effort
@@ -81,25 +81,18 @@ class MemberPath:
         return self.of_folds.sum(axis=1)
 
 
-def follow(
-    member: Member,
-    folds: Folds,
-    loss: HeldOutLoss,
-    effort: Effort,
-    workers: Workers,
-    beaten: float = np.inf,
-) -> MemberPath:
-    """Go down a path of penalties on all folds.
+def follow(fits: MemberFits, effort: Effort, beaten: float = np.inf) -> MemberPath:
+    """Go down a path of penalties.
 
     beaten : the least loss of another member
     """
-    fits, ended, is_late = MemberFits(member, folds, loss, workers), False, False
+    ended = is_late = False
     while not (fits.is_done or ended or is_late):
         with part(SHOWN_AS_PENALTY):
             ended = fits.turn(effort.deadline)
         is_late = effort.is_late
         fits.judge(beaten)
-        note_held_out_loss(loss.in_units_of_y(min(beaten, fits.loss)))
+        fits.show(beaten)
         if not (ended or is_late):
             fits.begin_again()
     if is_late:
@@ -119,10 +112,13 @@ class MemberFits:
     loss: float
     is_done: bool
 
-    def __init__(self, member: Member, folds: Folds, loss: HeldOutLoss, workers: Workers):
+    def __init__(
+        self, make: Callable[[], Member], folds: Folds, loss: HeldOutLoss, workers: Workers
+    ):
+        """Take a function that makes the member; begin before the first penalty."""
         self._folds, self._loss, self._workers = folds, loss, workers
         self._shares = [folds.share(k) for k in range(len(folds))]
-        self._begin(member)
+        self._begin(make())
 
     def _begin(self, member):
         """Begin at the first penalty."""
@@ -201,6 +197,10 @@ class MemberFits:
         of_rows = TERMS_PER_ROW * min(self._shares) * len(task.weight)
         most = min(MOST_TERMS, of_rows, MOST_WEIGHTS / len(task.targets))
         return np.mean([fit.n_terms for fit in self._fits]) > most
+
+    def show(self, beaten: float) -> None:
+        """Note the least loss so far, to be shown and told."""
+        note_held_out_loss(self._loss.in_units_of_y(min(beaten, self.loss)))
 
     def path(self, ended: bool) -> MemberPath:
         """Return the best penalty; ended : whether a callback has ended the path."""
