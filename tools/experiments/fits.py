@@ -98,7 +98,7 @@ def estimator(data, make, seed=0, phi=False, limits=None, size=None, margin=None
         value(then, fit=fit)
     decide = getattr(fit, "decision_function", None) or fit.predict
     if margin and data.loss == "logistic":
-        decide = lambda X: value(margin, fit=fit, X=X)  # noqa: E731
+        decide = lambda X: value(margin, fit=fit, X=X, WORKERS=WORKERS)  # noqa: E731
     return Fitted(decide, int(value(size, fit=fit)) if size else None, fit)
 
 
