@@ -114,15 +114,16 @@ class L1Member(Member):
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
         falls with the root of the number of rows, and alpha with it.
         """
-        encoded = []
-        for places, (seen, _) in zip(self.places, self.seen, strict=True):
+        ways = []
+        for places, (seen, dictionary) in zip(self.places, self.seen, strict=True):
             again = replace(task.with_encodings(places), is_single=seen.is_single)
             if seen.raw is task.raw:
                 again.__dict__["rows"] = seen.rows
-            encoded.append(again)
-        pairs = zip(encoded, (dictionary for _, dictionary in self.seen), strict=True)
-        ways = cycle(pairs)
-        return [partial(self._refit, *next(ways), of_fold) for of_fold in found]
+            ways.append((again, dictionary))
+        return [
+            partial(self._refit, *way, of_fold)
+            for way, of_fold in zip(cycle(ways), found, strict=False)
+        ]
 
     def _refit(self, task, dictionary, of_fold):
         """Return the model of the terms of a fold, fitted to all rows of the task."""

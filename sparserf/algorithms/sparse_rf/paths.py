@@ -129,8 +129,13 @@ class MemberFits:
         self._alpha = HIGHEST * (max(largest) or 1.0)
         self._of_constant = np.array([fit.objective() for fit in self._fits])
         self.loss, self.is_done, self._waited = np.inf, False, 0
-        self._of_folds, self._losses, self._best, self._without = [], [], None, []
+        self._of_folds, self._best, self._without = [], None, []
         self._least_of_others, self._times_better = np.full(len(folds), np.inf), 0
+
+    @property
+    def _losses(self):
+        """The loss at each penalty so far."""
+        return [float(of_folds.sum()) for of_folds in self._of_folds]
 
     def turn(self, deadline: float) -> bool:
         """Fit with this penalty, as far as the time allows; return whether a callback has ended the
@@ -171,7 +176,6 @@ class MemberFits:
         of_folds = self._loss.of_each_fold(predictions)
         here = float(of_folds.sum())
         self._of_folds.append(of_folds)
-        self._losses.append(here)
         self._without = self._without or [predictions] * len(self._folds)
         for k in np.flatnonzero(here - of_folds < self._least_of_others):
             self._least_of_others[k], self._without[k] = here - of_folds[k], predictions
@@ -184,11 +188,12 @@ class MemberFits:
             ]
             self.loss, self._best = here, (predictions, self._folds.means(margins), found)
         self._alpha *= self._member.fall
-        self.is_done = self._has_waited() or self._is_full() or len(self._losses) == MOST_ALPHAS
+        is_last = len(self._of_folds) == MOST_ALPHAS
+        self.is_done = is_last or self._has_waited() or self._is_full()
 
     def _has_waited(self):
         """Return whether too many penalties have not lowered the loss enough."""
-        is_early = len(self._losses) < FIRST_PATIENCE or not _has_found(self._losses)
+        is_early = len(self._of_folds) < FIRST_PATIENCE or not _has_found(self._losses)
         return self._waited >= (FIRST_PATIENCE if is_early else PATIENCE)
 
     def _is_full(self):
