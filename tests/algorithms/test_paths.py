@@ -11,6 +11,26 @@ from sparserf.algorithms.sparse_rf import paths
 from sparserf.solvers.effort import Effort
 
 
+class Folds:
+    """Folds of 100 rows, whose predictions are the margins of the first."""
+
+    task = SimpleNamespace(weight=np.ones(100), targets=[None])
+
+    def __init__(self, n):
+        self._n = n
+
+    def __len__(self):
+        return self._n
+
+    def share(self, k):
+        return 1.0
+
+    def predictions(self, margins):
+        return margins[0]
+
+    means = predictions
+
+
 def path_of_losses(losses, beaten):
     """Return the path of a member whose losses are given."""
     left = iter(losses)
@@ -26,23 +46,9 @@ def path_of_losses(losses, beaten):
         n_drawn=0,
     )
 
-    class OneFold:
-        task = SimpleNamespace(weight=np.ones(100), targets=[None])
-
-        def __len__(self):
-            return 1
-
-        def share(self, k):
-            return 1.0
-
-        def predictions(self, margins):
-            return margins[0]
-
-        means = predictions
-
     member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
-    fits = paths.MemberFits(lambda: member, OneFold(), loss, Workers(1))
+    fits = paths.MemberFits(lambda: member, Folds(1), loss, Workers(1))
     return paths.follow(fits, Effort(np.inf), beaten)
 
 
@@ -139,24 +145,10 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
             self.alone = way == 1
             return self
 
-    class TwoFolds:
-        task = SimpleNamespace(weight=np.ones(100), targets=[None])
-
-        def __len__(self):
-            return 2
-
-        def share(self, k):
-            return 1.0
-
-        def predictions(self, margins):
-            return None
-
-        means = predictions
-
     left = iter(losses)
     loss = SimpleNamespace(of_each_fold=lambda predictions: np.full(2, next(left) / 2))
     member = Member()
-    fits = paths.MemberFits(lambda: member, TwoFolds(), loss, Workers(1))
+    fits = paths.MemberFits(lambda: member, Folds(2), loss, Workers(1))
     for _ in losses:
         fits.judge(np.inf)
         fits.begin_again()
