@@ -25,10 +25,10 @@ and what is told of a result. Each contender runs on each set and seed in a proc
 whose peak memory is its own: "mb" is the peak beyond what the process held with its rows and
 modules loaded. Its record, a line of docs/tables/NAME.jsonl, says where it was made, and in
 "took" the seconds of the whole process. What has a record is not run again, unless --again. Run it
-alone on the machine. Of an experiment with `timed = false`, whose tables have no seconds, as many
-run side by side as there are cores. --data (or SPARSERF_DATA) is a folder of .npz data sets, and of
-folders of tables (docs/data.md); what needs one that is not there, or a library that is not, is
-skipped.
+alone on the machine. Of an experiment with `timed = false`, whose jobs have one thread and whose
+tables no seconds but those of the processor, as many run side by side as there are cores. --data
+(or SPARSERF_DATA) is a folder of .npz data sets, and of folders of tables (docs/data.md); what
+needs one that is not there, or a library that is not, is skipped.
 """
 
 import argparse
@@ -324,8 +324,8 @@ def done_side_by_side(name, jobs, args, n):
 
 
 def n_at_once(experiment):
-    """Return how many jobs run side by side: one, or where no seconds are told as many as there are
-    cores."""
+    """Return how many jobs run side by side: one, or where no seconds of the clock are told as many
+    as there are cores."""
     return 1 if experiment.get("timed", True) else n_cores()
 
 

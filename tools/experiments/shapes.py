@@ -1,11 +1,12 @@
 """Models that must rise or fall with some columns: ours, and those of others that take such
 constraints."""
 
+import time
 from functools import partial
 
 import numpy as np
 from experiments.data import WORKERS, csv, few, folded, with_more
-from experiments.fits import BATCH, Fitted, bagged, clock, loss_of
+from experiments.fits import BATCH, Fitted, bagged, loss_of
 from experiments.fits import ours as fitted
 from experiments.others import PICTURES, elsewhere
 
@@ -411,49 +412,22 @@ class Cells:
         return np.where((rng.random(cells.shape) < share) & is_number, away, cells)
 
 
-# The calculus
+# How narrow bounds are
 
 
-def derivatives(data, seed, rows=20_000, **options):
-    """Milliseconds of the gradient of many rows, of predicting them, and of JAX on one thread;
-    differences to JAX and to steps.
-
-    JAX maps the gradient of its formula over the rows, compiled, in double precision.
-    """
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    model, names = fitted(data, seed=seed, **options), {}
-    X = np.random.default_rng(seed).uniform(
-        data.X.min(axis=0), data.X.max(axis=0), (few(rows), data.X.shape[1])
-    )
-    exec(model.formula("jax"), names)
-    by_jax = jax.jit(jax.vmap(jax.grad(names["decision_function"])))
-    ask = lambda X: by_jax(X).block_until_ready()  # noqa: E731
-    expected, found = np.asarray(ask(X)), model.gradient(X)
-    size, step, few_rows = np.abs(found).max(), 1e-4 * np.ptp(X, axis=0), X[:1000]
-    by_steps = np.stack(
-        [
-            (8 * (f(1) - f(-1)) - (f(2) - f(-2))) / (12 * h)
-            for j, h in enumerate(step)
-            for f in [
-                lambda k, j=j, h=h: model.decision_function(
-                    few_rows + k * h * (np.arange(X.shape[1]) == j)
-                )
-            ]
-        ],
-        axis=1,
-    )
-    clocks = {"ours_ms": model.gradient, "predict_ms": model.decision_function, "jax_ms": ask}
-    found_ms = {name: clock(function, X, 5) * len(X) / 1e3 for name, function in clocks.items()}
-    off = np.abs(found[:1000] - by_steps).max(axis=1) / size
-    return found_ms | {
-        "off_jax": float(np.median(np.abs(found - expected).max(axis=1)) / size),
-        "off_steps": float(np.median(off)),
-        "off_steps_worst": float(off.max()),
-        "off_jax_worst": float(np.abs(found - expected).max() / size),
+def bounded(data, seed, time_limit=10, **options):
+    """Prove the least and the largest value of a model over the range of the training rows: by how
+    many percent the proved range is wider than that of values that were found, in how many
+    processor seconds."""
+    model = ours(data, seed, **options)
+    start = time.process_time()
+    bounds = model.bounds(time_limit=time_limit)
+    seconds = time.process_time() - start
+    proved = bounds.largest.upper - bounds.least.lower
+    found = bounds.largest.lower - bounds.least.upper
+    return {
+        "beyond": 100 * (proved / found - 1),
+        "proof_s": seconds,
         "terms": len(model.support),
-        "inputs": X.shape[1],
-        "jax_over_ours": found_ms["jax_ms"] / found_ms["ours_ms"],
-        "ours_over_predict": found_ms["ours_ms"] / found_ms["predict_ms"],
+        "inputs": data.X.shape[1],
     }
