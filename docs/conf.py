@@ -131,12 +131,12 @@ def formula(translator, node):
 
 
 def check_commits(app):
-    """Stop where a page has figures of several commits and does not say so."""
+    """Stop where a page has figures of several commits, or others than its records."""
     sys.path.insert(0, str(HERE.parent / "tools"))
     import report
     import run
 
-    if faults := report.faults(run.texts(), run.stored):
+    if faults := report.faults(run.texts(), run.stored, run.experiments()):
         raise ConfigError("\n".join(faults))
 
 

@@ -24,16 +24,13 @@ import matplotlib.pyplot as plt
 
 MARK = re.compile(r"(<!-- table: (\w+) -->)\n.*?(<!-- end -->)", re.DOTALL)
 PICTURE = re.compile(r"!\[[^]]*\]\((?:docs/)?pictures/(\w+\.png)\)")
-NOTE = re.compile(r"<!-- records -->\n.*?<!-- end of records -->\n\n", re.DOTALL)
 PAGES = tomllib.loads(Path(__file__).with_name("pages.toml").read_text())
-SEVERAL_COMMITS = PAGES.pop("several_commits")
 WRAP = textwrap.TextWrapper(126, break_long_words=False, break_on_hyphens=False).fill
 WHERE = "machine versions threads commit".split()
 # Ratios of errors below this are drawn apart, or at the edge: they would squeeze the others.
 NEAR, TICKS = 0.5, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 2.0)
 LEVEL = 0.9, 1.1  # sets within have no name in a picture
 NO_NOTES = "set contender seed seconds cpu runs mb took skipped".split() + WHERE
-UNKNOWN = "not recorded"
 
 
 def write(experiment, sets, records, folder):
@@ -46,7 +43,6 @@ def write(experiment, sets, records, folder):
         [f"# {experiment['title']}", f"`python tools/run.py --only {experiment['name']}`"],
     )
     text += [experiment["about"].strip()] if "about" in experiment else []
-    text += filter(None, [note(commits_of(records)).strip()])
     for group, of in experiment["groups"].items():
         mine = {
             name: one
@@ -63,11 +59,8 @@ def write(experiment, sets, records, folder):
         ):
             there = [r for r in records if r["set"] in some]
             name, one = next(iter(some.items()))
-            commits = ", ".join(dict.fromkeys(r["commit"] for r in there if "commit" in r))
-            about = one.get("about", "").format_map(one) + (
-                f" Commit {commits}." if commits else ""
-            )
-            text += [f"## {name}", WRAP(about)] if of.get("each") else []
+            about = WRAP(one.get("about", "").format_map(one))
+            text += [f"## {name}", about] if of.get("each") else []
             text += part(some, there, page)
         text += [of["after"].strip()] if "after" in of and mine else []
     page.write_text("\n\n".join([*text, *provenance(records)]) + "\n")
@@ -99,15 +92,11 @@ def parted(record):
 
 
 def fill(text, stored):
-    """The text of a page, with the tables of pages.toml where its marks name them, and before the
-    first a note where records are of several commits; stored(name): its sets and records."""
-    if not (MARK.search(text) or PICTURE.search(text)):
-        return text  # as the pages of experiments, which `write` makes
-    text = MARK.sub(
-        lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", NOTE.sub("", text)
+    """The text of a page, with the tables of pages.toml where its marks name them; stored(name):
+    its sets and records."""
+    return MARK.sub(
+        lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", text
     )
-    first = (MARK.search(text) or PICTURE.search(text)).start()
-    return text[:first] + note(commits_on(text, stored)) + text[first:]
 
 
 def commits_on(text, stored):
@@ -125,38 +114,24 @@ def commits_on(text, stored):
 
 
 def commits_of(records):
-    return list(dict.fromkeys(r.get("commit", UNKNOWN) for r in records))
+    return list(dict.fromkeys(r["commit"] for r in records))
 
 
-def note(commits):
-    """What a page says of records that are not all of one commit, which is known; else nothing."""
-    known = [commit for commit in commits if commit != UNKNOWN]
-    if len(commits) < 2 and known == commits:
-        return ""
-    places = [f"{len(known)} commit{'s' * (len(known) > 1)} ({', '.join(known)})"] * bool(known)
-    places += ["commits that were not recorded"] * (len(known) < len(commits))
-    said = (
-        f"*The figures of this page are not of one known version: made at {' and '.join(places)}.*"
-    )
-    return f"<!-- records -->\n{WRAP(said)}\n<!-- end of records -->\n\n"
-
-
-def faults(pages, stored):
-    """What is wrong with the commits of pages, as sentences, of {name: text}: a page may be of
-    several commits only where pages.toml says that it is so, and has to say so itself."""
-    found = []
-    for name, text in pages.items():
-        several = "<!-- records -->" in text
-        if fill(text, stored) != text:
-            found.append(f"{name}: run `python tools/run.py --report`")
-        if several and name not in SEVERAL_COMMITS:
-            found.append(
-                f"{name} has figures of several commits: make them at one, by `python tools/run.py "
-                "--all`, or name the page in several_commits of tools/pages.toml"
-            )
-        if not several and name in SEVERAL_COMMITS:
-            found.append(f"{name} is of one commit: take it out of several_commits")
-    return found
+def faults(pages, stored, experiments):
+    """What is wrong with pages, {name: text}, and with the records of experiments, as sentences."""
+    found = [
+        f"{name}: run `python tools/run.py --report`"
+        for name, text in pages.items()
+        if fill(text, stored) != text
+    ]
+    made = {name: commits_on(text, stored) for name, text in pages.items()}
+    made |= {f"tables/{name}.jsonl": commits_of(stored(name)[1]) for name in experiments}
+    return found + [
+        f"{name} has figures of several commits ({', '.join(commits)}): make them at one, by "
+        "`python tools/run.py --all`"
+        for name, commits in made.items()
+        if len(commits) > 1
+    ]
 
 
 def of_table(table, stored):
@@ -229,12 +204,10 @@ def provenance(records):
     """Where the records were made."""
     made = defaultdict(lambda: ({}, {}))
     for r in records:
-        versions, commits = made[
-            f"{r.get('machine', 'a machine that was not recorded')}, {r.get('threads', 'some')} "
-            "threads"
-        ]
-        versions |= dict.fromkeys(filter(None, r.get("versions", "").split(", ")))
-        commits[r.get("commit", UNKNOWN)] = None
+        threads = f"{r['threads']} thread{'s' * (r['threads'] > 1)}"
+        versions, commits = made[f"{r['machine']}, {threads}"]
+        versions |= dict.fromkeys(r["versions"].split(", "))
+        commits[r["commit"]] = None
     return [
         WRAP(f"Made on {', '.join([of, *found])}; commit {', '.join(commits)}.")
         for of, (found, commits) in made.items()

@@ -44,6 +44,8 @@ by = ["group"]
 a = {load = {n = 30}, paper = [7, 8]}
 b = {load = {n = 40}, seeds = 1, paper = [9]}
 """
+# Where records are made.
+MADE = {"machine": "here", "threads": 1, "versions": "Python 3", "commit": "aaa"}
 
 
 @pytest.fixture(scope="module")
@@ -272,49 +274,36 @@ def test_the_commit_of_a_record_is_the_last_that_changed_the_library(tmp_path, t
     assert run.where((), library)["commit"] == f"{first}+"
 
 
-def test_a_page_of_several_commits_says_so_or_is_a_fault(tools, monkeypatch):
+def test_a_page_of_several_commits_is_a_fault(tools, monkeypatch):
     _, report = tools
     table = {"of": ["one"], "columns": {"set": "{set}"}, "made": False}
     monkeypatch.setattr(report, "PAGES", {"words": [table]})
-    monkeypatch.setattr(report, "SEVERAL_COMMITS", [])
-    sets, commits = {"a": {"contenders": {"x": {}}}}, ["aaa"]
+    sets, commits = {"a": {"contenders": {"x": {}}}}, ["aaa", "aaa"]
 
     def stored(_):
         found = records({("a", "x", k): 1.0 for k in range(len(commits))})
-        return sets, [r | {"commit": c} for r, c in zip(found, commits, strict=True) if c] + [
-            r for r, c in zip(found, commits, strict=True) if not c
-        ]
+        return sets, [r | {"commit": c} for r, c in zip(found, commits, strict=True)]
 
     empty = "# Title\n\nWords.\n\n<!-- table: words -->\n<!-- end -->\n"
-    page = report.fill(empty, stored)
-    assert "records" not in page and report.faults({"page.md": page}, stored) == []
-    commits += ["bbb", None]
-    (fault,) = report.faults({"page.md": page}, stored)
+    (fault,) = report.faults({"page.md": empty}, stored, ["one"])
     assert fault == "page.md: run `python tools/run.py --report`"
-    page = report.fill(page, stored)
-    note = "made at 2 commits (aaa, bbb) and commits that were not"
-    assert note in page and page.index(note) < page.index("<!-- table")
-    assert report.fill(page, stored) == page
-    (fault,) = report.faults({"page.md": page}, stored)
-    assert fault.startswith("page.md has figures of several commits: make them at one, by ")
-    monkeypatch.setattr(report, "SEVERAL_COMMITS", ["page.md"])
-    assert report.faults({"page.md": page}, stored) == []
-    del commits[1:]
-    assert report.fill(page, stored) == report.fill(empty, stored)
-    (fault,) = report.faults({"page.md": report.fill(page, stored)}, stored)
-    assert fault == "page.md is of one commit: take it out of several_commits"
-    commits[:] = [None]
-    assert "not of one known version: made at commits that were not" in report.fill(page, stored)
+    page = report.fill(empty, stored)
+    assert report.fill(page, stored) == page and report.faults({"page.md": page}, stored, []) == []
+    commits[1] = "bbb"
+    for name, fault in zip(
+        ("page.md", "tables/one.jsonl"),
+        report.faults({"page.md": page}, stored, ["one"]),
+        strict=True,
+    ):
+        assert fault.startswith(f"{name} has figures of several commits (aaa, bbb): make them at")
 
 
 @pytest.mark.slow
-def test_pages_of_several_commits_say_so(tools):
+def test_the_figures_of_each_page_are_of_one_commit(tools):
     run, report = tools
     if not (ROOT / "docs/tables").exists():
         pytest.skip("records are not in the source distribution")
-    texts = run.texts()
-    assert set(report.SEVERAL_COMMITS) <= set(texts)
-    assert report.faults(texts, run.stored) == []
+    assert report.faults(run.texts(), run.stored, run.experiments()) == []
 
 
 def test_the_data_sets_are_those_that_experiments_read(tools):
@@ -415,7 +404,10 @@ def test_errors_beside_the_constant_are_told_for_each_kind_of_target(tools):
 
 def records(values):
     """Return records of these errors, keyed by contender, set and seed."""
-    return [{"set": s, "contender": c, "seed": k, "error": e} for (s, c, k), e in values.items()]
+    return [
+        {"set": s, "contender": c, "seed": k, "error": e} | MADE
+        for (s, c, k), e in values.items()
+    ]
 
 
 def test_ratios_are_geometric_means_over_seeds_in_common_and_sets(tools):
@@ -527,7 +519,7 @@ def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
     _, report = tools
     sets = {name: {"contenders": {"x": {}, "y": {}}} for name in ("a1", "b1")}
     said = [
-        {"set": name, "contender": who, "seed": 0, "says": f"{name} of {who}  \n two\n"}
+        MADE | {"set": name, "contender": who, "seed": 0, "says": f"{name} of {who}  \n two\n"}
         for name in sets
         for who in "xy"
     ]
@@ -541,7 +533,7 @@ def test_pages_get_the_tables_that_they_ask_for(tools, monkeypatch):
     )
     filled = report.fill(text, lambda name: (sets, said) if name == "one" else None)
     command = "`python tools/run.py --only one`. Made on"
-    assert filled.startswith("Before.\n\n<!-- records -->\n*The figures of this page are not")
+    assert filled.startswith(text[:30])
     assert f"<!-- table: words -->\n```\na1 of y\n two\n```\n\n{command}" in filled
     assert (
         "Between.\n<!-- table: both -->\nAbout.\n\n| set | y |\n| --- | --- |\n| a1 | a1 of y  "
