@@ -94,9 +94,7 @@ def parted(record):
 def fill(text, stored):
     """The text of a page, with the tables of pages.toml where its marks name them; stored(name):
     its sets and records."""
-    return MARK.sub(
-        lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", text
-    )
+    return MARK.sub(lambda found: f"{found[1]}\n{asked_for(found[2], stored)}\n{found[3]}", text)
 
 
 def commits_on(text, stored):

@@ -405,8 +405,7 @@ def test_errors_beside_the_constant_are_told_for_each_kind_of_target(tools):
 def records(values):
     """Return records of these errors, keyed by contender, set and seed."""
     return [
-        {"set": s, "contender": c, "seed": k, "error": e} | MADE
-        for (s, c, k), e in values.items()
+        {"set": s, "contender": c, "seed": k, "error": e} | MADE for (s, c, k), e in values.items()
     ]
 
 
