@@ -612,17 +612,19 @@ def points(picture, sets, records):
     top = max(of.values(), default=1.0) * 1.06
     for ax, measure in zip(axes, ("size", "seconds"), strict=True):
         ours = {n: [r for r in records if (r["set"], r["contender"]) == (n, first)] for n in of}
-        at = {name: max(np.mean([r[measure] for r in some]), 1) for name, some in ours.items()}
+        at = {name: max(np.mean([r[measure] for r in some]), 0.1) for name, some in ours.items()}
+        below = defaultdict(list)  # the names of arrows, by their places
         for name, r in of.items():
             ax.plot(at[name], max(r, NEAR), "o" if r >= NEAR else "v", color="C0", ms=7)
-        for name, r in of.items():
             if r < NEAR:
-                ax.annotate(
-                    f"{name} {r:.2g}", (at[name], NEAR), (0, 9), textcoords="offset points",
-                    rotation=40, fontsize=8,
-                )  # fmt: skip
+                below[round(20 * np.log10(at[name]))].append(name)
             elif not LEVEL[0] < r < LEVEL[1]:
                 ax.annotate(name, (at[name], r), (7, -3), textcoords="offset points", fontsize=8)
+        for names in below.values():
+            said = ",\n".join(f"{name} {of[name]:.2g}" for name in names)
+            ax.annotate(
+                said, (at[names[0]], NEAR), (0, 9), textcoords="offset points", rotation=40, fontsize=8
+            )
         ax.axhline(1.0, color="grey", lw=0.8)
         ax.set(xscale="log", yscale="log", ylim=(NEAR * 0.94, top), xlabel=picture[measure])
         ax.margins(x=0.2)
