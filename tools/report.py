@@ -623,8 +623,9 @@ def points(picture, sets, records):
         for names in below.values():
             said = ",\n".join(f"{name} {of[name]:.2g}" for name in names)
             ax.annotate(
-                said, (at[names[0]], NEAR), (0, 9), textcoords="offset points", rotation=40, fontsize=8
-            )
+                said, (at[names[0]], NEAR), (0, 9), textcoords="offset points", rotation=40,
+                fontsize=8,
+            )  # fmt: skip
         ax.axhline(1.0, color="grey", lw=0.8)
         ax.set(xscale="log", yscale="log", ylim=(NEAR * 0.94, top), xlabel=picture[measure])
         ax.margins(x=0.2)
