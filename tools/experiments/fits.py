@@ -64,14 +64,11 @@ def run(data, do):
     return value(do, data=data, WORKERS=WORKERS)
 
 
-def limit(data, csr=True, most_inputs=np.inf, squared=np.inf, logistic=np.inf):
-    """Stops where X is CSR and may not be, or larger than a contender can bear."""
+def limit(data, csr=True, most_inputs=np.inf, **most_rows):
+    """Stop where X is CSR and may not be, or larger than a contender can bear with that loss."""
     if issparse(data.X) and not csr:
         raise NotImplementedError("does not take CSR")
-    if (
-        data.X.shape[1] > most_inputs
-        or data.X.shape[0] > {"squared": squared, "logistic": logistic}[data.loss]
-    ):
+    if data.X.shape[1] > most_inputs or data.X.shape[0] > most_rows.get(data.loss, np.inf):
         raise NotImplementedError("too slow")
 
 
