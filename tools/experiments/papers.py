@@ -237,7 +237,7 @@ def harfe(_, name, said, best=None, centre=False, **options):
     return result
 
 
-def choose(name, said, centre, orders, magnitude, positive, samples, sizes=5):
+def choose(name, said, centre, orders, magnitude, positive, samples, sizes=8):
     """(options, s / rows, their text) of least error on held-out quarters, the mean over
     samples."""
     X, y, *_ = harfe_rows(name, said, 0)
