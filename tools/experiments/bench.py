@@ -117,12 +117,12 @@ def relative(w, best):
     return float(np.linalg.norm(w - best) / np.linalg.norm(best))
 
 
-def low_rank(loss, scale, n=8000, d=20_000, rank=150):
-    """X of singular values scale (1 to 0.01), and the solution at n alpha = 1, in the span of the
+def low_rank(loss, n=8000, d=20_000, rank=150):
+    """X of singular values 1 to 0.01, and the solution at n alpha = 1, in the span of the
     rows: a problem of `rank`."""
     rng, n, d = np.random.default_rng(0), few(n, 400), few(d, 400)
     U, V = (np.linalg.qr(rng.standard_normal((size, rank)))[0] for size in (n, d))
-    Z = U * np.geomspace(scale, 0.01 * scale, rank)
+    Z = U * np.geomspace(1.0, 0.01, rank)
     f = Z @ rng.standard_normal(rank)
     y = f / f.std() + 0.5 * rng.standard_normal(n)
     y = y if loss == "squared" else np.sign(y)
