@@ -327,7 +327,7 @@ def _in_terms_of(model, features, support, w, b):
         support=support,
         features=features,
         info=replace(model.info, n_nonzero=len(support), validation_loss=None, fidelity=None),
-        ranges=model.ranges.of(features.columns_seen),
+        ranges=model.ranges.seen_by(features.columns_seen),
     )
 
 

@@ -721,18 +721,23 @@ def model_in_time(fits: Sequence[Fit], task: Task, effort: Effort) -> SparseMode
 
 
 def with_ranges(model: SparseModel, task: Task) -> SparseModel:
-    """Return the model with the ranges of the numbers that its terms see, over the rows of the
-    task: one pass. Where the task says so, the model is constant beyond them."""
-    seen, stage = model.features.columns_seen, task.stage
-    if stage is not None and stage.table is not None:
-        seen &= [levels is None for levels in stage.table.levels]
-    columns = np.flatnonzero(seen)
-    if not len(columns):
-        return model
-    low, high = task.raw.extremes[:, columns]
+    """Return the model with what the columns of numbers hold in the rows of the task: their ranges,
+    and the values of those that take few. Where the task says so, the model is constant beyond the
+    ranges.
+
+    Two passes, none where `ChunkedRows` looked for both before.
+    """
+    low, high = task.raw.extremes
     there = low <= high  # not of a column of NaN alone
-    ranges = Ranges(columns[there], np.column_stack([low, high])[there])
-    return replace(model, ranges=ranges, features=_held(model.features, ranges, task))
+    table = None if task.stage is None else task.stage.table
+    if table is not None:
+        there &= [levels is None for levels in table.levels]
+    is_few = there.copy()
+    is_few[[] if table is None else list(table.clocks)] = False
+    taken = task.raw.few_values.by_column(is_few, max(2, task.raw.n_rows // 2))
+    ranges = Ranges(np.flatnonzero(there), np.column_stack([low, high])[there], taken)
+    ranges = ranges.seen_by(model.features.columns_seen)
+    return replace(model, ranges=ranges, features=_held(model.features, ranges.of_seen, task))
 
 
 def _held(features, ranges, task):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..expansion.box import read_box
+from ..expansion.box import check_known, read_box
 from ..expansion.outputs import of_output
 from ..expansion.terms import stage_of, terms_of
 from ..features import Pieces, nodes
@@ -35,8 +35,11 @@ def integral(
     """Return the integral of f over a box, and how far it may be off: see
     `SparseModel.integral`."""
     whole = read_box(model, box)
+    check_known(model, whole.unknown)
     width = whole.high - whole.low
     volume = float(np.prod(width[width > 0]))
+    if not np.isfinite(volume):
+        raise ValueError("box must have a volume that does not overflow, got one that does")
     value, error = mean(model, box, output)
     return volume * value, volume * error
 
@@ -163,8 +166,9 @@ def _by_sobol(model, box, positions):
     # Points are drawn in scrambles, each with as many; the error is so many standard errors of
     # their mean.
     n_scrambles, n_points, standard_errors = 8, 2**13, 3.0
-    moving = np.flatnonzero(box.high > box.low)
-    several = [j for j, levels in box.levels.items() if len(levels) > 1]
+    is_seen = model.features.columns_seen
+    moving = np.flatnonzero(is_seen & (box.high > box.low))
+    several = [j for j, levels in box.levels.items() if is_seen[j] and len(levels) > 1]
     means = []
     for seed in range(n_scrambles):
         X = np.tile(np.where(np.isnan(box.low), np.nan, box.low), (n_points, 1))

@@ -1,5 +1,5 @@
-"""A box of rows: an interval for each column of numbers, and some of the levels of each
-category."""
+"""A box of rows: an interval for each column of numbers, and some of the levels of each category,
+or of the values of each column of numbers that takes few."""
 
 from __future__ import annotations
 
@@ -12,17 +12,27 @@ import numpy as np
 
 from ..columns.clocks import what_of
 from ..columns.table import UNKNOWN, LevelNumbers
-from .terms import column_clocks, column_levels, column_names, terms_of
+from .terms import (
+    column_clocks,
+    column_flags,
+    column_levels,
+    column_names,
+    column_values,
+    terms_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .expansion import Expansion
 
+# The most values of a column that an error lists.
+MOST_LISTED = 8
 # The largest number in a box: a few sums and products of its ends do not overflow.
 LARGEST = 1e300
 # What users write: {name or index of a column: (low, high), a number, a level, a list of levels, or
-# None, a missing cell}; of a column of times low and high are such times, or numbers of days.
+# None, a missing cell}; of a column of times low and high are such times, or numbers of days. Of a
+# column that took few whole numbers (low, high) stands for those of them that lie in it.
 BoxLike: TypeAlias = "Mapping[str | int, Any]"
 
 
@@ -32,35 +42,40 @@ class Box:
 
     low, high : ndarray of shape (n_columns,)
         The interval of each column of numbers; both are NaN where the cell is missing. 0 for
-        categories.
+        columns in `levels`.
     levels : {column: ndarray}
-        The codes of the levels of each category, ascending; NaN, the last, where the cell may be
-        missing.
+        The codes of the levels of each category, and the values of each column of numbers that
+        takes few, ascending; NaN, the last, where the cell may be missing.
+    unknown : tuple of int
+        The columns of numbers of which nothing is known. No term sees them.
     """
 
     low: np.ndarray
     high: np.ndarray
     levels: dict[int, np.ndarray]
+    unknown: tuple[int, ...] = ()
 
 
 def read_box(model: Expansion, box: BoxLike | None) -> Box:
     """Check a box of a user, and complete it: return a `Box` with all columns of X.
 
-    Columns that the box leaves out have the range of the training rows, `SparseModel.ranges`, or
-    all known levels. A column that no term sees, and of which nothing is known, is 0.
+    Columns that the box leaves out have the range of the training rows, all values that they took
+    there if these are few, or all known levels. A column that no term sees, and of which nothing is
+    known, is 0.
 
     Raises
     ------
     ValueError
         The box names a column that there is not, or one twice; an interval is empty, reversed or
-        not finite; a level is unknown; a column of numbers that terms see is left out, and the
-        model does not know its range.
+        not finite, or holds none of the few values of its column; a level is unknown; a column of
+        numbers that terms see is left out, and the model does not know its range.
     TypeError
         The box is no mapping, or a part of it has another type than its column asks for.
     """
     names, levels, clocks = column_names(model), column_levels(model), column_clocks(model)
+    values, flags = column_values(model), column_flags(model)
     parts = _by_column({} if box is None else box, names)
-    low, high, codes = np.zeros(len(names)), np.zeros(len(names)), {}
+    low, high, codes, unknown = np.zeros(len(names)), np.zeros(len(names)), {}, []
     for j, of_column in enumerate(levels):
         if of_column is not None:
             codes[j] = (
@@ -68,25 +83,35 @@ def read_box(model: Expansion, box: BoxLike | None) -> Box:
                 if j in parts
                 else _all_levels(of_column)
             )
+        elif j in flags and j in parts and (cells := _booleans(parts[j])) is not None:
+            codes[j] = cells
         elif j in parts:
-            low[j], high[j] = _read_interval(names[j], _in_days(names[j], parts[j], clocks.get(j)))
-        elif j in model.ranges:
-            low[j], high[j] = model.ranges[j]
-    known = {*parts, *model.ranges, *codes}
-    unknown = []
-    if len(known) < len(names):
-        unknown = sorted(
-            {j for term in terms_of(model.features) for j in term.columns.tolist()} - known
-        )
+            ends = _read_interval(names[j], _in_days(names[j], parts[j], clocks.get(j)))
+            if j in values and ends[0] < ends[1]:
+                codes[j] = _values_within(names[j], parts[j], ends, values[j])
+            else:
+                low[j], high[j] = ends
+        elif j in values:
+            codes[j] = values[j]
+        elif (ends := model.ranges.known(j)) is not None:
+            low[j], high[j] = ends
+        else:
+            unknown.append(j)
     if unknown:
-        listed = ", ".join(repr(names[j]) for j in unknown[:5]) + (
-            ", ..." if len(unknown) > 5 else ""
-        )
+        seen = {j for term in terms_of(model.features) for j in term.columns.tolist()}
+        check_known(model, [j for j in unknown if j in seen])
+    return Box(low, high, codes, tuple(unknown))
+
+
+def check_known(model: Expansion, unknown: Sequence[int]) -> None:
+    """Check that there are no columns of which nothing is known, where something must be."""
+    if unknown:
+        names = column_names(model)
+        listed = ", ".join(repr(names[j]) for j in unknown[:5]) + ", ..." * (len(unknown) > 5)
         raise ValueError(
             "box must have an interval for columns whose range in training the model does not "
             f"know: {listed}"
         )
-    return Box(low, high, codes)
 
 
 def find_column(argument: str, column: object, names: Sequence[str]) -> int:
@@ -139,6 +164,30 @@ def _read_levels(name, part, levels):
     return np.unique([code[level] for level in chosen])
 
 
+def _booleans(part):
+    """Return the values of a list of booleans, None among them for a missing cell; None where it is
+    no such list."""
+    is_list = isinstance(part, (list, tuple, set, frozenset)) or (
+        isinstance(part, np.ndarray) and part.ndim == 1
+    )
+    if not is_list or not len(part) or not all(isinstance(x, (bool, np.bool_)) or x is None for x in part):
+        return None
+    return np.unique([np.nan if cell is None else float(cell) for cell in part])
+
+
+def _values_within(name, part, ends, values):
+    """Return those of the few values of a column that an interval holds."""
+    inside = values[(values >= ends[0]) & (values <= ends[1])]
+    if not len(inside):
+        listed = ", ".join(f"{x:g}" for x in values[:MOST_LISTED])
+        more = ", ..." if len(values) > MOST_LISTED else ""
+        raise ValueError(
+            f"box must hold a value that {name!r} took in training, one of {listed}{more}, or be a "
+            f"number, got {part!r}"
+        )
+    return inside
+
+
 def _in_days(name, part, clock):
     """Return an interval, or a cell, of a column of times with numbers of days in place of
     times."""
@@ -154,7 +203,7 @@ def _read_interval(name, part):
     """Return the two ends of an interval, or of a number; None is a missing cell."""
     if part is None:
         return np.nan, np.nan
-    ends = (part, part) if isinstance(part, Real) else part
+    ends = (part, part) if isinstance(part, (Real, np.bool_)) else part
     is_pair = isinstance(ends, (list, tuple)) or (isinstance(ends, np.ndarray) and ends.ndim == 1)
     if not (is_pair and len(ends) == 2 and all(isinstance(end, Real) for end in ends)):
         raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")

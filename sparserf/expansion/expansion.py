@@ -45,6 +45,11 @@ class Expansion(BaseModel):
     upper: float | None = None
     ranges: Ranges = field(default_factory=Ranges.of_nothing)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.ranges, Ranges):
+            object.__setattr__(self, "ranges", Ranges.from_mapping(self.ranges))
+
     @property
     def to_give_away(self) -> Self:
         """The model with the names and kinds of columns that no term uses, and nothing else about
@@ -54,12 +59,9 @@ class Expansion(BaseModel):
         columns: a fit may start from it.
         """
         features = self.features.seeing_only_what_they_use()
-        seen = self.features.columns_seen
-        return (
-            self
-            if features is self.features
-            else replace(self, features=features, ranges=self.ranges.of(seen))
-        )
+        ranges = self.ranges.seen_by(self.features.columns_seen).of_seen
+        is_same = features is self.features and len(ranges.column) == len(self.ranges.column)
+        return self if is_same else replace(self, features=features, ranges=ranges)
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.to_give_away.__dict__)

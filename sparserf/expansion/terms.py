@@ -66,6 +66,18 @@ def column_clocks(model: Expansion) -> Mapping[int, Clock]:
     return {} if stage is None or stage.table is None else stage.table.clocks
 
 
+def column_values(model: Expansion) -> dict[int, np.ndarray]:
+    """Return {column: the values that it takes, ascending} of the columns of numbers that took few
+    whole ones in training, and of booleans: 0 and 1 where no more is known of them."""
+    return {j: np.array([0.0, 1.0]) for j in column_flags(model)} | model.ranges.taken
+
+
+def column_flags(model: Expansion) -> frozenset[int]:
+    """Return the columns of X that hold booleans."""
+    stage = model.features.stage
+    return frozenset() if stage is None or stage.table is None else stage.table.flags
+
+
 def column_levels(model: Expansion) -> Sequence[Sequence[Any] | None]:
     """Return the levels of each column of X that is a category, and None for each column of
     numbers."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # The fields of a model that are metadata as they are.
 OF_MODEL = ("n_features_in", "loss", "loss_parameters", "link", "lower", "upper")
+# The arrays of the values of columns that took few.
+OF_VALUES = "taken_column", "taken_size", "taken_value"
 # The most inputs that a file may claim without holding as many numbers: `input_usage` makes an
 # array of MOST_INPUTS numbers, a gigabyte.
 MOST_INPUTS = 2**27
@@ -131,6 +133,7 @@ def _content(model):
     arrays["objective"] = np.array(info.pop("objective"), np.float64)
     if model.ranges:
         arrays |= {"range_column": model.ranges.column, "range_ends": model.ranges.ends}
+        arrays |= _arrays_of_values(model.ranges.taken)
     _check_inputs(model.n_features_in, arrays)
     meta = {name: getattr(model, name) for name in OF_MODEL}
     blocks = [block.meta for block in model.features.blocks]
@@ -194,6 +197,7 @@ def _checked_model(meta, arrays):
         "order",
         "range_column",
         "range_ends",
+        *OF_VALUES,
         *STAGE_ARRAYS,
     }
     of_blocks = {f"{name}_{i}" for i, block in enumerate(blocks) for name in block.stored}
@@ -242,7 +246,7 @@ def _check_limits(lower, upper, classes):
 
 def _checked_ranges(arrays, features):
     """Check and return the `Ranges`, of columns that are no categories."""
-    if "range_column" not in arrays and "range_ends" not in arrays:
+    if not any(name in arrays for name in ("range_column", "range_ends", *OF_VALUES)):
         return Ranges.of_nothing()
     column, ends = integers(arrays, "range_column"), floats(arrays, "range_ends")
     require(
@@ -259,7 +263,35 @@ def _checked_ranges(arrays, features):
     )
     table = None if features.stage is None else features.stage.table
     require(table is None or all(table.levels[j] is None for j in column.tolist()), "range_column")
-    return Ranges(column, ends)
+    ranges = Ranges(column, ends)
+    return Ranges(column, ends, _checked_values(arrays, ranges))
+
+
+def _arrays_of_values(taken):
+    """Return the arrays of the values of columns that took few: the columns, how many values each
+    has, and all values."""
+    if not taken:
+        return {}
+    values = [taken[j] for j in sorted(taken)]
+    arrays = np.array(sorted(taken), np.int64), np.array(list(map(len, values)), np.int64)
+    return dict(zip(OF_VALUES, (*arrays, np.concatenate(values)), strict=True))
+
+
+def _checked_values(arrays, ranges):
+    """Check and return {column: its values}, from its least number to its largest."""
+    if not any(name in arrays for name in OF_VALUES):
+        return {}
+    column, size = (integers(arrays, name) for name in OF_VALUES[:2])
+    value = floats(arrays, OF_VALUES[2])
+    require(len(column) > 0 and bool((np.diff(column) > 0).all()), "taken_column")
+    require(size.shape == column.shape and bool(((size > 0) & (size <= len(value))).all()), "taken_size")
+    require(value.shape == (int(size.sum()),), "taken_value")
+    parts = np.split(value, np.cumsum(size)[:-1])
+    taken = dict(zip(column.tolist(), parts, strict=True))
+    for j, values in taken.items():
+        require(j in ranges and ranges[j] == (values[0], values[-1]), "taken_value")
+        require(bool((np.diff(values) > 0).all()), "taken_value")
+    return taken
 
 
 def _check_inputs(d, arrays):

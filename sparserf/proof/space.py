@@ -6,9 +6,9 @@ There is a coordinate for each column that terms see, by what is made of the col
 - a column of numbers with one encoding: z is the encoding u itself, which is continuous in x
 - a column of numbers with several encodings, or with an angle: z is piecewise linear in x, and
   every u lies near a chord over an interval of z
-- a category, a cell that is fixed, or whether a cell is 0: z is the index in a table of the values
-  of all encodings of the column, one line for each level; levels are ordered by f, so that an
-  interval has levels of like f
+- a category, a column of numbers that takes few, or a cell that is fixed: z is the index in a table
+  of the values of all encodings of the column, one line for each level or number; these are ordered
+  by f, so that an interval has levels of like f
 
 On a box of z with middle s = 0 and ends s = -1 and 1, input v is within `spread` of mid + chord s.
 """
@@ -22,6 +22,7 @@ import numpy as np
 
 from ..expansion.terms import (
     column_clocks,
+    column_flags,
     column_levels,
     column_names,
     columns_of_encodings,
@@ -97,11 +98,10 @@ class Space:
         self._inputs_of: list[np.ndarray] = []
         self._curves: dict[int, Curve] = {}
         low, high = [], []
-        levels = column_levels(model)
         for k, j in enumerate(used.tolist()):
             inputs, ends = np.flatnonzero(of_input == k), (box.low[j], box.high[j])
-            if levels[j] is not None or not ends[0] < ends[1]:
-                states = box.levels[j] if levels[j] is not None else np.array([box.low[j]])
+            if j in box.levels or not ends[0] < ends[1]:
+                states = box.levels.get(j, np.array([box.low[j]]))
                 self._add_table(j, inputs, states, low, high)
                 continue
             numbers = inputs[stage.is_continuous[seen[inputs]]]
@@ -313,6 +313,7 @@ class Space:
             column_levels(self._model),
             column_clocks(self._model),
         )
+        flags = column_flags(self._model)
         keys = names if self._model.feature_names_in_ else range(len(names))
         cells = {}
         for j, key in enumerate(keys):
@@ -320,6 +321,8 @@ class Space:
                 cells[key] = None
             elif j in clocks:
                 cells[key] = clocks[j].cell(float(row[j]))
+            elif j in flags and row[j] in (0, 1):
+                cells[key] = bool(row[j])
             else:
                 cells[key] = float(row[j]) if levels[j] is None else levels[j][int(row[j])]
         return cells

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .._base.threads import Workers
     from .._base.types import Array, DenseOrCSR
     from ..columns.stage import ColumnStage
+    from .few_values import FewValues
     from .protocols import FeatureSetLike, ProjectionLike
 
 
@@ -130,6 +131,10 @@ class Block(ABC):
 
         They are infinity and -infinity in a column without a number.
         """
+
+    @abstractmethod
+    def few_values(self) -> FewValues:
+        """Return the values of the columns that take few whole numbers."""
 
     @abstractmethod
     def scaled_sum(

@@ -21,6 +21,7 @@ from ..columns.learner import TableLearner
 from ..columns.table import UNKNOWN
 from .block import wider_extremes
 from .core_block import CoreBlock, Scratch
+from .few_values import FewValues
 from .remote import RemoteRows
 from .rows import add_answers, stack_blocks
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # Most numbers in a block by default.
 BLOCK_NUMBERS = 2**24
+# What a fit wants of all rows at its end, and how that of two blocks is joined.
+JOINED = {"extremes": wider_extremes, "few_values": FewValues.join}
 # What is wrong with a block that changes between two passes.
 OTHER_ROWS = "must be the same rows each time that they are read, got others than the first time"
 
@@ -421,7 +424,8 @@ def fingerprint(X: DenseOrCSR) -> int:
 class ChunkedRows(RemoteRows):
     """The rows of `Chunks`, or some of them. Each pass reads all blocks in turn.
 
-    While entered, the first pass looks for the `extremes` as well, which a fit wants at its end.
+    While entered, the first pass looks for the `extremes` and the `few_values` as well, which a fit
+    wants at its end.
     """
 
     n_rows: int
@@ -512,18 +516,14 @@ class ChunkedRows(RemoteRows):
     def _answers(self, answer, vectors):
         """Yield (slice of the rows, answer(block)) for each block in turn."""
         self.n_passes += 1
-        extremes, looks_at_them = None, self._is_entered and "extremes" not in vars(self)
+        found, wanted = {}, [name for name in JOINED if self._is_entered and name not in vars(self)]
         for rows, X in self._blocks():
             block = CoreBlock(X, self.workers, self._scratch)
-            if looks_at_them:
-                extremes = (
-                    block.extremes()
-                    if extremes is None
-                    else wider_extremes(extremes, block.extremes())
-                )
+            for name in wanted:
+                part = getattr(block, name)()
+                found[name] = JOINED[name](found[name], part) if name in found else part
             yield rows, answer(block, *(v[..., rows] for v in vectors))
-        if looks_at_them:
-            vars(self)["extremes"] = extremes  # as the cached property has it
+        vars(self).update(found)  # as the cached properties have them
 
     def _blocks(self):
         """Yield (slice of the rows, these rows of X) for each block in turn, while the next block

@@ -32,6 +32,7 @@ from .._core.moments import by_sign, entry_extremes, second_moments
 from .._core.rows import RowSlice
 from ..columns.stage import ColumnStage, EncodedMatrix
 from .block import Block, wider_extremes
+from .few_values import FewValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -614,6 +615,9 @@ class CoreBlock(Block):
             extremes[:, has_zeros], [[-np.inf], [0.0]], [[0.0], [np.inf]]
         )
         return extremes
+
+    def few_values(self) -> FewValues:
+        return FewValues.of_rows(self.X)
 
     def scaled_sum(
         self, weight: np.ndarray, unit: np.ndarray, mean: np.ndarray | None = None

@@ -23,6 +23,7 @@ from .._base.threads import Workers
 from ..columns.stage import EncodedMatrix
 from .block import Block
 from .core_block import slices
+from .few_values import FewValues
 from .memory import from_host_if_possible
 from .remote import RemoteRows
 from .vectors import RowVectors
@@ -282,6 +283,16 @@ class ArrayBlock(Block):
         return np.stack(
             [to_host(xp.min(xp.stack(low), axis=0)), to_host(xp.max(xp.stack(high), axis=0))]
         )
+
+    def few_values(self) -> FewValues:
+        found = FewValues.of_nothing(self.n_features_in)
+        for _, x in self._widened_rows():
+
+            def columns(asked, x=x):
+                return to_host(self.xp.take(x, self._put(asked), axis=1))
+
+            found = found.with_rows(columns) if found.is_few.any() else found
+        return found
 
     def scaled_sum(
         self, weight: Array, unit: np.ndarray, mean: np.ndarray | None = None

@@ -26,6 +26,7 @@ import numpy as np
 from .._base.arrays import check_no_overflow, namespace
 from .._base.checks import is_sparse
 from .block import wider_extremes
+from .few_values import FewValues
 from .vectors import HostVectors
 
 if TYPE_CHECKING:
@@ -300,6 +301,11 @@ class Rows(ABC):
         """The least and the largest entry of each column, NaN left out: float64 (2, n_features_in).
         One pass."""
         return self.sum(lambda block: block.extremes(), add=wider_extremes)
+
+    @cached_property
+    def few_values(self) -> FewValues:
+        """The values of the columns that take few whole numbers. One pass."""
+        return self.sum(lambda block: block.few_values(), add=FewValues.join)
 
     def spreads(self, weight: RowVector) -> tuple[np.ndarray, np.ndarray]:
         """Return the standard deviation and half the range of each column, for positive weights of
