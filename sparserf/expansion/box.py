@@ -170,7 +170,11 @@ def _booleans(part):
     is_list = isinstance(part, (list, tuple, set, frozenset)) or (
         isinstance(part, np.ndarray) and part.ndim == 1
     )
-    if not is_list or not len(part) or not all(isinstance(x, (bool, np.bool_)) or x is None for x in part):
+    if (
+        not is_list
+        or not len(part)
+        or not all(isinstance(x, (bool, np.bool_)) or x is None for x in part)
+    ):
         return None
     return np.unique([np.nan if cell is None else float(cell) for cell in part])
 

@@ -284,7 +284,9 @@ def _checked_values(arrays, ranges):
     column, size = (integers(arrays, name) for name in OF_VALUES[:2])
     value = floats(arrays, OF_VALUES[2])
     require(len(column) > 0 and bool((np.diff(column) > 0).all()), "taken_column")
-    require(size.shape == column.shape and bool(((size > 0) & (size <= len(value))).all()), "taken_size")
+    require(
+        size.shape == column.shape and bool(((size > 0) & (size <= len(value))).all()), "taken_size"
+    )
     require(value.shape == (int(size.sum()),), "taken_value")
     parts = np.split(value, np.cumsum(size)[:-1])
     taken = dict(zip(column.tolist(), parts, strict=True))

@@ -101,10 +101,12 @@ class Part:
     """The terms of a model that depend on some columns alone, as a sum to be bounded, and its
     negative.
 
+    terms : pairs (term, coefficient)
     space : the coordinates of these columns
     total, negative : the sum of the terms, without the intercept, and its negative
     """
 
+    terms: list[tuple[Term, float]]
     space: Space
     total: TermSum
     negative: TermSum
@@ -115,12 +117,11 @@ class Part:
         """Take the terms; rising : a column of numbers whose coordinate must rise with the
         numbers."""
         seen = np.unique(np.concatenate([term.encodings for term, _ in terms]))
-        self.space = Space(model, box, seen, rising)
-        self.total = TermSum(terms, self.space.place, self.space.largest)
+        self.terms, self.space = terms, Space(model, box, seen, rising)
+        place, largest = self.space.place, self.space.largest
+        self.total = TermSum([(t, coef, place[t.encodings]) for t, coef in terms], largest)
         self.space.order_levels(lambda Z: self.total.values(self.space.inputs(Z)))
-        self.negative = TermSum(
-            [(term, -coef) for term, coef in terms], self.space.place, self.space.largest
-        )
+        self.negative = TermSum([(t, -coef, place[t.encodings]) for t, coef in terms], largest)
 
     def least_at(self, U: np.ndarray) -> np.ndarray:
         """Return lower bounds of the sum at points, also where the sign of a step is in doubt."""

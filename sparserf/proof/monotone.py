@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._base.deadline import check_time_limit, limits_time, time_left
+from .._base.deadline import check_time_limit, limits_time, now, share_of_time, time_left
 from .._base.threads import single_threaded_blas
 from ..expansion.box import find_column, read_box
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_levels, column_names
 from ..explain.evaluate import decision_values
-from .bounds import describe_row, parts_of
+from .bounds import Part, describe_row, parts_of
 from .search import MOST_KEPT, SMALLEST, derivatives, size_of_batch
+from .steps import falls_at_steps
 
 if TYPE_CHECKING:
     from ..expansion import Expansion
@@ -117,30 +118,72 @@ def is_monotone(
     one, box = of_output(model, output, every_term=True), read_box(model, box)
     with single_threaded_blas(), limits_time(deadline):
         part = next((part for part in parts_of(one, box, j)[0] if j in part.space.columns), None)
-        axes = (
-            []
-            if part is None
-            else [
-                a for a, k in enumerate(part.space.columns) if k == j and not part.space.is_table[a]
-            ]
-        )
-        if part is None or not axes:
+        a = None if part is None else _axis_of(part.space, j, j in box.levels)
+        if a is None or len(part.space.along(a, 2)) < 2:
             return Monotonicity("proved", name, 1 if sign is None else sign)
-        pairs = {
-            s: _find_pair(one, part, axes[0], s) for s in ((1, -1) if sign is None else (sign,))
-        }
+        pairs = {s: _find_pair(one, part, a, s) for s in ((1, -1) if sign is None else (sign,))}
         against = [pair for pair in pairs.values() if pair is not None]
         if len(against) == len(pairs):
             return Monotonicity("refuted", name, sign, tuple(against))
+        prove = _prove_along_values if j in box.levels else _prove
         tried = next(s for s, pair in pairs.items() if pair is None)
-        found = _prove(one, part, axes[0], tried, name, pairs.get(-tried))
+        found = prove(one, box, part, a, tried, name, pairs.get(-tried))
         # f does not rise: it may fall
         if sign is None and found.status == "refuted" and found.sign is not None:
-            return _prove(one, part, axes[0], -tried, name, found.pairs[0])
+            return prove(one, box, part, a, -tried, name, found.pairs[0])
         return found
 
 
-def _prove(model, part, a, sign, name, other):
+def _axis_of(space, j, is_table):
+    """Return the coordinate along which the numbers of a column move; None where they do not."""
+    axes = [a for a, k in enumerate(space.columns) if k == j and space.is_table[a] == is_table]
+    return axes[0] if axes else None
+
+
+def _rises_by_signs(part, a, sign):
+    """Return whether every term times the sign rises with coordinate a of a part, by its weights
+    alone."""
+    space, inputs = part.space, np.flatnonzero(part.space.axis == a)
+    shape = space.geometry(space.low[None], space.high[None])
+    total = part.total if sign > 0 else part.negative
+    return bool((shape.flat[0, inputs] >= 0).all()) and total.rises(inputs)
+
+
+def _prove_along_values(model, box, part, a, sign, name, other):
+    """Prove that f times the sign rises from each value of a column that takes few to the next:
+    arguments as in `_prove`."""
+    j, values = part.space.columns[a], box.levels[part.space.columns[a]]
+    ends = np.nanmin(values), np.nanmax(values)
+    is_here, rest = np.arange(len(box.low)) == j, {k: v for k, v in box.levels.items() if k != j}
+    low, high = (
+        np.where(is_here, end, old) for end, old in zip(ends, (box.low, box.high), strict=True)
+    )
+    between = Part(model, replace(box, low=low, high=high, levels=rest), part.terms, j)
+    along = _axis_of(between.space, j, False)
+    if along is None or _rises_by_signs(between, along, sign):
+        return Monotonicity("proved", name, sign, n_boxes=1)
+    n_steps, n_open, n_boxes = len(values) - 1 - int(np.isnan(values).any()), 0, 0
+    for k, (step, space, search) in enumerate(falls_at_steps(model, box, part.terms, j, sign)):
+        with limits_time(share_of_time(now() + time_left(), 1 / (n_steps - k))):
+            found = search.maximize(0.0)
+        n_boxes, n_open = n_boxes + found.n_boxes, n_open + (found.upper > 0)
+        rows = np.repeat(space.row(search.z)[None], 2, axis=0)
+        rows[:, j] = step
+        pair = _fall(model, part, rows[None], sign) if search.best > 0 else None
+        if pair is not None:
+            return _refuted(name, sign, pair, other, n_boxes)
+    if n_open:
+        return Monotonicity("open", name, sign, open_share=n_open / n_steps, n_boxes=n_boxes)
+    return Monotonicity("proved", name, sign, n_boxes=n_boxes)
+
+
+def _refuted(name, sign, pair, other, n_boxes):
+    """Return that f times the sign falls between a pair; other : as in `_prove`."""
+    pairs, sign = ((pair,), sign) if other is None else ((pair, other), None)
+    return Monotonicity("refuted", name, sign, pairs, n_boxes=n_boxes)
+
+
+def _prove(model, box, part, a, sign, name, other):
     """Prove that f times the sign rises with coordinate a of a part, on parts of the box where that
     can be told.
 
@@ -149,8 +192,8 @@ def _prove(model, part, a, sign, name, other):
     """
     total, space = part.total if sign > 0 else part.negative, part.space
     low, high, n_boxes = space.low[None].copy(), space.high[None].copy(), 1
-    shape, inputs = space.geometry(low, high), np.flatnonzero(space.axis == a)
-    if (shape.flat[0, inputs] >= 0).all() and total.rises(inputs):
+    inputs = np.flatnonzero(space.axis == a)
+    if _rises_by_signs(part, a, sign):
         return Monotonicity("proved", name, sign, n_boxes=n_boxes)
     influence = total.coupling(inputs) + 1e-300
     size = size_of_batch(total)
@@ -170,12 +213,9 @@ def _prove(model, part, a, sign, name, other):
         for Z, end in zip(ends, (first_low, first_high), strict=True):
             Z[:, space.is_table] = first_low[worst][:, space.is_table]
             Z[:, a] = end[worst, a]
-        pair = _fall(model, part, *ends, sign)
+        pair = _fall(model, part, _rows(space, *ends), sign)
         if pair is not None:
-            pairs = (pair,) if other is None else (pair, other)
-            return Monotonicity(
-                "refuted", name, sign if other is None else None, pairs, n_boxes=n_boxes
-            )
+            return _refuted(name, sign, pair, other, n_boxes)
         blame = (shape.rad * influence) @ space.membership
         width = first_high - first_low
         blame[width <= SMALLEST * np.maximum(np.abs(first_low), np.abs(first_high))] = -1.0
@@ -203,22 +243,27 @@ def _find_pair(model, part, a, sign):
     """Return a pair of rows between which f times the sign falls as coordinate a rises, or None:
     along lines of the box."""
     space, total = part.space, part.total
-    n = min(LINES, 4 * size_of_batch(total))
-    Z = np.repeat(space.random(np.random.default_rng(0), n)[:, None], POINTS, axis=1)
-    Z[:, :, a] = np.linspace(space.low[a], space.high[a], POINTS)
-    f = sign * total.values(space.inputs(Z.reshape(n * POINTS, -1))).reshape(n, POINTS)
+    n, along = min(LINES, 4 * size_of_batch(total)), space.along(a, POINTS)
+    Z = np.repeat(space.random(np.random.default_rng(0), n)[:, None], len(along), axis=1)
+    Z[:, :, a] = along
+    f = sign * total.values(space.inputs(Z.reshape(n * len(along), -1))).reshape(n, len(along))
     before = np.maximum.accumulate(f, axis=1)
     worst = np.argsort((f - before).min(axis=1), kind="stable")[:MOST_PAIRS]
     last = (f - before)[worst].argmin(axis=1)
     first = np.array([f[i, : k + 1].argmax() for i, k in zip(worst, last, strict=True)])
-    return _fall(model, part, Z[worst, first], Z[worst, last], sign)
+    return _fall(model, part, _rows(space, Z[worst, first], Z[worst, last]), sign)
 
 
-def _fall(model, part, low, high, sign):
-    """Return the first pair of points between which f times the sign falls, for all that rounding
-    may do, or None."""
+def _rows(space, low, high):
+    """Yield the two rows of each pair of points."""
     for one, two in zip(low, high, strict=True):
-        rows = np.stack([part.space.row(one), part.space.row(two)])
+        yield np.stack([space.row(one), space.row(two)])
+
+
+def _fall(model, part, pairs, sign):
+    """Return the first pair of rows between which f times the sign falls, for all that rounding may
+    do, or None."""
+    for rows in pairs:
         U = part.space.inputs_of_rows(rows)
         least, largest = part.least_at(U), part.largest_at(U)
         if not (least[0] > largest[1] if sign > 0 else least[1] > largest[0]):

@@ -28,17 +28,16 @@ IN_MEMORY = 2**20
 class TermSum:
     """A sum of terms, linear'u + groups, which is what is bounded. Linear terms have no offset."""
 
-    def __init__(self, terms: Sequence[tuple[Term, float]], place: np.ndarray, largest: np.ndarray):
-        """Take pairs (term, coefficient).
+    def __init__(self, terms: Sequence[tuple[Term, float, np.ndarray]], largest: np.ndarray):
+        """Take triples (term, coefficient, the input of each of its encodings).
 
-        place : the input of each encoding
         largest : the largest |u| of each input
         """
         n = len(largest)
         self.linear, self.n_terms = np.zeros(n), len(terms)
         by_kind: dict[tuple, list[tuple]] = {}
-        for term, coef in terms:
-            c, w, inputs = coef * term.gain, np.zeros(n), place[term.encodings]
+        for term, coef, inputs in terms:
+            c, w = coef * term.gain, np.zeros(n)
             w[inputs] = term.weights
             if term.is_linear:
                 self.linear += c * w

@@ -4,7 +4,8 @@ Many boxes are looked at together. On each, a linear function lies above the sum
 and has its largest value at a corner; there the sum is evaluated, and the largest such value is the
 `best` so far. Parts of a box where the linear function is below it are cut off; coordinates in
 which the derivative has one sign are set to an end. What is left is halved across the coordinate to
-which most of the gap is due. The boxes of the largest bounds come first.
+which most of the gap is due, or between levels of a category that differ most. The boxes of the
+largest bounds come first.
 """
 
 from __future__ import annotations
@@ -211,6 +212,10 @@ class Search:
         upper = np.minimum(upper, before)
         low, high = self._fix(low, high, relaxed, shape)
         blame = self._by_axis(relaxed.blame + loose)
+        for a, gain in gains.items():
+            # A line may touch in the middle what it is above, and levels are at the ends.
+            least = np.where(gain > -np.inf, gain, np.inf).min(axis=1)
+            blame[:, a] += gain.max(axis=1) - least
         width = high - low
         blame[width <= SMALLEST * np.maximum(np.abs(low), np.abs(high))] = -1.0
         return Bounded(low, high, upper, blame)

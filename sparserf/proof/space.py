@@ -202,6 +202,14 @@ class Space:
             )
             self._states[a], self.tables[a] = self._states[a][order], self.tables[a][order]
 
+    def along(self, a: int, n: int) -> np.ndarray:
+        """Return points of coordinate a of a column of numbers, ascending: n of its interval, or
+        all that it takes, without a missing cell."""
+        if not self.is_table[a]:
+            return np.linspace(self.low[a], self.high[a], n)
+        order = np.argsort(self._states[a], kind="stable")
+        return order[~np.isnan(self._states[a][order])].astype(np.float64)
+
     def random(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return random points of the box, (n, n_axes)."""
         Z = self.low + rng.random((n, len(self.low))) * (self.high - self.low)
