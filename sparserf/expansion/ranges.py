@@ -82,7 +82,8 @@ class Ranges(Mapping[int, tuple[float, float]]):
 
     def seen_by(self, is_seen: np.ndarray) -> Ranges:
         """Return the ranges for terms that see the columns in a mask of all columns."""
-        return Ranges(self.column, self.ends, self.taken, is_seen[self.column])
+        is_here = np.isin(self.column, np.flatnonzero(is_seen))
+        return Ranges(self.column, self.ends, self.taken, is_here)
 
     @property
     def of_seen(self) -> Ranges:

@@ -214,11 +214,21 @@ class Fitted:
     _loss = property(lambda self: self.model.loss)
 
     @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns of the data frame that the model was fitted to."""
+    def feature_names_in_(self) -> np.ndarray | None:
+        """Names of the columns of the data frame that the model was fitted to.
+
+        They may be set, as those of other estimators may: to None, so that nothing warns of arrays,
+        which the model takes as they are.
+        """
+        if "_names" in vars(self):
+            return self._names
         if self.model.feature_names_in_ is None:
             raise AttributeError("this model was fitted to an array, whose columns have no names")
         return np.array(self.model.feature_names_in_, object)
+
+    @feature_names_in_.setter
+    def feature_names_in_(self, names: np.ndarray | None) -> None:
+        self._names = names
 
     @property
     def _may_miss(self):

@@ -1,5 +1,5 @@
-"""Whether f rises, or falls, from each value of a column that takes few to the next, as sums of terms
-to be bounded: the differences of f between the two values."""
+"""The differences of f between each value of a column that takes few and the next, as sums of terms
+to be bounded: whether f rises, or falls, along the values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StepSpace(Space):
     def __init__(
         self, model: Expansion, box: Box, seen: np.ndarray, j: int, step: tuple[float, float]
     ):
-        """Make the coordinates; step : the two values of column j, of which `row` has the second."""
+        """Make the coordinates; step : two values of column j, of which `row` has the second."""
         of_column = np.flatnonzero(stage_of(model.features).column[seen] == j)
         fixed = replace(box, levels=box.levels | {j: np.array([step[1]])})
         super().__init__(model, fixed, np.concatenate([seen, seen[of_column]]))
@@ -51,10 +51,10 @@ class StepSpace(Space):
 def falls_at_steps(
     model: Expansion, box: Box, terms: Sequence[tuple[Term, float]], j: int, sign: int
 ) -> Iterator[tuple[tuple[float, float], StepSpace, Search]]:
-    """Yield (its two values, space, search) for each step of column j from one of its values to the next: a search
-    for the largest value by which f times the sign falls, or 0.
+    """Yield (its two values, space, search) for each step of column j from a value to the next.
 
-    Terms that are the same at both values take no part.
+    The search is for the most that f times the sign falls there, or 0. Terms that are the same at
+    both values take no part.
     """
     stage = stage_of(model.features)
     terms = [(term, coef) for term, coef in terms if j in term.columns]

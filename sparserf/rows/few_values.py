@@ -1,5 +1,5 @@
-"""The values of columns that take few whole numbers, such as flags, counts and ratings: found in one
-pass, block by block."""
+"""The values of columns that take few whole numbers, such as flags, counts and ratings: found in
+one pass, block by block."""
 
 from __future__ import annotations
 
