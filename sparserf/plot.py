@@ -170,7 +170,8 @@ def effects(
     n_panels : int, default 12
         The most functions to draw, at least 1.
     n_points : int, default 40
-        The number of points of a curve and of each side of a surface, at least 2.
+        The number of points of a curve and of each side of a surface, at least 2. A column of no
+        more different whole numbers, such as a flag, has a point at each.
     models : iterable of SparseModel or None, default None
         Models of the same columns and outputs, fitted to other rows: the `models` of
         `cross_validate`, or `[expert.model for expert in found.experts]` of `intervals`. A band

@@ -50,7 +50,8 @@ class CalculusMethods(Expansion):
         of a bump that on the right, at the kink of a relu that of the side on which it rises. Steps
         have derivative 0, also at the step. The derivative is 0 where the cell is missing, by a
         category (a difference of levels is no derivative; `plot.effects` shows them), and where f
-        is beyond `lower` or `upper`.
+        is beyond `lower` or `upper`. By a column of numbers that takes few values, such as a flag,
+        it is that of f between them.
 
         Rows are taken some at a time, and no matrix of all rows by all terms is stored. Time: that
         of predicting the rows and of a product of n_samples n_terms n_features_in multiplications;
@@ -119,13 +120,17 @@ class CalculusMethods(Expansion):
     ) -> tuple[float | np.ndarray, float | np.ndarray]:
         """Integrate `decision_function` over a box of rows.
 
-        It is `mean` times the product of the lengths of all intervals that are no points; of
-        categories, the mean of their levels is taken.
+        It is `mean` times the product of the lengths of all intervals of columns of numbers,
+        whether terms see them or not; an interval that is a point has the factor 1. Of categories,
+        and of columns that take few values, the mean over their levels or values in the box is
+        taken, and their factor is 1, too.
 
         Parameters
         ----------
         box, output
-            As in `mean`.
+            As in `mean`. Columns that are left out count with their range in training. A model that
+            has been to a file does not know that of columns which no term sees: the box must name
+            them.
 
         Returns
         -------
@@ -147,6 +152,15 @@ class CalculusMethods(Expansion):
         >>> value, error = model.integral({0: (0, 2)})
         >>> round(value, 6), bool(error < 1e-14)
         (6.0, True)
+
+        A column of zeros and ones is no interval: here 3 is the mean of 2 and 4, over both.
+
+        >>> X = np.column_stack([X, np.arange(200) % 2])
+        >>> model = srf.mfga(
+        ...     X, X @ [0, 2] + 2, features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0
+        ... )
+        >>> round(model.integral({0: (0, 5)})[0], 6)
+        15.0
         """
         from .integrals import integral
 
@@ -165,8 +179,10 @@ class CalculusMethods(Expansion):
         ----------
         box : mapping of names or indices of columns to parts, or None, default None
             A part is (low, high), a number, a level, a list of levels, which count equally, or
-            None, a missing cell; of dates as in `bounds`. Columns that are left out have the range
-            of the training rows, or all known levels.
+            None, a missing cell; of dates as in `bounds`. Of booleans, and of columns that took few
+            whole numbers in training, (low, high) stands for the values taken that lie in it, which
+            count equally; see `bounds`. Columns that are left out have the range of the training
+            rows, all values that they took if these are few, or all known levels.
         output : label of a class, int, or None, default None
             The one output, as in `plot.effects`. None: all.
 
@@ -180,8 +196,9 @@ class CalculusMethods(Expansion):
         ------
         ValueError, TypeError
             The box names a column that there is not or one twice, an interval is reversed or not
-            finite, a level is unknown, a part has another type than its column; a column is left
-            out whose range is not known; no such output.
+            finite, or holds none of the few values of its column, a level is unknown, a part has
+            another type than its column; a column is left out whose range is not known; no such
+            output.
 
         Notes
         -----

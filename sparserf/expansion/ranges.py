@@ -22,7 +22,8 @@ class Ranges(Mapping[int, tuple[float, float]]):
     column : int64 ndarray of shape (n_columns,), the indices of all columns that are known,
         ascending
     ends : float64 ndarray of shape (n_columns, 2)
-    taken : {column: ndarray}, the values of the columns that took few, ascending
+    taken : {column: ndarray}, the values of the columns that took few, ascending; among all columns
+        that are known
     is_seen : bool ndarray of shape (n_columns,), which columns terms see
     """
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..expansion.terms import column_levels, terms_of
+from ..rows.few_values import FewValues
 from .additive import approximate, frequent_levels, r_squared
 from .evaluate import column_of, decision_values, encode, encoded_rows, to_dense
 
@@ -348,14 +349,20 @@ def points(grids: dict[int, np.ndarray], part: Part) -> np.ndarray:
 
 def grid_of(values: np.ndarray, n_points: int, levels: Sequence[Any] | None = None) -> np.ndarray:
     """Return the grid of a column, as `Effects` has it; that of numbers has n_points from the 1st
-    to the 99th percentile."""
+    to the 99th percentile, or the values there where these are few, all of them if one is left."""
     if len(values) == 0:
         raise ValueError("X must have at least one row, got none")
     is_missing = np.isnan(values)
     if levels is not None:
         return np.concatenate([np.arange(len(levels)), [-1.0], [np.nan] * int(is_missing.any())])
     there = values[~is_missing] if not is_missing.all() else np.zeros(1)
-    grid = np.linspace(*np.percentile(there.astype(np.float64), [1, 99]), n_points)
+    low, high = np.percentile(there.astype(np.float64), [1, 99])
+    grid = np.linspace(low, high, n_points)
+    most = min(n_points, max(2, len(there) // 2))
+    few = FewValues.of_rows(there[:, None]).by_column(np.ones(1, bool), most).get(0, grid[:1])
+    inside = few[(few >= low) & (few <= high)]
+    if len(few) > 1:
+        grid = inside if len(inside) > 1 else few
     if not np.abs(grid).max() < LARGEST:
         raise ValueError(
             f"X must be below {LARGEST:g} to be drawn, got a column that is not: scale it"
@@ -369,14 +376,9 @@ def place_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:
     last = len(grid) - 1
     if is_category:
         return np.where(np.isnan(x), last, np.where(x < 0, np.flatnonzero(grid == -1.0)[0], x))
-    numbers = grid[~np.isnan(grid)]  # evenly spaced
-    length = np.ptp(numbers)
-    share = np.clip(
-        (np.nan_to_num(x).astype(np.float64) - numbers[0]) / (length if length > 0 else 1.0),
-        0.0,
-        1.0,
-    )
-    return np.where(np.isnan(x), last, share * (len(numbers) - 1))
+    numbers = grid[~np.isnan(grid)]
+    between = np.interp(np.nan_to_num(x).astype(np.float64), numbers, np.arange(len(numbers)))
+    return np.where(np.isnan(x), last, between if np.ptp(numbers) > 0 else 0.0)
 
 
 def shares_of(x: np.ndarray, grid: np.ndarray, is_category: bool) -> np.ndarray:

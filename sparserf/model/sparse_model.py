@@ -60,7 +60,8 @@ class SparseModel(ExplainMethods, ProofMethods, CalculusMethods, ExportMethods):
     ranges : mapping of int to (float, float)
         The least and the largest number that training rows of positive weight have in each column
         of numbers that terms see, {index: (least, largest)}; an entry that CSR rows do not store is
-        0, and NaN is left out. Empty where no rows were seen.
+        0, and NaN is left out. Empty where no rows were seen. Its `taken` has all values of the
+        columns that took few whole numbers, {index: array}.
 
     Examples
     --------

@@ -35,6 +35,10 @@ class ProofMethods(Expansion):
             number; of dates, durations or times of day these, or numbers of days; of a category a
             level, or a list of levels; None is a missing cell, also in a list of levels. Columns
             that are left out have the range of the training rows, `ranges`, or all known levels.
+            Booleans, and columns that took at most 32 different whole numbers in training, each in
+            two rows or more on average, take no other values: (low, high) stands for those of them
+            that lie in it. A single number is obeyed, whatever the column took. Of booleans a part
+            may be True, False, or a list of them.
         tol : float, default 1e-3
             How wide the two intervals may be, relative to the range of f over the box, at least 0.
         time_limit : float or None, default 10.0
@@ -54,8 +58,9 @@ class ProofMethods(Expansion):
         ------
         ValueError, TypeError
             box names a column or level that there is not, has an interval that is empty or not
-            finite, or leaves out a column whose range is not known; tol or time_limit is out of its
-            range; the model has several outputs and no `output`.
+            finite, or that holds no value which its column takes, or leaves out a column whose
+            range is not known; tol or time_limit is out of its range; the model has several outputs
+            and no `output`.
 
         Notes
         -----
@@ -138,8 +143,13 @@ class ProofMethods(Expansion):
 
         Notes
         -----
+        Along a column that takes few values, as in `bounds`, f is monotone if it is so from each
+        value to the next: what it does between them is no matter. Both rows of a refutation have
+        values that their columns take.
+
         If every term that sees the column is monotone in it with the right sign, that is the proof,
-        for all rows of the box. Otherwise the box is halved until the derivative has the sign on
+        for all rows of the box. Otherwise, for a column of few values, the difference of f at two
+        of them is bounded as `bounds` does; for others the box is halved until the derivative has the sign on
         each part, and no step goes against it. A point where the derivative is 0, but not on either
         side, may stay open. Rounding is counted as in `bounds`. Limits of f are regarded in
         refutations, and not in proofs.

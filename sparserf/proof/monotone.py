@@ -64,7 +64,8 @@ class Monotonicity:
         falls and one where it rises.
     open_share : float
         The share of the box on which nothing is proved, in the coordinates of the proof (of
-        numbers, the encodings).
+        numbers, the encodings); along a column that takes few values, the share of the steps from
+        one to the next.
     n_boxes : int
         The number of boxes that were looked at.
     """
