@@ -153,14 +153,15 @@ class CalculusMethods(Expansion):
         >>> round(value, 6), bool(error < 1e-14)
         (6.0, True)
 
-        A column of zeros and ones is no interval: here 3 is the mean of 2 and 4, over both.
+        A column of zeros and ones has no length: the mean of f at both, 2 and 4, over the interval
+        of the other column, times 2.
 
         >>> X = np.column_stack([X, np.arange(200) % 2])
         >>> model = srf.mfga(
-        ...     X, X @ [0, 2] + 2, features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0
+        ...     X, X @ [1, 2] + 1, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-9, rng=0
         ... )
-        >>> round(model.integral({0: (0, 5)})[0], 6)
-        15.0
+        >>> round(model.integral({0: (0, 2), 1: (0, 1)})[0], 6)
+        6.0
         """
         from .integrals import integral
 

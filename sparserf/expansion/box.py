@@ -209,7 +209,7 @@ def _read_interval(name, part):
         return np.nan, np.nan
     ends = (part, part) if isinstance(part, (Real, np.bool_)) else part
     is_pair = isinstance(ends, (list, tuple)) or (isinstance(ends, np.ndarray) and ends.ndim == 1)
-    if not (is_pair and len(ends) == 2 and all(isinstance(end, Real) for end in ends)):
+    if not (is_pair and len(ends) == 2 and all(isinstance(end, (Real, np.bool_)) for end in ends)):
         raise TypeError(f"box must have a number or a pair (low, high) for {name!r}, got {part!r}")
     try:
         low, high = map(float, ends)

@@ -149,10 +149,10 @@ class ProofMethods(Expansion):
 
         If every term that sees the column is monotone in it with the right sign, that is the proof,
         for all rows of the box. Otherwise, for a column of few values, the difference of f at two
-        of them is bounded as `bounds` does; for others the box is halved until the derivative has the sign on
-        each part, and no step goes against it. A point where the derivative is 0, but not on either
-        side, may stay open. Rounding is counted as in `bounds`. Limits of f are regarded in
-        refutations, and not in proofs.
+        of them is bounded as `bounds` does; for others the box is halved until the derivative has
+        the sign on each part, and no step goes against it. A point where the derivative, or the
+        difference, is 0, but not on either side, may stay open. Rounding is counted as in `bounds`.
+        Limits of f are regarded in refutations, and not in proofs.
 
         Examples
         --------

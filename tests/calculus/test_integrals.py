@@ -130,3 +130,34 @@ def test_wrong_boxes(models):
         model.integral([(0, 1)])
     with pytest.raises(ValueError, match="output"):
         model.mean(BOX, output=3)
+
+
+def test_the_volume_has_all_columns_of_the_box(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(200, 3)), rng.integers(0, 2, 200)])
+    model = srf.mfga(X, X[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
+    assert np.flatnonzero(model.features.columns_seen).tolist() == [0] == list(model.ranges)
+    widths, start = np.ptp(X[:, :3], axis=0), {0: (1.0, 2.0)}
+    mean = model.mean(start)[0]
+    for box, volume in (
+        (start, widths[1] * widths[2]),
+        ({**start, 1: (0, 7)}, 7 * widths[2]),
+        ({**start, 1: (0, 7), 2: 0.5}, 7.0),
+        ({**start, 1: 3, 2: None}, 1.0),
+    ):
+        assert model.integral(box)[0] == pytest.approx(volume * mean, rel=1e-12)
+    assert model.integral()[0] == pytest.approx(
+        widths.prod() * model.mean()[0], rel=1e-12, abs=1e-12
+    )
+    few = srf.prune(srf.drp(X, X[:, 0], alpha=1e-3, rng=0), X, max_terms=1)
+    assert few.integral(start)[0] == pytest.approx(widths[1:].prod() * few.mean(start)[0])
+    model.save(tmp_path / "m.npz")
+    other = srf.load(tmp_path / "m.npz")  # says nothing of columns that no term uses
+    with pytest.raises(
+        ValueError, match=r"box must have an interval for columns .* 'x1', 'x2', 'x3'"
+    ):
+        other.integral(start)
+    box = {**start, 1: (0, 7), 2: 1, 3: 0}
+    assert other.integral(box) == model.integral(box) and other.mean(start) == model.mean(start)
+    with pytest.raises(ValueError, match="volume that does not overflow"):
+        model.integral({1: (-1e300, 1e300), 2: (-1e300, 1e300)})

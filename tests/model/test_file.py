@@ -1094,6 +1094,39 @@ def test_ranges_are_finite_and_ordered(tmp_path):
     )
 
 
+def test_values_that_columns_took_are_ascending_and_end_with_the_range(tmp_path):
+    column, ends = (contents("limited")[1][name] for name in ("range_column", "range_ends"))
+    middle = ends[1].mean()
+    right = {
+        "taken_column": np.array([1, 2]),
+        "taken_size": np.array([3, 2]),
+        "taken_value": np.array([ends[1, 0], middle, ends[1, 1], *ends[2]]),
+    }
+    assert len(column) == D
+    m = load(archive(members("limited", **right)), tmp_path)
+    assert {j: len(values) for j, values in m.ranges.taken.items()} == {1: 3, 2: 2}
+    value = right["taken_value"]
+    for name, wrong in (
+        *((name, None) for name in right),
+        ("taken_column", np.array([2, 1])),
+        ("taken_column", np.array([1, D])),
+        ("taken_column", np.array([1.0, 2.0])),
+        ("taken_column", np.array([1])),
+        ("taken_size", np.array([2, 3])),
+        ("taken_size", np.array([5, 0])),
+        ("taken_size", np.array([3, 2**62])),
+        ("taken_size", np.array([3, 2, 1])),
+        ("taken_value", value[[0, 0, 2, 3, 4]]),
+        ("taken_value", value[[0, 2, 1, 3, 4]]),
+        ("taken_value", value + 1),
+        ("taken_value", value[:-1]),
+        ("taken_value", value[:, None]),
+        ("taken_value", value * np.nan),
+        ("taken_value", value.astype(np.float32)),
+    ):
+        refused(archive(members("limited", **(right | {name: wrong}))), tmp_path)
+
+
 @pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["linear", "q-sparse"])
 def test_coefficients_that_must_be_nonnegative_are(kind, tmp_path):

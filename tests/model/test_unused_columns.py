@@ -99,6 +99,17 @@ def test_any_cells_of_the_kind_are_taken_there(model, again, tmp_path):
         other.predict(DATA.assign(wage="word"))
 
 
+def test_ranges_and_values_of_unused_columns_are_not_given_away(tmp_path):
+    """Also where columns have no encodings, so that the features are given away as they are."""
+    X = np.column_stack([RNG.normal(size=N), NUMBERS, RNG.integers(0, 2, N) + 778.0])
+    model = srf.mfga(X, X[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
+    assert model.ranges.known(1) and 2 in model.ranges.taken  # the model itself knows them
+    model.save(tmp_path / "m.npz")
+    for other in (srf.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        assert other.ranges.column.tolist() == [0] and not other.ranges.taken
+        assert dict(other.ranges) == dict(model.ranges)
+
+
 def test_levels_and_knots_of_columns_that_are_used_stay(tmp_path):
     y = (
         2 * np.tanh(5 * DATA["a"])

@@ -1,5 +1,6 @@
 """The estimators of scikit-learn pass its own checks, and do what its users ask of estimators."""
 
+import copy
 import inspect
 import pickle
 import re
@@ -837,3 +838,16 @@ def test_the_names():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert srf.sklearn is srfs
+
+
+def test_names_of_a_made_estimator_can_be_set():
+    """As other packages do on a copy, so that nothing warns of arrays in place of frames."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    estimator = srf.mfga(frame, Y, n_nonzero_coefs=3, rng=0).to_estimator()
+    names, again = estimator.feature_names_in_.tolist(), copy.deepcopy(estimator)
+    again.feature_names_in_ = None
+    assert again.feature_names_in_ is None and again.model.feature_names_in_ == tuple(names)
+    assert np.array_equal(again.predict(X), estimator.model.predict(X))
+    assert estimator.feature_names_in_.tolist() == names == list(frame)
+    assert clone(again).feature_names_in_.tolist() == names
