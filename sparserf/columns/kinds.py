@@ -336,11 +336,13 @@ class Encoding:
     def rounding(self, largest: float) -> float:
         """Return a bound of the rounding of u, for numbers up to a size.
 
-        It is a few roundings of (r - center) / unit.
+        It is a few roundings of (r - center) / unit; a number as it is has none.
 
         The cosine of an angle is rounded as the angle is.
         """
-        if not self.unit > 0:
+        is_number = self.of_kind.is_number and (self.knots is None or self.is_held)
+        is_as_it_is = is_number and (self.center, self.unit, self.reach) == (0.0, 1.0, np.inf)
+        if is_as_it_is or not self.unit > 0:
             return 0.0
         turn = self.of_kind.turn
         raw = largest if self.knots is None else np.abs(self.knots[1]).max()

@@ -180,11 +180,13 @@ class Space:
         for a in range(len(self.columns)):
             inputs = self._inputs_of[a]
             self.largest[inputs] = np.abs(self.tables[a]).max(axis=0) if a in self.tables else 0.0
+        for v in range(n):
+            a = self.axis[v]
+            j = self.columns[a]
+            states = self._states[a] if a in self.tables else [self._box.low[j], self._box.high[j]]
+            largest = np.abs(np.nan_to_num(states)).max()
+            self.rounding[v] = self.stage.encoding(v).rounding(float(largest))
         number = [v for v in range(n) if self.axis[v] not in self.tables]
-        for v in number:
-            j = self.columns[self.axis[v]]
-            largest = max(abs(self._box.low[j]), abs(self._box.high[j]))
-            self.rounding[v] = self.stage.encoding(v).rounding(largest)
         if number:
             ends = self.geometry(self.low[None], self.high[None])
             self.largest[number] = (np.abs(ends.mid) + ends.rad)[0, number]
@@ -249,11 +251,10 @@ class Space:
                 self._inputs_of[a],
                 self._range_of_table(a, low[:, a], high[:, a]),
             )
-            answers.mid[:, inputs], answers.spread[:, inputs] = (
-                (least + most) / 2,
-                (most - least) / 2 + 4 * EPS * np.abs(most),
-            )
-            answers.spread[:, inputs] += 4 * EPS * np.abs(least)
+            # one value is its own middle, without rounding
+            loose = np.where(least < most, 4 * EPS * (np.abs(least) + np.abs(most)), 0.0)
+            answers.mid[:, inputs] = (least + most) / 2
+            answers.spread[:, inputs] = (most - least) / 2 + loose + self.rounding[inputs]
             answers.rad[:, inputs] = answers.spread[:, inputs]
         for a, curve in self._curves.items():
             for array, part in zip(answers, curve.over(low[:, a], high[:, a]), strict=True):
