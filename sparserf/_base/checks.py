@@ -96,7 +96,7 @@ def as_array(name: str, values: Any) -> np.ndarray:
     """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length.
 
     A list of strings and other things becomes an array of objects: NumPy would make strings of all,
-    "nan" of NaN.
+    "nan" of NaN. So do strings that an array of strings would cut off.
     """
     if is_foreign(values):
         return to_host(values)
@@ -104,19 +104,37 @@ def as_array(name: str, values: Any) -> np.ndarray:
     try:
         array = np.asarray(values)
         if isinstance(values, (list, tuple)) and array.dtype.kind in "US":
-            objects = np.array(values, object)
-            return (
-                array if all(isinstance(value, (str, bytes)) for value in objects.flat) else objects
-            )
+            return as_strings(np.array(values, object))
         return array
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
+
+
+def as_strings(objects: np.ndarray) -> np.ndarray:
+    """Return objects that are all strings, or all bytes, as an array of these, others as they are.
+
+    They stay objects, too, where one ends in a null character, which NumPy would cut off.
+    """
+    for kind, end in ((str, "\0"), (bytes, b"\0")):
+        if all(isinstance(value, kind) for value in objects.flat):
+            # NumPy takes the length of a member of a (str, Enum) from its value, and the characters
+            # from its name
+            plain = [text_of(value) if kind is str else value for value in objects.flat]
+            is_cut = any(value.endswith(end) for value in plain)
+            return objects if is_cut else np.array(plain, kind).reshape(objects.shape)
+    return objects
 
 
 def check_unmasked(name: str, values: Any) -> None:
     """Check that no entry of a masked array is masked."""
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
+
+
+def text_of(value: str) -> str:
+    """Return the characters of a string of any type, such as a member of a (str, Enum), whose own
+    `str` may be another."""
+    return str.__str__(value)
 
 
 def is_real_type(kind: type) -> bool:
