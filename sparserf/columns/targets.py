@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 # The argument `class_weight`: weights of the classes by label.
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
 # The hint in errors and warnings where y looks like labels.
-ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
+ARE_LABELS = (
+    "For labels: loss='logistic', or of several classes loss='multinomial', or a classifier of "
+    "sparserf.sklearn"
+)
 
 
 def encode_target(
@@ -55,8 +58,6 @@ def encode_target(
         target = np.ascontiguousarray(
             check_target(y, n_rows, several_outputs is not None)[..., there]
         )
-        if loss.is_quadratic:
-            warn_of_labels(target)
         return None, [*target] if several_outputs == "apart" and target.ndim == 2 else [target]
     classes, label = check_labels(y, n_rows, there)
     if len(classes) == 2:
@@ -110,22 +111,36 @@ def _flatten_column(y: np.ndarray) -> np.ndarray:
 
 
 def warn_of_labels(target: np.ndarray) -> None:
-    """Warn if a real target has just two values, both whole numbers, as labels have."""
+    """Warn if a real target looks like labels, as `are_like_labels` says."""
     for y in np.atleast_2d(target):
-        low, high = y.min(), y.max()
-        if (
-            len(y) > 10  # fewer rows may have two values by chance
-            and low < high
-            and low == round(low)
-            and high == round(high)
-            and np.all((y == low) | (y == high))
-        ):
+        if not (y == np.round(y)).all():
+            continue
+        values, counts = np.unique(y, return_counts=True)
+        if are_like_labels(values, counts):
+            alone = " or ".join(f"{value:g}" for value in values)
             warn(
-                f"y is {low:g} or {high:g} alone, and loss='squared' takes these as numbers. "
-                f"{ARE_LABELS}",
+                f"y is {alone} alone, and loss='squared' takes these as numbers. {ARE_LABELS}. For "
+                "numbers: loss=sparserf.losses.Squared(), without this warning",
                 UserWarning,
             )
             return
+
+
+def are_like_labels(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether these whole numbers, which are so frequent, are as codes of classes are.
+
+    These are two; up to 4 that follow one another from -1, 0 or 1; or up to 10 from 0
+    or 1 of which the rarest is at least half as frequent as the most frequent. So counts, of which
+    the large ones are rare, and ratings, of which the ends are, are numbers if they are 5 or more.
+    """
+    k, low = len(values), values[0]
+    if not 2 <= k <= 10 or counts.sum() <= 5 * k:  # fewer rows may have few values by chance
+        return False
+    if k == 2:
+        return True
+    if values[-1] - low != k - 1:
+        return False
+    return low in (-1, 0, 1) if k <= 4 else low in (0, 1) and counts.min() >= counts.max() / 2
 
 
 def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -76,7 +76,7 @@ def as_rows(
             CoreBlock(check_X(X, n_features, may_miss=may_miss), Workers(workers)), origin
         )
     X = check_training_X(X)
-    is_finite = check_finite("X", X.data, False) if is_sparse(X) else check_finite("X", X, may_miss)
+    is_finite = check_finite("X", X, may_miss and not is_sparse(X))
     return MemoryRows(CoreBlock(X, Workers(workers)), origin, is_finite)
 
 
