@@ -58,7 +58,7 @@ from ..losses.base import weighted_median
 from ..losses.links import LINKS
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
-from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
+from ..rows import BlockError, as_readable, as_rows, first_rows, learn_table, read_table
 from .arguments import PLAIN_ROWS, FitOptions, RowSetting
 
 if TYPE_CHECKING:
@@ -183,7 +183,9 @@ class Task:
         start : the features of the model from which the fit starts, where `options.features` is no
             FeatureSet
         """
-        features, columns, given = options.features, options.columns, first_rows(X)
+        features, columns = options.features, options.columns
+        X = as_readable(X, columns.categorical is not None)
+        given = first_rows(X)
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         drawn = features if is_drawn else start
         stage = None if drawn is None else drawn.stage
