@@ -103,9 +103,13 @@ def arguments():
         help="share of the rows kept for the test (default 0.25)",
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--picture", type=Path, default=Path("sparserf-fit.png"))
+    parser.add_argument(
+        "--picture", type=Path, help="draw here (default: the name of the file, and _fit.png)"
+    )
     parser.add_argument("--save", type=Path, help="write the model here, as .npz")
-    return parser.parse_args()
+    args = parser.parse_args()
+    args.picture = args.picture or Path(f"{args.csv.stem}_fit.png")
+    return args
 
 
 def read(path, target):

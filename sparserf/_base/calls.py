@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .checks import as_real
+from .checks import and_more, as_real
 from .floats import as_ieee
 from .warnings import warn
 
@@ -215,9 +215,7 @@ def losses_from(name: str, answer: Any, n_rows: int) -> np.ndarray:
     wrong = np.flatnonzero(~np.isfinite(losses))
     if len(wrong):
         first = f"{losses[wrong[0]]} for row {wrong[0]}"
-        raise ValueError(
-            f"{name} must return finite numbers, got {first} and {len(wrong) - 1} more"
-        )
+        raise ValueError(f"{name} must return finite numbers, got {first}{and_more(wrong)}")
     return losses
 
 

@@ -20,7 +20,7 @@ from .csr import canonical_csr
 from .warnings import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sized
 
     from .types import Array, DenseOrCSR
 
@@ -54,9 +54,8 @@ def check_X(
     if is_sparse(X):
         warn_of_lost_integers("X", getattr(X, "data", ()))
         X, may_miss = canonical_csr(X), False
-        numbers = X.data
     else:
-        numbers = X = as_real("X", X)
+        X = as_real("X", X)
         if X.ndim != 2:
             hint = (
                 "; use X.reshape(-1, 1) for a single input, X.reshape(1, -1) for a single row"
@@ -65,7 +64,7 @@ def check_X(
             )
             raise ValueError(f"X must be two-dimensional, got shape {X.shape}{hint}")
     if not known_finite:
-        check_finite("X", numbers, may_miss)
+        check_finite("X", X, may_miss)
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(f"X must have {n_features} columns, got {X.shape[1]}")
     return X
@@ -93,30 +92,55 @@ def check_device_X(X: Array, xp: Any, may_miss: bool = False) -> Array:
 
 
 def as_array(name: str, values: Any) -> np.ndarray:
-    """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length.
+    """Return values as an ndarray; raise ValueError if entries are masked or rows differ in length,
+    TypeError if they are sparse.
 
     A list of strings and other things becomes an array of objects: NumPy would make strings of all,
-    "nan" of NaN.
+    "nan" of NaN. So do strings that an array of strings would cut off.
     """
     if is_foreign(values):
         return to_host(values)
     check_unmasked(name, values)
+    if is_sparse(values):
+        ravel = ".ravel()" if 1 in values.shape else ""
+        raise TypeError(
+            f"{name} must be dense, got a sparse {type(values).__name__} of shape {values.shape}: "
+            f"give {name}.toarray(){ravel}"
+        )
     try:
         array = np.asarray(values)
         if isinstance(values, (list, tuple)) and array.dtype.kind in "US":
-            objects = np.array(values, object)
-            return (
-                array if all(isinstance(value, (str, bytes)) for value in objects.flat) else objects
-            )
+            return as_strings(np.array(values, object))
         return array
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
+
+
+def as_strings(objects: np.ndarray) -> np.ndarray:
+    """Return objects that are all strings, or all bytes, as an array of these, others as they are.
+
+    They stay objects, too, where one ends in a null character, which NumPy would cut off.
+    """
+    for kind, end in ((str, "\0"), (bytes, b"\0")):
+        if all(isinstance(value, kind) for value in objects.flat):
+            # NumPy takes the length of a member of a (str, Enum) from its value, and the characters
+            # from its name
+            plain = [text_of(value) if kind is str else value for value in objects.flat]
+            is_cut = any(value.endswith(end) for value in plain)
+            return objects if is_cut else np.array(plain, kind).reshape(objects.shape)
+    return objects
 
 
 def check_unmasked(name: str, values: Any) -> None:
     """Check that no entry of a masked array is masked."""
     if np.ma.isMaskedArray(values) and np.ma.count_masked(values):
         raise ValueError(f"{name} must not have masked entries, got {np.ma.count_masked(values)}")
+
+
+def text_of(value: str) -> str:
+    """Return the characters of a string of any type, such as a member of a (str, Enum), whose own
+    `str` may be another."""
+    return str.__str__(value)
 
 
 def is_real_type(kind: type) -> bool:
@@ -139,9 +163,7 @@ def check_labels_there(name: str, labels: np.ndarray) -> None:
     else:
         missing = np.flatnonzero(labels != labels).tolist()
     if missing:
-        where = f"{labels[missing[0]]} at [{missing[0]}]" + f" and {len(missing) - 1} more" * (
-            len(missing) > 1
-        )
+        where = f"{labels[missing[0]]} at [{missing[0]}]{and_more(missing)}"
         raise ValueError(f"{name} must not have missing labels, got {where}: leave such rows out")
 
 
@@ -222,22 +244,31 @@ def _hint_of_categories(name):
     return "; for columns of categories: categorical=, or X as a data frame" if name == "X" else ""
 
 
-def check_finite(name: str, array: np.ndarray, may_miss: bool = False) -> bool:
-    """Check that all numbers are finite, or NaN where may_miss.
+def and_more(found: Sized) -> str:
+    """Return what an error adds after the first of the things that were found: how many more."""
+    return f" and {len(found) - 1} more" if len(found) > 1 else ""
+
+
+def check_finite(name: str, X: DenseOrCSR, may_miss: bool = False) -> bool:
+    """Check that all numbers of an array or CSR matrix are finite, or NaN where may_miss.
 
     Return whether all are known to be finite.
     """
-    if _is_native(array) and are_finite(array):
+    numbers = X.data if is_sparse(X) else X
+    if _is_native(numbers) and are_finite(numbers):
         return True
-    if _is_native(array) and may_miss and are_finite(array, may_miss):
+    if _is_native(numbers) and may_miss and are_finite(numbers, may_miss):
         return False
-    bad = np.argwhere(np.isinf(array) if may_miss else ~np.isfinite(array))
+    bad = np.argwhere(np.isinf(numbers) if may_miss else ~np.isfinite(numbers))
     if len(bad):
-        place = tuple(int(i) for i in bad[0])
+        first = tuple(bad[0].tolist())
+        place = list(first)
+        if is_sparse(X):
+            row = np.searchsorted(X.indptr, first[0], side="right") - 1
+            place = [int(row), int(X.indices[first[0]])]
         hint = "; leave out rows whose target is missing" if name == "y" else ""
         raise ValueError(
-            f"{name} must be finite, got {array[place]} at {list(place)} and {len(bad) - 1} more "
-            f"places{hint}"
+            f"{name} must be finite, got {numbers[first]} at {place}{and_more(bad)}{hint}"
         )
     return False
 

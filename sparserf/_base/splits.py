@@ -48,7 +48,12 @@ def check_groups(groups: ArrayLike | None, n_rows: int) -> np.ndarray | None:
     """
     if groups is None:
         return None
-    values = as_array("groups", groups)
+    # a list may hold tuples, of which NumPy makes a second dimension
+    values = (
+        np.fromiter(groups, object, len(groups))
+        if isinstance(groups, (list, tuple))
+        else as_array("groups", groups)
+    )
     if values.shape != (n_rows,):
         raise ValueError(
             f"groups must have an entry for each of the {n_rows} rows of X, got shape "

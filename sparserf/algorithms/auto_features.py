@@ -43,6 +43,8 @@ def with_found_features(X: MatrixLike, y: ArrayLike, options: Options, effort: E
     100 terms had 1.06 times the error. They may be none where the time was over. What was cut is
     noted in `effort`.
     """
+    if (gamma := vars(options).get("gamma")) is not None:
+        raise ValueError(f"gamma must be None where features is 'auto', got {gamma!r}")
     columns, rows = {**vars(options.columns), "extrapolate": None}, vars(options.rows)
     own = {"fit_intercept": options.fit_intercept, "rng": options.rng}
     limit = limit_of_next(effort.deadline, 1 / SHARE_OF_SEARCH)

@@ -22,6 +22,7 @@ import numpy as np
 
 from .._base.calls import checks_call, numbers_from
 from .._base.checks import (
+    and_more,
     as_array,
     check_callable,
     check_integer,
@@ -389,8 +390,8 @@ def _check_each(is_right, what, values, index):
         row = int(wrong[0])
         where = f"row {index[row]} of X" if row < len(index) else "a made row"
         raise ValueError(
-            f"teacher must return {what} for each row, got {values[row]} for {where} and "
-            f"{len(wrong) - 1} more"
+            f"teacher must return {what} for each row, got {values[row]} for {where}"
+            f"{and_more(wrong)}"
         )
 
 

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..features import FeatureSet
+    from ..features.bandwidth import Gamma
     from ..features.dictionary import Features
     from ..features.neurons import Activation
     from ..losses import LossLike
@@ -138,6 +139,7 @@ def harfe(
     alpha: float = 1e-4,
     activation: Activation = "sin",
     features: Features | None = None,
+    gamma: Gamma = None,
     scale: Units = "auto",
     missing: Missing = "learn",
     categorical: Categorical = None,
@@ -197,6 +199,8 @@ def harfe(
     features : map, sequence of maps, str or FeatureSet, optional
         In place of order and activation, the dictionary as in `sparse_rf`; "auto": the terms that
         ``sparse_rf(X, y)`` finds.
+    gamma : float, "knn" or None, optional
+        Inverse width of a kernel given by name, as in `sparse_rf`.
     scale, missing, categorical, monotone, convex, interactions
         As in `sparse_rf`.
     loss : str or `sparserf.losses.Loss`, default "squared"
@@ -292,6 +296,7 @@ def harfe_path(
     alpha: float = 1e-4,
     activation: Activation = "sin",
     features: Features | None = None,
+    gamma: Gamma = None,
     scale: Units = "auto",
     missing: Missing = "learn",
     categorical: Categorical = None,
@@ -324,8 +329,8 @@ def harfe_path(
 
     Parameters
     ----------
-    X, y, n_components, order, alpha, activation, features, scale, missing, categorical, monotone,
-    convex, interactions, loss, selection, normalize
+    X, y, n_components, order, alpha, activation, features, gamma, scale, missing, categorical,
+    monotone, convex, interactions, loss, selection, normalize
         As in `harfe`.
     n_nonzero_coefs : sequence of int or None, default None
         The numbers of terms, which are used in ascending order. None: n_models of them, in
@@ -391,9 +396,8 @@ def models_of_sizes(
         if is_found and not len(task.features):  # there was no time to find any
             dictionary = task.features
         else:
-            dictionary = draw_dictionary(
-                task, options.n_components, options.activation, options.order, options.rng
-            )
+            how = options.activation, options.order, options.rng, options.gamma
+            dictionary = draw_dictionary(task, options.n_components, *how)
     if task.is_joint:
         check_any_sign(dictionary, "classes that are fitted together")
 
@@ -471,11 +475,20 @@ def is_done_in_time(fit: PursuitFit, s: int, options: HarfeOptions, effort: Effo
 
 
 def draw_dictionary(
-    task: Task, n_components: int, activation: Activation, order: int | None, rng: Seed
+    task: Task,
+    n_components: int,
+    activation: Activation,
+    order: int | None,
+    rng: Seed,
+    gamma: Gamma = None,
 ) -> FeatureSet:
     """Return all N features: random neurons of this activation and order, or draws from the
     features of the task."""
     features = task.features
+    if features is None and gamma is not None:
+        raise ValueError(
+            f"gamma must be None where features is, got {gamma!r}: neurons of harfe have none"
+        )
     if features is None:
         features = RandomNeurons(activation, order=order)
     elif order is not None or activation != "sin":
@@ -487,6 +500,7 @@ def draw_dictionary(
         features,
         task.rows,
         n_components=n_components,
+        gamma=gamma,
         rng=rng,
         weight=task.weight,
         constraints=task.input_constraints,

@@ -37,6 +37,7 @@ from .arguments import FitOptions
 if TYPE_CHECKING:
     from .._base.types import RowVector
     from ..features import FeatureSet
+    from ..features.bandwidth import Gamma
     from ..features.feature_set import Solution
     from ..features.neurons import Activation
     from ..model import FitInfo
@@ -53,6 +54,7 @@ class HarfeOptions(FitOptions):
     n_components: int = 10_000
     order: int | None = None
     activation: Activation = "sin"
+    gamma: Gamma = None
     alpha: float = checked(check_real, 0, strict=True)
     selection: Literal["magnitude", "positive"] = checked(
         check_choice, ("magnitude", "positive"), default="magnitude"

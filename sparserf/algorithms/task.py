@@ -38,6 +38,7 @@ from .._base.arrays import check_same_device, is_foreign
 from .._base.checks import check_offset, check_sample_weight
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
+from .._base.warnings import warn
 from ..columns.constraints import read_constraints
 from ..columns.encodings import (
     fit_interval_stage,
@@ -49,14 +50,15 @@ from ..columns.frames import names_of_frame
 from ..columns.kinds import NUMBER, Encoding
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
-from ..columns.targets import encode_target, weighted_by_class
+from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Rules, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
 from ..losses.base import weighted_median
+from ..losses.links import LINKS
 from ..losses.offset import LARGEST_OFFSET, OffsetLoss
 from ..model import FitInfo, SparseModel
-from ..rows import BlockError, as_rows, first_rows, learn_table, read_table
+from ..rows import BlockError, as_readable, as_rows, first_rows, learn_table, read_table
 from .arguments import PLAIN_ROWS, FitOptions, RowSetting
 
 if TYPE_CHECKING:
@@ -181,7 +183,9 @@ class Task:
         start : the features of the model from which the fit starts, where `options.features` is no
             FeatureSet
         """
-        features, columns, given = options.features, options.columns, first_rows(X)
+        features, columns = options.features, options.columns
+        X = as_readable(X, columns.categorical is not None)
+        given = first_rows(X)
         is_drawn, may_miss = isinstance(features, FeatureSet), columns.missing == "learn"
         drawn = features if is_drawn else start
         stage = None if drawn is None else drawn.stage
@@ -198,6 +202,8 @@ class Task:
             limits=options.limits,
             is_held=columns.extrapolate == "constant",
         )
+        if options.rows.offset is None:
+            task._warn_of_limits()
         task = task._constrained(columns, given, table)
         if drawn is not None:
             task = replace(task, stage=stage)
@@ -250,6 +256,9 @@ class Task:
         groups = None if given.groups is None else check_groups(given.groups, rows.n_rows)[index]
 
         classes, targets = encode_target(y, loss, index, rows.n_rows, several_outputs)
+        if loss.is_quadratic and isinstance(given.loss, str):
+            for target in targets:
+                warn_of_labels(target)
         if (
             several_outputs == "apart"
             and classes is None
@@ -269,6 +278,26 @@ class Task:
         loss = loss.of_target(targets[0], weight)
         centers = [np.zeros(y.shape[:-1]) for y in targets]
         return cls(weighted, loss, weight, classes, targets, centers, index, offset, groups)
+
+    def _warn_of_limits(self):
+        """Warn if the limits exclude all values of an output, whose predictions they then are."""
+        if self.limits == (None, None):
+            return
+        link = LINKS[self.loss.link]
+        for y in (y for target in self.targets for y in np.atleast_2d(target)):
+            lower, upper = (
+                None if limit is None else float(link.inverse(np.array(limit)))
+                for limit in self.limits
+            )
+            name = "upper" if lower is None or y.max() >= lower else "lower"
+            limit = {"lower": lower, "upper": upper}[name]
+            if limit is not None and (y.max() < limit if name == "lower" else y.min() > limit):
+                warn(
+                    f"{name}={limit:g} excludes all values of y, which are from {y.min():g} to "
+                    f"{y.max():g}: no prediction can be near them",
+                    UserWarning,
+                )
+                return
 
     def _constrained(self, columns, X, table):
         """Return the task with the constraints of a `ColumnSetting`.

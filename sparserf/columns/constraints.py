@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .frames import Columns, is_ordered, label, listing
 from .kinds import MISSING, NUMBER
+from .places import find_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -205,9 +206,8 @@ def _values(argument, given, names, n_columns):
     if given is None:
         return
     if isinstance(given, Mapping):
-        seen = {}
-        for key, value in given.items():
-            j = _column(argument, key, names, n_columns)
+        seen, places = {}, find_columns(argument, given, names, n_columns)
+        for j, (key, value) in zip(places, given.items(), strict=True):
             if j in seen:
                 raise ValueError(
                     f"{argument} must name a column once, got {label(names, j)} as {seen[j]!r} and "
@@ -231,22 +231,6 @@ def _values(argument, given, names, n_columns):
             f"{len(given)}"
         )
     yield from enumerate(given)
-
-
-def _column(argument, key, names, n_columns):
-    """Return the index of a column that is given by its name or index."""
-    if isinstance(key, str):
-        if names is None or key not in names:
-            has = "an array, whose columns have no names" if names is None else "which lacks it"
-            raise ValueError(f"{argument} must name columns of X, {has}: {key!r}")
-        return list(names).index(key)
-    if isinstance(key, (bool, np.bool_)) or not isinstance(key, Integral):
-        raise TypeError(f"{argument} must name columns of X or give their indices, got {key!r}")
-    if not 0 <= key < n_columns:
-        raise ValueError(
-            f"{argument} must have indices of columns in [0, {n_columns}), got {key!r}"
-        )
-    return int(key)
 
 
 def _sign(argument, value, where):
@@ -284,7 +268,7 @@ def _groups(given, names, n_columns):
             raise TypeError(
                 f"interactions must be a sequence of groups of columns, got the group {group!r}"
             )
-        columns = [_column("interactions", key, names, n_columns) for key in group]
+        columns = find_columns("interactions", group, names, n_columns)
         if not columns or len(set(columns)) < len(columns):
             fault = "has a column twice" if columns else "is empty"
             raise ValueError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._base.checks import MISSING, check_unmasked, is_real_type
+from .._base.checks import MISSING, check_unmasked, is_real_type, text_of
 from .clocks import Moments, of_cells, of_series, of_stamps, what_of
 from .plain import plain_numbers
 
@@ -185,7 +185,14 @@ def level_cells(where: str, cells: list[Any]) -> list[Any]:
         are_strings == {True} and not _has_numbers(cells)
     ):
         return _of_one_kind(where, cells)
-    return [None if type(cell).__name__ in MISSING or cell != cell else str(cell) for cell in cells]
+    return [
+        None if type(cell).__name__ in MISSING or cell != cell else as_text(cell) for cell in cells
+    ]
+
+
+def as_text(value: Any) -> str:
+    """Return a name or a level as text: of a string of any type its characters."""
+    return text_of(value) if isinstance(value, str) else str(value)
 
 
 def _has_numbers(cells):
@@ -310,9 +317,8 @@ def names_of_frame(frame: Any) -> tuple[str, ...]:
 
     In tables of Arrow the names are `column_names`, and `columns` are the columns themselves.
     """
-    names = tuple(
-        map(str, frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
-    )
+    given = frame.column_names if hasattr(type(frame), "column_names") else frame.columns
+    names = tuple(map(as_text, given))
     if len(set(names)) < len(names):
         repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         raise ValueError(
@@ -376,7 +382,7 @@ def _of_one_kind(where, cells, zone=None):
     }
     if strange:
         raise _refusal(where, next(type(cell).__name__ for cell in cells if type(cell) in strange))
-    if all(issubclass(kind, str) or kind is type(None) for kind in kinds):
+    if kinds <= {str, type(None)}:
         return cells
     cells = [None if type(cell) in missing or cell != cell else cell for cell in cells]
     kinds = dict.fromkeys(map(type, cells))
@@ -386,7 +392,7 @@ def _of_one_kind(where, cells, zone=None):
             f"{where} holds strings and {others[0].__name__}: leave it out, or make it numbers or "
             "strings"
         )
-    return cells
+    return cells if others else [None if cell is None else text_of(cell) for cell in cells]
 
 
 def _refusal(where, kind):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .clocks import Moments
-from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, listing
+from .frames import Columns, cells_of, is_categorical, keys_of, kind_of, label, level_cells, listing
+from .places import find_columns
 from .table import (
     EXACT,
     Table,
@@ -123,7 +124,11 @@ class TableLearner:
         names = columns.names
         if self._frame is None:
             self._frame = Table(names, (None,) * len(columns))
-            self._levels = {self._place(key): tuple(levels) for key, levels in self._given.items()}
+            places = find_columns("levels", self._given, names, len(columns))
+            if len(set(places)) < len(places):
+                raise ValueError(f"levels must name a column once, got {list(self._given)!r}")
+            given = map(tuple, self._given.values())
+            self._levels = dict(zip(places, given, strict=True))
             self._chosen = chosen_columns(self._categorical, names, len(columns)) | set(
                 self._levels
             )
@@ -134,10 +139,6 @@ class TableLearner:
         self._flags = frozenset(k for k in self._flags if places[k] in booleans)
         for k, place in enumerate(places):
             self._columns[k].add(label(self._frame.names, k), columns[place], k in self._chosen)
-
-    def _place(self, key):
-        """Return the index of the column of a key of `given`."""
-        return next(iter(chosen_columns([key], self._frame.names, len(self._frame.levels))))
 
     @property
     def needs_no_more(self) -> bool:
@@ -176,7 +177,8 @@ class TableLearner:
 
     def _levels_given(self, k, where, column):
         """Return the levels that the user gives of a category, in their order."""
-        keys = [key for key in keys_of(where, list(self._levels[k])) if key is not None]
+        given = level_cells(where, list(self._levels[k]))
+        keys = [key for key in keys_of(where, given) if key is not None]
         if len(set(keys)) < len(keys) or not keys:
             raise ValueError(
                 f"levels must list different levels of {where}, got {self._levels[k]!r}"

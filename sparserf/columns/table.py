@@ -38,6 +38,7 @@ from .frames import (
 )
 from .frames import is_frame as is_frame
 from .frames import is_table as is_table
+from .places import find_columns
 from .text_numbers import numbers_as_text
 
 if TYPE_CHECKING:
@@ -115,9 +116,8 @@ class Table:
             not all strings or all numbers, such as the intervals of `pandas.cut`. A column in which
             all cells are missing, and whose dtype is not numeric, is a category without levels.
             Sparse columns become dense. The index of pandas is not read.
-        categorical : None, or a sequence of names or indices of columns, or a mask These columns
-            are categories, whatever they hold. Integers are indices, also where names in pandas are
-            integers.
+        categorical : None, or a sequence of names or indices of columns, or a mask
+            These columns are categories, whatever they hold.
 
         Raises
         ------
@@ -366,21 +366,7 @@ def chosen_columns(categorical: Categorical, names: Sequence[str] | None, n: int
                 f"{len(entries)}"
             )
         return set(np.flatnonzero(entries).tolist())
-    strange = [
-        e for e in entries if isinstance(e, (bool, np.bool_)) or not isinstance(e, (str, Integral))
-    ]
-    if strange:
-        raise TypeError(f"categorical must hold names or indices of columns, got {strange[0]!r}")
-    place = {name: k for k, name in enumerate(names or ())}
-    unknown = [entry for entry in entries if isinstance(entry, str) and entry not in place]
-    if unknown:
-        has = "an array, whose columns have no names" if names is None else "which lacks them"
-        raise ValueError(f"categorical must name columns of X, {has}: {listing(unknown)}")
-    indices = [int(entry) for entry in entries if not isinstance(entry, str)]
-    outside = [k for k in indices if not 0 <= k < n]
-    if outside:
-        raise ValueError(f"categorical must lie in [0, {n}), got {listing(outside)}")
-    return {place[entry] for entry in entries if isinstance(entry, str)} | set(indices)
+    return set(find_columns("categorical", entries, names, n))
 
 
 def _learn_column(where, column, is_chosen, strings_are_categories):

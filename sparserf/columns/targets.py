@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from .._base.checks import (
+    LARGEST_EXACT,
     as_array,
     as_real,
+    as_strings,
     check_finite,
     check_labels_there,
     check_length,
@@ -28,7 +31,10 @@ if TYPE_CHECKING:
 # The argument `class_weight`: weights of the classes by label.
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
 # The hint in errors and warnings where y looks like labels.
-ARE_LABELS = "For labels: loss='logistic', or a classifier of sparserf.sklearn"
+ARE_LABELS = (
+    "For labels: loss='logistic', or of several classes loss='multinomial', or a classifier of "
+    "sparserf.sklearn"
+)
 
 
 def encode_target(
@@ -52,8 +58,6 @@ def encode_target(
         target = np.ascontiguousarray(
             check_target(y, n_rows, several_outputs is not None)[..., there]
         )
-        if loss.is_quadratic:
-            warn_of_labels(target)
         return None, [*target] if several_outputs == "apart" and target.ndim == 2 else [target]
     classes, label = check_labels(y, n_rows, there)
     if len(classes) == 2:
@@ -107,22 +111,36 @@ def _flatten_column(y: np.ndarray) -> np.ndarray:
 
 
 def warn_of_labels(target: np.ndarray) -> None:
-    """Warn if a real target has just two values, both whole numbers, as labels have."""
+    """Warn if a real target looks like labels, as `are_like_labels` says."""
     for y in np.atleast_2d(target):
-        low, high = y.min(), y.max()
-        if (
-            len(y) > 10  # fewer rows may have two values by chance
-            and low < high
-            and low == round(low)
-            and high == round(high)
-            and np.all((y == low) | (y == high))
-        ):
+        if not (y == np.round(y)).all():
+            continue
+        values, counts = np.unique(y, return_counts=True)
+        if are_like_labels(values, counts):
+            alone = " or ".join(f"{value:g}" for value in values)
             warn(
-                f"y is {low:g} or {high:g} alone, and loss='squared' takes these as numbers. "
-                f"{ARE_LABELS}",
+                f"y is {alone} alone, and loss='squared' takes these as numbers. {ARE_LABELS}. For "
+                "numbers: loss=sparserf.losses.Squared(), without this warning",
                 UserWarning,
             )
             return
+
+
+def are_like_labels(values: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether these whole numbers, which are so frequent, are as codes of classes are.
+
+    These are two; up to 4 that follow one another from -1, 0 or 1; or up to 10 from 0
+    or 1 of which the rarest is at least half as frequent as the most frequent. So counts, of which
+    the large ones are rare, and ratings, of which the ends are, are numbers if they are 5 or more.
+    """
+    k, low = len(values), values[0]
+    if not 2 <= k <= 10 or counts.sum() <= 5 * k:  # fewer rows may have few values by chance
+        return False
+    if k == 2:
+        return True
+    if values[-1] - low != k - 1:
+        return False
+    return low in (-1, 0, 1) if k <= 4 else low in (0, 1) and counts.min() >= counts.max() / 2
 
 
 def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -223,21 +241,64 @@ def as_labels(y: ArrayLike, name: str = "y") -> np.ndarray:
 
     name : how errors name y
     """
-    y = _flatten_column(as_array(name, y))
-    if y.dtype.kind in "OT":
-        if y.ndim == 1:
-            check_labels_there(name, y)
-        if all(isinstance(value, str) for value in y.flat):
-            y = np.asarray(y.tolist())
-        elif all(is_real_type(type(value)) for value in y.flat):
-            plain = np.asarray(y.tolist())
-            y = as_real(name, y) if plain.dtype.kind == "O" else plain  # as of Decimals
-        else:
-            raise TypeError(f"{name} must hold labels of one kind, numbers or strings")
-    if y.dtype.kind not in "fiubUS":
+    labels = as_array(name, y)
+    if (
+        isinstance(y, (list, tuple))
+        and labels.dtype.kind == "f"
+        and any(isinstance(label, Integral) and abs(label) > LARGEST_EXACT for label in y)
+    ):
+        labels = np.array(y, object)  # of which floats may be the same
+    labels = _flatten_column(labels)
+    if labels.dtype.kind in "OT":
+        if labels.ndim == 1:
+            check_labels_there(name, labels)
+        labels = _as_plain_labels(name, labels)
+    if labels.dtype.kind not in "fiubUS":
         raise TypeError(
-            f"{name} must hold labels: numbers, booleans or strings, got dtype {y.dtype}"
+            f"{name} must hold labels: numbers, booleans or strings, got dtype {labels.dtype}"
         )
-    if y.dtype.kind == "f":
-        check_finite(name, y)
-    return y
+    if labels.dtype.kind == "f":
+        check_finite(name, labels)
+    return labels
+
+
+def _as_plain_labels(name, objects):
+    """Return an array of objects, which are labels, as one of strings or numbers that are as many.
+
+    Raise a TypeError for labels of other kinds, a ValueError for labels that would become one.
+    """
+    labels = list(objects.flat)
+    if all(is_real_type(type(label)) for label in labels):
+        plain = np.asarray(objects.tolist())
+        if plain.dtype.kind in "iub":
+            return plain
+        _check_apart(name, labels)
+        return as_real(name, objects)
+    plain = as_strings(objects.astype(object))
+    if plain.dtype.kind != "O":
+        return plain
+    first = next((kind for kind in (str, bytes) if isinstance(labels[0], kind)), None)
+    of_first = is_real_type if first is None else lambda kind: issubclass(kind, first)
+    other = next((label for label in labels if not of_first(type(label))), None)
+    if other is None:
+        cut = next(label for label in labels if label[-1:] in ("\0", b"\0"))
+        raise ValueError(
+            f"{name} must hold labels that end in no null character, which NumPy cuts off, got "
+            f"{cut!r}"
+        )
+    raise TypeError(f"{name} must hold labels of one kind, numbers or strings, got {other!r}")
+
+
+def _check_apart(name, labels):
+    """Check that different numbers are so as float64, too."""
+    label_of = {}
+    for label in dict.fromkeys(labels):
+        try:
+            other = label_of.setdefault(float(label), label)
+        except OverflowError:  # infinite numbers are refused elsewhere
+            continue
+        if other != label:
+            raise ValueError(
+                f"{name} must hold labels that are different numbers of 64 bits, got {other!r} and "
+                f"{label!r}: make strings of them"
+            )

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..columns.clocks import what_of
+from ..columns.places import find_columns
 from ..columns.table import UNKNOWN, LevelNumbers
 from .terms import (
     column_clocks,
@@ -22,8 +23,6 @@ from .terms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from .expansion import Expansion
 
 # The most values of a column that an error lists.
@@ -114,26 +113,12 @@ def check_known(model: Expansion, unknown: Sequence[int]) -> None:
         )
 
 
-def find_column(argument: str, column: object, names: Sequence[str]) -> int:
-    """Return the index of a column from its name or index; errors name the argument."""
-    if isinstance(column, str):
-        if column in names:
-            return names.index(column)
-        raise ValueError(f"{argument} must name columns of X, got {column!r}")
-    if isinstance(column, bool) or not isinstance(column, Integral):
-        raise TypeError(f"{argument} must name columns by names or indices, got {column!r}")
-    if not 0 <= column < len(names):
-        raise ValueError(f"{argument} must name columns of X, 0 to {len(names) - 1}, got {column}")
-    return int(column)
-
-
 def _by_column(box, names):
     """Return {index of a column: part of the box}."""
     if not isinstance(box, Mapping):
         raise TypeError(f"box must be a mapping of columns to intervals or levels, got {box!r}")
     parts = {}
-    for column, part in box.items():
-        j = find_column("box", column, names)
+    for j, part in zip(find_columns("box", box, names, len(names)), box.values(), strict=True):
         if j in parts:
             raise ValueError(
                 f"box must have each column once, got {names[j]!r} by its name and by its index"

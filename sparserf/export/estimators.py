@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base.arrays import is_foreign
 from .._base.checks import is_sparse
 from ..columns.frames import is_frame, is_table, names_of_frame
+from ..columns.targets import as_labels
 from ..losses import PROBABILISTIC
 from ..rows import is_elsewhere
 
@@ -156,7 +157,7 @@ class Classifier(ClassifierMixin, ModelEstimator):
         offset: ArrayLike | None = None,
     ) -> float:
         """Return the share of right labels; offset : as in `predict`."""
-        return accuracy_score(y, self.predict(X, offset), sample_weight=sample_weight)
+        return accuracy_score(as_labels(y), self.predict(X, offset), sample_weight=sample_weight)
 
     def decision_function(self, X: MatrixLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Return the decision values.

@@ -118,7 +118,8 @@ class ProofMethods(Expansion):
         Parameters
         ----------
         column : str or int
-            The name or the index of the column.
+            The name or the index of the column. Of columns whose names are numbers, a number is a
+            name.
         box : mapping or None, default None
             As in `bounds`.
         sign : 1, -1 or None, default None

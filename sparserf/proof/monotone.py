@@ -9,7 +9,8 @@ import numpy as np
 
 from .._base.deadline import check_time_limit, limits_time, now, share_of_time, time_left
 from .._base.threads import single_threaded_blas
-from ..expansion.box import find_column, read_box
+from ..columns.places import find_column
+from ..expansion.box import read_box
 from ..expansion.outputs import of_output
 from ..expansion.terms import column_levels, column_names
 from ..explain.evaluate import decision_values
@@ -110,7 +111,7 @@ def is_monotone(
     output: object,
 ) -> Monotonicity:
     """Tell whether a model is monotone in a column: see `SparseModel.is_monotone`."""
-    j = find_column("column", column, column_names(model))
+    j = find_column("column", column, column_names(model), model.n_features_in)
     name, deadline = str(column_names(model)[j]), check_time_limit(time_limit)
     if isinstance(sign, bool) or sign not in (None, 1, -1):
         raise ValueError(f"sign must be 1, -1 or None, got {sign!r}")

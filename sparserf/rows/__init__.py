@@ -19,7 +19,7 @@ from ..columns.table import Table, is_table
 from .block import Block
 from .chunks import BlockError, ChunkedRows, Chunks
 from .core_block import CoreBlock
-from .dask import DaskRows
+from .dask import DaskRows, chunks_of_frames, holds_numbers, is_dask_frame
 from .device import DeviceRows
 from .memory import MemoryRows, from_host_if_possible
 from .remote import RemoteRows
@@ -39,6 +39,7 @@ __all__ = [
     "Question",
     "RowVectors",
     "Rows",
+    "as_readable",
     "as_rows",
     "correlation",
     "correlation_pair",
@@ -76,7 +77,7 @@ def as_rows(
             CoreBlock(check_X(X, n_features, may_miss=may_miss), Workers(workers)), origin
         )
     X = check_training_X(X)
-    is_finite = check_finite("X", X.data, False) if is_sparse(X) else check_finite("X", X, may_miss)
+    is_finite = check_finite("X", X, may_miss and not is_sparse(X))
     return MemoryRows(CoreBlock(X, Workers(workers)), origin, is_finite)
 
 
@@ -102,6 +103,17 @@ def is_elsewhere(X: Any) -> bool:
     return any(home.is_home_of(X) for home in HOMES)
 
 
+def as_readable(X: MatrixLike, has_table: bool) -> Any:
+    """Return X; of a dask dataframe whose columns are not all numbers, or that a table reads, the
+    `Chunks` of its partitions.
+
+    has_table : whether a table reads X, whatever its columns are
+    """
+    if is_dask_frame(X) and (has_table or not holds_numbers(X)):
+        return chunks_of_frames(X)
+    return X
+
+
 def first_rows(X: MatrixLike) -> Any:
     """Return what says whether X is a data frame: its first block of `Chunks`, or else X itself."""
     return X.first if isinstance(X, Chunks) else X
@@ -120,7 +132,9 @@ def read_table(X: MatrixLike, stage: ColumnStage | None, n_features: int | None)
     n_features : the number of columns of a model without a table, by which a frame is read by
         position; None: it is not read
     """
-    table, first = None if stage is None else stage.table, first_rows(X)
+    table = None if stage is None else stage.table
+    X = as_readable(X, table is not None and not table.is_numeric)
+    first = first_rows(X)
     if table is None:
         if n_features is None or not is_table(first):
             return X

@@ -18,7 +18,7 @@ import numpy as np
 from .._base.checks import check_indices, check_X, is_sparse
 from .._base.floats import as_ieee
 from .._base.threads import Workers
-from .chunks import OTHER_ROWS, BlockError, fingerprint
+from .chunks import OTHER_ROWS, BlockError, Chunks, fingerprint
 from .core_block import CoreBlock
 from .remote import RemoteRows
 from .rows import add_answers, stack_blocks
@@ -42,6 +42,32 @@ def partitions_of(X: Any) -> list[Any]:
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got {X.ndim} dimensions")
     return X.rechunk({1: -1}).to_delayed().ravel().tolist()
+
+
+def is_dask_frame(X: object) -> bool:
+    """Return whether X is a dask dataframe."""
+    return is_dask(X) and hasattr(X, "partitions") and hasattr(X, "columns")
+
+
+def holds_numbers(X: Any) -> bool:
+    """Return whether all columns of a dask dataframe are numbers by their dtypes."""
+    return all(getattr(dtype, "kind", "O") in "fiub" for dtype in X.dtypes)
+
+
+def chunks_of_frames(X: Any) -> Chunks:
+    """Return the partitions of a dask dataframe as `Chunks` of data frames, which this process
+    reads one after the other. It takes a pass to count their rows."""
+    import dask
+
+    sizes = dask.compute(*(task(len, part) for part in X.to_delayed()))
+    edges = np.cumsum([0, *sizes]).tolist()
+    # of empty partitions there is no block
+    part_of = {edges[k]: part for k, part in enumerate(X.to_delayed()) if sizes[k]}
+
+    def read(start: int, stop: int) -> Any:
+        return part_of[start].compute()
+
+    return Chunks(read, (edges[-1], len(X.columns)), block_rows=sizes)
 
 
 class PartitionError(Exception):

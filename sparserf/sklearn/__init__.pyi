@@ -172,6 +172,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
     alpha: float
     activation: Activation
     features: Features | None
+    gamma: Gamma
     scale: Units
     missing: Missing
     categorical: Categorical
@@ -202,6 +203,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
         alpha: float = 0.0001,
         activation: Activation = "sin",
         features: Features | None = None,
+        gamma: Gamma = None,
         scale: Units = "auto",
         missing: Missing = "learn",
         categorical: Categorical = None,
@@ -232,6 +234,7 @@ class HARFERegressor(_FitMixin, _Regressor):
     alpha: float
     activation: Activation
     features: Features | None
+    gamma: Gamma
     scale: Units
     missing: Missing
     categorical: Categorical
@@ -263,6 +266,7 @@ class HARFERegressor(_FitMixin, _Regressor):
         alpha: float = 0.0001,
         activation: Activation = "sin",
         features: Features | None = None,
+        gamma: Gamma = None,
         scale: Units = "auto",
         missing: Missing = "learn",
         categorical: Categorical = None,

@@ -1,6 +1,7 @@
 """Every argument of a public function is read, and no internal list is long."""
 
 import ast
+from functools import partial
 from inspect import signature
 from pathlib import Path
 
@@ -86,3 +87,25 @@ def test_internal_lists_of_parameters_are_short():
                     path.name,
                     node.name,
                 )
+
+
+def test_gamma_is_taken_by_all_functions_whose_features_are_named():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.sin(X[:, 0])
+    few = {"features": "gaussian", "n_components": 30, "rng": 0}
+    fits = {
+        "sparse_rf": partial(srf.sparse_rf, X, y, alpha=0.01, **few),
+        "sparse_rf_path": lambda **more: srf.sparse_rf_path(X, y, alphas=[0.01], **few, **more)[0],
+        "harfe": partial(srf.harfe, X, y, n_nonzero_coefs=5, **few),
+        "harfe_path": lambda **more: srf.harfe_path(X, y, n_nonzero_coefs=[5], **few, **more)[0],
+        "mfga": partial(srf.mfga, X, y, n_nonzero_coefs=5, **few),
+        "mfga_path": lambda **more: srf.mfga_path(X, y, n_nonzero_coefs=5, **few, **more)[-1],
+    }
+    for name, fit in fits.items():
+        narrow, wide = (fit(gamma=gamma).predict(X) for gamma in (5.0, 0.01))
+        assert np.abs(narrow - wide).max() > 0.01, name
+    with pytest.raises(ValueError, match=r"gamma must be None where features is, got 0.5"):
+        srf.harfe(X, y, gamma=0.5)
+    for function in (srf.harfe, srf.mfga, srf.sparse_rf):
+        with pytest.raises(ValueError, match="gamma must be None where features is 'auto'"):
+            function(X, y, features="auto", gamma=0.5)

@@ -113,3 +113,39 @@ def test_lil_with_a_column_that_does_not_exist(column):
     X.rows[0] = [column]
     with pytest.raises(ValueError, match="X is not a valid sparse matrix: indices must lie in"):
         check_X(X)
+
+
+PLACES = [np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array, sp.lil_array, sp.bsr_array]
+
+
+@pytest.mark.parametrize("of", PLACES, ids=lambda of: of.__name__)
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_errors_name_the_row_and_the_column(of, bad):
+    X = np.random.default_rng(0).normal(size=(20, 4)) * (np.arange(4) % 3 > 0)
+    X[7, 2] = bad
+    with pytest.raises(ValueError, match=rf"^X must be finite, got {bad} at \[7, 2\]$"):
+        srf.drp(of(X), X[:, 1], alpha=0.1)
+    model = srf.drp(np.nan_to_num(X, posinf=0, neginf=0), X[:, 1], alpha=0.1)
+    X[9, 1] = X[12, 1] = bad
+    with pytest.raises(ValueError, match=rf"^X must be finite, got {bad} at \[7, 2\] and 2 more$"):
+        model.predict(of(X))
+
+
+@pytest.mark.parametrize("name", ["y", "sample_weight", "offset", "groups"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda y: sp.csr_array(y[:, None]),
+        lambda y: sp.csc_matrix(y[:, None]),
+        lambda y: sp.coo_array(y[None]),
+        lambda y: sp.coo_array(y),
+    ],
+)
+def test_what_is_given_for_each_row_is_dense(name, make):
+    X = np.random.default_rng(0).uniform(1, 2, (20, 3))
+    y = X[:, 0]
+    with pytest.raises(TypeError, match=rf"^{name} must be dense, got a sparse .*: give {name}.to"):
+        srf.drp(X, **{"y": y, name: make(y)}, alpha=0.1)
+    if name == "y":
+        with pytest.raises(TypeError, match=r"^y must be dense"):
+            srf.sparse_rf(X, make(y > 1.5), loss="logistic", rng=0)

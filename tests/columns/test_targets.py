@@ -249,11 +249,20 @@ ALARMS = {
     "far": 255.0 * (Y > 0),
     "of several": np.stack([Y, Y > 0], axis=1),
     "object": (Y > 0).astype(object),
+    "-1, 0 and 1": np.round(np.clip(Y, -1, 1)),
+    "0, 1 and 2": np.arange(N) % 3,
+    "a rare class": np.repeat([1, 2, 3], [N - 40, 35, 5]),
+    "four of floats": np.arange(N) % 4 + 1.0,
+    "digits": np.arange(N) % 10,
 }
 SILENT = {
     "real": Y,
     "counts": np.round(np.abs(3 * Y)),
-    "three": np.round(np.clip(Y, -1, 1)),
+    "eleven": np.arange(N) % 11.0,
+    "three from 3": np.arange(N) % 3 + 3.0,
+    "three with a gap": np.array([0.0, 1.0, 3.0])[np.arange(N) % 3],
+    "counts of five": np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], [N - 40, 20, 10, 6, 4]),
+    "ratings": np.repeat([1.0, 2.0, 3.0, 4.0, 5.0], [4, 6, 10, 20, N - 40]),
     "constant": np.ones(N),
     "two that are not whole": np.where(Y > 0, 0.5, 1.0),
     "few rows": (Y > 0).astype(float)[:8],
@@ -261,14 +270,20 @@ SILENT = {
 
 
 @pytest.mark.parametrize("y", ALARMS)
-def test_two_whole_numbers_look_like_labels(y):
+def test_few_whole_numbers_look_like_labels(y):
     with pytest.warns(
         UserWarning,
-        match=r"y is .* alone, and loss='squared' takes .*\. For labels: loss='logistic'",
+        match=r"y is .* alone, .*\. For labels: loss='logistic', .*loss='multinomial'",
     ) as caught:
         model = FITS["mfga"](ALARMS[y])
     assert len(caught) == 1 and caught[0].filename == __file__
     assert model.classes is None
+
+
+@pytest.mark.parametrize("y", ALARMS)
+def test_the_loss_itself_says_that_they_are_numbers(y):
+    model = srf.drp(X, ALARMS[y], alpha=0.1, loss=srf.losses.Squared())
+    assert model.classes is None and model.loss == "squared"
 
 
 @pytest.mark.one_case

@@ -77,6 +77,7 @@ def test_only_the_output_is_limited(name, tmp_path):
 
 
 @pytest.mark.one_case
+@pytest.mark.filterwarnings("ignore:upper=0.1 excludes all values of y")
 @pytest.mark.parametrize("name", LOG_FITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_limits_of_a_log_link_are_in_units_of_predictions(name, dtype):
@@ -206,6 +207,37 @@ def test_bad_limits_are_named_before_any_work(wrong, message):
 ZEROS = np.where(RNG.random((N, D)) < 0.5, 0.0, np.abs(X) + 1)
 ZEROS[:, 2] = 1 + np.abs(X[:, 2])  # no entry is absent
 HOLES = np.where(RNG.random((N, D)) < 0.3, np.nan, X)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "limits", "message"),
+    [
+        (
+            np.arange(20.0),
+            "squared",
+            {"lower": 20},
+            "lower=20 excludes all values of y, .* 0 to 19",
+        ),
+        (np.arange(20.0), "squared", {"upper": -0.5}, "upper=-0.5 excludes all values of y"),
+        (np.arange(20.0), "squared", {"lower": -9, "upper": -1}, "upper=-1 excludes all"),
+        (np.arange(20.0), "squared", {"lower": 19.5, "upper": 30}, "lower=19.5 excludes all"),
+        (np.arange(20.0), "poisson", {"lower": 50}, "lower=50 excludes all values of y"),
+        (np.c_[np.arange(20.0), np.arange(20.0) - 90], "squared", {"lower": 0}, "-90 to -71"),
+        (np.arange(20.0), "squared", {"lower": 19, "upper": 30}, None),
+        (np.arange(20.0), "squared", {"lower": -5, "upper": 0}, None),
+        (np.arange(20.0), "poisson", {"lower": 1, "upper": 5}, None),
+    ],
+)
+def test_limits_that_exclude_all_targets_cause_a_warning(y, loss, limits, message):
+    def fit():
+        X = np.arange(20.0)[:, None]
+        return srf.sparse_rf(X, y, loss=loss, alpha=1.0, n_components=20, rng=0, **limits)
+
+    if message is None:
+        fit()
+    else:
+        with pytest.warns(UserWarning, match=message):
+            fit()
 
 
 def extremes(rows):

@@ -437,7 +437,7 @@ def test_arguments_that_are_none():
             model.is_monotone("p", sign=sign)
     with pytest.raises(ValueError, match="'city', which is a category"):
         model.is_monotone("city")
-    with pytest.raises(ValueError, match="column must name columns of X, got 'z'"):
+    with pytest.raises(ValueError, match="column must name columns of X, which lacks them: 'z'"):
         model.is_monotone("z")
     with pytest.raises(ValueError, match="tol must be finite and >= 0"):
         model.bounds(tol=-1.0)

@@ -132,7 +132,9 @@ def sparse_rf(
         trees are, or goes on as its terms do. Columns in `convex` and angles of dates go on. None:
         "constant" where alpha is None, else "linear".
     categorical : sequence of names, of indices, or a mask, optional
-        Columns that are categories, besides those that a data frame marks.
+        Columns that are categories, besides those that a data frame marks. Here and below, where
+        names of columns are numbers a number is a name, else an integer is an index; if it is the
+        name of one column and the index of another, a warning says so.
     monotone, convex : mapping of columns to 1 or -1, or sequence of 1, -1 and 0, optional
         Columns in which f never falls (1) or rises (-1); is convex (1) or concave (-1). `monotone`
         also takes the levels of a category, ascending.
