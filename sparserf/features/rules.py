@@ -186,7 +186,7 @@ class RuleInputs:
         max_order: int | None = None,
         constraints: InputConstraints | None = None,
     ) -> Self:
-        """Take the bins from a sample of the rows.
+        """Take the bins from a sample of the rows, their edges between numbers of all rows.
 
         stage : the stage that makes the inputs of the columns of X; None: these are the columns
         max_order : the most columns of X in a rule; None: no limit
@@ -211,7 +211,10 @@ class RuleInputs:
             own = constraints.take(inputs)
             sign = own.sign if own.sign.any() else None
             limits = replace(limits, groups=own.groups, monotone=sign)
-        return cls(inputs, Bins.of_sample(X[:, inputs], n_bins, gaps), limits, d)
+        bins = Bins.of_sample(X[:, inputs], n_bins, gaps)
+        if len(sample) < rows.n_rows:
+            bins = bins.within(rows, inputs)
+        return cls(inputs, bins, limits, d)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
