@@ -338,12 +338,12 @@ class Task:
         raw, means = self.raw, None
         if raw.is_sparse:
             return self
-        if not is_scaled and table is None:
+        asks_intervals = isinstance(self.features, Rules)
+        if not (is_scaled or asks_intervals) and table is None:
             # In rows outside memory it would take a pass to know.
             has_missing = raw.in_memory and not raw.is_finite and bool(np.isnan(raw.array()).any())
             if not has_missing:
                 return self
-        asks_intervals = isinstance(self.features, Rules)
         if table is not None and any(levels is not None for levels in table.levels):
             has_means = not (asks_intervals or has_several_encodings)
             raw, table, means = self._coded(table, rng, has_means=has_means)

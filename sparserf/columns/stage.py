@@ -238,9 +238,12 @@ class ColumnStage:
     @cached_property
     def is_identity(self) -> bool:
         """Whether the encodings are the columns as they are, and no cell may be missing."""
-        as_they_are = self.is_column_by_column and not (
-            self.kind.any() or len(self.knots) or self.may_miss
-        )
+        return not self.may_miss and self.fills_alone
+
+    @cached_property
+    def fills_alone(self) -> bool:
+        """Whether the encodings are the columns as they are, but for missing cells."""
+        as_they_are = self.is_column_by_column and not (self.kind.any() or len(self.knots))
         return as_they_are and bool(
             ((self.center == 0) & (self.unit == 1) & np.isinf(self.reach)).all()
         )

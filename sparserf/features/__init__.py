@@ -54,6 +54,7 @@ from .rules import (
 )
 from .shapes import check_shapes, inputs_that_keep, keeps
 from .taylor import Taylor
+from .thresholds import between_rows, is_for_single
 
 __all__ = [
     "FIRST_DRAW",
@@ -93,6 +94,7 @@ __all__ = [
     "Taylor",
     "Term",
     "are_same",
+    "between_rows",
     "block_from_arrays",
     "check_any_sign",
     "check_shapes",
@@ -102,6 +104,7 @@ __all__ = [
     "folded",
     "inputs_that_keep",
     "inputs_times",
+    "is_for_single",
     "keeps",
     "linear_functions",
     "make_dictionary",

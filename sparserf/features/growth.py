@@ -31,11 +31,13 @@ import numpy as np
 
 from .._core.boxes import HIGHEST, MISSING, BinBoxes, bin_columns, histograms
 from .._core.trees import Tree
+from .thresholds import moved_between, neighbours, thresholds_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .._base.threads import Workers
+    from ..rows import Rows
 
 # Cells that are binned at a time: half a millisecond or more. So many of CSR rows are made dense.
 BINNED_CELLS = 2**18
@@ -55,8 +57,8 @@ SMALLEST = 5e-324
 def column_edges(x: np.ndarray, n_bins: int, gap: float = 0.0) -> np.ndarray:
     """Return the edges between the bins of a column, ascending: at most n_bins - 1.
 
-    An edge is about midway between two neighbouring values, between any two if there are at most
-    n_bins, else where n_bins quantiles are. NaN is left out.
+    An edge is between two neighbouring values (`thresholds_between`), between any two if there are
+    at most n_bins, else where n_bins quantiles are. NaN is left out.
 
     gap : values that are no farther apart count as the same
     """
@@ -71,22 +73,7 @@ def column_edges(x: np.ndarray, n_bins: int, gap: float = 0.0) -> np.ndarray:
         of_values = values[np.rint(at).astype(np.intp)]
         above = np.unique(np.searchsorted(least, of_values, side="right") - 1)
         above = above[above > 0]
-    return shortest_between(largest[above - 1], least[above])
-
-
-def shortest_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return the middle of each pair of neighbouring values, rounded to as few digits as keep it at
-    or above `low` and below `high`: a threshold that is printed whole."""
-    middle = low / 2 + high / 2
-    between = np.where(middle < high, np.maximum(middle, low), low)
-    is_open = np.ones(len(between), bool)
-    for digits in range(1, 16):
-        places = np.flatnonzero(is_open)
-        rounded = np.array([float(f"{x:.{digits}g}") for x in between[places].tolist()])
-        fits = (low[places] <= rounded) & (rounded < high[places])
-        between[places[fits]] = rounded[fits]
-        is_open[places[fits]] = False
-    return between
+    return thresholds_between(largest[above - 1], least[above])
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +101,14 @@ class Bins:
         parts = np.split(columns.data, columns.indptr[1:-1])
         zeros = np.zeros(X.shape[0])
         return cls([column_edges(np.append(x, zeros[len(x) :]), n_bins) for x in parts])
+
+    def within(self, rows: Rows, columns: np.ndarray) -> Bins:
+        """Return the bins of a sample with edges between neighbouring values of all rows: one pass.
+
+        columns : those of the rows that these bins are of
+        """
+        pairs = zip(self.edges, neighbours(rows, columns, self.edges), strict=True)
+        return Bins([moved_between(edges, *ends) for edges, ends in pairs])
 
     @cached_property
     def n_bins(self) -> np.ndarray:

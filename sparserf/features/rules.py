@@ -25,7 +25,9 @@ from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
 from .growth import (
     BINNED_CELLS,
+    EXACT,
     HIGHEST,
+    SMALLEST,
     Bins,
     Forest,
     Limits,
@@ -55,6 +57,8 @@ SAME_ANGLE = 1e-9
 # Boxes of which all rows, or none, are members say nothing: the least deviation of a box, as a
 # share of all weight.
 LEAST_DEVIATION = 1e-9
+# Gradients of boxes that differ by this share of the largest may differ by rounding alone.
+SAME_WORTH = 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ class RuleInputs:
         max_order: int | None = None,
         constraints: InputConstraints | None = None,
     ) -> Self:
-        """Take the bins from a sample of the rows.
+        """Take the bins from a sample of the rows, their edges between numbers of all rows.
 
         stage : the stage that makes the inputs of the columns of X; None: these are the columns
         max_order : the most columns of X in a rule; None: no limit
@@ -211,7 +215,10 @@ class RuleInputs:
             own = constraints.take(inputs)
             sign = own.sign if own.sign.any() else None
             limits = replace(limits, groups=own.groups, monotone=sign)
-        return cls(inputs, Bins.of_sample(X[:, inputs], n_bins, gaps), limits, d)
+        bins = Bins.of_sample(X[:, inputs], n_bins, gaps)
+        if len(sample) < rows.n_rows:
+            bins = bins.within(rows, inputs)
+        return cls(inputs, bins, limits, d)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -221,11 +228,13 @@ class RuleDictionary(FollowingDictionary):
     trees : how trees are grown
     seen : what rules may see
     weight : the weight of each row, of mean 1
+    has_intercept : whether models have one: a box and the rows outside of it are then one feature
     """
 
     trees: Trees
     seen: RuleInputs
     weight: np.ndarray
+    has_intercept: bool = True
 
     kind = "grown"
 
@@ -242,6 +251,15 @@ class RuleDictionary(FollowingDictionary):
     def _binned(self):
         """The bins of the rows, as long as these are there."""
         return WeakKeyDictionary()
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """The `row_keys` of the rows."""
+        return row_keys(len(self.weight))
+
+    def of_rows(self, key: np.ndarray) -> np.ndarray:
+        """Return a number for each sum of `keys` that boxes have in common that are one feature."""
+        return np.minimum(key, self.keys.sum() - key) if self.has_intercept else key
 
     @cached_property
     def numbers(self) -> np.ndarray:
@@ -266,6 +284,7 @@ def make_rule_dictionary(
     seen: RuleInputs,
     weight: np.ndarray,
     *,
+    has_intercept: bool,
     n_components: int | None,
     batch_size: int | None,
     rng: np.random.Generator,
@@ -283,6 +302,7 @@ def make_rule_dictionary(
         trees=trees,
         seen=seen,
         weight=weight,
+        has_intercept=has_intercept,
         n_components=n_components,
         batch_size=batch_size,
         n_features_in=seen.n_features_in,
@@ -296,28 +316,39 @@ class RuleGrower(Follower):
     def __init__(self, dictionary: RuleDictionary, target: int):
         super().__init__(dictionary, target)
         self._dictionary = dictionary
+        self._keys: dict[int, float] = {}  # of the boxes so far, by their indices
 
     def batch(
-        self, n: int, rows: Rows, v: RowVector, h: RowVector
+        self,
+        n: int,
+        rows: Rows,
+        v: RowVector,
+        h: RowVector,
+        terms: tuple[np.ndarray, FeatureSet] | None = None,
     ) -> tuple[int, FeatureSet, np.ndarray]:
         """Grow at most n boxes; return the index of the first, the boxes, and their gradients.
 
+        Of boxes that hold the same rows there is the simplest, and none if a term holds them.
+
         v : the dual point, of which the gradients are the correlations
         h : the curvature of each row, or its weight
+        terms : the indices and the features of the terms; None: boxes may hold the rows of terms
         """
         dictionary = self._dictionary
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
         boxes = self._grow(rows, v, h, largest)
         sense = dictionary.seen.limits.sense(boxes)[0]
         answer = partial(_sums_in_boxes, boxes, self._bins_of(rows))
-        g, share = rows.sum(answer, v, dictionary.weight)
+        g, share, key = rows.sum(answer, v, dictionary.weight, dictionary.keys)
         share = share / rows.n_rows
         deviation = np.sqrt(np.maximum(share * (1 - share), 0))
         height = np.where(sense < 0, -1.0, 1.0) / np.sqrt(np.maximum(deviation, LEAST_DEVIATION))
         g = g * height
+        key = dictionary.of_rows(key)
         worth = np.where(sense == 0, np.abs(g), -g)  # of a rule that may only rise, g < 0
-        worth[~_first_of_rows(g, share, boxes)] = 0.0
-        best = np.argsort(-worth, kind="stable")[:n]
+        worth[~_first_of_rows(key, boxes)] = 0.0
+        worth[np.isin(key, self._keys_of(terms, rows))] = 0.0
+        best = np.argsort(-_without_rounding(worth), kind="stable")[:n]
         best = np.sort(best[(deviation[best] > LEAST_DEVIATION) & (worth[best] > 0)])
         places = [best[sense[best] == 0], best[sense[best] != 0]]
         blocks = [
@@ -325,8 +356,24 @@ class RuleGrower(Follower):
             for k, some in enumerate(places)
             if len(some)
         ]
-        features = FeatureSet(blocks, dictionary.n_features_in)
-        return self._numbered(n), features, g[np.concatenate(places)]
+        features, chosen = FeatureSet(blocks, dictionary.n_features_in), np.concatenate(places)
+        first = self._numbered(n)
+        self._keys |= zip(range(first, first + n), key[chosen].tolist(), strict=False)
+        return first, features, g[chosen]
+
+    def _keys_of(self, terms, rows):
+        """Return the keys of the boxes among the terms; those that were not grown here, as of the
+        model from which a fit starts, are asked of the rows."""
+        if terms is None:
+            return []
+        index, features = terms
+        given = [place for place, k in enumerate(index.tolist()) if k not in self._keys]
+        if given:
+            keys = rows.vectors.put(self._dictionary.keys)
+            asked = rows.correlate(_of_height_one(features.take(given)), keys)
+            asked = self._dictionary.of_rows(asked)
+            self._keys |= zip(index[given].tolist(), asked.tolist(), strict=True)
+        return [self._keys[k] for k in index.tolist()]
 
     def _grow(self, rows, v, h, largest):
         """Return the boxes of new trees, grown in memory or by passes over the rows."""
@@ -359,13 +406,34 @@ class RuleGrower(Follower):
         return BoxBlock(1.0, inputs, low, high, height, nonnegative)
 
 
-def _first_of_rows(g: np.ndarray, share: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """Return a mask of the simplest of the boxes that hold the same rows, which have the same
-    gradient and share to the last bit."""
-    both, order = g + 1j * share, np.argsort((boxes[:, :, 0] >= 0).sum(axis=1), kind="stable")
-    order = order[np.argsort(both[order], kind="stable")]
-    is_first = np.ones(len(g), bool)
-    is_first[order[1:]] = np.diff(both[order]) != 0
+def row_keys(n_rows: int) -> np.ndarray:
+    """Return a random whole number for each row, the same in all fits, whose sums are exact: boxes
+    that hold the same rows have the same sum wherever the rows are, and others have another."""
+    bits = int(np.log2(EXACT)) - n_rows.bit_length()
+    return np.random.default_rng(n_rows).integers(0, 2**bits, n_rows).astype(np.float64)
+
+
+def _without_rounding(worth: np.ndarray) -> np.ndarray:
+    """Return numbers in units in which those that differ by rounding are equal, as a box and the
+    rows outside of it: the order of the rows, and how they are cut, decides nothing."""
+    return np.rint(worth / max(worth.max(initial=0.0) * SAME_WORTH, SMALLEST))
+
+
+def _of_height_one(features: FeatureSet) -> FeatureSet:
+    """Return features whose boxes have the height 1; others are as they are."""
+    blocks = [
+        replace(each, scale=1.0, height=np.ones(len(each))) if isinstance(each, BoxBlock) else each
+        for each in features.blocks
+    ]
+    return FeatureSet(blocks, features.n_inputs, features.order)
+
+
+def _first_of_rows(key: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Return a mask of the simplest of the boxes that hold the same rows, whose keys are equal."""
+    order = np.argsort((boxes[:, :, 0] >= 0).sum(axis=1), kind="stable")
+    order = order[np.argsort(key[order], kind="stable")]
+    is_first = np.ones(len(key), bool)
+    is_first[order[1:]] = np.diff(key[order]) != 0
     return is_first
 
 
@@ -373,12 +441,11 @@ def _sums_in_boxes(
     boxes: np.ndarray,
     bins_of: Callable[[Block], np.ndarray],
     block: Block,
-    v: Array,
-    weight: Array,
+    *vectors: Array,
 ) -> np.ndarray:
-    """Return the sums of v and of the weights over the rows of a block that are in each box."""
-    both = np.stack([to_host(each) if is_foreign(each) else each for each in (v, weight)])
-    return sums_in_boxes(boxes, bins_of(block), both, block.workers)
+    """Return the sums of row vectors over the rows of a block that are in each box."""
+    each = np.stack([to_host(v) if is_foreign(v) else v for v in vectors])
+    return sums_in_boxes(boxes, bins_of(block), each, block.workers)
 
 
 def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:

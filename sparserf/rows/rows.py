@@ -166,7 +166,7 @@ class Rows(ABC):
         Few dense rows in memory are encoded at once, others block by block at each pass. None, or a
         stage that changes nothing: the rows themselves.
         """
-        if stage is None or stage.is_identity:
+        if stage is None or stage.is_identity or (self.is_finite and stage.fills_alone):
             return self
         few = DURING_A_FIT if is_asked_often else FEW
         if self.in_memory and not self.is_sparse and self.n_rows * len(stage) <= few:

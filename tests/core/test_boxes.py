@@ -128,9 +128,6 @@ def test_edges_are_between_neighbouring_values(rng, n_bins):
         place = np.searchsorted(values, edges, side="right")
         for edge, low, high in zip(edges, values[place - 1], values[place], strict=True):
             assert low <= edge < high
-            digits = next(d for d in range(1, 18) if float(f"{edge:.{d}g}") == edge)
-            middle = (low + high) / 2  # with a digit less it would be on another side
-            assert digits == 1 or not low <= float(f"{middle:.{digits - 1}g}") < high
         if len(values) <= n_bins:
             assert len(edges) == len(values) - 1
 

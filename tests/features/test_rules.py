@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparserf as srf
-from sparserf.features import growth
+from sparserf.features import growth, rules
 from sparserf.sklearn import SparseRFRegressor
 
 RNG = np.random.default_rng(0)
@@ -463,3 +463,68 @@ def test_numbers_as_large_as_missing_cells_are_refused():
     Z[:5, 1], Z[5, 1] = np.nan, 1e38
     with pytest.raises(ValueError, match=r"1e\+37 in size in X\[:, 1\]"):
         fit(Z)
+
+
+# -- boxes that hold the same rows
+
+
+def sets_of(model, X):
+    """Return the sets of rows that its rules hold, and how many rules it has."""
+    return set(map(bytes, (model.features.transform(X) != 0).T.copy())), len(model.support)
+
+
+def columns_of(kind, rng, n=300):
+    """Return columns in which many boxes hold the same rows, or the rows outside of another."""
+    if kind == "integers":
+        return rng.integers(0, 6, (n, 2)).astype(float)
+    if kind == "flags":
+        return (rng.random((n, 5)) < 0.5).astype(float)
+    Z = np.round(rng.normal(size=(n, 3)), 1)
+    return np.where(rng.random(Z.shape) < 0.1, np.nan, Z) if kind == "missing" else Z
+
+
+@pytest.mark.one_case
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("kind", ["integers", "flags", "tenths", "missing"])
+@pytest.mark.parametrize("home", ["chunks", "dask", "device"])
+def test_rules_hold_the_same_rows_in_every_home_and_none_twice(home, kind, loss):
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        Z = columns_of(kind, rng)
+        f = (np.nan_to_num(Z[:, 0]) > np.nanmean(Z[:, 0])) + 0.5 * (np.nan_to_num(Z[:, -1]) > 0.5)
+        y = f + 0.3 * rng.normal(size=len(Z))
+        y = (y > 0.6).astype(float) if loss == "logistic" else y
+        there = {
+            "chunks": lambda Z: srf.Chunks(Z, block_rows=70),
+            "dask": lambda Z: da.from_array(Z, chunks=(110, Z.shape[1])),
+            "device": lambda Z: strict.asarray(Z, device=strict.Device("device1")),
+        }[home](Z)
+        fits = {"loss": loss, "alpha": 0.005, "fit_intercept": seed == 0}
+        of_y = y if home != "device" else strict.asarray(y, device=strict.Device("device1"))
+        (here, n), (others, m) = (sets_of(fit(A, t, **fits), Z) for A, t in ((Z, y), (there, of_y)))
+        assert n == m == len(here) > 2
+        assert here == others
+
+
+@pytest.mark.parametrize("home", [np.asarray, lambda Z: srf.Chunks(Z, block_rows=70)])
+def test_rows_that_a_term_of_the_start_holds_are_not_held_again(home):
+    Z = columns_of("integers", np.random.default_rng(0))
+    y = (Z[:, 0] > 2) + 0.5 * (Z[:, 1] > 3) + 0.3 * np.random.default_rng(1).normal(size=len(Z))
+    start = fit(Z, y, alpha=0.02)
+    held, n = sets_of(fit(home(Z), y, alpha=0.005, start=start), Z)
+    assert n == len(held) > len(start.coef)
+
+
+def test_a_box_and_the_rows_outside_of_it_are_one_rule_beside_an_intercept():
+    Z = columns_of("integers", np.random.default_rng(0))
+    y = (Z[:, 0] > 2) + 0.3 * np.random.default_rng(1).normal(size=len(Z))
+    phi = fit(Z, y, alpha=0.001).features.transform(Z) != 0
+    both = np.unique(np.hstack([phi, ~phi]), axis=1)
+    assert both.shape[1] == 2 * phi.shape[1]
+
+
+def test_keys_tell_sets_of_rows_apart():
+    for n in (1, 7, 1000, 10**6):
+        keys = rules.row_keys(n)
+        assert keys.sum() < growth.EXACT and (keys == np.rint(keys)).all()
+        assert n == 1 or len(np.unique(keys)) > 0.99 * n

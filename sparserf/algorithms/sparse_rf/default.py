@@ -22,6 +22,7 @@ from ..._base.deadline import NEVER, time_left
 from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
+from ...features import between_rows
 from ...solvers.effort import Effort
 from ..task import partial_model_on_error, with_ranges
 from .all_rows import fitted_to_all_rows
@@ -75,6 +76,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 n = len(sample.weight)
                 again = partial(fitted_to_all_rows, model, n, task, options.fit_intercept)
                 model = effort.done_in_time("fits to all rows", again, model)
+                model = replace(model, features=between_rows(model.features, task.raw))
             model = with_ranges(model, task)
     model = replace(model, info=info_of(stack, model, effort))
     return in_their_units(model, units)

@@ -405,10 +405,9 @@ class RuleSource(DrawSource):
         """Return the boxes of one batch, in memory, with their gradients."""
         (t,) = batches
         h = A.row_curvature()
-        start, features, g = self._grower.batch(self._sizes[t], self._rows, A.v, h)
-        # a box of the same rows as a term has its slope to the last bit
-        new = np.flatnonzero(~np.isin(g, A.g))
-        return DrawsInMemory(self._rows, features.take(new), start + new, A.v, g[new])
+        terms = A.index, A.features
+        start, features, g = self._grower.batch(self._sizes[t], self._rows, A.v, h, terms)
+        return DrawsInMemory(self._rows, features, start + np.arange(len(g)), A.v, g)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return no question: boxes are grown at the dual point."""

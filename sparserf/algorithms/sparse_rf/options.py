@@ -132,6 +132,7 @@ class SparseRFOptions(FitOptions):
         known = rows, task.weight, self.rng, task.stage, self.max_order, constraints
         if are_rules:
             seen = RuleInputs.from_rows(task.features.n_bins, *known)
+            sizes["has_intercept"] = self.fit_intercept
             return make_rule_dictionary(task.features, seen, task.weight, **sizes)
         start = RandomCosines.from_rows(*known)
         return make_learning_dictionary(start, rows.n_features_in, **sizes)

@@ -355,6 +355,15 @@ class FeatureBlock(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no parts")
 
+    @property
+    def thresholds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers at which features jump, as (their inputs, the numbers): here, none."""
+        return np.zeros(0, np.intp), np.zeros(0)
+
+    def with_thresholds(self, numbers: np.ndarray) -> Self:
+        """Return the features with other `thresholds`, in their order."""
+        return self
+
     # ---------------------------------------------------------------- constraints
 
     def keeps(self, constraints: InputConstraints) -> np.ndarray:

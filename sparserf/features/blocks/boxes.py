@@ -145,6 +145,17 @@ class BoxBlock(FeatureBlock):
         low, high = np.where(stays, self.low, -np.inf), np.where(stays, self.high, np.inf)
         return replace(self, low=low, high=high)
 
+    @property
+    def thresholds(self) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.stack([self.low, self.high])
+        is_end = np.isfinite(ends)
+        return np.broadcast_to(self.inputs, ends.shape)[is_end], ends[is_end]
+
+    def with_thresholds(self, numbers: np.ndarray) -> Self:
+        ends = np.stack([self.low, self.high])
+        ends[np.isfinite(ends)] = numbers
+        return replace(self, low=ends[0], high=ends[1])
+
     def keeps(self, constraints: InputConstraints) -> np.ndarray:
         at, used = self.own_inputs, self.is_used
         keeps = ~(used & (constraints.is_barred | (constraints.curvature != 0))[at]).any(axis=1)

@@ -1,0 +1,157 @@
+"""Thresholds: numbers between two neighbouring numbers of the rows, short and far from both.
+
+A rule asks whether x <= t. A threshold at a number of the rows would give the row of that number to
+the other side where the number is rounded otherwise: as float32, by another engine, or as 3 * .1
+for .3. So t is in the middle half of the gap between its neighbours and, where float32 tells these
+apart, between what they are there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.arrays import is_foreign, to_host
+from .._base.checks import is_sparse
+from .feature_set import FeatureSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..rows import Block, Rows
+
+# Between numbers that float32 tells apart, a threshold of so many digits is found; others have more
+# digits, which is how `is_for_single` knows them.
+DIGITS = 9
+# So many digits write any float64 whole.
+ALL_DIGITS = 17
+# Cells that are sorted at a time.
+SORTED_CELLS = 2**20
+
+
+def thresholds_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return a number t between each pair of neighbours low < high: low <= t < high.
+
+    It is the shortest decimal number in the middle half of the gap, nearest to the middle, for
+    which float32 of t, too, is between the neighbours in float32. Where these are neighbours in
+    float32, t is the largest number that float32 rounds to the lower one, as far as the middle half
+    allows: any float64 number is then on the side of its float32.
+    """
+    first, last, is_single, is_next = _ends(low, high)
+    between = np.where(is_next, last, np.clip(first / 2 + last / 2, first, last))
+    middle, is_open = between.copy(), ~is_next
+    zero = is_open & is_single & (first <= 0) & (last >= 0)
+    between[zero], is_open[zero] = 0.0, False
+    for digits in range(1, ALL_DIGITS + 1):
+        places = np.flatnonzero(is_open & (is_single | (digits > DIGITS)))
+        rounded = np.array([float(f"{x:.{digits}g}") for x in middle[places].tolist()])
+        fits = (first[places] <= rounded) & (rounded <= last[places])
+        if digits > DIGITS:  # a number with zeros at its end has fewer
+            is_long = np.array([not _is_short(x) for x in rounded.tolist()], bool)
+            fits &= is_single[places] | is_long
+        between[places[fits]] = rounded[fits]
+        is_open[places[fits]] = False
+    return between
+
+
+def moved_between(t: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return thresholds between the neighbours low <= t < high: t itself where it may stay, also
+    where it has no neighbours on both sides."""
+    t = t.copy()
+    has_gap = np.isfinite(low) & np.isfinite(high)
+    first, last, *_ = _ends(low[has_gap], high[has_gap])
+    moves = np.flatnonzero(has_gap)[(t[has_gap] < first) | (t[has_gap] > last)]
+    t[moves] = thresholds_between(low[moves], high[moves])
+    return t
+
+
+def _ends(low, high):
+    """Return the least and the largest threshold for each pair of neighbours; whether float32 tells
+    them apart, or does not hold both; and whether they are neighbours there as well."""
+    quarter = high / 4 - low / 4
+    first = low + quarter
+    last = np.minimum(high - quarter, np.nextafter(high, -np.inf))
+    with np.errstate(over="ignore"):
+        one, other = low.astype(np.float32), high.astype(np.float32)
+    is_held = np.isfinite(one) & np.isfinite(other)
+    is_apart = is_held & (one < other)
+    one, other = (np.where(is_apart, each, np.float32(0)) for each in (one, other))
+    before = np.nextafter(other, np.float32(-np.inf))
+    ends = before.astype(np.float64) / 2 + other.astype(np.float64) / 2
+    below = np.where(ends.astype(np.float32) < other, ends, np.nextafter(ends, -np.inf))
+    first = np.where(is_apart, np.maximum(first, one), first)
+    last = np.where(is_apart, np.minimum(last, below), last)
+    return first, np.maximum(first, last), is_apart | ~is_held, is_apart & (before == one)
+
+
+def is_for_single(t: float) -> bool:
+    """Return whether a threshold of `thresholds_between` was between numbers that float32 tells
+    apart."""
+    with np.errstate(over="ignore"):
+        one, other = np.float32(t), np.float32(np.nextafter(t, np.inf))
+    return bool(_is_short(t) or one != other)
+
+
+def _is_short(t):
+    """Return whether a number has at most DIGITS digits."""
+    return float(f"{t:.{DIGITS}g}") == t
+
+
+def neighbours(
+    rows: Rows, inputs: np.ndarray, thresholds: Sequence[np.ndarray]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return, for the thresholds of each of some inputs, the largest number of the rows that is at
+    most the threshold, and the least one above it; infinite where there is none. One pass."""
+    low, high = rows.sum(partial(_neighbours, inputs, thresholds), add=np.maximum)
+    ends = np.cumsum([len(each) for each in thresholds])[:-1]
+    return list(zip(np.split(low, ends), np.split(-high, ends), strict=True))
+
+
+def between_rows(features: FeatureSet, raw: Rows) -> FeatureSet:
+    """Return features that jump between numbers of the rows, and have the same values for these:
+    one pass where features jump.
+
+    raw : the rows before the column stage of the features encodes them
+    """
+    pairs = [block.thresholds for block in features.blocks]
+    inputs, t = (np.concatenate(each) for each in zip(*pairs, strict=True)) if pairs else ([], [])
+    if not len(t):
+        return features
+    used, stage = np.unique(inputs), features.stage
+    of_input = [np.flatnonzero(inputs == v) for v in used]
+    rows, columns = raw, used
+    if stage is not None:
+        rows, columns = raw.staged(stage.take(used)), np.arange(len(used))
+    moved = t.copy()
+    ends = neighbours(rows, columns, [t[places] for places in of_input])
+    for places, (low, high) in zip(of_input, ends, strict=True):
+        moved[places] = moved_between(t[places], low, high)
+    parts = np.split(moved, np.cumsum([len(own) for _, own in pairs])[:-1])
+    blocks = [
+        block.with_thresholds(part) for block, part in zip(features.blocks, parts, strict=True)
+    ]
+    return FeatureSet(blocks, features.n_inputs, features.order, stage)
+
+
+def _neighbours(inputs: np.ndarray, thresholds: Sequence[np.ndarray], block: Block) -> np.ndarray:
+    """Return the `neighbours` among the rows of a block, the upper ones as their negatives."""
+    size = max(1, SORTED_CELLS // len(inputs))
+
+    def part(start):
+        X = block.take(np.arange(start, min(start + size, block.n_rows)))
+        X = (to_host(X) if is_foreign(X) else X)[:, inputs]
+        X = X.toarray() if is_sparse(X) else X
+        return np.hstack([_beside(x, t) for x, t in zip(X.T, thresholds, strict=True)])
+
+    parts = list(block.workers.map(part, range(0, block.n_rows, size)))
+    return np.max(parts, axis=0)
+
+
+def _beside(x, thresholds):
+    """Return the neighbours of thresholds in a column, the upper ones as their negatives."""
+    x = np.sort(x[~np.isnan(x)]).astype(np.float64)
+    at = np.searchsorted(x, thresholds, side="right")
+    x = np.concatenate([[-np.inf], x, [np.inf]])
+    return np.stack([x[at], -x[at + 1]])
