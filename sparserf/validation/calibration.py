@@ -171,7 +171,9 @@ def _of_labels(function):
 
 def _cross_fit(function, data, cv, rng, deadline):
     """Return a model of all rows, and each row's decision values by a model without that row."""
-    splits, (seed, *fold_seeds) = data.splits(cv, rng), draw_seeds(rng, cv + 1)
+    splits = data.splits(cv, rng)
+    cv = len(splits)
+    seed, *fold_seeds = draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
         model = _check_classifier(
             data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1))
