@@ -30,7 +30,7 @@ MANY_DIFFERENT = 0.25
 # Rows have the y of their equals if this share of them has: .77 of adult's, natural repeats.
 SAME_Y = 0.95
 # The columns could make so many times as many different rows: equal by chance rows are not.
-ROOM = 100.0
+ROOM = 10.0
 # At most so many columns are looked at.
 MOST_COLUMNS = 200
 # Numbers of rows that are hashed at a time.

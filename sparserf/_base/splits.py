@@ -218,11 +218,9 @@ def stratified_folds(
     assigned one by one, the largest first, each to the fold that keeps the folds, and the strata in
     them, most even in size. Groups of one composition are assigned at once.
     """
+    if n_folds > len(stratum):
+        raise ValueError(f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}")
     if groups is None:
-        if n_folds > len(stratum):
-            raise ValueError(
-                f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}"
-            )
         order = rng.permutation(len(stratum))
         order = order[np.argsort(stratum[order], kind="stable")]
         fold = np.empty(len(stratum), np.intp)

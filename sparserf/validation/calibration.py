@@ -87,6 +87,8 @@ def calibrated(
 
     Warns
     -----
+    CopiedRowsWarning
+        More than a tenth of the rows are copies of others, with which they stay in one part.
     ConvergenceWarning
         As the function.
 

@@ -333,6 +333,8 @@ def intervals(
 
     Warns
     -----
+    CopiedRowsWarning
+        More than a tenth of the rows are copies of others, with which they stay in one part.
     ConvergenceWarning
         As the function.
 

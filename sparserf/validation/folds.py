@@ -127,9 +127,7 @@ class Dataset:
         unit = None if self.unit is None else self.unit[self.used]
         if self.copies is not None and n_folds <= len(unit):
             n_folds = min(n_folds, len(np.unique(unit)))
-        fold[self.used] = stratified_folds(
-            _strata(self.y[self.used], n_folds), n_folds, rng, unit
-        )
+        fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, unit)
         return fold
 
     def splits(

@@ -220,6 +220,9 @@ def sparse_rf(
         `time_limit`.
     TimeLimitWarning
         For alpha=None, not one path of penalties was finished within `time_limit`.
+    CopiedRowsWarning
+        For alpha=None, more than a tenth of the rows that are searched are copies of others, which
+        are held out together.
     GroupedRowsWarning
         For alpha=None, rows in memory look grouped or ordered in time, and neither `groups` nor
         `validation` was given.
