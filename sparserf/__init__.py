@@ -78,6 +78,7 @@ __all__ = [
     "Bumps",
     "Chunks",
     "ConvergenceWarning",
+    "CopiedRowsWarning",
     "CrossValidation",
     "FeatureSet",
     "FitInfo",

@@ -58,7 +58,9 @@ def calibrated(
     cv : int, default 5
         Number of folds, at least 2, each with the same share of each class.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative weights, relative to their mean, for the fits and the sigmoids.
+        Nonnegative weights, relative to their mean, for the fits and the sigmoids: a row of weight
+        k counts as k rows; to a sigmoid as at most sqrt(n) times the mean of the n rows of its
+        class.
     groups : array of shape (n_samples,) or None, default None
         The group of each row: numbers, strings or other labels. Rows of a group stay in one fold,
         and a function that has an argument `groups`, such as `sparse_rf`, is given those of its
@@ -225,13 +227,34 @@ def _label_indices(model, y):
     return label
 
 
+def bounded(weight: np.ndarray) -> np.ndarray:
+    """Return the weights of n rows, of which those above sqrt(n) times the mean are cut to that.
+
+    The mean is that of the result: its largest weights are as large as they can be.
+    """
+    root, ascending = np.sqrt(len(weight)), np.sort(weight)
+    below = np.cumsum(ascending)[::-1]  # the sum without the q largest
+    q = np.arange(int(np.ceil(root)))
+    caps = below[q] / (root - q)
+    fits = np.flatnonzero(ascending[::-1][q] <= caps)
+    return np.minimum(weight, caps[fits[0]]) if len(fits) else weight
+
+
 def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Return a >= 0 and b for which sigmoid(a f + b) has the least mean logistic loss.
+
+    Of a weight that is more than sqrt(n) times the mean of its class of n rows the rest is left
+    out: two numbers, fitted to one row of half of all weight, would bend the probabilities of all
+    others (truncated importance weights: E. L. Ionides, Journal of Computational and Graphical
+    Statistics 17, 2008). Weights of classes stay.
 
     Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A
     step of Newton's method is halved until the loss does not rise. Where the best a is not
     positive, larger values speak against the class: a is 0 and b the log odds.
     """
+    weight = weight / weight.max()
+    for of_class in (is_class, ~is_class):
+        weight[of_class] = bounded(weight[of_class])
     counted = weight / weight.mean()
     n_1, n_0 = counted[is_class].sum(), counted[~is_class].sum()
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))

@@ -226,7 +226,7 @@ def test_copies_are_no_groups():
     rows = rng.permutation(np.repeat(np.arange(150), 3))
     fit_briefly(X[rows], own[rows] + 0.1 * rng.normal(size=450))
     fit_briefly(X[rows], own[rows])
-    person, X, y = persons(rng)
+    _, X, y = persons(rng)
     again = rng.integers(0, len(y), len(y))
     with pytest.warns(srf.GroupedRowsWarning, match="grouped by column 0"):
         fit_briefly(X[again], y[again])
