@@ -19,6 +19,8 @@ from .warnings import CopiedRowsWarning, warn
 if TYPE_CHECKING:
     from .types import DenseOrCSR
 
+# A row that so large a share of all rows equals, with another y, is a level: such as zeros alone.
+LARGE = 0.05
 # Of fewer different rows none can be spared.
 FEWEST_DIFFERENT = 10
 # A column of numbers tells rows apart if it has so many values, and so many times the number of
@@ -86,14 +88,14 @@ def copies_of(
     y : the target, its rows along the first axis
     is_category : a mask of the columns that hold numbers of categories; None: none do
     """
-    number = number_rows(X)
+    number = _without_levels(number_rows(X), y)
     different, first = np.unique(number, return_index=True)
     if not FEWEST_DIFFERENT <= len(different) < len(number):
         return None
     is_category = np.zeros(X.shape[1], bool) if is_category is None else is_category
-    same = (y == y[first[number]]).reshape(len(y), -1).all(axis=1)
     n_copies = len(number) - len(different)
-    has_same_y = np.count_nonzero(same) - len(different) >= SAME_Y * n_copies
+    n_same = np.count_nonzero(_has_y_of_first(number, y)) - len(different)
+    has_same_y = n_same >= SAME_Y * n_copies
     if not (has_same_y or len(different) >= MANY_DIFFERENT * len(number)):
         return None
     room = 0.0
@@ -105,6 +107,20 @@ def copies_of(
             return number
         room += np.log(n_values)
     return number if has_same_y and room >= np.log(ROOM * len(number)) else None
+
+
+def _has_y_of_first(number, y):
+    """Return whether each row has the y of the first that is equal to it."""
+    _, first, place = np.unique(number, return_index=True, return_inverse=True)
+    return (y == y[first[place]]).reshape(len(y), -1).all(axis=1)
+
+
+def _without_levels(number, y):
+    """Return the numbers of rows, where those of a level are on their own."""
+    of_level = np.bincount(number) > LARGE * len(number)
+    of_level &= np.bincount(number[~_has_y_of_first(number, y)], minlength=len(of_level)) > 0
+    own = np.where(of_level[number], len(of_level) + np.arange(len(number)), number)
+    return np.unique(own, return_inverse=True)[1]
 
 
 def _some_columns(X):

@@ -117,6 +117,15 @@ def test_a_level_of_its_own_is_no_copy():
     assert copies_of(X, X[:, 0], np.array([True])) is None
 
 
+def test_a_row_of_zeros_is_a_level_where_its_y_differ():
+    """As in sparse rows, of which some have no entry."""
+    X = np.where(np.arange(N)[:, None] % 8 == 0, 0.0, NUMBERS)
+    assert copies_of(X, NOISE) is None
+    copies = copies_of(X[AGAIN], NOISE[AGAIN])
+    assert (same(copies) >= same(AGAIN))[AGAIN % 8 > 0].all()
+    assert copies_of(X, np.where(X[:, 0] == 0, 1.0, NOISE)) is not None
+
+
 def test_rows_that_all_differ_or_all_agree_have_no_copies():
     assert copies_of(NUMBERS, NOISE) is None
     assert copies_of(np.zeros((N, 3)), NOISE) is None
