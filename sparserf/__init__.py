@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from . import sklearn as sklearn
     from ._base.calls import IndexWarning
     from ._base.versions import show_versions
-    from ._base.warnings import GroupedRowsWarning, TimeLimitWarning
+    from ._base.warnings import CopiedRowsWarning, GroupedRowsWarning, TimeLimitWarning
     from .algorithms.distill import distill
     from .algorithms.drp import drp, drp_path
     from .algorithms.harfe import harfe, harfe_path
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "_base.calls": ("IndexWarning",),
     "_base.versions": ("show_versions",),
-    "_base.warnings": ("GroupedRowsWarning", "TimeLimitWarning"),
+    "_base.warnings": ("CopiedRowsWarning", "GroupedRowsWarning", "TimeLimitWarning"),
     "algorithms.distill": ("distill",),
     "algorithms.drp": ("drp", "drp_path"),
     "algorithms.harfe": ("harfe", "harfe_path"),
@@ -78,6 +78,7 @@ __all__ = [
     "Bumps",
     "Chunks",
     "ConvergenceWarning",
+    "CopiedRowsWarning",
     "CrossValidation",
     "FeatureSet",
     "FitInfo",

@@ -221,13 +221,11 @@ def stratified_folds(
 
     Rows are shuffled, and those of a stratum are dealt out in turn. Groups stay whole: they are
     assigned one by one, the largest first, each to the fold that keeps the folds, and the strata in
-    them, most even in size.
+    them, most even in size. Groups of one composition are assigned at once.
     """
+    if n_folds > len(stratum):
+        raise ValueError(f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}")
     if groups is None:
-        if n_folds > len(stratum):
-            raise ValueError(
-                f"cv must be at most the number of rows, {len(stratum)}, got {n_folds}"
-            )
         order = rng.permutation(len(stratum))
         order = order[np.argsort(stratum[order], kind="stable")]
         fold = np.empty(len(stratum), np.intp)
@@ -236,15 +234,30 @@ def stratified_folds(
     group, counts = _counts_in_groups(groups, stratum)
     if n_folds > len(counts):
         raise ValueError(f"cv must be at most the number of groups, {len(counts)}, got {n_folds}")
-    counts = counts / counts.sum(axis=0)
+    kinds, kind = np.unique(counts, axis=0, return_inverse=True)
+    kinds, kind = kinds / counts.sum(axis=0), kind.ravel()
     loads = np.zeros((n_folds, counts.shape[1]))
     fold_of_group = np.empty(len(counts), np.intp)
     order = rng.permutation(len(counts))
-    for k in order[np.argsort(-counts[order].sum(axis=1), kind="stable")]:
-        # the fold in which the sum of squares of the loads grows least
-        fold_of_group[k] = np.argmin(loads @ counts[k])
-        loads[fold_of_group[k]] += counts[k]
+    order = order[np.argsort(kind[order], kind="stable")]
+    of_kind = np.split(order, np.cumsum(np.bincount(kind))[:-1])
+    for k in np.argsort(-kinds.sum(axis=1), kind="stable"):
+        folds = _emptiest(loads @ kinds[k], float(kinds[k] @ kinds[k]), len(of_kind[k]))
+        fold_of_group[of_kind[k]] = folds
+        loads += np.bincount(folds, minlength=n_folds)[:, None] * kinds[k]
     return fold_of_group[group]
+
+
+def _emptiest(growth, more, n):
+    """Return the folds of n groups of one composition, each the one in which the sum of squares of
+    the loads grows least.
+
+    growth : by how much, but for a constant, it grows in each fold with the first group
+    more : by how much more with each further one
+    """
+    most = min(n, n // len(growth) + 1 + int((growth.max() - growth.min()) / more + 1))
+    steps = growth[:, None] + more * np.arange(most)
+    return np.argsort(steps, axis=None, kind="stable")[:n] // most
 
 
 def draw_groups(

@@ -39,6 +39,26 @@ class GroupedRowsWarning(UserWarning):
     """
 
 
+class CopiedRowsWarning(UserWarning):
+    """Issued if more than a tenth of the rows are copies of others, where rows are held out.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, sparserf as srf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = X[:, 0] + rng.normal(size=100)
+    >>> copied, count = np.unique(rng.integers(0, 100, 100), return_counts=True)
+    >>> rows = np.repeat(copied, count)
+    >>> with warnings.catch_warnings(record=True) as warned:
+    ...     warnings.simplefilter("always", srf.CopiedRowsWarning)
+    ...     model = srf.sparse_rf(X[rows], y[rows], rng=0)
+    >>> str(warned[0].message)[:64]
+    '40 of 100 rows are equal to one before them in all columns of X:'
+    >>> model = srf.sparse_rf(X[copied], y[copied], sample_weight=count, rng=0)
+    """
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning that points at the user's line, beyond all functions of this package."""
     frame, level = sys._getframe(), 1

@@ -32,14 +32,15 @@ from .._base.checks import (
     checked,
     is_sparse,
 )
+from .._base.copies import joined, number_rows
 from .._base.deadline import check_time_limit, time_left
 from .._base.floats import state_of_caller
 from .._base.progress import part, parts, reporting
 from .._base.random import draw_rows
 from .._base.splits import check_groups, draw_groups
 from .._base.threads import check_workers, single_threaded_blas
-from .._base.warnings import GroupedRowsWarning
-from ..columns.made_rows import draw_sources, number_rows, take_cells
+from .._base.warnings import CopiedRowsWarning, GroupedRowsWarning
+from ..columns.made_rows import draw_sources, take_cells
 from ..columns.table import Table, is_frame
 from ..columns.targets import as_labels
 from ..losses import LOSSES, check_loss
@@ -227,7 +228,7 @@ def distill(
 
     numbers, table = Table.learn(X, categorical)
     weight = check_sample_weight(sample_weight, len(numbers))
-    groups = _groups_of_equal_rows(numbers, check_groups(groups, len(numbers)))
+    groups = joined(number_rows(numbers), check_groups(groups, len(numbers)))
     fitted, apart = _keep_apart(np.flatnonzero(weight), groups, options.test_size, rng)
 
     with reporting("distill", None, verbose, time_limit) as report:
@@ -258,7 +259,8 @@ def distill(
         has_copies = 10 <= len(np.unique(copies)) < len(copies)
         left = None if time_limit is None else max(1e-3, time_left(deadline))
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            warnings.simplefilter("ignore", GroupedRowsWarning)  # rows are made, not seen
+            for what in (GroupedRowsWarning, CopiedRowsWarning):
+                warnings.simplefilter("ignore", what)  # rows are made, not seen
             model = sparse_rf(
                 rows,
                 targets if labels is None else _log_odds(targets),
@@ -292,20 +294,6 @@ def _check_classes(classes, loss):
             f"classes must be labels in ascending order, at least two, got {classes!r}"
         )
     return labels
-
-
-def _groups_of_equal_rows(numbers, groups):
-    """Return the number of the group of each row: rows are in one where they are equal, or in one
-    of the user's (or None)."""
-    equal = number_rows(numbers)
-    if groups is None:
-        return equal
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components  # slow to import
-
-    n = equal.max() + 1
-    edges = coo_array((np.ones(len(equal)), (equal, n + groups)), shape=(n + groups.max() + 1,) * 2)
-    return connected_components(edges, directed=False)[1][equal]
 
 
 def _are_among(rows, others):

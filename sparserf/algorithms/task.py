@@ -36,6 +36,7 @@ import numpy as np
 
 from .._base.arrays import check_same_device, is_foreign
 from .._base.checks import check_offset, check_sample_weight
+from .._base.copies import copies_of
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from .._base.warnings import warn
@@ -50,7 +51,12 @@ from ..columns.frames import names_of_frame
 from ..columns.kinds import NUMBER, Encoding
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
-from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
+from ..columns.targets import (
+    check_classes_count,
+    encode_target,
+    warn_of_labels,
+    weighted_by_class,
+)
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Rules, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
@@ -249,6 +255,8 @@ class Task:
         rows = as_rows(X, given.workers, may_miss=may_miss)
         loss = check_loss(given.loss, losses)
         weight = given.sample_weight
+        if loss.is_classifier and weight is not None:
+            check_classes_count(y, check_sample_weight(weight, rows.n_rows))
 
         if given.class_weight is not None:
             weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)
@@ -397,7 +405,8 @@ class Task:
         new, categories = Table(None, tuple(table.levels[j] for j in which)).for_rows(codes)
         means = {}
         if has_means:
-            new, means = target_encode(new, categories, *self.rates(), rng, self.groups, ordered)
+            together = self.copies_of(table) if self.groups is None else self.groups
+            new, means = target_encode(new, categories, *self.rates(), rng, together, ordered)
         levels = dict(zip(which.tolist(), categories.levels, strict=True))
         table = replace(table, levels=tuple(levels.get(j) for j in range(len(table.levels))))
         raw = self.raw if new is codes else self.raw.with_columns(which, new)
@@ -461,6 +470,23 @@ class Task:
         """The rows with their columns encoded."""
         rows = self.raw.staged(self.stage, is_asked_often=True)
         return (rows.in_single() if self.is_single else None) or rows
+
+    @property
+    def copies(self) -> np.ndarray | None:
+        """The number of each row and its copies (`copies_of`), of rows in memory; None where there
+        are none."""
+        return self.copies_of(None if self.stage is None else self.stage.table)
+
+    def copies_of(self, table: Table | None) -> np.ndarray | None:
+        """Return the same for rows of a table."""
+        if not self.raw.in_memory:
+            return None
+        X, is_category = self.raw.array(), None
+        if table is not None:
+            is_category = np.array([levels is not None for levels in table.levels])
+            if is_category.any():
+                X = np.where(is_category, np.floor(X), X)  # as `target_encode` has them
+        return copies_of(X, np.vstack(self.targets).T, is_category)
 
     @property
     def columns_held(self) -> np.ndarray:

@@ -457,7 +457,7 @@ def target_encode(
     targets : list of ndarray of shape (n_rows,) or (n_outputs, n_rows)
         The targets. Means are taken of the target that varies most.
     groups : ndarray of shape (n_rows,) or None
-        The group of each row. Rows of a group are in one fold.
+        The number of the group of each row, or of its copies. Rows of a group are in one fold.
     ordered : collection of int
         Categories that are encoded by the order of their levels, and not here.
 

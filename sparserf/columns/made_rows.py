@@ -102,16 +102,6 @@ def _draw_near(X, is_category, weight, first, partners, rng):
     return nearest[place, rng.integers(0, n_near, len(first))]
 
 
-def number_rows(X: np.ndarray) -> np.ndarray:
-    """Return a number for each row of X, as `draw_sources` has it, equal for equal rows.
-
-    Cells are equal that are missing in both.
-    """
-    cells = np.where(np.isnan(X), np.nan, X) + 0.0  # one NaN, and one 0
-    rows = cells.view(np.dtype((np.void, cells.itemsize * cells.shape[1])))[:, 0]
-    return np.unique(rows, return_inverse=True)[1]
-
-
 def take_cells(X: Any, sources: np.ndarray) -> Any:
     """Return rows, of the kind of X, a data frame or ndarray, with cells of the rows `sources`.
 

@@ -15,6 +15,7 @@ from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
 from .._base.deadline import check_time_limit, limit_of_next
 from .._base.progress import part, parts, reporting, tell_model
+from ..columns.targets import check_classes_count
 from ..losses.classification import sigmoid
 from ..model import SparseModel
 from .cross_validation import check_takes_time_limit
@@ -58,7 +59,9 @@ def calibrated(
     cv : int, default 5
         Number of folds, at least 2, each with the same share of each class.
     sample_weight : array of shape (n_samples,) or None, default None
-        Nonnegative weights, relative to their mean, for the fits and the sigmoids.
+        Nonnegative weights, relative to their mean, for the fits and the sigmoids: a row of weight
+        k counts as k rows; to a sigmoid as at most sqrt(n) times the mean of the n rows of its
+        class.
     groups : array of shape (n_samples,) or None, default None
         The group of each row: numbers, strings or other labels. Rows of a group stay in one fold,
         and a function that has an argument `groups`, such as `sparse_rf`, is given those of its
@@ -87,6 +90,8 @@ def calibrated(
 
     Warns
     -----
+    CopiedRowsWarning
+        More than a tenth of the rows are copies of others, with which they stay in one part.
     ConvergenceWarning
         As the function.
 
@@ -134,6 +139,8 @@ def calibrated(
     else:
         model = _check_classifier(function_or_model)
         f = _decision_values(model, data.X)
+    if data.weight is not None:
+        check_classes_count(data.y, data.weight)
     label = _label_indices(model, data.y)[data.used]
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.used]
     if len(model.classes) == 2:
@@ -171,7 +178,9 @@ def _of_labels(function):
 
 def _cross_fit(function, data, cv, rng, deadline):
     """Return a model of all rows, and each row's decision values by a model without that row."""
-    splits, (seed, *fold_seeds) = data.splits(cv, rng), draw_seeds(rng, cv + 1)
+    splits = data.splits(cv, rng)
+    cv = len(splits)
+    seed, *fold_seeds = draw_seeds(rng, cv + 1)
     with part(1 / (cv + 1)):
         model = _check_classifier(
             data.fit(function, data.used, seed, **limit_of_next(deadline, cv + 1))
@@ -221,13 +230,34 @@ def _label_indices(model, y):
     return label
 
 
+def bounded(weight: np.ndarray) -> np.ndarray:
+    """Return the weights of n rows, of which those above sqrt(n) times the mean are cut to that.
+
+    The mean is that of the result: its largest weights are as large as they can be.
+    """
+    root, ascending = np.sqrt(len(weight)), np.sort(weight)
+    below = np.cumsum(ascending)[::-1]  # the sum without the q largest
+    q = np.arange(int(np.ceil(root)))
+    caps = below[q] / (root - q)
+    fits = np.flatnonzero(ascending[::-1][q] <= caps)
+    return np.minimum(weight, caps[fits[0]]) if len(fits) else weight
+
+
 def fit_sigmoid(f: np.ndarray, is_class: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Return a >= 0 and b for which sigmoid(a f + b) has the least mean logistic loss.
+
+    Of a weight that is more than sqrt(n) times the mean of its class of n rows the rest is left
+    out: two numbers, fitted to one row of half of all weight, would bend the probabilities of all
+    others (truncated importance weights: E. L. Ionides, Journal of Computational and Graphical
+    Statistics 17, 2008). Weights of classes stay.
 
     Decision values enter as u = (f - mean) / deviation, so that the two unknowns are of one size. A
     step of Newton's method is halved until the loss does not rise. Where the best a is not
     positive, larger values speak against the class: a is 0 and b the log odds.
     """
+    weight = weight / weight.max()
+    for of_class in (is_class, ~is_class):
+        weight[of_class] = bounded(weight[of_class])
     counted = weight / weight.mean()
     n_1, n_0 = counted[is_class].sum(), counted[~is_class].sum()
     t = np.where(is_class, (n_1 + 1) / (n_1 + 2), 1 / (n_0 + 2))

@@ -226,7 +226,7 @@ class Expert:
         scores = np.abs(y - center) / spread
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(y)) if weight is None else weight
-        of_groups = None if data.groups is None else data.weights_of_groups(rows)
+        of_groups = None if data.unit is None else data.weights_of_groups(rows)
         return cls(
             model,
             scale,
@@ -333,6 +333,8 @@ def intervals(
 
     Warns
     -----
+    CopiedRowsWarning
+        More than a tenth of the rows are copies of others, with which they stay in one part.
     ConvergenceWarning
         As the function.
 
@@ -419,7 +421,9 @@ def intervals(
             ]
         else:
             weight_within(coverage, [data.weights_of_groups(rows)])  # checks the coverage
-            splits, seeds, experts = data.splits(cv, rng), draw_seeds(rng, 2 * cv), []
+            splits, experts = data.splits(cv, rng), []
+            cv = len(splits)
+            seeds = draw_seeds(rng, 2 * cv)
             for k, (fitted, held) in parts(list(enumerate(splits))):
                 fitted, held = np.flatnonzero(fitted), np.flatnonzero(held)
                 two_seeds = seeds[2 * k : 2 * k + 2]
@@ -430,7 +434,7 @@ def intervals(
                 )
                 tell_model(experts[-1].model.info)
             guarantee = guarantee_of_cv(
-                coverage, cv, len(data.weights_of_groups(rows)), data.groups is not None
+                coverage, cv, len(data.weights_of_groups(rows)), data.unit is not None
             )
         if report is not None:
             report.finish(experts[-1].model.info)
@@ -490,7 +494,7 @@ def guarantee_of_cv(coverage: float, n_folds: int, n: int, of_groups: bool = Fal
 def half_calibrates(data: Dataset, rows: np.ndarray, coverage: float) -> bool:
     """Return whether half of the groups, if any, suffice for a finite interval."""
     n = len(data.weights_of_groups(rows)) // 2
-    return data.groups is None or coverage <= n / (n + 1)
+    return data.unit is None or coverage <= n / (n + 1)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -178,10 +178,10 @@ def cross_validate(
     grid : dict of sequences, or a sequence of such dicts
         Parameters and the values to try. All combinations of the values of a dict are tried.
     cv : int, pairs or splitter, default 5
-        Number of folds, at least 2. Or pairs (rows to fit, rows to hold out) of masks or indices: a
-        list, a generator, or a splitter of scikit-learn, such as `TimeSeriesSplit(5)`, whose
-        `split(X, y, groups)` is called once; or a mask, or the indices, of the rows to hold out, as
-        a single fold. Folds are the same for all parameters.
+        Number of folds, at least 2, in which copies of a row stay together. Or pairs (rows to fit,
+        rows to hold out) of masks or indices: a list, a generator, or a splitter of scikit-learn,
+        such as `TimeSeriesSplit(5)`, whose `split(X, y, groups)` is called once; or a mask, or the
+        indices, of the rows to hold out, as a single fold. Folds are the same for all parameters.
     rule : {"min", "1se"}, default "min"
         "min" takes the setting of the least mean loss. "1se" takes, of all settings within one
         standard error of that, the one of fewest terms, and of equally many the one of the largest
@@ -228,6 +228,8 @@ def cross_validate(
 
     Warns
     -----
+    CopiedRowsWarning
+        More than a tenth of the rows are copies of others, with which they stay in one part.
     ConvergenceWarning, TimeLimitWarning
         As the function. The second also where the `time_limit` was over before one setting was
         tried: `best` is the first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from inspect import signature
 from numbers import Number
@@ -11,10 +12,13 @@ import numpy as np
 
 from .._base.arrays import is_foreign
 from .._base.checks import check_integer, check_length, check_offset, check_sample_weight, is_sparse
+from .._base.copies import copies_of, warn_of_copies
 from .._base.csr import canonical_csr
 from .._base.splits import check_groups, draw_groups, read_splits, stratified_folds
+from .._base.warnings import CopiedRowsWarning
 from ..columns.frames import is_frame, rows_of_frame
-from ..columns.targets import as_labels
+from ..columns.table import Table
+from ..columns.targets import as_labels, check_classes_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +45,8 @@ class Dataset:
         What is added to f in each row.
     groups : ndarray of shape (n_samples,) or None
         The number of the group of each row. Rows of a group are fitted, or held out, together.
+    copies : ndarray of shape (n_samples,) or None
+        Where there are no groups, the number of each row and its copies, which stay together, too.
     """
 
     X: Any
@@ -49,6 +55,7 @@ class Dataset:
     used: np.ndarray
     offset: np.ndarray | None
     groups: np.ndarray | None
+    copies: np.ndarray | None = None
 
     @classmethod
     def from_arguments(
@@ -66,7 +73,15 @@ class Dataset:
         weight = None if sample_weight is None else check_sample_weight(sample_weight, n)
         used = np.ones(n, bool) if weight is None else weight > 0
         offset = None if offset is None else check_offset(offset, n, 1)
-        return cls(X, y, weight, used, offset, check_groups(groups, n))
+        groups = check_groups(groups, n)
+        copies = _copies(X, y, used) if groups is None else None
+        return cls(X, y, weight, used, offset, groups, copies)
+
+    @property
+    def unit(self) -> np.ndarray | None:
+        """The number of what each row stays together with: its group, or its copies; None: it is on
+        its own."""
+        return self.copies if self.groups is None else self.groups
 
     def __len__(self) -> int:
         return len(self.y)
@@ -96,18 +111,27 @@ class Dataset:
             arguments["groups"] = self.groups[rows]
         if "rng" not in getattr(function, "keywords", {}):
             arguments["rng"] = rng
-        return function(X, y, **self.offset_of(rows), **arguments)
+        with warnings.catch_warnings():
+            if self.copies is not None:  # which are said of all rows
+                warnings.simplefilter("ignore", CopiedRowsWarning)
+            found = function(X, y, **self.offset_of(rows), **arguments)
+        first = found[0] if isinstance(found, list) and found else found
+        if self.weight is not None and getattr(first, "classes", None) is not None:
+            check_classes_count(self.y, self.weight)  # the function had no row of weight zero
+        return found
 
     def assign_folds(self, n_folds: int, rng: np.random.Generator) -> np.ndarray:
         """Return the fold of each row, 0 to n_folds - 1, or -1 where its weight is zero.
 
-        If y has few values, all folds have about the same share of each.
+        If y has few values, all folds have about the same share of each. Where there are fewer
+        different rows than folds, each is a fold with its copies.
         """
+        self._warn_of_copies()
         fold = np.full(len(self), -1)
-        groups = None if self.groups is None else self.groups[self.used]
-        fold[self.used] = stratified_folds(
-            _strata(self.y[self.used], n_folds), n_folds, rng, groups
-        )
+        unit = None if self.unit is None else self.unit[self.used]
+        if self.copies is not None and n_folds <= len(unit):
+            n_folds = min(n_folds, len(np.unique(unit)))
+        fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, unit)
         return fold
 
     def splits(
@@ -120,9 +144,8 @@ class Dataset:
         groups : the labels of the groups as the user gave them, for a splitter
         """
         if isinstance(cv, Number):
-            n_folds = check_integer("cv", cv, 2)
-            fold = self.assign_folds(n_folds, rng)
-            return [((fold != k) & self.used, fold == k) for k in range(n_folds)]
+            fold = self.assign_folds(check_integer("cv", cv, 2), rng)
+            return [((fold != k) & self.used, fold == k) for k in range(fold.max() + 1)]
         splits = [
             (fitted & self.used, held & self.used)
             for fitted, held in read_splits("cv", cv, self.X, self.y, groups)
@@ -135,13 +158,19 @@ class Dataset:
                 )
         return splits
 
+    def _warn_of_copies(self):
+        """Warn of copies, if there are many."""
+        if self.copies is not None:
+            warn_of_copies(self.copies[self.used])
+
     def weights_of_groups(self, rows: np.ndarray) -> np.ndarray:
-        """Return the weight of each group of these rows, or of each row if there are no groups."""
+        """Return the weight of each group of these rows; if there are no groups, of each row, with
+        its copies."""
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
         return (
             weight
-            if self.groups is None
-            else np.bincount(np.unique(self.groups[rows], return_inverse=True)[1], weight)
+            if self.unit is None
+            else np.bincount(np.unique(self.unit[rows], return_inverse=True)[1], weight)
         )
 
     def draw(
@@ -151,9 +180,10 @@ class Dataset:
 
         Both are shuffled.
         """
-        if self.groups is None:
+        if self.unit is None:
             return tuple(np.split(rng.permutation(rows), [n]))
-        drawn = draw_groups(self.groups[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
+        self._warn_of_copies()
+        drawn = draw_groups(self.unit[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
         return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
 
 
@@ -172,6 +202,35 @@ def _in_memory(X):
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
     return X
+
+
+def _copies(X, y, used):
+    """Return the number of each row and its copies among those used, or None."""
+    numbers, is_category = _as_numbers(X)
+    if numbers is None:
+        return None
+    copies = copies_of(numbers[used], y[used], is_category)
+    if copies is None:
+        return None
+    number = np.zeros(len(y), np.intp)
+    number[used] = copies
+    return number
+
+
+def _as_numbers(X):
+    """Return X as numbers, and a mask of its categories; (None, None) where it cannot be read: the
+    function that is to fit it may be able to, or will say what is wrong."""
+    if is_sparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "fiub"):
+        return X, None
+    words = None
+    if isinstance(X, np.ndarray):
+        words = [j for j, column in enumerate(X.T) if any(isinstance(x, str) for x in column)]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            numbers, table = Table.learn(X, words)
+    except (TypeError, ValueError):
+        return None, None
+    return numbers, np.array([levels is not None for levels in table.levels])
 
 
 def _strata(y, n_folds):

@@ -178,3 +178,55 @@ def test_what_cells_may_be():
     with pytest.warns(srf.GroupedRowsWarning, match="column 0"):
         fit_briefly(X[:, :3], y, sample_weight=(person > 3).astype(float))
     fit_briefly(sp.csr_matrix(np.nan_to_num(X[:, :3])), y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    ["fractions", "halves", "float32", "shifted", "missing", "frame", "whole", "holes", "dates"],
+)
+def test_measured_numbers_are_not_named_as_groups(kind):
+    """As the vacuum of a power plant, whose values return on some days: they name no group."""
+    person, X, y = persons(np.random.default_rng(0))
+    value = {
+        "halves": person / 2,
+        "shifted": person + 0.25,
+        "whole": person * 1.0,
+        "holes": np.where(person == 0, np.nan, np.where(person > 29, person + 1.0, person)),
+        "missing": np.where(person == 0, np.nan, person + 0.5),
+    }.get(kind, np.round(person * np.pi, 2))
+    X[:, 0] = value
+    table = pd.DataFrame(X, columns=["vacuum", "a", "b"])
+    if kind == "dates":
+        table["vacuum"] = pd.to_datetime(person * 6, unit="h")
+    X = {"float32": X.astype(np.float32), "frame": table, "dates": table}.get(kind, X)
+    if kind in ("whole", "holes", "dates"):
+        with pytest.warns(srf.GroupedRowsWarning, match=r"groups=X\["):
+            fit_briefly(X, y)
+        return
+    with pytest.warns(srf.GroupedRowsWarning, match="one value of the measured column") as warned:
+        fit_briefly(X, y)
+    assert "groups=X" not in str(warned[0].message)
+
+
+def test_a_column_of_groups_is_named_before_a_measured_one():
+    person, X, y = persons(np.random.default_rng(0))
+    measured = np.random.default_rng(1).normal(size=60)[person]
+    seen = what_goes_together(np.column_stack([measured, X]), y[None])
+    assert (seen.column, seen.is_measured) == (1, False)
+    seen = what_goes_together(np.column_stack([measured, X[:, 1:]]), y[None])
+    assert (seen.column, seen.is_measured) == (0, True)
+
+
+@pytest.mark.filterwarnings("ignore::sparserf.CopiedRowsWarning")
+def test_copies_are_no_groups():
+    """Rows that are held out together as copies are not said to go together."""
+    rng = np.random.default_rng(0)
+    X, own = rng.normal(size=(150, 3)), rng.normal(size=150)
+    rows = rng.permutation(np.repeat(np.arange(150), 3))
+    fit_briefly(X[rows], own[rows] + 0.1 * rng.normal(size=450))
+    fit_briefly(X[rows], own[rows])
+    _, X, y = persons(rng)
+    again = rng.integers(0, len(y), len(y))
+    with pytest.warns(srf.GroupedRowsWarning, match="grouped by column 0"):
+        fit_briefly(X[again], y[again])

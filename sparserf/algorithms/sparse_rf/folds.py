@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.checks import is_sparse
+from ..._base.copies import warn_of_copies
 from ..._base.splits import stratified_folds
 from ...rows.remote import MOST_FETCHED_NUMBERS
 
@@ -40,15 +41,25 @@ class Folds:
 
     task : the task of these rows
     splits : for each fold the masks of the rows to fit and to hold out
-    are_of_rows : whether they were drawn row by row, neither by groups nor by the user
+    are_of_rows : whether they were drawn row by row, neither by groups nor by the user; copies of a
+        row count as one
+    copies : where they were, the number of each row and its copies, which are together; None where
+        there are none
     """
 
     task: Task
     splits: Sequence[Split]
     are_of_rows: bool = False
+    copies: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.splits)
+
+    @property
+    def unit(self) -> np.ndarray | None:
+        """The number of what each row was held out with, its group or its copies; None: it was on
+        its own."""
+        return self.copies if self.task.groups is None else self.task.groups
 
     def share(self, k: int) -> float:
         """Return the share of the weight of all rows that fold k fits."""
@@ -182,8 +193,10 @@ def folds_of(
         n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
-    splits = drawn_splits(strata, n, rng, task.groups)
-    return Folds(task, splits, are_of_rows=task.groups is None)
+    copies = task.copies if task.groups is None else None
+    warn_of_copies(copies)
+    splits = drawn_splits(strata, n, rng, task.groups, copies)
+    return Folds(task, splits, are_of_rows=task.groups is None, copies=copies)
 
 
 def _parts_of(strata, splits):
@@ -195,21 +208,28 @@ def _parts_of(strata, splits):
 
 
 def drawn_splits(
-    strata: np.ndarray, n: int, rng: np.random.Generator, groups: np.ndarray | None
+    strata: np.ndarray,
+    n: int,
+    rng: np.random.Generator,
+    groups: np.ndarray | None,
+    copies: np.ndarray | None = None,
 ) -> list[Split]:
     """Return the splits of n folds, or of one part of the rows, with rows of each stratum to fit.
 
     Where all rows of a stratum are in one fold, they are not held out; with groups that is a
     ValueError.
+
+    groups, copies : the number of the group of each row; where there are no groups, of its copies
     """
-    n_units = len(strata) if groups is None else len(np.unique(groups))
+    unit = copies if groups is None else groups
+    n_units = len(strata) if unit is None else len(np.unique(unit))
     if n_units < 2:
         name, what = ("X", "rows") if groups is None else ("groups", "groups")
         raise ValueError(
             f"{name} must have at least two {what}, of which one can be held out, got {n_units}: "
             "give more, or an alpha"
         )
-    fold = stratified_folds(strata, min(n if n > 1 else PARTS, n_units), rng, groups)
+    fold = stratified_folds(strata, min(n if n > 1 else PARTS, n_units), rng, unit)
     splits = []
     for k in range(min(n, n_units)):
         held = fold == k

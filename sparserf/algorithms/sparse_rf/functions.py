@@ -177,7 +177,8 @@ def sparse_rf(
     fit_intercept : bool, default True
         Whether there is an intercept, without a penalty.
     sample_weight : array of shape (n_samples,), optional
-        Nonnegative, relative to their mean. A weight of k counts as k copies of the row.
+        Nonnegative, relative to their mean. A weight of k counts as k copies of the row; each label
+        needs a row of positive weight.
     class_weight : "balanced", mapping of label to weight, optional
         Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
     offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
@@ -222,6 +223,9 @@ def sparse_rf(
         `time_limit`.
     TimeLimitWarning
         For alpha=None, not one path of penalties was finished within `time_limit`.
+    CopiedRowsWarning
+        For alpha=None, more than a tenth of the rows that are searched are copies of others, which
+        are held out together.
     GroupedRowsWarning
         For alpha=None, rows in memory look grouped or ordered in time, and neither `groups` nor
         `validation` was given.

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from ..._base.copies import copies_of
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import GroupedRowsWarning, warn
 from ...columns.clocks import DATES
@@ -79,11 +80,13 @@ class Seen(NamedTuple):
     column : the column of the levels; None: rows that follow one another
     levels : the number of levels
     rows : the mean number of rows of a level
+    is_measured : whether the column holds measured numbers: they are no names of groups
     """
 
     column: int | None
     levels: int = 0
     rows: float = 0.0
+    is_measured: bool = False
 
 
 def warn_of_rows_that_go_together(task: Task) -> None:
@@ -95,11 +98,16 @@ def warn_of_rows_that_go_together(task: Task) -> None:
     table = None if task.stage is None else task.stage.table
     X = np.array(rows.array(index), np.float64)
     dates: Sequence[int] = ()
+    is_category = np.zeros(X.shape[1], bool)
     if table is not None:
-        categories = [j for j, levels in enumerate(table.levels) if levels is not None]
-        X[:, categories] = np.floor(X[:, categories])  # as `target_encode` has them
+        is_category = np.array([levels is not None for levels in table.levels])
+        X[:, is_category] = np.floor(X[:, is_category])  # as `target_encode` has them
         dates = [j for j, clock in table.clocks.items() if clock.kind == DATES]
     y = np.vstack(task.targets)[:, index]
+    copies = copies_of(X, y.T, is_category)
+    if copies is not None:  # which are held out together anyway
+        first = np.sort(np.unique(copies, return_index=True)[1])
+        X, y = X[first], y[:, first]
     y = y[evenly(len(y), MOST_OUTPUTS)]
     with single_threaded_blas():
         seen = what_goes_together(X, y, task.loss.is_classifier, dates)
@@ -122,6 +130,14 @@ def _message(seen, table):
     names = None if table is None else table.names
     name = repr(seen.column if names is None else names[seen.column])
     cells = f"X[:, {name}]" if names is None else f"X[{name}]"
+    if seen.is_measured:
+        return (
+            f"rows of one value of the measured column {name} ({seen.levels} values of "
+            f"{seen.rows:.3g} rows in the mean) are alike in y, and not those of the next value, "
+            "so that rows held out at random tell too little of the error on other values: such "
+            "rows may share what no column tells, a day, a place, a device: give that as groups=, "
+            "or validation=" + ends
+        )
     return (
         f"rows look grouped by column {name} ({seen.levels} levels of {seen.rows:.3g} rows in the "
         "mean): y is alike within a level, and not in the next, so that rows held out at random "
@@ -174,11 +190,12 @@ def what_goes_together(
         columns = [column.of_rows(first) for column in columns]
 
     left = what_is_left(y, ranks)
-    ratio, column = min(
-        ((column.likeness(left), column) for column in columns), key=lambda each: each[0]
-    )
-    if ratio <= WITHIN_LEVEL:
-        return Seen(column.number, len(column.counts), len(left) / len(column.counts))
+    likeness = [column.likeness(left) for column in columns]
+    alike = [k for k, ratio in enumerate(likeness) if ratio <= WITHIN_LEVEL]
+    if alike:  # a column that may name groups comes first
+        column = columns[min(alike, key=lambda k: (columns[k].is_measured, likeness[k]))]
+        n_levels = len(column.counts)
+        return Seen(column.number, n_levels, len(left) / n_levels, column.is_measured)
     if not any(column.is_grid for column in columns) and follow(left, y, ranks, has_labels):
         return Seen(None)
     return None
@@ -190,22 +207,25 @@ class Column:
 
     place, counts : the place of each cell, and the number of cells at each place
     number : the index of the column in X
+    is_measured : whether it has fractions, as numbers of groups have not
     is_grid : whether it has fractions that never fall, or never rise, from row to row
     """
 
     place: np.ndarray
     counts: np.ndarray
     number: int = 0
+    is_measured: bool = False
     is_grid: bool = False
 
     @classmethod
     def of_cells(cls, cells: np.ndarray, number: int = 0, is_date: bool = False) -> Self:
         """Return the column of these numbers; those missing are at the median."""
         missing = np.isnan(cells)
-        cells = np.where(missing, np.median(cells[~missing]), cells)
+        there = cells[~missing]
+        is_measured = not is_date and bool((there != np.rint(there)).any())
+        cells = np.where(missing, np.median(there), cells)
         _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
-        has_fractions = not is_date and bool((cells != np.rint(cells)).any())
-        return cls(place, counts, number, has_fractions and rising(place) == 1)
+        return cls(place, counts, number, is_measured, is_measured and rising(place) == 1)
 
     def of_rows(self, index: np.ndarray) -> Self:
         """Return the column of some of its rows."""
