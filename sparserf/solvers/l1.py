@@ -22,7 +22,7 @@ from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .active import ActiveFeatures
 from .l1_quadratic import minimize
-from .problem import Problem, backtrack, usable
+from .problem import SHORTEST_STEP, Problem, backtrack, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +62,9 @@ POOR = 0.7
 IDLE = 0.9
 # The share of the gap by which an idle step lowers the objective at most.
 CREEP = 1e-6
+# After Newton's model has failed again and again, at most so many steps have a majorant before it
+# is tried again.
+MOST_WAITS = 16
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
@@ -121,6 +124,9 @@ class CurvatureWeights:
             None  # a random number for each row, which decides whether it is in the sample
         )
         self._is_new = self._is_whole = False
+        # whether the weights are a majorant, how many more steps are to have one before Newton's
+        # model is tried again, and how many these will be after its next failure
+        self._is_majorant, self._waits, self._next_wait = False, 0, 1
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
 
     @property
@@ -142,6 +148,7 @@ class CurvatureWeights:
                 if self._problem.loss.is_quadratic
                 else self._sampled(everywhere, self._rows_a_term * n_terms)
             )
+            self._is_majorant = False
             self._is_whole = self._h is everywhere
             self.total = (
                 float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
@@ -173,9 +180,8 @@ class CurvatureWeights:
         if self._rejected is None:
             return h
         at_rejected = problem.curvature(self._rejected)
-        if not np.isfinite(problem.loss.smoothness):  # there a weight may be of any size
-            most = most_curved * vectors.largest(h)[0]
-            at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
+        most = most_curved * vectors.largest(h)[0]  # there a weight may be of any size
+        at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
         return vectors.larger(h, at_rejected)
 
     def _sampled(self, h, n):
@@ -187,6 +193,30 @@ class CurvatureWeights:
         if self._uniform is None:
             self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
         return vectors.sampled(h, n, self._uniform)
+
+    def majorise(self, z: RowVector, n_terms: int) -> RowVector:
+        """Return, and keep, row weights whose model at z lies above the losses."""
+        self._h = self._sampled(self._problem.majorant(z), self._rows_a_term * n_terms)
+        self.is_best, self._is_new, self._is_majorant = False, False, True
+        if self._problem.fit_intercept:
+            self.total = float(self._problem.vectors.total(self._h))
+        return self._h
+
+    def is_majorant_due(self) -> bool:
+        """Return whether the next step is to have a majorant, since Newton's model has failed of
+        late: twice as often after each time in a row."""
+        self._waits -= self._waits > 0
+        return self._waits > 0
+
+    def judge(self, rejected: RowVector | None) -> bool:
+        """Return whether the whole step of Newton's model was rejected, and note it."""
+        if self._is_majorant:
+            return rejected is not None
+        if rejected is None:
+            self._waits, self._next_wait = 0, 1
+            return False
+        self._waits, self._next_wait = self._next_wait, min(2 * self._next_wait, MOST_WAITS)
+        return True
 
     def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
         """Drop the cached row weights. The next call of `at` computes them, covering the margins
@@ -339,6 +369,7 @@ def solve(
     """
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
     is_exact = problem.loss.is_quadratic
+    has_majorant = not is_exact and bool(np.isfinite(problem.loss.smoothness))
     trust, damping = 0.0 if is_exact else TRUST, DAMPING
     for k in range(max_iter):
         if gap <= tol or A.effort.is_spent:
@@ -352,7 +383,14 @@ def solve(
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
         accuracy = accuracy, max(accuracy, A.forcing * violation)
 
-        moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+        if has_majorant and A.weights.is_majorant_due():
+            h = A.weights.majorise(A.z, len(A))
+        moved, rejected, is_wild = _model_step(
+            problem, A, h, damping, accuracy, start, asked, has_majorant
+        )
+        if has_majorant and A.weights.judge(rejected):
+            h = A.weights.majorise(A.z, len(A))
+            moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPING_FACTOR)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
@@ -384,7 +422,7 @@ def solve(
             A.weights.improve(rejected, share == 0.0 or gap > POOR * before, share == 0.0)
 
 
-def _model_step(problem, A, h, damping, accuracy, start, ask_with):
+def _model_step(problem, A, h, damping, accuracy, start, ask_with, whole=False):
     """Minimise the quadratic model and step towards its minimum; return (moved, rejected, is_wild).
 
     moved : whether a step lowered the objective
@@ -414,13 +452,13 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with):
 
     # A predicted change above 0 is rounding.
     change = min(0.0, predicted_change)
-    moved, rejected = _step(problem, A, d, slope_b @ d, start, change, questions)
+    moved, rejected = _step(problem, A, d, slope_b @ d, start, change, questions, whole)
 
     is_wild = rejected is not None and not moved and predicted_change < -2 * start
     return moved, rejected, is_wild and not problem.loss.is_quadratic
 
 
-def _step(problem, A, d, d_b, start, predicted_change, questions):
+def _step(problem, A, d, d_b, start, predicted_change, questions, whole):
     """Move A by the first of the whole step, its half, a quarter, ... that lowers the objective
     enough.
 
@@ -456,7 +494,7 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
             problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d
         )
 
-    t, objective = backtrack(objective_at, is_lower)
+    t, objective = backtrack(objective_at, is_lower, shortest=1.0 if whole else SHORTEST_STEP)
     if objective is None:
         return False, rejected
     if np.isinf(problem.loss.smoothness):  # a whole step of a model without a bound may go anywhere

@@ -165,6 +165,28 @@ class Problem:
             lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight
         )
 
+    def majorant(self, z: RowVector) -> RowVector:
+        """Return weights of rows, at least h, with which the quadratic model at z lies above the
+        loss.
+
+        A loss of the residual, symmetric but for a line, bends on the way from z to y, and as much
+        beyond: (L'(z) - L'(y)) / (z - y) is the least weight (D. R. Hunter, K. Lange, Quantile
+        regression via an MM algorithm, J. Comput. Graph. Stat. 9, 2000). For others it is the bound
+        on the curvature.
+        """
+        loss, n = self.loss, self.n_rows
+        if not loss.is_shift_invariant:
+            return self.vectors.scaled(self.weight, loss.smoothness / n)
+
+        def above(z, y, s):
+            xp, way = namespace(z), z - y
+            change = loss.derivative(z, y) - loss.derivative(y, y)
+            is_near = loss.curvature(z, y) > 0
+            mean = change / xp.where(way == 0, xp.ones_like(way), way)
+            return s * xp.where(is_near, loss.smoothness + 0.0 * way, mean) / n
+
+        return self.vectors.map(above, z, self.y, self.weight)
+
     def evaluate_step(
         self,
         rows: Rows,
@@ -271,6 +293,7 @@ def backtrack(
     point_at: Callable[[float], Any],
     is_lower: Callable[[Any, float], bool],
     t: float = 1.0,
+    shortest: float = SHORTEST_STEP,
 ) -> tuple[float, Any]:
     """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if
     none is.
@@ -278,7 +301,7 @@ def backtrack(
     Each solver decides by is_lower(point, t) what counts as lower: by a share of the predicted
     decrease, or by more than rounding.
     """
-    while t >= SHORTEST_STEP:
+    while t >= shortest:
         point = point_at(t)
         if is_lower(point, t):
             return t, point
