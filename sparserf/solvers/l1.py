@@ -62,9 +62,8 @@ POOR = 0.7
 IDLE = 0.9
 # The share of the gap by which an idle step lowers the objective at most.
 CREEP = 1e-6
-# After Newton's model has failed again and again, at most so many steps have a majorant before it
-# is tried again.
-MOST_WAITS = 16
+# The least share of a majorant that is added to the curvatures after a rejected step.
+LEAST_SHARE = 0.01
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
@@ -120,14 +119,21 @@ class CurvatureWeights:
 
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
+        self._has_majorant = not problem.loss.is_quadratic and bool(
+            np.isfinite(problem.loss.smoothness)
+        )
+        self.share = 0.0
         self._uniform = (
             None  # a random number for each row, which decides whether it is in the sample
         )
         self._is_new = self._is_whole = False
-        # whether the weights are a majorant, how many more steps are to have one before Newton's
-        # model is tried again, and how many these will be after its next failure
-        self._is_majorant, self._waits, self._next_wait = False, 0, 1
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
+
+    @property
+    def shortest_step(self) -> float:
+        """The shortest step with these weights: a whole one where others may make a better
+        model."""
+        return 1.0 if self._has_majorant and self.share < 1.0 else SHORTEST_STEP
 
     @property
     def problem(self) -> L1Problem:
@@ -148,7 +154,6 @@ class CurvatureWeights:
                 if self._problem.loss.is_quadratic
                 else self._sampled(everywhere, self._rows_a_term * n_terms)
             )
-            self._is_majorant = False
             self._is_whole = self._h is everywhere
             self.total = (
                 float(self._problem.vectors.total(self._h)) if self._problem.fit_intercept else 0.0
@@ -169,6 +174,8 @@ class CurvatureWeights:
 
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
+        if self.share:
+            return vectors.along(h, self.share, problem.majorant(z))
         # every row is well beyond its margin: take the most that there can be
         if not vectors.count(h):
             most = (
@@ -194,29 +201,16 @@ class CurvatureWeights:
             self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
         return vectors.sampled(h, n, self._uniform)
 
-    def majorise(self, z: RowVector, n_terms: int) -> RowVector:
-        """Return, and keep, row weights whose model at z lies above the losses."""
-        self._h = self._sampled(self._problem.majorant(z), self._rows_a_term * n_terms)
-        self.is_best, self._is_new, self._is_majorant = False, False, True
-        if self._problem.fit_intercept:
-            self.total = float(self._problem.vectors.total(self._h))
-        return self._h
-
-    def is_majorant_due(self) -> bool:
-        """Return whether the next step is to have a majorant, since Newton's model has failed of
-        late: twice as often after each time in a row."""
-        self._waits -= self._waits > 0
-        return self._waits > 0
-
-    def judge(self, rejected: RowVector | None) -> bool:
-        """Return whether the whole step of Newton's model was rejected, and note it."""
-        if self._is_majorant:
-            return rejected is not None
-        if rejected is None:
-            self._waits, self._next_wait = 0, 1
+    def lean_on_majorant(self) -> bool:
+        """Add more of a majorant, after a rejected step; return False where there is no more."""
+        if not self._has_majorant or self.share == 1.0:
             return False
-        self._waits, self._next_wait = self._next_wait, min(2 * self._next_wait, MOST_WAITS)
+        self.share, self._h = min(1.0, max(10 * self.share, LEAST_SHARE)), None
         return True
+
+    def lean_less(self) -> None:
+        """Add less of it, after a whole step, where weights are computed anew."""
+        self.share = self.share / 10 if self.share > LEAST_SHARE else 0.0
 
     def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
         """Drop the cached row weights. The next call of `at` computes them, covering the margins
@@ -369,7 +363,6 @@ def solve(
     """
     gap = problem.dual_gap(A.z, A.w, A.largest_gradient)
     is_exact = problem.loss.is_quadratic
-    has_majorant = not is_exact and bool(np.isfinite(problem.loss.smoothness))
     trust, damping = 0.0 if is_exact else TRUST, DAMPING
     for k in range(max_iter):
         if gap <= tol or A.effort.is_spent:
@@ -383,13 +376,9 @@ def solve(
         asked = ask_with if is_exact or max_iter == 1 else lambda w: []
         accuracy = accuracy, max(accuracy, A.forcing * violation)
 
-        if has_majorant and A.weights.is_majorant_due():
-            h = A.weights.majorise(A.z, len(A))
-        moved, rejected, is_wild = _model_step(
-            problem, A, h, damping, accuracy, start, asked, has_majorant
-        )
-        if has_majorant and A.weights.judge(rejected):
-            h = A.weights.majorise(A.z, len(A))
+        moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+        while not moved and rejected is not None and A.weights.lean_on_majorant():
+            h = A.weights.at(A.z, len(A))
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPING_FACTOR)
@@ -405,6 +394,7 @@ def solve(
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         if rejected is None:
+            A.weights.lean_less()
             damping = max(DAMPING, damping / DAMPING_FACTOR)
         else:
             damping = min(1.0, damping * DAMPING_FACTOR)
@@ -422,7 +412,7 @@ def solve(
             A.weights.improve(rejected, share == 0.0 or gap > POOR * before, share == 0.0)
 
 
-def _model_step(problem, A, h, damping, accuracy, start, ask_with, whole=False):
+def _model_step(problem, A, h, damping, accuracy, start, ask_with):
     """Minimise the quadratic model and step towards its minimum; return (moved, rejected, is_wild).
 
     moved : whether a step lowered the objective
@@ -452,13 +442,13 @@ def _model_step(problem, A, h, damping, accuracy, start, ask_with, whole=False):
 
     # A predicted change above 0 is rounding.
     change = min(0.0, predicted_change)
-    moved, rejected = _step(problem, A, d, slope_b @ d, start, change, questions, whole)
+    moved, rejected = _step(problem, A, d, slope_b @ d, start, change, questions)
 
     is_wild = rejected is not None and not moved and predicted_change < -2 * start
     return moved, rejected, is_wild and not problem.loss.is_quadratic
 
 
-def _step(problem, A, d, d_b, start, predicted_change, questions, whole):
+def _step(problem, A, d, d_b, start, predicted_change, questions):
     """Move A by the first of the whole step, its half, a quarter, ... that lowers the objective
     enough.
 
@@ -494,7 +484,7 @@ def _step(problem, A, d, d_b, start, predicted_change, questions, whole):
             problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d
         )
 
-    t, objective = backtrack(objective_at, is_lower, shortest=1.0 if whole else SHORTEST_STEP)
+    t, objective = backtrack(objective_at, is_lower, shortest=A.weights.shortest_step)
     if objective is None:
         return False, rejected
     if np.isinf(problem.loss.smoothness):  # a whole step of a model without a bound may go anywhere
