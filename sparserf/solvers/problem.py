@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..rows import Rows, RowVectors
 
 OfKind = TypeVar("OfKind", bound="Problem")
+# A slope phi'v of no more than this share of sum |v| is rounding.
+SLOPE_ROUNDING = 1e-12
 # Shortest step, as a share of the whole one, that a line search tries.
 SHORTEST_STEP = 2.0**-33
 
@@ -156,6 +158,11 @@ class Problem:
         return self.vectors.map(
             lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight
         )
+
+    def rounding_of_slopes(self, v: RowVector) -> float:
+        """Return the size up to which a slope phi'v, with |phi| of about 1, is rounding."""
+        size = self.vectors.total(self.vectors.map(lambda v: namespace(v).abs(v), v))
+        return SLOPE_ROUNDING * float(np.sum(size))
 
     def curvature(self, z: RowVector) -> RowVector:
         """Return h = s L''(z) / n: Phi' diag(h) Phi is the Hessian of the mean loss in the

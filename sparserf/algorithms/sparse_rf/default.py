@@ -23,7 +23,7 @@ from ..._base.progress import part
 from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...solvers.effort import Effort
-from ..task import partial_model_on_error, with_ranges
+from ..task import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .folds import folds_of, strata_of
@@ -75,7 +75,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 n = len(sample.weight)
                 again = partial(fitted_to_all_rows, model, n, task, options.fit_intercept)
                 model = effort.done_in_time("fits to all rows", again, model)
-            model = with_ranges(model, task)
+            model = with_ties(with_ranges(model, task))
     model = replace(model, info=info_of(stack, model, effort))
     return in_their_units(model, units)
 
