@@ -28,8 +28,8 @@ ERRORS = 1.4
 # Of very few rows, or groups, the standard error is itself chance: of VERY_FEW of them the stack
 # must be better by twice as many. Of twelve tables of noise of 6 rows one had 10 times the error.
 VERY_FEW = 10
-# A gain of less than this share of the constant's loss is how near the weights are to where the loss
-# is least (`minimum`).
+# A gain of less than this share of the constant's loss is rounding: weights are no nearer to where
+# the loss is least (`minimum`).
 LEAST_GAIN = 1e-8
 # The share of the ambiguity that is taken off the loss that is told: the mean of the folds has seen
 # the rows, and so is further from what one fold says of them than it would be elsewhere. Claimed
