@@ -404,10 +404,11 @@ def begin_fits(
         else np.ones(len(dictionary))
     )
     fits = []
-    for y, problem, constant, slopes in zip(
-        task.targets, problems, constants, check_no_overflow(g), strict=True
+    for y, problem, constant, v, slopes in zip(
+        task.targets, problems, constants, dual_points, check_no_overflow(g), strict=True
     ):
-        constant.g = slopes
+        is_rounding = np.abs(slopes / r).max(initial=0.0) <= problem.rounding_of_slopes(v)
+        constant.g = np.zeros_like(slopes) if is_rounding else slopes
         fits.append(Kind(task, y, problem, constant, dictionary, r, options))
     return fits
 

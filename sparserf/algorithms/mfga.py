@@ -600,7 +600,13 @@ class GreedyFit:
         end = len(self) + n_select
         while len(self) < end and not self.at_rest:
             score = np.where(self._is_untried, self._solver.gradients() / self._r, 0.0)
-            self._first = score.max(initial=0.0) if self._first is None else self._first
+            if self._first is None:
+                self._first = score.max(initial=0.0)
+                at = self._solver.iterate
+                v = self._problem.dual_point(self._problem.margins(at.f, at.b))
+                self.at_rest = self._first <= self._problem.rounding_of_slopes(v)
+                if self.at_rest:
+                    break
             best = np.empty(min(end - len(self) + AMONG, len(score)), np.intp)
             n_new = end - len(self)
             # the features whose gradient is above rounding

@@ -282,6 +282,8 @@ class Task:
         if loss.name not in LOSSES and not is_foreign(X):
             check(loss, targets[0])
         targets, offset = read_offset(given.offset, loss, targets, index, rows.n_rows)
+        if not loss.is_classifier:
+            targets = [without_rounding(y, given.offset) for y in targets]
 
         loss = loss.of_target(targets[0], weight)
         centers = [np.zeros(y.shape[:-1]) for y in targets]
@@ -664,6 +666,23 @@ def read_offset(
     ], None
 
 
+def without_rounding(y: np.ndarray, offset: ArrayLike | None = None) -> np.ndarray:
+    """Return a target, or several, with those that are constant to rounding as the constant.
+
+    offset : what may have been taken off them: their rounding is in proportion to it, too
+    """
+    # Numbers that are the same but for rounding differ by at most so many units in the last place.
+    units = 64
+
+    low, high = y.min(axis=-1, keepdims=True), y.max(axis=-1, keepdims=True)
+    size = np.maximum(np.abs(low), np.abs(high))
+    if offset is not None:
+        size = np.maximum(size, np.abs(np.asarray(offset, np.float64)).max())
+    spread = high - low
+    is_constant = spread <= units * float(np.finfo(np.float64).eps) * size
+    return np.where(is_constant, low + spread / 2, y) if is_constant.any() else y
+
+
 def power_of_two(y: np.ndarray) -> float:
     """Return the largest power of two that is at most max |y|, or 1 for zeros: a unit by which to
     divide y exactly.
@@ -750,7 +769,7 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
     b = b + np.reshape(np.stack(task.centers), np.shape(b))
     b = b if np.ndim(b) else float(b)
     loss, features = task.loss, features.staged(task.stage)
-    return SparseModel(
+    model = SparseModel(
         w,
         b,
         index,
@@ -762,6 +781,26 @@ def model_of(fits: Sequence[Fit], task: Task, certified: bool = True) -> SparseM
         loss.link,
         *task.limits,
     )
+    return with_ties(model)
+
+
+def with_ties(model: SparseModel) -> SparseModel:
+    """Return the model; of a constant for classes the decision values that differ by rounding are
+    made equal, so that ties go to the first class: in the model, and in all that is written of
+    it."""
+    # Values of the same frequencies differ by less than this number, or share.
+    rounding = 1e-12
+
+    if model.classes is None or len(model.features):
+        return model
+    if not np.ndim(model.intercept):
+        return model if abs(model.intercept) > rounding else replace(model, intercept=0.0)
+    tied = np.array(model.intercept, dtype=float)
+    top = tied.max()
+    for k in np.argsort(-tied, kind="stable").tolist():
+        top = top if top - tied[k] <= rounding * max(1.0, abs(top)) else tied[k]
+        tied[k] = top
+    return replace(model, intercept=tied)
 
 
 def model_in_time(fits: Sequence[Fit], task: Task, effort: Effort) -> SparseModel:

@@ -134,6 +134,9 @@ def certify(
 
     # |w - w*| <= |w - w~| = sqrt(2 gap / alpha) for w~ = -Z'v / alpha, v the dual point.
     distance, rounding = norms(g) / alpha, norms(in_g) / alpha
+    # where no slope at 0 is more than rounding, the optimum is 0
+    is_optimum = (size == 0) & (np.abs(g) <= in_g).all(axis=1)
+    distance, rounding = np.where(is_optimum, 0.0, distance), np.where(is_optimum, 0.0, rounding)
     bound = relative_bound(size, distance + rounding)
     if not bound.max() <= tol and from_u is not None:
         distance, rounding = _nearer(

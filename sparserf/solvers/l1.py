@@ -22,7 +22,7 @@ from .._base.arrays import namespace
 from .._core.descent import largest_violation
 from .active import ActiveFeatures
 from .l1_quadratic import minimize
-from .problem import Problem, backtrack, usable
+from .problem import SHORTEST_STEP, Problem, backtrack, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +62,8 @@ POOR = 0.7
 IDLE = 0.9
 # The share of the gap by which an idle step lowers the objective at most.
 CREEP = 1e-6
+# The least share of a majorant that is added to the curvatures after a rejected step.
+LEAST_SHARE = 0.01
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
@@ -117,11 +119,21 @@ class CurvatureWeights:
 
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
+        self._has_majorant = not problem.loss.is_quadratic and bool(
+            np.isfinite(problem.loss.smoothness)
+        )
+        self.share = 0.0
         self._uniform = (
             None  # a random number for each row, which decides whether it is in the sample
         )
         self._is_new = self._is_whole = False
         self.is_best, self.is_rough, self.total = False, not problem.loss.is_quadratic, 0.0
+
+    @property
+    def shortest_step(self) -> float:
+        """The shortest step with these weights: a whole one where others may make a better
+        model."""
+        return 1.0 if self._has_majorant and self.share < 1.0 else SHORTEST_STEP
 
     @property
     def problem(self) -> L1Problem:
@@ -162,6 +174,8 @@ class CurvatureWeights:
 
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
+        if self.share:
+            return vectors.along(h, self.share, problem.majorant(z))
         # every row is well beyond its margin: take the most that there can be
         if not vectors.count(h):
             most = (
@@ -173,9 +187,8 @@ class CurvatureWeights:
         if self._rejected is None:
             return h
         at_rejected = problem.curvature(self._rejected)
-        if not np.isfinite(problem.loss.smoothness):  # there a weight may be of any size
-            most = most_curved * vectors.largest(h)[0]
-            at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
+        most = most_curved * vectors.largest(h)[0]  # there a weight may be of any size
+        at_rejected = vectors.map(lambda h: namespace(h).clip(h, None, most), at_rejected)
         return vectors.larger(h, at_rejected)
 
     def _sampled(self, h, n):
@@ -187,6 +200,17 @@ class CurvatureWeights:
         if self._uniform is None:
             self._uniform = vectors.put(np.random.default_rng(0).random(vectors.n_rows))
         return vectors.sampled(h, n, self._uniform)
+
+    def lean_on_majorant(self) -> bool:
+        """Add more of a majorant, after a rejected step; return False where there is no more."""
+        if not self._has_majorant or self.share == 1.0:
+            return False
+        self.share, self._h = min(1.0, max(10 * self.share, LEAST_SHARE)), None
+        return True
+
+    def lean_less(self) -> None:
+        """Add less of it, after a whole step, where weights are computed anew."""
+        self.share = self.share / 10 if self.share > LEAST_SHARE else 0.0
 
     def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
         """Drop the cached row weights. The next call of `at` computes them, covering the margins
@@ -353,6 +377,9 @@ def solve(
         accuracy = accuracy, max(accuracy, A.forcing * violation)
 
         moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
+        while not moved and rejected is not None and A.weights.lean_on_majorant():
+            h = A.weights.at(A.z, len(A))
+            moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
         while is_wild and damping < 1:
             damping = min(1.0, damping * DAMPING_FACTOR)
             moved, rejected, is_wild = _model_step(problem, A, h, damping, accuracy, start, asked)
@@ -367,6 +394,7 @@ def solve(
             A.forcing = min(MOST_TRUST, FORCING * left**2)
         trust = trust * TRUST if rejected is None else min(MOST_TRUST, trust / TRUST)
         if rejected is None:
+            A.weights.lean_less()
             damping = max(DAMPING, damping / DAMPING_FACTOR)
         else:
             damping = min(1.0, damping * DAMPING_FACTOR)
@@ -456,7 +484,7 @@ def _step(problem, A, d, d_b, start, predicted_change, questions):
             problem.margins(vectors.along(A.f, t, d_f), A.b + t * d_b), A.w + t * d
         )
 
-    t, objective = backtrack(objective_at, is_lower)
+    t, objective = backtrack(objective_at, is_lower, shortest=A.weights.shortest_step)
     if objective is None:
         return False, rejected
     if np.isinf(problem.loss.smoothness):  # a whole step of a model without a bound may go anywhere

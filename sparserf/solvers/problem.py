@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..rows import Rows, RowVectors
 
 OfKind = TypeVar("OfKind", bound="Problem")
+# A slope phi'v of no more than this share of sum |v| is rounding.
+SLOPE_ROUNDING = 1e-12
 # Shortest step, as a share of the whole one, that a line search tries.
 SHORTEST_STEP = 2.0**-33
 
@@ -157,6 +159,11 @@ class Problem:
             lambda z, y, s: s * loss.derivative(z, y) / n, z, self.y, self.weight
         )
 
+    def rounding_of_slopes(self, v: RowVector) -> float:
+        """Return the size up to which a slope phi'v, with |phi| of about 1, is rounding."""
+        size = self.vectors.total(self.vectors.map(lambda v: namespace(v).abs(v), v))
+        return SLOPE_ROUNDING * float(np.sum(size))
+
     def curvature(self, z: RowVector) -> RowVector:
         """Return h = s L''(z) / n: Phi' diag(h) Phi is the Hessian of the mean loss in the
         coefficients."""
@@ -164,6 +171,28 @@ class Problem:
         return self.vectors.map(
             lambda z, y, s: s * loss.curvature(z, y) / n, z, self.y, self.weight
         )
+
+    def majorant(self, z: RowVector) -> RowVector:
+        """Return weights of rows, at least h, with which the quadratic model at z lies above the
+        loss.
+
+        A loss of the residual, symmetric but for a line, bends on the way from z to y, and as much
+        beyond: (L'(z) - L'(y)) / (z - y) is the least weight (D. R. Hunter, K. Lange, Quantile
+        regression via an MM algorithm, J. Comput. Graph. Stat. 9, 2000). For others it is the bound
+        on the curvature.
+        """
+        loss, n = self.loss, self.n_rows
+        if not loss.is_shift_invariant:
+            return self.vectors.scaled(self.weight, loss.smoothness / n)
+
+        def above(z, y, s):
+            xp, way = namespace(z), z - y
+            change = loss.derivative(z, y) - loss.derivative(y, y)
+            is_near = loss.curvature(z, y) > 0
+            mean = change / xp.where(way == 0, xp.ones_like(way), way)
+            return s * xp.where(is_near, loss.smoothness + 0.0 * way, mean) / n
+
+        return self.vectors.map(above, z, self.y, self.weight)
 
     def evaluate_step(
         self,
@@ -271,6 +300,7 @@ def backtrack(
     point_at: Callable[[float], Any],
     is_lower: Callable[[Any, float], bool],
     t: float = 1.0,
+    shortest: float = SHORTEST_STEP,
 ) -> tuple[float, Any]:
     """Return (t, point_at(t)) for the first of t, t/2, t/4, ... whose point is lower; (0, None) if
     none is.
@@ -278,7 +308,7 @@ def backtrack(
     Each solver decides by is_lower(point, t) what counts as lower: by a share of the predicted
     decrease, or by more than rounding.
     """
-    while t >= SHORTEST_STEP:
+    while t >= shortest:
         point = point_at(t)
         if is_lower(point, t):
             return t, point

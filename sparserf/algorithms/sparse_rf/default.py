@@ -10,6 +10,7 @@ sample in memory, and the weights are fitted to all rows at the end (`all_rows.p
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
@@ -24,14 +25,14 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import between_rows
 from ...solvers.effort import Effort
-from ..task import partial_model_on_error, with_ranges
+from ..task import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .folds import folds_of, strata_of
 from .held_out_loss import HeldOutLoss
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import Cosines, Given, GrownRules, Inputs, Linear
-from .outputs import in_their_units, with_equal_outputs
+from .outputs import Chosen, each_output, in_their_units, side_by_side, with_equal_outputs
 from .paths import MOST_TERMS, MemberFits, follow
 from .stack import Stack
 
@@ -58,17 +59,45 @@ SHOWN_AS_SEARCH = 0.8
 
 
 def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) -> SparseModel:
-    """Return the model of `sparse_rf` with alpha=None."""
+    """Return the model of `sparse_rf` with alpha=None.
+
+    Each real target has a search, penalties and terms of its own, on the same folds: terms that
+    noise takes would be missing where there is something to find.
+    """
     task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
     effort = Effort(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
+    parts = each_output(task)
     with single_threaded_blas(), task.rows, workers:
+        chosen = []
+        for k, one in enumerate(parts):
+            own = effort.part(1 / (len(parts) - k))
+            same = replace(options, rng=deepcopy(options.rng), deadline=own.deadline)
+            with part(1 / (len(parts) - k)):
+                chosen.append(choose_for_target(one, same, choice, own, workers))
+        model = chosen[0].model
+        if len(chosen) > 1:
+            model = side_by_side(chosen, task.stage, options.is_auto)
+            if choice.max_terms is not None:
+                few = partial(drop_terms, model, chosen[0].sample, 0.0, choice.max_terms, LOOKED_AT)
+                model = effort.done_in_time("prunings", few, None) or drop_terms_at_once(
+                    model, chosen[0].sample, choice.max_terms
+                )
+        model = with_ties(with_ranges(model, task))
+    return in_their_units(model, units)
+
+
+def choose_for_target(
+    task: Task, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
+) -> Chosen:
+    """Return the model that is chosen for one target, or for all classes, without its ranges."""
+    with task.rows:
         with part(SHOWN_AS_SEARCH):
             stack = search(task, options, choice, effort.part(SEARCHING), workers)
         if effort.cuts and not effort.n_finished:
             _warn_of_time(effort)
         sample = stack.loss.folds.task
-        model = fit_to_sample(stack, sample, workers)
+        model, places = fit_to_sample(stack, sample, workers)
         if stack.used:
             model = small_model(model, stack, sample, options, choice.max_terms, effort)
         with partial_model_on_error(lambda: model):
@@ -77,9 +106,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 again = partial(fitted_to_all_rows, model, n, task, options.fit_intercept)
                 model = effort.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
-            model = with_ranges(model, task)
-    model = replace(model, info=info_of(stack, model, effort))
-    return in_their_units(model, units)
+    return Chosen(replace(model, info=info_of(stack, model, effort)), places, sample)
 
 
 def search(
@@ -125,25 +152,29 @@ def most_search_rows(effort: float, deadline: float) -> int:
     return most
 
 
-def fit_to_sample(stack: Stack, task: Task, workers: Workers) -> SparseModel:
+def fit_to_sample(
+    stack: Stack, task: Task, workers: Workers
+) -> tuple[SparseModel, np.ndarray | None]:
     """Return the weighted sum of what the members predict, fitted to all rows of the search; or the
-    constant."""
+    constant. And the places of the encodings that it sees, None where there is no choice."""
     if not stack.used:
-        return stack.paths[0].member.constant(task)
+        member = stack.paths[0].member
+        return member.constant(task), member.places[0]
     refits, weights, places = [], [], []
     for path, u in stack.used:
         own = path.member.refits(task, path.found)
         refits += own
         weights += [u / len(own)] * len(own)
         places += islice(cycle(path.member.places), len(own))
-    models = list(workers.map(call, refits))
+    models, every = list(workers.map(call, refits)), None
     if places[0] is not None:
         every = np.unique(np.concatenate(places))
         models = [
             widen_encodings(model, of_model, every, task.stage)
             for model, of_model in zip(models, places, strict=True)
         ]
-    return merge_linear_functions(weighted_sum(models, weights, stack.best_constant, task))
+    summed = weighted_sum(models, weights, stack.best_constant, task)
+    return merge_linear_functions(summed), every
 
 
 def small_model(

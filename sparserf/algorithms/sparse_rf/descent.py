@@ -571,9 +571,11 @@ class L1Fit(BaseL1Fit):
 
     def largest_gradient(self) -> float:
         """Return max_h |g_h| over the draws of the dictionary: at w = 0, the smallest alpha that
-        keeps w there. 0 where there are no draws."""
+        keeps w there. 0 where there are no draws, or no gradient is more than rounding."""
         draws = self._source.draw(self._source.batches_at_zero, self.A)
-        return self._slope_unit * float(np.abs(draws.gradient(self.A.v)).max(initial=0.0))
+        largest = float(np.abs(draws.gradient(self.A.v)).max(initial=0.0))
+        is_rounding = largest <= self.problem.rounding_of_slopes(self.A.v)
+        return 0.0 if is_rounding else self._slope_unit * largest
 
     def violates(self, feature: FeatureSet) -> bool:
         """Return whether a feature violates the optimality condition by more than the features of A

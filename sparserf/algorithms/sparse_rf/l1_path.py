@@ -25,7 +25,7 @@ from ..._core.descent import descend, largest_violation
 from ..._core.search import top_k
 from ...features import FeatureSet
 from ...solvers.l1_quadratic import newton_step
-from ...solvers.problem import usable
+from ...solvers.problem import SLOPE_ROUNDING, usable
 from .fold_path import FoldPath, centred
 from .path_draws import DRAWS_OF, most_to_enter
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 LEAVES, ROUNDS, EPOCHS = 0.1, 10, 50
 # The share where terms are fitted to all rows.
 LEAVES_AT_LAST = 0.02
-# A gradient below this share of the sum of |v| is rounding.
-ROUNDING = 1e-12
 
 
 class L1Path(FoldPath):
@@ -73,7 +71,7 @@ class L1Path(FoldPath):
     def largest_alpha(self) -> float:
         _, features, g = self._draws.draw()
         g = np.abs(usable(g, features.nonnegative)).max(axis=1, initial=0.0)
-        g[g <= ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
+        g[g <= SLOPE_ROUNDING * np.abs(self.slopes()).sum(axis=1)] = 0.0
         return float((self._slope_units * g).max())
 
     def turn_to(self, alpha: float, times: float = 1.0) -> None:

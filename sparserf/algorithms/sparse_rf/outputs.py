@@ -1,16 +1,22 @@
-"""Several real targets, each in units of its standard deviation, so that each counts alike."""
+"""Several real targets: each in units of its standard deviation, with a model of its own, and the
+one model of all."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..task import power_of_two
+from ...features import FIRST_DRAW
+from ..task import merge_solutions, power_of_two
+from .mean import widen_encodings
 
 if TYPE_CHECKING:
-    from ...model import SparseModel
+    from collections.abc import Sequence
+
+    from ...columns.stage import ColumnStage
+    from ...model import FitInfo, SparseModel
     from ..task import Task
 
 # Below this share of its root mean square the standard deviation of a target is rounding.
@@ -30,6 +36,73 @@ def with_equal_outputs(task: Task) -> tuple[Task, np.ndarray | None]:
     targets = [y / unit for y, unit in zip(task.targets, units, strict=True)]
     centers = [center / unit for center, unit in zip(task.centers, units, strict=True)]
     return replace(task, targets=targets, centers=centers), np.array(units)
+
+
+class Chosen(NamedTuple):
+    """The model of one target, the places of its encodings in the stage of the task (None: it sees
+    all), and the rows of its search."""
+
+    model: SparseModel
+    places: np.ndarray | None
+    sample: Task
+
+
+def each_output(task: Task) -> list[Task]:
+    """Return a task for each real target; for classes the task itself."""
+    if task.loss.is_classifier:
+        return [task]
+    pairs = zip(task.targets, task.centers, strict=True)
+    return [replace(task, targets=[y], centers=[center]) for y, center in pairs]
+
+
+def side_by_side(chosen: Sequence[Chosen], stage: ColumnStage | None, is_auto: bool) -> SparseModel:
+    """Return one model of the models of all targets.
+
+    Features of the same number are the same where they come from a dictionary that all share; each
+    target has its own linear function, where `is_auto`, and its own draws.
+    """
+    models = [each.model for each in chosen]
+    if chosen[0].places is not None:
+        every = np.unique(np.concatenate([each.places for each in chosen]))
+        models = [widen_encodings(each.model, each.places, every, stage) for each in chosen]
+    last = max(int(model.support.max(initial=0)) for model in models)
+    stride = (last // FIRST_DRAW + 1) * FIRST_DRAW
+    solutions = []
+    for k, model in enumerate(models):
+        support, n_inputs = model.support, model.features.n_inputs
+        is_function = is_auto & (support >= n_inputs) & (support < FIRST_DRAW)
+        support = support + k * is_function + k * stride * (support >= FIRST_DRAW)
+        solutions.append((support, model.features, model.coef, model.intercept))
+    support, features, coef, intercept = merge_solutions(solutions)
+    return replace(
+        models[0],
+        coef=coef,
+        intercept=intercept,
+        support=support,
+        features=features,
+        info=_joined_info([model.info for model in models], len(support)),
+    )
+
+
+def _joined_info(infos: Sequence[FitInfo], n_terms: int) -> FitInfo:
+    """Return what a model says of the searches of all its targets: their losses added up."""
+    longest = max(len(info.objective) for info in infos)
+    padded = [
+        info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
+    ]
+    cut = {
+        name: sum(info.cut.get(name, 0) for info in infos) for info in infos for name in info.cut
+    }
+    return replace(
+        infos[0],
+        n_iter=sum(info.n_iter for info in infos),
+        objective=tuple(map(sum, zip(*padded, strict=True))),
+        n_drawn=sum(info.n_drawn for info in infos),
+        n_nonzero=n_terms,
+        validation_loss=sum(info.validation_loss for info in infos),
+        cut=cut,
+        converged=not cut,
+    )
 
 
 def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:

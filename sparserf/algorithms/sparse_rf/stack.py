@@ -28,6 +28,9 @@ ERRORS = 1.4
 # Of very few rows, or groups, the standard error is itself chance: of VERY_FEW of them the stack
 # must be better by twice as many. Of twelve tables of noise of 6 rows one had 10 times the error.
 VERY_FEW = 10
+# A gain of less than this share of the constant's loss is rounding: weights are no nearer to where
+# the loss is least (`minimum`).
+LEAST_GAIN = 1e-8
 # The share of the ambiguity that is taken off the loss that is told: the mean of the folds has seen
 # the rows, and so is further from what one fold says of them than it would be elsewhere. Claimed
 # over test loss, geometric means of some 20 tables at 80, 150, 300, 700, 1,500 rows: with 1 .93 to
@@ -201,4 +204,5 @@ class Stack:
             return False
         error = np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
         errors = ERRORS * (1 + (VERY_FEW / len(share)) ** 2)
-        return bool(self.weights.any() and mean > errors * error)
+        least = max(errors * error, LEAST_GAIN * self.loss_of_constant / unit)
+        return bool(self.weights.any() and mean > least)
