@@ -653,12 +653,12 @@ class Progress(FitCallback):
         )
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """Return the `FitInfo` of a fit with this duality gap; objective() is called where no
-        iteration has been noted."""
+        """Return the `FitInfo` of a fit with this duality gap, infinite where none is known;
+        objective() is called where no iteration has been noted."""
         return FitInfo(
             n_iter=len(self.objectives),
             objective=tuple(self.objectives) or (in_units(objective(), self.unit, self._degree),),
-            dual_gap=in_units(max(0.0, gap), self.unit, self._degree),
+            dual_gap=in_units(max(0.0, gap), self.unit, self._degree) if gap < np.inf else None,
             **more,
         )
 
@@ -781,6 +781,7 @@ def _combined(infos, n_terms):
     """
     n_iter = max(info.n_iter for info in infos)
     longest = max(len(info.objective) for info in infos)
+    gaps = [info.dual_gap for info in infos]
     padded = [
         info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
     ]
@@ -788,7 +789,7 @@ def _combined(infos, n_terms):
         n_iter=n_iter,
         converged=all(info.converged for info in infos),
         objective=tuple(map(sum, zip(*padded, strict=True))),
-        dual_gap=min(sum(info.dual_gap for info in infos), float(np.finfo(np.float64).max)),
+        dual_gap=None if None in gaps else min(sum(gaps), float(np.finfo(np.float64).max)),
         n_drawn=max(info.n_drawn for info in infos),
         n_nonzero=n_terms,
         alpha=infos[0].alpha,
