@@ -168,9 +168,7 @@ def folds_of(
     if not task.raw.in_memory:  # wide rows are fewer
         most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
     if np.count_nonzero(task.weight) > most_rows:
-        weight = thinned(_parts_of(strata, splits), task.weight, most_rows, rng)
-        some = np.flatnonzero(weight)
-        task = replace(task.of_rows(some), weight=weight[some] / weight[some].mean())
+        task, some = sample_of(task, _parts_of(strata, splits), most_rows, rng)
         strata = strata[some]
         if splits is not None:
             splits = [(fitted[some], held[some]) for fitted, held in splits]
@@ -227,6 +225,15 @@ def drawn_splits(
             "or an alpha"
         )
     return splits
+
+
+def sample_of(
+    task: Task, strata: np.ndarray, n: int, rng: np.random.Generator
+) -> tuple[Task, np.ndarray]:
+    """Return the task of about n of its rows, with the weights of `thinned`, and their places."""
+    weight = thinned(strata, task.weight, n, rng)
+    some = np.flatnonzero(weight)
+    return replace(task.of_rows(some), weight=weight[some] / weight[some].mean()), some
 
 
 def thinned(strata: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
