@@ -36,6 +36,7 @@ import numpy as np
 
 from .._base.arrays import check_same_device, is_foreign
 from .._base.checks import check_offset, check_sample_weight
+from .._base.deadline import time_left
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from ..columns.constraints import read_constraints
@@ -333,7 +334,8 @@ class Task:
             constraints=self.constraints,
         )
         ways, intervals = (), None
-        if has_several_encodings:
+        # for members that there is no time for where it is over
+        if has_several_encodings and time_left() > 0:
             own = raw, self.weight, rng
             plain = np.arange(len(stage))
             ways = (plain,)

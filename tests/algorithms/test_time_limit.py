@@ -13,6 +13,7 @@ import pytest
 import sparserf as srf
 from sparserf._base import deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at
+from sparserf.algorithms.sparse_rf.members import Linear
 from sparserf.solvers.effort import Effort
 
 RNG = np.random.default_rng(0)
@@ -392,3 +393,31 @@ def test_the_warnings_of_a_fit_that_is_cut_name_the_time_and_no_figure_that_is_n
     for text in (*says, str(model.summary()), repr(model), repr(told), model.to_json()):
         assert not any(word in text for word in ("e+308", "inf ", "inf,", "nan", "coefs=0"))
     assert model.info.dual_gap is None or model.info.dual_gap < 1e3
+
+
+@pytest.mark.parametrize("target", ["squared", "multinomial"])
+def test_once_the_time_is_over_columns_and_rows_are_looked_at_no_more_than_a_model_needs(
+    target, clock_of, monkeypatch
+):
+    """Reading X cannot be cut. After it there are one way to see the columns and one fold, and no
+    look for groups."""
+
+    def refuse(*args, **keywords):
+        raise AssertionError("there is no time for this")
+
+    monkeypatch.setattr("sparserf.algorithms.task.fit_rank_stage", refuse)
+    monkeypatch.setattr("sparserf.algorithms.task.fit_interval_stage", refuse)
+    monkeypatch.setattr(
+        "sparserf.algorithms.sparse_rf.rows_that_go_together.what_goes_together", refuse
+    )
+    folds = []
+    fold_fit = Linear.fold_fit
+    monkeypatch.setattr(Linear, "fold_fit", lambda *a: folds.append(a[2]) or fold_fit(*a))
+    clock_of(1)
+    model, warned = fit(target)
+    check_usable(model)
+    assert folds == [0] and warned == [srf.TimeLimitWarning]
+    assert model.info.cut == {"paths of penalties": 1, "members": 1}
+    clock_of()
+    with pytest.raises(AssertionError, match="no time for this"):
+        fit(target)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..._base.checks import is_sparse
+from ..._base.deadline import time_left
 from ..._base.splits import stratified_folds
 from ...rows.remote import MOST_FETCHED_NUMBERS
 
@@ -178,6 +179,7 @@ def folds_of(
         return Folds(task, splits)
     if validation is None:
         n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
+        n = n if time_left() > 0 else 1
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
     splits = drawn_splits(strata, n, rng, task.groups)
