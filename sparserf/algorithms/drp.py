@@ -450,7 +450,9 @@ def _complaint(fit, diverges):
         if is_rounding
         else "raise n_iter, tol or alpha"
     )
-    return (
-        f"stopped after {info.n_iter} iterations with a bound on the error of "
-        f"{info.error_bound:.2g} of ||w||, above tol={fit.tol:.2g}; {why}"
+    bound = (
+        "no bound on the error"
+        if info.error_bound is None
+        else f"a bound on the error of {info.error_bound:.2g} of ||w||, above tol={fit.tol:.2g}"
     )
+    return f"stopped after {info.n_iter} iterations with {bound}; {why}"

@@ -37,7 +37,7 @@ from .._base.deadline import limits_time
 from .._base.progress import check_not_ended, ends_at, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from ..features import RandomNeurons, check_any_sign, draw_all
-from ..model import warn_unconverged
+from ..model import gap_in_words, warn_unconverged
 from ..solvers.effort import Effort
 from .auto_features import begin
 from .harfe_fit import HarfeOptions, begin_fits
@@ -429,15 +429,19 @@ def models_of_sizes(
 
     for model, is_ended in models:
         if not (model.info.converged or is_ended):
-            by, more = f"max_iter={options.max_iter} iterations", "max_iter or tol"
-            if "fits" in model.info.cut:
-                by, more = f"{model.info.n_iter} iterations, by time_limit", "time_limit or tol"
-            warn_unconverged(
-                f"n_nonzero_coefs={model.info.n_nonzero}: stopped after {by}, before the support "
-                f"came to rest, above tol={options.tol:.3g} and with a dual gap of "
-                f"{model.info.dual_gap:.3g}; raise {more}",
-            )
+            _warn_of_unrest(model.info, options)
     return [model for model, _ in models]
+
+
+def _warn_of_unrest(info, options):
+    """Warn of a fit that ended before its support came to rest."""
+    by, more = f" after max_iter={options.max_iter} iterations", "max_iter"
+    if "fits" in info.cut:
+        by, more = f" by time_limit after {info.n_iter} iterations", "time_limit"
+    warn_unconverged(
+        f"{info.n_nonzero} terms: stopped{by}, before the support came to rest"
+        f"{gap_in_words(info)}, above tol={options.tol:.3g}; raise {more} or tol"
+    )
 
 
 def fits_in_time(task: Task, dictionary: FeatureSet, options: HarfeOptions) -> Sequence[PursuitFit]:

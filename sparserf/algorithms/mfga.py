@@ -403,8 +403,8 @@ def _warn_if_unconverged(info, fits):
     """Warn where Newton's method did not reach a minimum, or there was no time for a round."""
     if "rounds" in info.cut:
         warn_unconverged(
-            f"{info.n_nonzero} terms: the time was over {info.cut['rounds']} rounds before the "
-            "last; raise time_limit"
+            f"{info.n_nonzero} terms: stopped by time_limit, {info.cut['rounds']} rounds before "
+            "the last; raise time_limit"
         )
     elif not info.converged:
         warn_unconverged(

@@ -37,6 +37,7 @@ import numpy as np
 from .._base.arrays import check_same_device, is_foreign
 from .._base.checks import check_offset, check_sample_weight
 from .._base.copies import copies_of
+from .._base.deadline import time_left
 from .._base.progress import FitCallback
 from .._base.splits import check_groups
 from .._base.warnings import warn
@@ -372,7 +373,8 @@ class Task:
             constraints=self.constraints,
         )
         ways, intervals = (), None
-        if has_several_encodings:
+        # for members that there is no time for where it is over
+        if has_several_encodings and time_left() > 0:
             own = raw, self.weight, rng
             plain = np.arange(len(stage))
             ways = (plain,)
@@ -727,12 +729,12 @@ class Progress(FitCallback):
         )
 
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
-        """Return the `FitInfo` of a fit with this duality gap; objective() is called where no
-        iteration has been noted."""
+        """Return the `FitInfo` of a fit with this duality gap, infinite where none is known;
+        objective() is called where no iteration has been noted."""
         return FitInfo(
             n_iter=len(self.objectives),
             objective=tuple(self.objectives) or (in_units(objective(), self.unit, self._degree),),
-            dual_gap=in_units(max(0.0, gap), self.unit, self._degree),
+            dual_gap=in_units(max(0.0, gap), self.unit, self._degree) if gap < np.inf else None,
             **more,
         )
 
@@ -880,6 +882,7 @@ def _combined(infos, n_terms):
     """
     n_iter = max(info.n_iter for info in infos)
     longest = max(len(info.objective) for info in infos)
+    gaps = [info.dual_gap for info in infos]
     padded = [
         info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
     ]
@@ -887,7 +890,7 @@ def _combined(infos, n_terms):
         n_iter=n_iter,
         converged=all(info.converged for info in infos),
         objective=tuple(map(sum, zip(*padded, strict=True))),
-        dual_gap=min(sum(info.dual_gap for info in infos), float(np.finfo(np.float64).max)),
+        dual_gap=None if None in gaps else min(sum(gaps), float(np.finfo(np.float64).max)),
         n_drawn=max(info.n_drawn for info in infos),
         n_nonzero=n_terms,
         alpha=infos[0].alpha,

@@ -19,7 +19,7 @@ from ..algorithms.arguments import FitOptions
 from ..algorithms.harfe_fit import HarfeOptions, L0Fit, SupportIterate
 from ..algorithms.task import Task, model_of, power_of_two, with_ranges
 from ..features import check_any_sign, make_dictionary
-from ..model import warn_unconverged
+from ..model import gap_in_words, warn_unconverged
 from ..solvers.ridge import RidgeProblem
 
 if TYPE_CHECKING:
@@ -380,9 +380,8 @@ def _fit(X, y, options, choose=None):
         model = with_ranges(model_of(fits, task), task)
     if not model.info.converged:
         warn_unconverged(
-            f"alpha={options.alpha:.3g}: Newton's method stopped with a duality gap of "
-            f"{model.info.dual_gap:.3g} at an "
-            f"objective of {model.info.objective[-1]:.3g}; raise alpha"
+            f"alpha={options.alpha:.3g}: Newton's method stopped{gap_in_words(model.info)}; raise "
+            "alpha"
         )
     return model
 
@@ -438,9 +437,8 @@ class RidgeFit:
         tolerance = 1e-3
 
         info = self._fit.info(certified)
-        return replace(
-            info, n_drawn=self._n_drawn, converged=info.dual_gap <= tolerance * info.objective[-1]
-        )
+        gap = np.inf if info.dual_gap is None else info.dual_gap
+        return replace(info, n_drawn=self._n_drawn, converged=gap <= tolerance * info.objective[-1])
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms; index counts all features that were

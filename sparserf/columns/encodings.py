@@ -169,10 +169,14 @@ def fit_interval_stage(
     """
     X, sample_weight = _sample(rows, weight, rng)
     knots = {} if constraints is None else _ordered_levels(X, sample_weight, table, constraints)
-    encodings, medians = [], weighted_quantile(X, sample_weight, 0.5)
+    encodings, medians = [], weighted_quantile(X, sample_weight, 0.5).tolist()
+    has_missing = np.isnan(X).any(axis=0).tolist()
     for j in range(X.shape[1]):
-        there = ~np.isnan(X[:, j])
         levels = None if table is None else table.levels[j]
+        if not has_missing[j] and levels is None and (table is None or j not in table.clocks):
+            encodings.append(Encoding(j, NUMBER, fill=medians[j]))
+            continue
+        there = ~np.isnan(X[:, j])
         if levels is not None and j not in knots:
             codes = X[there, j].astype(np.intp)
             share = np.bincount(codes[codes >= 0], sample_weight[there][codes >= 0], len(levels))
@@ -236,7 +240,7 @@ def _plain_encodings(X, weight, table, means, ordered):
     category of ordered levels has its place in the order alone. A time has the cosines and sines of
     its angles, too. A new level is the most frequent one, but none of these beside a target mean.
     """
-    encodings, has_missing = [], np.isnan(X).any(axis=0)
+    encodings, has_missing = [], np.isnan(X).any(axis=0).tolist()
     for j in range(X.shape[1]):
         levels = None if table is None else table.levels[j]
         if levels is None or j in means:

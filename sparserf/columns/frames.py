@@ -6,7 +6,6 @@ when X is a data frame.
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +85,10 @@ class Columns:
 
             self.names = names_of_frame(X)
             self._frame = nw.from_native(X, eager_only=True)
+            self._columns: dict[int, Any] = {}
             self.n_rows, self._n = len(self._frame), len(self.names)
-            self.plain, self.numbers = plain_numbers(nw.to_native(X, pass_through=True))
+            native = nw.to_native(X, pass_through=True)
+            self.plain, self.numbers, self._flags = plain_numbers(native)
             return
         if not isinstance(X, np.ndarray):
             what = (
@@ -99,7 +100,8 @@ class Columns:
         check_unmasked("X", X)
         if X.ndim != 2:
             raise ValueError(f"X must be two-dimensional, got shape {X.shape}")
-        self._columns, self.names, (self.n_rows, self._n) = list(np.asarray(X).T), None, X.shape
+        self._columns = dict(enumerate(np.asarray(X).T))
+        self.names, (self.n_rows, self._n) = None, X.shape
         self.plain, self.numbers = np.arange(0), np.zeros((self.n_rows, 0))
 
     def __len__(self) -> int:
@@ -109,20 +111,17 @@ class Columns:
     def booleans(self) -> frozenset[int]:
         """The places of the columns whose dtype says that they hold booleans."""
         if self.names is None:
-            return frozenset(k for k, each in enumerate(self._columns) if each.dtype.kind == "b")
+            return frozenset(k for k, each in self._columns.items() if each.dtype.kind == "b")
         import narwhals as nw
 
-        dtypes = enumerate(self._frame.schema.values())
-        return frozenset(k for k, dtype in dtypes if dtype == nw.Boolean)
+        others = np.setdiff1d(np.arange(self._n), self.plain).tolist()
+        return self._flags | {k for k in others if self[k].dtype == nw.Boolean}
 
     def __getitem__(self, k: int) -> Any:
         """Return column k, a Series of narwhals or a one-dimensional ndarray."""
+        if k not in self._columns:
+            self._columns[k] = self._frame[:, int(k)]
         return self._columns[k]
-
-    @cached_property
-    def _columns(self):
-        """All columns."""
-        return list(self._frame.iter_columns())
 
 
 def label(names: Sequence[str] | None, k: int) -> str:

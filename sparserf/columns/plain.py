@@ -25,20 +25,22 @@ IN_ARROW = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 
     "double",
     "bool",
 }
+BOOLEANS = {"bool", "boolean", "bool[pyarrow]"}  # of booleans, in small letters
 SINGLE = {"float32", "float", "float[pyarrow]"}  # the dtypes of float32, in small letters
 
 
-def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (places, numbers) of the columns of plain numbers of a frame with few rows.
+def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray, frozenset[int]]:
+    """Return (places, numbers, flags) of the columns of plain numbers of a frame with few rows.
 
     places : ndarray of int, the places of the columns; none of other frames
     numbers : ndarray of shape (n_rows, n_places), NaN where cells are missing; float32 if all
         columns are, else float64
+    flags : the places of those that hold booleans
     """
     library = type(X).__module__.partition(".")[0]
     n_rows = X.num_rows if hasattr(X, "num_rows") else len(X)
     if not (library in READERS and 0 < n_rows <= FEW_ROWS):
-        return np.arange(0), np.zeros((n_rows, 0))
+        return np.arange(0), np.zeros((n_rows, 0)), frozenset()
     dtypes = X.schema.types if library == "pyarrow" else list(X.dtypes)
     is_plain, read = READERS[library]
     kinds = {dtype: is_plain(dtype) for dtype in set(dtypes)}
@@ -47,7 +49,10 @@ def plain_numbers(X: Any) -> tuple[np.ndarray, np.ndarray]:
     is_single = {str(dtype).lower() for dtype in used} <= SINGLE
     chosen = None if len(places) == len(dtypes) else places
     numbers = read(X, chosen, used) if places else np.zeros((n_rows, 0))
-    return np.array(places, int), np.asarray(numbers, np.float32 if is_single else np.float64)
+    are_flags = {dtype: str(dtype).lower() in BOOLEANS for dtype in used}
+    flags = frozenset(k for k in places if are_flags[dtypes[k]])
+    numbers = np.asarray(numbers, np.float32 if is_single else np.float64)
+    return np.array(places, int), numbers, flags
 
 
 def _is_plain_in_pandas(dtype):

@@ -23,6 +23,8 @@ from .terms import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .expansion import Expansion
 
 # The most values of a column that an error lists.

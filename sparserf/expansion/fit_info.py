@@ -32,6 +32,16 @@ def warn_unconverged(message: str) -> None:
     warn(message, ConvergenceWarning)
 
 
+def gap_in_words(info: FitInfo) -> str:
+    """Return words on the duality gap of a fit, and on its share of the objective; none where there
+    is no gap."""
+    gap, objective = info.dual_gap, info.objective[-1]
+    if gap is None:
+        return ""
+    share = f", {gap / objective:.2g} of the objective" if objective > 0 else ""
+    return f" with a duality gap of {gap:.3g}{share}"
+
+
 @dataclass(frozen=True)
 class FitInfo:
     """How a fit went: whether it converged, how far from the optimum it ended, and what it cost.
@@ -40,9 +50,9 @@ class FitInfo:
     ----------
     converged : bool
         Whether the tolerance was reached.
-    dual_gap : float, or None where alpha was chosen by `sparse_rf`
+    dual_gap : float, or None where alpha was chosen by `sparse_rf`, or no bound was computed
         A bound on the distance of the objective to the optimum of the problem that was solved last.
-        One-vs-rest: the sum.
+        One-vs-rest: the sum. A fit that `time_limit` has cut may have none.
     objective : tuple of float
         The objective after each iteration, never rising. One-vs-rest: the sum over the classes.
         Where alpha was chosen by `sparse_rf`: the least mean loss of held-out rows so far, after
@@ -66,7 +76,7 @@ class FitInfo:
     n_projections, n_conjugate, n_passes : int, or None but for `drp`
         The number of projections of the sketch or directions of the basis, of steps of conjugate
         gradients in all, and of passes over X (of a path: up to this penalty).
-    error_bound : float, or None but for `drp`
+    error_bound : float, or None but for `drp`, or where there is no bound
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
     fidelity : float, or None but for `distill`
         The share of the variance of the teacher's values that the model gives, on rows that it has

@@ -172,7 +172,7 @@ class Summary:
         info, held_out = self.info, self.info.validation_loss
         if self.n_terms == 0 and held_out is not None and not info.cut:
             parts = ["no term predicts held-out rows better than a constant does"]
-        elif info.dual_gap is None:  # all of the model was chosen: there is no tolerance
+        elif info.alpha is None:  # all of the model was chosen: there is no tolerance
             parts = ["chosen on held-out rows"]
         else:
             parts = [

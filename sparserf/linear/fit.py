@@ -106,7 +106,7 @@ class CertifiedFit:
         """Return the `FitInfo` of the iterate; certified makes no difference: the certificate is
         always known."""
         here = self.certificate
-        bound = np.inf if here is None else here.bound.max()
+        bound = np.inf if here is None else float(here.bound.max())
         return self.progress.info(
             self.objective,
             np.inf if here is None else here.gap,
@@ -117,7 +117,7 @@ class CertifiedFit:
             n_projections=self.n_projections,
             n_conjugate=self.n_conjugate,
             n_passes=self.inputs.rows.n_passes,
-            error_bound=float(min(bound, np.finfo(np.float64).max)),
+            error_bound=bound if bound < np.inf else None,
         )
 
 

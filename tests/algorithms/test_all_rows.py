@@ -77,3 +77,21 @@ def test_they_have_less_error_than_those_of_the_sample(monkeypatch):
         models = [srf.sparse_rf(X, Y, n_components=100, rng=seed) for seed in range(3)]
         errors.append(np.mean([(model.predict(new) - f) ** 2 for model in models]))
     assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("home", ["memory", "chunks"])
+def test_with_less_effort_fewer_rows_are_read_at_the_end(home, monkeypatch):
+    """So less effort is less work with any number of rows; effort 1 and more reads all."""
+    read = []
+
+    def note(model, n_sample, task, fit_intercept):
+        read.append(len(task.weight))
+        return model
+
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.default.fitted_to_all_rows", note)
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.default.MOST_SEARCH_ROWS", 100)
+    rows = HOMES.get(home, lambda X: X)(X)
+    for effort in (0.02, 0.5, 0.8, 1.0, 2.0):
+        srf.sparse_rf(rows, Y, effort=effort, features="gaussian", n_components=40, rng=0)
+    assert read[-2:] == [N, N] and len(read) == 4
+    assert np.allclose(read[:2], [0.5 * N, 0.8 * N], atol=2)

@@ -13,6 +13,7 @@ import pytest
 import sparserf as srf
 from sparserf._base import deadline
 from sparserf._base.progress import FitCallback, check_not_ended, ends_at
+from sparserf.algorithms.sparse_rf.members import Linear
 from sparserf.solvers.effort import Effort
 
 RNG = np.random.default_rng(0)
@@ -345,3 +346,78 @@ def test_fewer_are_looked_at_where_time_is_short(set_clock):
         assert deadline.fewer_in_time(1000, 10, 5.0, power=2) == 100
         assert deadline.fewer_in_time(1000, 10, 1e9) == 10
         assert deadline.fewer_in_time(5, 10, 1e9) == 5
+
+
+CUT_AT_ONCE = [
+    *(
+        (srf.sparse_rf, {"alpha": 0.01, "n_components": 40} | more)
+        for more in ({}, {"features": "gaussian"}, {"features": "gaussian", "exact": True})
+    ),
+    (srf.sparse_rf, {"n_components": 40}),
+    (srf.sparse_rf_path, {"features": "gaussian", "n_components": 40}),
+    (srf.harfe, FEW),
+    (srf.harfe_path, FEW),
+    (srf.mfga, {}),
+    (srf.mfga_path, {}),
+    (srf.harfe, {"features": "auto"}),
+    (srf.mfga, {"features": "auto"}),
+]
+
+
+@pytest.mark.parametrize("target", ["squared", "logistic", "multinomial", "one-vs-rest"])
+@pytest.mark.parametrize(
+    ("function", "options"), CUT_AT_ONCE, ids=lambda of: getattr(of, "__name__", str(of))
+)
+@pytest.mark.parametrize("n_readings", [1, 3])
+def test_the_warnings_of_a_fit_that_is_cut_name_the_time_and_no_figure_that_is_not_known(
+    function, options, target, n_readings, clock_of
+):
+    """Nor do the model, its summary, its file and what a callback is told."""
+    clock_of(n_readings)
+    told = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        models = function(
+            X,
+            TARGETS[target],
+            loss=LOSSES.get(target, target),
+            time_limit=1.0,
+            callback=lambda info: told.append(info),
+            rng=0,
+            **options,
+        )
+    model = models[-1] if isinstance(models, list) else models
+    assert model.info.cut and caught
+    says = [str(each.message) for each in caught]
+    assert all("time_limit" in message for message in says)
+    for text in (*says, str(model.summary()), repr(model), repr(told), model.to_json()):
+        assert not any(word in text for word in ("e+308", "inf ", "inf,", "nan", "coefs=0"))
+    assert model.info.dual_gap is None or model.info.dual_gap < 1e3
+
+
+@pytest.mark.parametrize("target", ["squared", "multinomial"])
+def test_once_the_time_is_over_columns_and_rows_are_looked_at_no_more_than_a_model_needs(
+    target, clock_of, monkeypatch
+):
+    """Reading X cannot be cut. After it there are one way to see the columns and one fold, and no
+    look for groups."""
+
+    def refuse(*args, **keywords):
+        raise AssertionError("there is no time for this")
+
+    monkeypatch.setattr("sparserf.algorithms.task.fit_rank_stage", refuse)
+    monkeypatch.setattr("sparserf.algorithms.task.fit_interval_stage", refuse)
+    monkeypatch.setattr(
+        "sparserf.algorithms.sparse_rf.rows_that_go_together.what_goes_together", refuse
+    )
+    folds = []
+    fold_fit = Linear.fold_fit
+    monkeypatch.setattr(Linear, "fold_fit", lambda *a: folds.append(a[2]) or fold_fit(*a))
+    clock_of(1)
+    model, warned = fit(target)
+    check_usable(model)
+    assert folds == [0] and warned == [srf.TimeLimitWarning]
+    assert model.info.cut == {"paths of penalties": 1, "members": 1}
+    clock_of()
+    with pytest.raises(AssertionError, match="no time for this"):
+        fit(target)

@@ -1086,3 +1086,26 @@ def test_an_infinite_cell_among_thousands_of_columns_is_named(frame):
         ValueError, match=r"^X\['c1234'\] must be finite or missing, got inf in row 0$"
     ):
         Table.learn(X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_columns_of_plain_numbers_are_never_asked_one_by_one(library, monkeypatch):
+    """Where there are 100,000, asking each takes seconds; flags are found among them."""
+    narwhals = pytest.importorskip("narwhals")
+    pytest.importorskip(library)
+    values = {"a": [1.5, 2.5, 0.5], "b": [True, False, True], "c": [1, 2, 4]}
+    if library == "pandas":
+        frame = pytest.importorskip("pandas").DataFrame(values)
+    elif library == "polars":
+        frame = pytest.importorskip("polars").DataFrame(values)
+    else:
+        frame = pytest.importorskip("pyarrow").table(values)
+
+    def refuse(*args, **keywords):
+        raise AssertionError("a column was asked")
+
+    for name in ("iter_columns", "__getitem__", "get_column", "schema"):
+        monkeypatch.setattr(narwhals.DataFrame, name, refuse)
+    X, table = Table.learn(frame)
+    assert np.array_equal(X, [[1.5, 1, 1], [2.5, 0, 2], [0.5, 1, 4]]) and table.flags == {1}
+    assert np.array_equal(table.read(frame), X)

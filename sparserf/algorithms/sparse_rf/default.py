@@ -28,7 +28,7 @@ from ...solvers.effort import Effort
 from ..task import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
-from .folds import folds_of, strata_of
+from .folds import folds_of, sample_of, strata_of
 from .held_out_loss import HeldOutLoss
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import Cosines, Given, GrownRules, Inputs, Linear
@@ -101,9 +101,9 @@ def choose_for_target(
         if stack.used:
             model = small_model(model, stack, sample, options, choice.max_terms, effort)
         with partial_model_on_error(lambda: model):
-            if len(sample.weight) < len(task.weight):
-                n = len(sample.weight)
-                again = partial(fitted_to_all_rows, model, n, task, options.fit_intercept)
+            n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort)
+            if n < n_last:
+                again = partial(fit_at_last, model, n, task, n_last, options)
                 model = effort.done_in_time("fits to all rows", again, model)
                 model = replace(model, features=between_rows(model.features, task.raw))
     return Chosen(replace(model, info=info_of(stack, model, effort)), places, sample)
@@ -150,6 +150,26 @@ def most_search_rows(effort: float, deadline: float) -> int:
     if deadline < NEVER:
         most = min(most, max(FEWEST_ROWS, round(ROWS_A_SECOND * time_left(deadline))))
     return most
+
+
+def n_rows_at_last(task: Task, effort: float) -> int:
+    """Return the number of rows to which the weights are fitted at the end: the share `effort` of
+    all, where that is below 1.
+
+    A pass over all rows costs the same whatever the effort of a search: with 280,000 rows of 20
+    columns it was 52 of 56 seconds at effort .1.
+    """
+    return min(len(task.weight), round(effort * len(task.weight)))
+
+
+def fit_at_last(
+    model: SparseModel, n_sample: int, task: Task, n_rows: int, options: SparseRFOptions
+) -> SparseModel:
+    """Return the model of a sample of n_sample rows with weights for n_rows of those of the
+    task."""
+    if n_rows < len(task.weight):
+        task, _ = sample_of(task, strata_of(task), n_rows, options.rng)
+    return fitted_to_all_rows(model, n_sample, task, options.fit_intercept)
 
 
 def fit_to_sample(

@@ -47,7 +47,7 @@ import numpy as np
 
 from ..._base.progress import check_not_ended, parts
 from ..._core.search import top_k
-from ...model import warn_unconverged
+from ...model import gap_in_words, warn_unconverged
 from ...solvers.effort import Effort, work_of_pass
 from ...solvers.l1 import L1_ROUNDING, L1Problem, WorkingSet, solve
 from ...solvers.problem import usable
@@ -616,13 +616,9 @@ def warn_if_unconverged(info: FitInfo, tol: float) -> None:
     """Warn with a `ConvergenceWarning` where a fit ended above its tolerance."""
     if info.converged:
         return
-    share = info.dual_gap / info.objective[-1] if info.objective[-1] > 0 else np.inf
+    is_cut = "fits" in info.cut
+    by, more = (" by time_limit", "time_limit") if is_cut else ("", "max_iter")
     warn_unconverged(
-        f"alpha={info.alpha:.3g}: stopped after {info.n_iter} iterations with a duality gap of "
-        f"{info.dual_gap:.3g}, {share:.2g} of the objective, above tol={tol:.2g}; "
-        + (
-            "raise time_limit (or tol, or alpha)"
-            if info.cut
-            else "raise max_iter (or tol, or alpha)"
-        )
+        f"alpha={info.alpha:.3g}: stopped{by} after {info.n_iter} iterations{gap_in_words(info)}, "
+        f"above tol={tol:.2g}; raise {more} (or tol, or alpha)"
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..._base.checks import is_sparse
 from ..._base.copies import warn_of_copies
+from ..._base.deadline import time_left
 from ..._base.splits import stratified_folds
 from ...rows.remote import MOST_FETCHED_NUMBERS
 
@@ -179,9 +180,7 @@ def folds_of(
     if not task.raw.in_memory:  # wide rows are fewer
         most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
     if np.count_nonzero(task.weight) > most_rows:
-        weight = thinned(_parts_of(strata, splits), task.weight, most_rows, rng)
-        some = np.flatnonzero(weight)
-        task = replace(task.of_rows(some), weight=weight[some] / weight[some].mean())
+        task, some = sample_of(task, _parts_of(strata, splits), most_rows, rng)
         strata = strata[some]
         if splits is not None:
             splits = [(fitted[some], held[some]) for fitted, held in splits]
@@ -191,6 +190,7 @@ def folds_of(
         return Folds(task, splits)
     if validation is None:
         n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
+        n = n if time_left() > 0 else 1
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
     copies = task.copies if task.groups is None else None
@@ -247,6 +247,15 @@ def drawn_splits(
             "or an alpha"
         )
     return splits
+
+
+def sample_of(
+    task: Task, strata: np.ndarray, n: int, rng: np.random.Generator
+) -> tuple[Task, np.ndarray]:
+    """Return the task of about n of its rows, with the weights of `thinned`, and their places."""
+    weight = thinned(strata, task.weight, n, rng)
+    some = np.flatnonzero(weight)
+    return replace(task.of_rows(some), weight=weight[some] / weight[some].mean()), some
 
 
 def thinned(strata: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from ..._base.copies import copies_of
+from ..._base.deadline import time_left
 from ..._base.threads import single_threaded_blas
 from ..._base.warnings import GroupedRowsWarning, warn
 from ...columns.clocks import DATES
@@ -90,9 +91,10 @@ class Seen(NamedTuple):
 
 
 def warn_of_rows_that_go_together(task: Task) -> None:
-    """Warn where rows look grouped or in time order, if they are dense and in memory."""
+    """Warn where rows look grouped or in time order, if they are dense and in memory, and there is
+    time to look."""
     rows = task.raw
-    if not rows.in_memory or rows.is_sparse or rows.n_rows < FEWEST_ROWS:
+    if not rows.in_memory or rows.is_sparse or rows.n_rows < FEWEST_ROWS or time_left() == 0:
         return
     index = looked_at(rows.n_rows)
     table = None if task.stage is None else task.stage.table
