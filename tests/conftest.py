@@ -43,8 +43,8 @@ def pytest_addoption(parser):
         "--shift-seeds",
         type=int,
         default=0,
-        help="add this number to each seed that tests give to the library as rng, to find tests that "
-        "hold for one seed alone",
+        help="add this number to each seed that tests give to the library as rng, to find tests "
+        "that hold for one seed alone",
     )
 
 
