@@ -3,9 +3,11 @@ which tests run by default."""
 
 import os
 import signal
+import sys
 import tracemalloc
 import warnings
 from contextlib import contextmanager, nullcontext
+from numbers import Integral
 from zlib import crc32
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
+from sparserf._base import checks
 from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
 
@@ -36,6 +39,13 @@ def pytest_addoption(parser):
         type=int,
         help="tests that draw alone: some case of each for each seed below this number",
     )
+    parser.addoption(
+        "--shift-seeds",
+        type=int,
+        default=0,
+        help="add this number to each seed that tests give to the library as rng, to find tests "
+        "that hold for one seed alone",
+    )
 
 
 def pytest_configure(config):
@@ -43,9 +53,24 @@ def pytest_configure(config):
         EXAMPLES["one of"] = 1
     elif config.option.whole:
         EXAMPLES["one of"] = 2
+    if config.option.shift_seeds:
+        shift_seeds(config.option.shift_seeds)
     if getattr(config.option, "numprocesses", None):
         # read by the processes of xdist: threads of BLAS of one would wait for those of another
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def shift_seeds(shift):
+    """Have the library add the shift to each seed that it is given; generators stay as they are."""
+    real = checks.check_rng
+
+    def check_rng(rng):
+        is_seed = isinstance(rng, Integral) and rng >= 0
+        return real(rng + shift if is_seed else rng)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("sparserf") and vars(module).get("check_rng") is real:
+            module.check_rng = check_rng
 
 
 def everything_is_asked_for(config):
