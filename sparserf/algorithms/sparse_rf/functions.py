@@ -171,8 +171,8 @@ def sparse_rf(
         For alpha=None, the most terms; to come down to them, cosines are moved as in `prune`. None:
         2,000.
     effort : float, default 1.0
-        For alpha=None: the draws, in proportion; the rows of the search, with its root; below 1
-        the share of all rows to which the weights are fitted at the end.
+        For alpha=None: the draws, in proportion; the rows of the search, with its root, and below 1
+        those to which the weights are fitted at the end.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
     fit_intercept : bool, default True
