@@ -279,14 +279,14 @@ def _as_plain_labels(name, objects):
         return plain
     first = next((kind for kind in (str, bytes) if isinstance(labels[0], kind)), None)
     of_first = is_real_type if first is None else lambda kind: issubclass(kind, first)
-    other = next((label for label in labels if not of_first(type(label))), None)
-    if other is None:
+    others = [label for label in labels if not of_first(type(label))]
+    if not others:
         cut = next(label for label in labels if label[-1:] in ("\0", b"\0"))
         raise ValueError(
             f"{name} must hold labels that end in no null character, which NumPy cuts off, got "
             f"{cut!r}"
         )
-    raise TypeError(f"{name} must hold labels of one kind, numbers or strings, got {other!r}")
+    raise TypeError(f"{name} must hold labels of one kind, numbers or strings, got {others[0]!r}")
 
 
 def _check_apart(name, labels):

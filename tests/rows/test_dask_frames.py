@@ -57,4 +57,3 @@ def test_numbers_alone_stay_where_they_are():
     assert as_readable(frame, has_table=False) is frame
     prediction = srf.drp(frame, y, alpha=0.1).predict(frame)
     assert type(prediction).__module__.startswith("dask")
-
