@@ -117,10 +117,10 @@ def warn_of_labels(target: np.ndarray) -> None:
             continue
         values, counts = np.unique(y, return_counts=True)
         if are_like_labels(values, counts):
-            alone = " or ".join(f"{value:g}" for value in values)
+            first, last = ", ".join(f"{value:g}" for value in values[:-1]), f"{values[-1]:g}"
             warn(
-                f"y is {alone} alone, and loss='squared' takes these as numbers. {ARE_LABELS}. For "
-                "numbers: loss=sparserf.losses.Squared(), without this warning",
+                f"y is {first} or {last} alone, and loss='squared' takes these as numbers. "
+                f"{ARE_LABELS}. For numbers: loss=sparserf.losses.Squared(), without this warning",
                 UserWarning,
             )
             return
