@@ -87,7 +87,7 @@ def test_mapped_file(tmp_path):
 
 @pytest.mark.one_case
 @pytest.mark.parametrize("dtype", ["i8", "?", "f2", ">f8", "f4", "O", "u1"])
-@pytest.mark.filterwarnings("ignore:y is 0 or 1 alone")
+@pytest.mark.filterwarnings("ignore:y is 0")
 def test_kind_of_target_and_weight(dtype):
     y, weight = np.abs(np.round(Y)).astype(dtype), (1 + np.arange(N) % 2).astype(dtype)
     plain = fit(y=y.astype(float), sample_weight=weight.astype(float))

@@ -117,10 +117,10 @@ def warn_of_labels(target: np.ndarray) -> None:
             continue
         values, counts = np.unique(y, return_counts=True)
         if are_like_labels(values, counts):
-            alone = " or ".join(f"{value:g}" for value in values)
+            first, last = ", ".join(f"{value:g}" for value in values[:-1]), f"{values[-1]:g}"
             warn(
-                f"y is {alone} alone, and loss='squared' takes these as numbers. {ARE_LABELS}. For "
-                "numbers: loss=sparserf.losses.Squared(), without this warning",
+                f"y is {first} or {last} alone, and loss='squared' takes these as numbers. "
+                f"{ARE_LABELS}. For numbers: loss=sparserf.losses.Squared(), without this warning",
                 UserWarning,
             )
             return
@@ -296,14 +296,14 @@ def _as_plain_labels(name, objects):
         return plain
     first = next((kind for kind in (str, bytes) if isinstance(labels[0], kind)), None)
     of_first = is_real_type if first is None else lambda kind: issubclass(kind, first)
-    other = next((label for label in labels if not of_first(type(label))), None)
-    if other is None:
+    others = [label for label in labels if not of_first(type(label))]
+    if not others:
         cut = next(label for label in labels if label[-1:] in ("\0", b"\0"))
         raise ValueError(
             f"{name} must hold labels that end in no null character, which NumPy cuts off, got "
             f"{cut!r}"
         )
-    raise TypeError(f"{name} must hold labels of one kind, numbers or strings, got {other!r}")
+    raise TypeError(f"{name} must hold labels of one kind, numbers or strings, got {others[0]!r}")
 
 
 def _check_apart(name, labels):

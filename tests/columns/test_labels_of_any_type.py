@@ -88,7 +88,7 @@ def table(make):
     """Return rows whose first column has members of Colour, and y, the place of each."""
     y = np.arange(60) % 3
     cells = [list(Colour)[k] for k in y]
-    return make(cells, np.arange(60.0)), y.astype(float)
+    return make(cells, np.arange(60.0)), y + 0.5
 
 
 TABLES = {

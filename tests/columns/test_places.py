@@ -64,7 +64,7 @@ def frame_of_integers(make):
     """Return a frame with columns 3, 2, 1, of which 2, in the middle, decides y alone."""
     X = np.random.default_rng(0).integers(0, 4, (60, 3)).astype(float)
     frame = pd.DataFrame(X, columns=[3, 2, 1])
-    return (frame if make is pd.DataFrame else pl.DataFrame(frame.rename(columns=str))), X[:, 1]
+    return (frame if make is pd.DataFrame else pl.DataFrame(frame.rename(columns=str))), X[:, 1] / 2
 
 
 FITS = {

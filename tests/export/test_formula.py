@@ -214,7 +214,7 @@ def test_views_are_defined(models, of_frame):
         text = model.formula()
         assert ("soft(" in text) == ("soft(u, r) = " in text)
         assert ("quantiles" in text) == ('formula("python")' in text)
-    frame, y = of_frame[1], np.arange(len(of_frame[1])) % 3
+    frame, y = of_frame[1], np.arange(len(of_frame[1])) % 3 / 2
     of_means = srf.sparse_rf(frame, y, alpha=0.01, categorical=["many"], features="gaussian", rng=0)
     assert "(12 of " in of_means.formula()
 

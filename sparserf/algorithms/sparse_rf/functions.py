@@ -230,6 +230,10 @@ def sparse_rf(
     GroupedRowsWarning
         For alpha=None, rows in memory look grouped or ordered in time, and neither `groups` nor
         `validation` was given.
+    UserWarning
+        For loss="squared", y looks like labels: two whole numbers; up to 4 in turn from -1, 0 or 1;
+        or up to 10 from 0 or 1 that are about as frequent. ``losses.Squared()`` says that they are
+        numbers. Or `lower` or `upper` excludes all of y.
 
     See Also
     --------
