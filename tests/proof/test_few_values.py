@@ -228,3 +228,19 @@ def test_effects_have_points_at_the_values():
     between = shares_of(np.array([4.0, np.nan]), np.array([1.0, 2, 3, 5, np.nan]), False)
     assert between.tolist() == [0, 0, 0.25, 0.25, 0.5]
     assert len(grid_of(LINE, 40)) == 40 and len(grid_of(RATING.astype(float), 3)) == 3
+
+
+def test_a_value_on_a_threshold_is_on_its_side():
+    from sparserf.features.blocks.boxes import BoxBlock
+
+    inputs = np.zeros((1, 1), np.int32)
+    block = BoxBlock(1.0, inputs, np.full((1, 1), -np.inf), np.full((1, 1), 2.0), np.ones(1))
+    model = replace(
+        wave([1.0, 2.0, 3.0]), features=srf.FeatureSet([block], 2), coef=np.ones(1),
+        support=np.arange(1),
+    )  # fmt: skip
+    for value, f in ((2, 1.0), (3, 0.0)):
+        found = model.bounds({0: (value - 0.5, value)})
+        assert found.least.lower == pytest.approx(f, abs=1e-9)
+        assert found.largest.upper == pytest.approx(f, abs=1e-9)
+    assert model.is_monotone(0).sign == -1
