@@ -200,7 +200,9 @@ class ExportMethods(Expansion):
             Where the file goes. None: no file is written.
         dtype : {"float32", "float64"}, default "float32"
             The precision of inputs and outputs, and of cosines, sines, tanh and the exponentials of
-            bumps; all else is in double precision.
+            bumps; all else is in double precision. Inputs of columns that float32 does not hold,
+            such as whole numbers beyond 2**24 or dates, are float64; where columns are in one
+            matrix there is a warning.
 
         Returns
         -------

@@ -16,10 +16,13 @@ import numpy as np
 from .._base.checks import check_choice
 from .._base.expressions import is_matrix, made, over, parameter, sin, variable
 from .._base.files import new_file
-from ..columns.frames import label, numbers_of
+from .._base.warnings import warn
+from ..columns.frames import label, listing, numbers_of
 from ..columns.kinds import arithmetic
 from ..columns.table import in_float32
 from ..expansion.base import rounded_inwards
+from ..expansion.terms import columns_of_encodings
+from ..features import is_for_single
 from ..losses import PROBABILISTIC
 from ..losses.links import LINKS
 from .written import WrittenModel
@@ -40,6 +43,11 @@ except ImportError as error:
 OPSET = 19
 # The version of the format that goes with it.
 IR_VERSION = 9
+# A column loses much in float32 where its numbers are so far apart there, as a share of its range;
+# and of whole numbers, which may be codes.
+MOST_LOST, MOST_LOST_OF_WHOLE = 1e-2, 1e-6
+# float32 holds all whole numbers up to here.
+WHOLE = 2**24
 # The operators of the functions that are computed in the precision that the user chooses; others
 # are exact or cheap.
 ROUNDED = {"sin": "Sin", "tanh": "Tanh", "exp": "Exp"}
@@ -99,6 +107,53 @@ def _are_strings(levels):
     return levels is not None and (levels == () or isinstance(levels[0], str))
 
 
+# -- which columns float32 does not hold
+
+
+def _beyond_single(written):
+    """Return the columns, of those that are read, whose cells mean something else in float32.
+
+    They have neighbours that it does not tell apart: at a threshold, among knots or levels, or all
+    over the range of the training rows.
+    """
+    model, stage = written.model, written.features.stage
+    beyond = {j for j, ends in model.ranges.items() if _loses(*ends)}
+    for block in written.features.blocks:
+        inputs, thresholds = block.thresholds
+        is_long = [not is_for_single(t) for t in thresholds.tolist()]
+        beyond |= set(columns_of_encodings(written.features)[inputs[is_long]].tolist())
+    for v in [] if stage is None else written.used_encodings.tolist():
+        encoding, levels = stage.encoding(v), stage.levels_of(v)
+        is_of_numbers = levels is None and encoding.knots is not None
+        if is_of_numbers and not _are_apart(encoding.knots[0]):
+            beyond.add(encoding.column)
+        if levels and not isinstance(levels[0], str) and _are_lost(levels):
+            beyond.add(encoding.column)
+    return sorted(beyond & set(written.columns.tolist()))
+
+
+@np.errstate(over="ignore")
+def _loses(low, high):
+    """Return whether numbers of a range lose much in float32."""
+    most, is_whole = max(-low, high), low == np.rint(low) and high == np.rint(high)
+    if low == high or (is_whole and most <= WHOLE):
+        return False
+    share = MOST_LOST_OF_WHOLE if is_whole else MOST_LOST
+    return not np.spacing(np.float32(most)) <= share * (high - low)
+
+
+@np.errstate(over="ignore")
+def _are_apart(numbers):
+    """Return whether numbers, ascending, are different in float32."""
+    return bool((np.diff(numbers.astype(np.float32)) > 0).all())
+
+
+def _are_lost(levels):
+    """Return whether levels that are numbers are the same in float32 as another whole number."""
+    numbers = np.sort(np.array(levels, np.float64))
+    return bool(((np.abs(numbers) > WHOLE) & (numbers == np.rint(numbers))).any())
+
+
 # -- reading the columns as numbers in double precision: categories as codes, NaN for missing cells
 
 
@@ -116,6 +171,13 @@ def _read_matrix(graph, written, dtype):
     """Add the one input X, and return the columns that are read."""
     model, columns = written.model, written.columns
     n, table = model.n_features_in, model.features.stage and model.features.stage.table
+    beyond = _beyond_single(written) if dtype == np.float32 else []
+    if beyond:
+        warn(
+            f"X has columns of which float32 does not tell all numbers apart, {listing(beyond)}: "
+            "rows may become others; give dtype='float64'",
+            UserWarning,
+        )
     graph.input("X", dtype, n)
     x = graph.cast(_gathered(graph, "X", columns, n), np.float64)
     if table is None or table.is_numeric:
@@ -129,18 +191,18 @@ def _read_columns(graph, written, table, dtype):
     are read.
 
     Times are numbers of days, in double precision: in float32 a day of today has five hundred
-    parts.
+    parts. So are columns that float32 does not hold.
     """
-    names = _input_names(table)
+    names, doubles = _input_names(table), {*table.clocks, *_beyond_single(written)}
+    dtypes = [np.dtype(np.float64) if j in doubles else dtype for j in range(len(names))]
     for j, (name, levels) in enumerate(zip(names, table.levels, strict=True)):
         graph.input(
             name,
-            np.object_ if _are_strings(levels) else np.float64 if j in table.clocks else dtype,
+            np.object_ if _are_strings(levels) else dtypes[j],
             1,
         )
-    return graph(
-        "Concat", *(_coded(graph, names[j], table, j, dtype) for j in written.columns), axis=1
-    )
+    cells = (_coded(graph, names[j], table, j, dtypes[j]) for j in written.columns.tolist())
+    return graph("Concat", *cells, axis=1)
 
 
 def _coded(graph, cell, table, j, dtype):

@@ -31,7 +31,7 @@ import numpy as np
 
 from .._core.boxes import HIGHEST, MISSING, BinBoxes, bin_columns, histograms
 from .._core.trees import Tree
-from .thresholds import moved_between, neighbours, thresholds_between
+from .thresholds import moved_between, neighbours, starts_in_single, thresholds_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +58,8 @@ def column_edges(x: np.ndarray, n_bins: int, gap: float = 0.0) -> np.ndarray:
     """Return the edges between the bins of a column, ascending: at most n_bins - 1.
 
     An edge is between two neighbouring values (`thresholds_between`), between any two if there are
-    at most n_bins, else where n_bins quantiles are. NaN is left out.
+    at most n_bins, else where n_bins quantiles are. NaN is left out. Where float32 tells more than
+    n_bins values apart, an edge is between two that it does.
 
     gap : values that are no farther apart count as the same
     """
@@ -66,6 +67,8 @@ def column_edges(x: np.ndarray, n_bins: int, gap: float = 0.0) -> np.ndarray:
     if len(values) == 0:
         return np.empty(0)
     starts = np.concatenate([[True], values[1:] > values[:-1] + gap])
+    in_single = starts & starts_in_single(values)
+    starts = in_single if np.count_nonzero(in_single) > n_bins else starts
     least, largest = values[starts], values[np.append(starts[1:], True)]
     above = np.arange(1, len(least))
     if len(least) > n_bins:

@@ -31,19 +31,23 @@ ALL_DIGITS = 17
 SORTED_CELLS = 2**20
 
 
-def thresholds_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def thresholds_between(low: np.ndarray, high: np.ndarray, marks: bool = True) -> np.ndarray:
     """Return a number t between each pair of neighbours low < high: low <= t < high.
 
     It is the shortest decimal number in the middle half of the gap, nearest to the middle, for
-    which float32 of t, too, is between the neighbours in float32. Where these are neighbours in
-    float32, t is the largest number that float32 rounds to the lower one, as far as the middle half
-    allows: any float64 number is then on the side of its float32.
+    which float32 of t, too, is between the neighbours in float32. Where these are next to each
+    other there, t is the largest number that float32 rounds to the lower one: any float64 number is
+    then on the side of its float32.
+
+    marks : whether a threshold between neighbours that are one number in float32 has more than
+        DIGITS digits, for `is_for_single`
     """
     first, last, is_single, is_next = _ends(low, high)
     between = np.where(is_next, last, np.clip(first / 2 + last / 2, first, last))
     middle, is_open = between.copy(), ~is_next
     zero = is_open & is_single & (first <= 0) & (last >= 0)
     between[zero], is_open[zero] = 0.0, False
+    is_single |= not marks
     for digits in range(1, ALL_DIGITS + 1):
         places = np.flatnonzero(is_open & (is_single | (digits > DIGITS)))
         rounded = np.array([float(f"{x:.{digits}g}") for x in middle[places].tolist()])
@@ -58,12 +62,16 @@ def thresholds_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def moved_between(t: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return thresholds between the neighbours low <= t < high: t itself where it may stay, also
-    where it has no neighbours on both sides."""
+    where it has no neighbours on both sides.
+
+    They have no marks: float32 tells the sample apart from which they come, and of all rows it
+    may put the few on another side that are one number with a threshold.
+    """
     t = t.copy()
     has_gap = np.isfinite(low) & np.isfinite(high)
     first, last, *_ = _ends(low[has_gap], high[has_gap])
     moves = np.flatnonzero(has_gap)[(t[has_gap] < first) | (t[has_gap] > last)]
-    t[moves] = thresholds_between(low[moves], high[moves])
+    t[moves] = thresholds_between(low[moves], high[moves], marks=False)
     return t
 
 
@@ -81,9 +89,18 @@ def _ends(low, high):
     before = np.nextafter(other, np.float32(-np.inf))
     ends = before.astype(np.float64) / 2 + other.astype(np.float64) / 2
     below = np.where(ends.astype(np.float32) < other, ends, np.nextafter(ends, -np.inf))
+    is_next = is_apart & (before == one)
     first = np.where(is_apart, np.maximum(first, one), first)
     last = np.where(is_apart, np.minimum(last, below), last)
-    return first, np.maximum(first, last), is_apart | ~is_held, is_apart & (before == one)
+    first, last = np.where(is_next, below, first), np.where(is_next, below, last)
+    return first, np.maximum(first, last), is_apart | ~is_held, is_next
+
+
+@np.errstate(over="ignore")
+def starts_in_single(values: np.ndarray) -> np.ndarray:
+    """Return a mask of the ascending values that are above the one before in float32."""
+    singles = values.astype(np.float32)
+    return np.concatenate([[True], singles[1:] > singles[:-1]])
 
 
 def is_for_single(t: float) -> bool:

@@ -140,9 +140,9 @@ def test_edges_of_values_next_to_each_other_and_huge():
 
 
 def test_values_within_a_gap_are_one_value(rng):
-    values = np.array([-0.9, -0.2, 0.0, 0.6, 1.0])
+    values = np.array([-0.9, -0.2, 0.1, 0.6, 1.0])
     x = values[rng.integers(0, 5, 3000)] + rng.uniform(0, 1e-12, 3000)
-    np.testing.assert_allclose(column_edges(x, 255, 1e-9), [-0.5, -0.1, 0.3, 0.8], atol=0.06)
+    np.testing.assert_allclose(column_edges(x, 255, 1e-9), [-0.55, -0.05, 0.35, 0.8], atol=0.06)
     edges = column_edges(x, 3, 1e-9)
     assert len(edges) == 2 and np.abs(edges[:, None] - values).min() > 0.05
     assert len(column_edges(x, 255)) == 254

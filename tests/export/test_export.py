@@ -378,6 +378,60 @@ def test_onnx_of_a_frame(dtype):
     assert error_of(answer, model, frame) < (1e-5 if dtype == "float32" else 1e-12)
 
 
+def beyond_single():
+    """Yield (name, column, further arguments) of columns that float32 does not hold."""
+    rng = np.random.default_rng(0)
+    i = rng.integers(0, 10, 400)
+    for base in (2**24, 2**30, -(2**50)):
+        yield f"from {base}", base + i, {}
+    yield "fractions", 1e6 + i / 100, {}
+    yield "two clusters", np.where(i > 1, 1e9, 0) + i / 100, {"features": srf.Rules()}
+    yield "rounding", 1 + 1e-9 * i, {"features": srf.Rules()}
+    yield "levels", 2**24 + 7 * i, {"categorical": ["a"]}
+
+
+@pytest.mark.parametrize("how", ["default", "rules", "gaussian"])
+@pytest.mark.parametrize(("name", "column", "options"), list(beyond_single()))
+def test_onnx_of_columns_that_float32_does_not_hold(name, column, options, how):
+    """They are inputs in float64, as times are; in one matrix of all columns there is a warning."""
+    rng = np.random.default_rng(1)
+    order = np.unique(column, return_inverse=True)[1]
+    frame = pd.DataFrame({"a": column, "b": rng.normal(size=400)})
+    y = 3.0 * (order > 3) + 0.1 * rng.normal(size=400)
+    options = {
+        "default": {"effort": 0.1, "verbose": False},
+        "rules": {"features": srf.Rules(), "alpha": 0.01},
+        "gaussian": {"features": "gaussian", "alpha": 0.01, "n_components": 100},
+    }[how] | options
+    model = srf.sparse_rf(frame, y, rng=0, **options)
+    inputs = {each.name: each.type.tensor_type.elem_type for each in model.to_onnx().graph.input}
+    if not model.features.columns_seen[0]:
+        pytest.skip("no term sees the column")
+    assert inputs == {"a": 11, "b": 1}  # double and float
+    feed = {"a": frame[["a"]].to_numpy(np.float64), "b": frame[["b"]].to_numpy(np.float32)}
+    rows = frame.assign(b=frame["b"].astype(np.float32))
+    assert error_of(asked(model, feed)["variable"], model, rows) < 1e-5
+    if "categorical" not in options:
+        model = srf.sparse_rf(frame.to_numpy(np.float64), y, rng=0, **options)
+        with pytest.warns(UserWarning, match=r"float32 does not tell all numbers apart, 0: rows"):
+            model.to_onnx()
+        model.to_onnx(dtype="float64")
+
+
+@pytest.mark.parametrize("how", ["default", "rules"])
+def test_onnx_of_columns_that_float32_holds_is_float32(how):
+    """Without a warning; training rows lie on the same sides of thresholds."""
+    rng = np.random.default_rng(0)
+    i = rng.integers(0, 40, (400, 3))
+    X = np.c_[i[:, 0] / 10, 2**24 - 100 + i[:, 1], 1e9 * rng.normal(size=400), i[:, 2] - 0.5]
+    y = 3.0 * (i[:, 0] > 3) - 2.0 * (i[:, 1] > 7) + (i[:, 2] > 20) + 0.1 * rng.normal(size=400)
+    options = {"effort": 0.1, "verbose": False}
+    options = {"features": srf.Rules(), "alpha": 0.01} if how == "rules" else options
+    model = srf.sparse_rf(X, y, rng=0, **options)
+    f = asked(model, {"X": X.astype(np.float32)})["variable"].ravel()
+    assert np.abs(f - model.predict(X)).max() < 1e-4
+
+
 def test_onnx_of_columns_that_have_the_names_of_outputs():
     model = srf.mfga(FRAME[["label"]], CLASSES, loss="logistic", n_nonzero_coefs=2, rng=0)
     answer = asked(model, feed_of(FRAME[["label"]], np.float32))
@@ -409,14 +463,16 @@ def test_onnx_of_an_array_with_categories(strings):
 
 
 def test_onnx_refuses_by_the_name_of_the_column():
-    levels = pd.DataFrame({"id": np.arange(N) % 4 + 2**24, "z": SEEN[:, 0]})
-    model = srf.mfga(levels, Y, categorical=["id"], n_nonzero_coefs=3, rng=0)
+    levels = np.c_[np.arange(N) % 4 + 2**24, SEEN[:, 0]]
+    model = srf.mfga(levels, Y, categorical=[0], n_nonzero_coefs=3, rng=0)
     pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match=r"X\['id'\] has levels that float32 does not tell apart"):
+    with (
+        pytest.warns(UserWarning, match="float32 does not tell all numbers apart, 0: "),
+        pytest.raises(ValueError, match=r"X\[:, 0\] has levels that float32 does not tell apart"),
+    ):
         model.to_onnx()
     assert np.allclose(
-        asked(model, feed_of(levels, np.float64), dtype="float64")["variable"].ravel(),
-        model.predict(levels),
+        asked(model, {"X": levels}, dtype="float64")["variable"].ravel(), model.predict(levels)
     )
     with pytest.raises(ValueError, match=r"got X\[''\]"):
         srf.mfga(pd.DataFrame({"": SEEN[:, 0]}), Y, n_nonzero_coefs=1, rng=0).to_onnx()

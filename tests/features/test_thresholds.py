@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sparserf as srf
 from sparserf.features import between_rows, is_for_single
+from sparserf.features.growth import column_edges
 from sparserf.features.rules import RuleInputs
 from sparserf.features.thresholds import moved_between, thresholds_between
 from sparserf.rows import as_rows
@@ -101,6 +102,18 @@ def test_thresholds_that_float32_has_no_room_for_are_known():
     x = np.random.default_rng(0).normal(size=1000).astype(np.float32).astype(np.float64)
     t = thresholds_between(*np.sort(x)[[np.arange(999), np.arange(1, 1000)]])
     assert all(map(is_for_single, t))
+
+
+def test_edges_are_where_float32_tells_neighbours_apart_if_there_are_enough():
+    rng = np.random.default_rng(0)
+    x = 1e6 + 10 * rng.normal(size=20_000)  # of which float32 has some thousand numbers
+    edges = column_edges(x, 127)
+    assert len(edges) > 120 and all(map(is_for_single, edges))
+    np.testing.assert_array_equal(
+        edges < x[:, None], edges < x.astype(np.float32).astype(float)[:, None]
+    )
+    few = 1e6 + 0.001 * rng.integers(0, 50, 1000)
+    assert len(column_edges(few, 127)) == 49 and not all(map(is_for_single, column_edges(few, 127)))
 
 
 def test_thresholds_move_where_they_must_alone():
