@@ -48,9 +48,9 @@ def test_a_majorant_lies_above_the_loss_and_touches_it(name):
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 def test_quantiles_converge_with_no_more_terms_than_rows(level, features, alpha):
-    """Without the majorant 7 of 12 fits of rules and "auto" at the two smaller penalties ended at
-    gaps of .5 to 1.1 of the objective with 240 to 2,500 terms. A convergence warning is an
-    error."""
+    """Without the majorant 8 fits of 8 by rules and "auto", of levels .5 and .9 at the two smaller
+    penalties, ended at gaps of .77 to 1.1 of the objective, with 240 to 2,500 terms. A convergence
+    warning is an error."""
     how = {"features": FEATURES[features], "alpha": alpha, "rng": 0}
     model = srf.sparse_rf(X, Y, loss=Quantile(level), **how)
     assert model.info.converged and 0 < len(model.features) <= 1.1 * N
