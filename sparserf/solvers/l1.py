@@ -6,7 +6,10 @@ The coefficients of some features must be at least 0 (`FeatureSet.nonnegative`);
 can leave only upwards. Prox-Newton (J. D. Lee, Y. Sun, M. A. Saunders, Proximal Newton-type methods
 for minimizing composite functions, 2014): each step minimises the quadratic model of the losses,
 with the penalty as it is, on the weighted Gram matrix Phi' diag(h) Phi, and searches along the
-line. With the squared loss the model is exact and one step is the solution. For the other losses
+line. With the squared loss the model is exact and one step is the solution. Where most rows are on
+a line of their loss, as of a quantile, Newton's model knows of few corners. So after a whole step
+that is rejected, the model is made again with more and more of a majorant (`Problem.majorant`),
+with all of which a whole step is sure to go down. For the other losses
 the Gram matrix is most of the work. It is kept while the steps made with it make progress, and
 computed on a sample of the rows, and in single precision, where these suffice (`CurvatureWeights`).
 The end is certified by the duality gap.
@@ -64,6 +67,8 @@ IDLE = 0.9
 CREEP = 1e-6
 # The least share of a majorant that is added to the curvatures after a rejected step.
 LEAST_SHARE = 0.01
+# The factor by which it grows after each rejected step, and falls after each whole one.
+SHARE_FACTOR = 10
 # The time of a step on next to nothing, in multiplications.
 STEP_EFFORT = 1e7
 # A step of this size or more, or NaN, shows that the model has no minimum.
@@ -102,8 +107,10 @@ class CurvatureWeights:
     """The row weights h of the quadratic model, whose Hessian is Phi' diag(h) Phi.
 
     They are s L''(z) / n at some margins z, of all rows or of a sample of them, and are kept until
-    `improve` drops them.
+    `improve` drops them. After a rejected step a share of the majorant there is added.
 
+    share : float
+        The share of the majorant.
     is_best : bool
         Whether no other weights make a better model: they are of all rows, at the z last asked for,
         in the precision of the rows.
@@ -116,6 +123,7 @@ class CurvatureWeights:
     is_best: bool
     is_rough: bool
     total: float
+    share: float
 
     def __init__(self, problem: L1Problem):
         self._problem, self._h, self._rows_a_term, self._rejected = problem, None, ROWS_A_TERM, None
@@ -174,7 +182,7 @@ class CurvatureWeights:
 
         problem, vectors = self._problem, self._problem.vectors
         h = problem.curvature(z)
-        if self.share:
+        if self.share > 0:
             return vectors.along(h, self.share, problem.majorant(z))
         # every row is well beyond its margin: take the most that there can be
         if not vectors.count(h):
@@ -205,12 +213,12 @@ class CurvatureWeights:
         """Add more of a majorant, after a rejected step; return False where there is no more."""
         if not self._has_majorant or self.share == 1.0:
             return False
-        self.share, self._h = min(1.0, max(10 * self.share, LEAST_SHARE)), None
+        self.share, self._h = min(1.0, max(SHARE_FACTOR * self.share, LEAST_SHARE)), None
         return True
 
     def lean_less(self) -> None:
         """Add less of it, after a whole step, where weights are computed anew."""
-        self.share = self.share / 10 if self.share > LEAST_SHARE else 0.0
+        self.share = self.share / SHARE_FACTOR if self.share > LEAST_SHARE else 0.0
 
     def improve(self, rejected: RowVector, grow: bool, settle: bool) -> None:
         """Drop the cached row weights. The next call of `at` computes them, covering the margins

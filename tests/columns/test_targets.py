@@ -13,6 +13,7 @@ import pytest
 
 import sparserf as srf
 from sparserf.algorithms.sparse_rf.outputs import deviation, in_their_units
+from sparserf.losses import Squared
 
 from ..conftest import as_within_a_call
 
@@ -493,11 +494,12 @@ def test_the_unit_of_a_target_is_its_standard_deviation():
 @as_within_a_call
 def test_models_of_targets_in_other_units():
     model, units = srf.mfga(X, SEVERAL, n_nonzero_coefs=3, rng=0), np.array([2.0, 3.0, 0.5])
-    assert in_their_units(model, None) is model
-    other = in_their_units(model, units)
+    assert in_their_units(model, None, None) is model
+    other = in_their_units(model, units, Squared())
     np.testing.assert_allclose(other.predict(X), model.predict(X) * units, rtol=1e-12)
+    huge = np.full(3, 1e200), Squared()
     with pytest.raises(ValueError, match="y must be of moderate size"):
-        in_their_units(in_their_units(model, np.full(3, 1e200)), np.full(3, 1e200))
+        in_their_units(in_their_units(model, *huge), *huge)
 
 
 def test_terms_of_mfga_by_default():

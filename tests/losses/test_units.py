@@ -98,6 +98,21 @@ def test_the_default_is_the_same_in_all_units_of_y(loss, unit):
 
 
 @pytest.mark.one_case
+@pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
+def test_what_the_default_says_of_itself_is_in_units_of_y(loss):
+    fit = partial(srf.sparse_rf, X, effort=0.1, rng=0, loss=loss)
+    plain, scaled = fit(REAL), fit(1000 * REAL)
+    power = 1 if loss == "quantile" else 2
+    assert distance(plain.predict(X), scaled.predict(X) / 1000) < 0.1
+    assert scaled.info.validation_loss == pytest.approx(
+        1000**power * plain.info.validation_loss, rel=0.2
+    )
+    for name, value in plain.loss_parameters.items():
+        by = 1000 if name in ("delta", "smoothing") else 1
+        assert scaled.loss_parameters[name] == pytest.approx(by * value)
+
+
+@pytest.mark.one_case
 @ignore_convergence
 @pytest.mark.parametrize("unit", [1e-20, 1e3, 1e25])
 @pytest.mark.parametrize("loss", LOSSES)

@@ -64,6 +64,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     Each real target has a search, penalties and terms of its own, on the same folds: terms that
     noise takes would be missing where there is something to find.
     """
+    loss = task.loss
     task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
     effort = Effort(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
@@ -84,7 +85,7 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                     model, chosen[0].sample, choice.max_terms
                 )
         model = with_ties(with_ranges(model, task))
-    return in_their_units(model, units)
+    return in_their_units(model, units, loss)
 
 
 def choose_for_target(

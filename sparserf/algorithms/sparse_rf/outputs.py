@@ -4,18 +4,20 @@ one model of all."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...features import FIRST_DRAW
-from ..task import merge_solutions, power_of_two
+from ..task import in_units, merge_solutions, power_of_two
 from .mean import widen_encodings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...columns.stage import ColumnStage
+    from ...losses import Loss
     from ...model import FitInfo, SparseModel
     from ..task import Task
 
@@ -24,18 +26,19 @@ CONSTANT = 1e-13
 
 
 def with_equal_outputs(task: Task) -> tuple[Task, np.ndarray | None]:
-    """Return the task with several real targets in units of their standard deviations, and these
-    units.
+    """Return the task with real targets in units of their standard deviations, and these units.
 
-    So each counts alike in the held-out loss, whatever it was measured in. One target, or classes,
-    are returned as they are, with None.
+    So several count alike in the held-out loss, whatever they were measured in, and one has the
+    same model in all units, but for rounding. Targets whose loss is in no power of their unit, or
+    that have offsets beside them, and classes, are returned as they are, with None.
     """
-    if task.loss.is_classifier or len(task.targets) == 1:
+    if task.loss.is_classifier or not task.loss.degree or task.offset is not None:
         return task, None
     units = [deviation(y, task.weight) for y in task.targets]
     targets = [y / unit for y, unit in zip(task.targets, units, strict=True)]
     centers = [center / unit for center, unit in zip(task.centers, units, strict=True)]
-    return replace(task, targets=targets, centers=centers), np.array(units)
+    loss = task.loss.scaled(units[0]) if len(units) == 1 else task.loss
+    return replace(task, targets=targets, centers=centers, loss=loss), np.array(units)
 
 
 class Chosen(NamedTuple):
@@ -105,16 +108,31 @@ def _joined_info(infos: Sequence[FitInfo], n_terms: int) -> FitInfo:
     )
 
 
-def in_their_units(model: SparseModel, units: np.ndarray | None) -> SparseModel:
-    """Return the model of the targets themselves, for one of `with_equal_outputs`."""
+def in_their_units(model: SparseModel, units: np.ndarray | None, loss: Loss) -> SparseModel:
+    """Return the model of the targets themselves, for one of `with_equal_outputs`.
+
+    loss : that of the targets, whose parameters the model has; of one target `info` is in its unit,
+        of several in those of `with_equal_outputs`
+    """
     if units is None:
         return model
-    coef, intercept = model.coef * units[:, None], model.intercept * units
+    is_one, info = len(units) == 1, model.info
+    coef = model.coef * (units[0] if is_one else units[:, None])
+    intercept = model.intercept * (float(units[0]) if is_one else units)
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError(
             "y must be of moderate size, got values whose coefficients overflow: scale it"
         )
-    return replace(model, coef=coef, intercept=intercept)
+    if is_one:
+        as_given = partial(in_units, unit=float(units[0]), degree=loss.degree)
+        info = replace(
+            info,
+            objective=tuple(map(as_given, info.objective)),
+            validation_loss=as_given(info.validation_loss),
+        )
+    return replace(
+        model, coef=coef, intercept=intercept, info=info, loss_parameters=loss.parameters
+    )
 
 
 def deviation(y: np.ndarray, weight: np.ndarray) -> float:
