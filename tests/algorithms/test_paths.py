@@ -46,7 +46,7 @@ def path_of_losses(losses, beaten):
         n_drawn=0,
     )
 
-    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, n_ways=1)
+    member = SimpleNamespace(fold_fit=lambda folds, k: fit, fall=0.7, errors=0.5, n_ways=1)
     loss = SimpleNamespace(of_each_fold=lambda loss: np.array([loss]), in_units_of_y=float)
     fits = paths.MemberFits(lambda: member, Folds(1), loss, Workers(1))
     return paths.follow(fits, Effort(np.inf), beaten)
@@ -64,6 +64,42 @@ def test_a_member_ends_where_its_loss_falls_no_more():
     path = path_of_losses(losses, np.inf)
     assert len(path.losses) == 10 + paths.PATIENCE
     assert path.loss == losses[9]
+
+
+# The loss that each of four folds adds at five penalties: the fourth is the best, the third is
+# worse by .9 standard errors of the difference, the second by .5, the first by 25.
+OF_FOLDS = np.array(
+    [
+        [1.6, 1.7, 1.8, 1.7],
+        [1.3, 0.9, 1.3, 1.0],
+        [1.3, 1.0, 1.2, 1.1],
+        [1.0, 1.1, 1.2, 1.0],
+        [1.1, 1.2, 1.3, 1.1],
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"), [(0.0, 3), (0.4, 3), (0.6, 1), (2.0, 1), (30.0, 0)]
+)
+def test_the_largest_penalty_within_so_many_standard_errors_is_taken(errors, expected):
+    d = OF_FOLDS - OF_FOLDS[3]
+    away = 2 * d.mean(axis=1)[:3] / d.std(axis=1, ddof=1)[:3]
+    within = [*(away <= errors), True]
+    assert np.flatnonzero(within)[0] == expected
+    taken = paths.Taken(errors)
+    for k, of_folds in enumerate(OF_FOLDS):
+        taken.see(of_folds, k)
+    assert taken.what == expected and taken.loss == OF_FOLDS[3].sum()
+
+
+@pytest.mark.parametrize("losses", [[[2.0], [1.0], [1.5]], [[np.inf] * 3, [1.0] * 3, [1.5] * 3]])
+def test_the_best_penalty_is_taken_where_nothing_tells_the_error(losses):
+    """With one part held out, or beside a loss without a bound."""
+    taken = paths.Taken(5.0)
+    for k, of_folds in enumerate(losses):
+        taken.see(np.array(of_folds), k)
+    assert taken.what == 1
 
 
 @pytest.mark.slow
@@ -129,7 +165,7 @@ def test_a_way_is_left_only_where_all_of_its_folds_are_worse():
 )
 def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objectives, begun_again):
     class Member:
-        n_ways, fall, alone = 2, 0.7, False
+        n_ways, fall, errors, alone = 2, 0.7, 0.5, False
 
         def fold_fit(self, folds, k):
             turns = iter([(1, 1), *objectives])

@@ -43,7 +43,7 @@ def held_out_loss(name="squared", y=None, **rows):
 
 def path_of(predictions):
     return MemberPath(
-        None, 1.0, predictions, predictions, [], [predictions] * 5, np.ones((1, 5)), 0, False
+        None, 1.0, predictions, predictions, [], [predictions] * 5, np.ones((1, 5)), 0, False, 0
     )
 
 
@@ -215,7 +215,7 @@ def path_of_folds(loss, rng):
     t = loss.targets.reshape(shape)
     margins = [0.7 * t + 0.5 * t.std() * rng.standard_normal(shape) for _ in range(7)]
     means = np.mean(margins, axis=0)
-    return MemberPath(None, 1.0, margins[0], means, [], margins[2:], np.ones((1, 1)), 0, False)
+    return MemberPath(None, 1.0, margins[0], means, [], margins[2:], np.ones((1, 1)), 0, False, 0)
 
 
 def test_penalties_and_weights_are_chosen_by_other_folds(rng):

@@ -45,12 +45,11 @@ def watched(data, **options):
     share = np.bincount(folds.fold, folds.weight)
     before, after = (kinds_of_terms(one) for one in (models[0], model))
     for path, u in zip(stack.paths, stack.weights, strict=True):
-        best = int(np.argmin(path.losses))
         found[path.member.name] = {
             "weight": float(u),
             "penalties": len(path.losses),
-            "best": best + 1,
-            "error": path.losses[best] / constant,
+            "best": path.place + 1,
+            "error": path.losses[path.place] / constant,
             "alpha": path.member.fall ** np.arange(len(path.losses)),
             "losses": path.losses / constant,
             "of_folds": (path.of_folds / share).T / constant,

@@ -49,7 +49,7 @@ def drop_terms(
         return small
     most = min(FEW_ROWS, ROWS_A_TERM * min(len(model.support), looked_at))
     is_few = task.raw.n_rows <= most
-    if is_few and weight is task.weight and not task.raw.is_sparse:
+    if is_few and not task.raw.is_sparse:
         stage = model.features.stage
         X, weight = with_made_rows(rows.array(), weight, stage, rows.n_rows, MADE)
         rows = rows.on_same_threads(X)

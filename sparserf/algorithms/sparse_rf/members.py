@@ -37,7 +37,7 @@ DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
 
 
 class Found(NamedTuple):
-    """What a fold has found at the best penalty: the penalty, the share of the rows that the fold
+    """What a fold has found at the penalty taken: the penalty, the share of the rows that the fold
     fits, and the terms and weights."""
 
     alpha: float
@@ -60,6 +60,8 @@ class Member(ABC):
     places: Sequence[np.ndarray | None] = field(repr=False)
 
     fall: ClassVar[float] = 0.7
+    # The largest penalty is taken whose loss is within so many standard errors of the least.
+    errors: ClassVar[float] = 0.5
 
     @abstractmethod
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
@@ -216,6 +218,7 @@ class Linear(Member):
 
     name = "linear"
     fall = 0.1
+    errors = 1.0
     task: Task = field(repr=False)
 
     @classmethod

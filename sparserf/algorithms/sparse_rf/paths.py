@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,16 +53,17 @@ SHOWN_AS_PENALTY = 0.1
 
 @dataclass(frozen=True, eq=False)
 class MemberPath:
-    """The best penalty of a member, by the rows held out.
+    """The penalty taken of a member, by the rows held out.
 
-    loss : the mean loss of the rows held out there
-    predictions : their margins, (n_targets, n)
+    loss : the least mean loss of the rows held out along the path
+    predictions : their margins at the penalty taken, (n_targets, n)
     means : the means of what all folds say of these rows, which the others have seen
     found : what each fold has found there
-    without : for each fold the predictions at the penalty that is best for the other folds
+    without : for each fold the predictions at the penalty that the other folds take
     of_folds : what each fold adds to the loss at each penalty, (n_penalties, n_folds)
     n_drawn : the number of features that all folds have drawn
     ended : whether a callback has ended the path
+    place : which of the penalties is taken
     """
 
     member: Member
@@ -74,6 +75,7 @@ class MemberPath:
     of_folds: np.ndarray
     n_drawn: int
     ended: bool
+    place: int
 
     @property
     def losses(self) -> np.ndarray:
@@ -129,8 +131,8 @@ class MemberFits:
         self._alpha = HIGHEST * (max(largest) or 1.0)
         self._of_constant = np.array([fit.objective() for fit in self._fits])
         self.loss, self.is_done, self._waited = np.inf, False, 0
-        self._of_folds, self._best, self._without = [], None, []
-        self._least_of_others, self._times_better = np.full(len(folds), np.inf), 0
+        self._of_folds, self._times_better = [], 0
+        self._taken, *self._without = (Taken(member.errors) for _ in range(1 + len(folds)))
 
     @property
     def _losses(self):
@@ -176,17 +178,18 @@ class MemberFits:
         of_folds = self._loss.of_each_fold(predictions)
         here = float(of_folds.sum())
         self._of_folds.append(of_folds)
-        self._without = self._without or [predictions] * len(self._folds)
-        for k in np.flatnonzero(here - of_folds < self._least_of_others):
-            self._least_of_others[k], self._without[k] = here - of_folds[k], predictions
+        for k, taken in enumerate(self._without):
+            taken.see(np.delete(of_folds, k), predictions)
         is_worth = here < self.loss * _worth(here, beaten)
         self._waited = 0 if is_worth else self._waited + 1
-        if self._best is None or here < self.loss:
+        if not here >= self.loss:
             found = [
                 Found(self._alpha, share, fit.state())
                 for share, fit in zip(self._shares, self._fits, strict=True)
             ]
-            self.loss, self._best = here, (predictions, self._folds.means(margins), found)
+            what = len(self._of_folds) - 1, (predictions, self._folds.means(margins), found)
+            self._taken.see(of_folds, what)
+            self.loss = self._taken.loss
         self._alpha *= self._member.fall
         is_last = len(self._of_folds) == MOST_ALPHAS
         self.is_done = is_last or self._has_waited() or self._is_full()
@@ -208,11 +211,47 @@ class MemberFits:
         note_held_out_loss(self._loss.in_units_of_y(min(beaten, self.loss)))
 
     def path(self, ended: bool) -> MemberPath:
-        """Return the best penalty; ended : whether a callback has ended the path."""
+        """Return the penalty taken; ended : whether a callback has ended the path."""
         of_folds, n_drawn = np.array(self._of_folds), sum(fit.n_drawn for fit in self._fits)
-        return MemberPath(
-            self._member, self.loss, *self._best, self._without, of_folds, n_drawn, ended
-        )
+        (place, taken), without = self._taken.what, [each.what for each in self._without]
+        return MemberPath(self._member, self.loss, *taken, without, of_folds, n_drawn, ended, place)
+
+
+class Taken:
+    """The penalty taken along a path: the largest whose loss is within so many standard errors of
+    the least loss; the difference and its error are paired over folds.
+
+    A penalty is forgotten where a later one is better by more, so few are kept at a time.
+
+    loss : the least loss so far
+    """
+
+    loss: float
+
+    def __init__(self, errors: float):
+        self.loss, self._errors, self._kept = np.inf, errors, []
+
+    @property
+    def what(self) -> Any:
+        """What was seen at the penalty taken."""
+        return self._kept[0][1]
+
+    def see(self, of_folds: np.ndarray, what: Any) -> None:
+        """See the next penalty, by what each fold adds to its loss."""
+        here = float(of_folds.sum())
+        if self._kept and not here < self.loss:
+            return
+        near = [each for each in self._kept if is_near(each[0] - of_folds, self._errors)]
+        self.loss, self._kept = here, [*near, (of_folds, what)]
+
+
+def is_near(differences: np.ndarray, errors: float) -> bool:
+    """Return whether a loss is within so many standard errors of a lower one, by what each fold
+    adds to the difference; never where there is one fold."""
+    n, total = len(differences), float(differences.sum())
+    if n < 2 or not np.isfinite(total):
+        return False
+    return total <= errors * np.std(differences, ddof=1) * n**0.5
 
 
 def _way_alone(objectives, n_ways):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .fold_path import State
     from .options import SparseRFOptions
 
+# A direction of the columns that varies less than this, in units of their variances, is penalised
+# as if it varied so much: the large weights that it would have cancel in training alone.
+LEAST_VARIANCE = 1e-3
 # Newton steps for each penalty, where the loss is no square; a fall of the objective by less than
 # this share of it ends them.
 STEPS, FALL = 4, 1e-3
@@ -28,8 +31,10 @@ CG_TOL, CG_STEPS = 0.03, 50
 
 
 class RidgePath(FoldPath):
-    """Linear functions of all inputs, with a penalty alpha |w|^2 / 2 on their weights in units of
-    the deviations of the inputs, and of the mean curvature."""
+    """Linear functions of all inputs, with a penalty (alpha |w|^2 + w'Mw) / 2 on their weights in
+    units of the deviations of the inputs, and of the mean curvature. With C the covariances of the
+    inputs in these units, C + M has the eigenvectors of C, and its eigenvalues, but for those below
+    LEAST_VARIANCE, which are that."""
 
     features: FeatureSet
     index: np.ndarray
@@ -48,6 +53,7 @@ class RidgePath(FoldPath):
         self._held = np.ascontiguousarray(X.T)
         self.features, self.index = inputs_times(np.ones(X.shape[1])), np.arange(X.shape[1])
         self.w = np.zeros((len(self.w), len(self._held)))
+        self._missing = missing_variance((self._held[:, :n] * share) @ self._held[:, :n].T)
 
     @property
     def phi(self) -> np.ndarray:
@@ -74,10 +80,14 @@ class RidgePath(FoldPath):
         H = centred(H, m, total)
         self._unit = unit * max(self._total, 1e-300)
         H[np.diag_indices_from(H)] += self._unit
-        return w - np.linalg.solve(H, g + self._unit * w), 0.0
+        H += self._total * self._missing
+        return w - np.linalg.solve(H, g + self._slope_of_penalty(w)), 0.0
+
+    def _slope_of_penalty(self, w):
+        return self._unit * w + self._total * (self._missing @ w)
 
     def _penalty(self, w, alpha):
-        return 0.5 * self._unit * (w @ w)
+        return 0.5 * (w @ self._slope_of_penalty(w))
 
     def state(self) -> State:
         w = self.w * self._scale
@@ -123,11 +133,22 @@ class WideRidgePath(RidgePath):
             )
 
         slope = u.sum() if self._has_intercept else 0.0
-        g = scale * (fitted.T @ u) - m * (slope / total) + self._unit * w
+        g = scale * (fitted.T @ u) - m * (slope / total) + self._slope_of_penalty(w)
         d = solve(hessian, -g)
         db = -(slope + m @ d) / total
         self._move(k, alpha, loss, y, slice(None), w + d, db, X @ (scale * d) + db)
         return 0.0
+
+    def _slope_of_penalty(self, w):
+        return self._unit * w
+
+
+def missing_variance(C: np.ndarray) -> np.ndarray:
+    """Return the matrix that lifts the eigenvalues of C to LEAST_VARIANCE."""
+    variances, directions = np.linalg.eigh(C)
+    few = variances < LEAST_VARIANCE
+    directions = directions[:, few]
+    return (directions * (LEAST_VARIANCE - np.maximum(variances[few], 0.0))) @ directions.T
 
 
 def solve(hessian: Callable[[np.ndarray], np.ndarray], b: np.ndarray) -> np.ndarray:
