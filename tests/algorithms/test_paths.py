@@ -190,3 +190,18 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
         fits.begin_again()
     assert member.alone == begun_again
     assert (fits.loss == np.inf) == begun_again  # from the start
+
+
+def test_less_effort_has_fewer_terms_on_a_path(monkeypatch):
+    """Poor draws need more terms, which take longer than good ones."""
+    most, begin = [], paths.MemberFits.__init__
+
+    def note(self, make, folds, loss, workers, most_terms):
+        most.append(most_terms)
+        begin(self, make, folds, loss, workers, most_terms)
+
+    monkeypatch.setattr(paths.MemberFits, "__init__", note)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for effort in (0.09, 1.0, 4.0):
+        srf.sparse_rf(X, X[:, 0], effort=effort, rng=0, verbose=False)
+    assert most == 3 * [600] + 6 * [paths.MOST_TERMS]

@@ -117,8 +117,10 @@ def search(
     most_rows = most_search_rows(choice.effort, options.deadline)
     folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
     loss, paths = HeldOutLoss.of(folds.task, folds), []
+    # Poor draws need more terms, and a path of many takes longer than effort 1 does.
+    most_terms = round(MOST_TERMS * min(1.0, choice.effort**0.5))
     for make, share in members_of(folds, options, choice.effort):
-        begin = partial(MemberFits, make, folds, loss, workers)
+        begin = partial(MemberFits, make, folds, loss, workers, most_terms)
         fits = effort.done_in_time("members", begin, None) if paths else begin()
         if fits is None:
             break

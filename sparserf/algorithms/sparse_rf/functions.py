@@ -172,7 +172,7 @@ def sparse_rf(
         2,000.
     effort : float, default 1.0
         For alpha=None: the draws, in proportion; the rows of the search, with its root, and below 1
-        those to which the weights are fitted at the end.
+        the most terms of a path and the rows to which the weights are fitted at the end.
     time_limit : float, optional
         Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
     fit_intercept : bool, default True

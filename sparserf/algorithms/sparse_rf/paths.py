@@ -115,10 +115,16 @@ class MemberFits:
     is_done: bool
 
     def __init__(
-        self, make: Callable[[], Member], folds: Folds, loss: HeldOutLoss, workers: Workers
+        self,
+        make: Callable[[], Member],
+        folds: Folds,
+        loss: HeldOutLoss,
+        workers: Workers,
+        most_terms: int = MOST_TERMS,
     ):
         """Take a function that makes the member; begin before the first penalty."""
         self._folds, self._loss, self._workers = folds, loss, workers
+        self._most_terms = most_terms
         self._shares = [folds.share(k) for k in range(len(folds))]
         self._begin(make())
 
@@ -203,7 +209,7 @@ class MemberFits:
         """Return whether the folds have more terms in the mean than they may."""
         task = self._folds.task
         of_rows = TERMS_PER_ROW * min(self._shares) * len(task.weight)
-        most = min(MOST_TERMS, of_rows, MOST_WEIGHTS / len(task.targets))
+        most = min(self._most_terms, of_rows, MOST_WEIGHTS / len(task.targets))
         return np.mean([fit.n_terms for fit in self._fits]) > most
 
     def show(self, beaten: float) -> None:
