@@ -65,11 +65,10 @@ FEWEST_ROWS = 10_000
 # Where cosines are moved, the gain of other terms, but for linear functions, counts so much when
 # terms are chosen: a cosine that is moved gains more.
 STILL = 0.5
-# A penalty on the square of the difference, of this share of the variance of a term, holds the
-# coefficients near those of the model: thousands of smooth cosines are nearly collinear, and huge
-# coefficients that cancel at the rows do not elsewhere. Of bumps the share is larger: many narrow
-# ones around rows fit any values there, whatever they are elsewhere.
-RIDGE, RIDGE_OF_BUMPS = 1e-6, 0.003
+# A penalty on the square of the difference, of this share of the variance of a bump, holds the
+# coefficients of bumps near those of the model: many narrow bumps around rows fit any values there,
+# whatever they are elsewhere.
+RIDGE = 0.003
 # A feature of whose square less than this share is orthogonal to the terms before depends on them.
 DEPENDENT = 1e-9
 # Terms that leave less than this share of the variance are as good as all terms together.
@@ -224,6 +223,8 @@ class Pruning:
         plus change^2
     looked_at : the most terms that may stay, the ones that vary most; None: MOST_LOOKED_AT
     fit_intercept : whether the intercept may change
+    ridge : the penalty on the square of what coefficients differ from those of the model, as a
+        share of the variance of their terms
     """
 
     most: int
@@ -231,6 +232,7 @@ class Pruning:
     change: float = 0.0
     looked_at: int | None = None
     fit_intercept: bool = True
+    ridge: float = 0.0
 
 
 def in_few_terms(
@@ -279,7 +281,7 @@ def pruned(
     m, G, r = _moments(rows, features, h)
     if not pruning.fit_intercept:  # moments around 0
         G, m = G + np.outer(m, m), np.zeros(len(m))
-    G[np.diag_indices_from(G)] *= 1 + np.where(features.is_local, RIDGE_OF_BUMPS, RIDGE)
+    G[np.diag_indices_from(G)] *= 1 + np.where(features.is_local, RIDGE, pruning.ridge)
     w, size = _divide_by_unit(coef[:, large] * r)
     c, f_mean = w @ G, w @ m
     variance = float((c * w).sum())

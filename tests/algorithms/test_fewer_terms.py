@@ -154,3 +154,23 @@ def test_the_curvature_bounds_the_loss_of_a_change(case, rng):
     slope = float((task.weight * loss.derivative(z, y) * e).sum())
     bound = c * float(weight @ (e**2).sum(axis=0)) / 2
     assert value(z + e) <= value(z) + slope + 1.01 * bound
+
+
+def test_collinear_terms_are_dropped_without_huge_coefficients(monkeypatch):
+    """Of smooth cosines, thousands are nearly collinear: coefficients that cancel at the rows alone
+    would be far from the model elsewhere."""
+    monkeypatch.setattr("sparserf.algorithms.sparse_rf.fewer_terms.FEW_ROWS", 0)
+    monkeypatch.setattr("sparserf.algorithms.polish.WORK", 0)  # none are moved
+    largest = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, features = rng.standard_normal((300, 8)), srf.Fourier(gamma=0.003).draw(600, 8, rng=seed)
+        coef, info = (
+            0.05 * rng.standard_normal(600),
+            srf.FitInfo(1, True, (1.0,), 0.0, 600, 600, 0.1),
+        )
+        model = srf.SparseModel(coef, 0.0, np.arange(600), features, "squared", None, info)
+        task = task_of(X, model.predict(X), "squared")
+        small = drop_terms(model, task, 1e-12, 280, 600)
+        largest.append(abs(small.coef).max())
+    assert np.mean(largest) < 0.8  # .27; 1.7 where nothing holds them

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # on a made row for each row as well, which weigh MADE times as much as the rows: a model in few of
 # its terms can agree with it on few rows and not between them.
 FEW_ROWS, MADE = 5_000, 1.0
+# The penalty that holds coefficients near those of the model: smooth cosines are nearly
+# collinear, and huge coefficients that cancel at the rows do not elsewhere.
+RIDGE = 1e-6
 # Where there is no time to prune, the terms that are allowed are chosen on this number of rows, at
 # least.
 FEWEST_PRUNED_ON = 1_000
@@ -43,7 +46,7 @@ def drop_terms(
     unit = task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-    pruning = Pruning(max_terms, 0.0, change, looked_at, fit_intercept)
+    pruning = Pruning(max_terms, 0.0, change, looked_at, fit_intercept, RIDGE)
     small = in_few_terms(rows, model, weight, pruning)
     if small is not None:
         return small
