@@ -226,8 +226,8 @@ def harfe(
         Stop where the relative residual is at most tol: the root of the mean loss over that of the
         best constant.
     time_limit : float, optional
-        Seconds, kept to a tenth or 0.3 s: the model is the best so far, and `info.cut` says what
-        was left out. Of features="auto" the search has four fifths of them.
+        Seconds, beyond the reading of X kept to a tenth or 0.3 s: the model is the best so far, and
+        `info.cut` says what was left out. Of features="auto" the search has four fifths of them.
     fit_intercept, sample_weight, class_weight, offset, groups, lower, upper, rng, workers,
     callback, verbose
         As in `sparse_rf`. The paper has no intercept.

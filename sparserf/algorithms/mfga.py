@@ -195,8 +195,8 @@ def mfga(
         End before n_nonzero_coefs where a round lowers the objective by less than tol times its
         value. None: never.
     time_limit : float, optional
-        Seconds, kept to a tenth or 0.3 s: the model is the best so far, and `info.cut` says what
-        was left out. Of features="auto" the search has four fifths of them.
+        Seconds, beyond the reading of X kept to a tenth or 0.3 s: the model is the best so far, and
+        `info.cut` says what was left out. Of features="auto" the search has four fifths of them.
     fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback, verbose
         As in `sparse_rf`. The paper has no intercept. `rng` also draws the 2,000 rows from which a
         rule takes gamma.

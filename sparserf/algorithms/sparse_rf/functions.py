@@ -174,7 +174,7 @@ def sparse_rf(
         For alpha=None: the draws, in proportion; the rows of the search, with its root, and below 1
         the most terms of a path and the rows to which the weights are fitted at the end.
     time_limit : float, optional
-        Seconds, kept to a tenth or 0.3 s; `info.cut` says what was left out.
+        Seconds, kept to a tenth or 0.3 s beyond the reading of X; `info.cut` has what was left out.
     fit_intercept : bool, default True
         Whether there is an intercept, without a penalty.
     sample_weight : array of shape (n_samples,), optional
@@ -330,8 +330,8 @@ def sparse_rf_path(
     groups, lower, upper, tol, max_iter, rng, workers, callback, verbose
         As in `sparse_rf`; max_iter holds for each penalty.
     time_limit : float, optional
-        Seconds, kept to a tenth or 0.3 s; the smallest penalties are left out where there is no
-        time for them, as `info.cut` of the last model says.
+        Seconds, beyond the reading of X kept to a tenth or 0.3 s; the smallest penalties are left
+        out where there is no time for them, as `info.cut` of the last model says.
 
     Returns
     -------
