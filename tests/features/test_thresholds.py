@@ -172,7 +172,7 @@ def test_no_row_of_airfoil_moves():
 
 def test_what_is_printed_is_what_is_used():
     (frame, y) = FRAMES["few digits"]
-    model = srf.sparse_rf(frame, y, **RULES)
+    model = srf.sparse_rf(frame, y, **RULES | {"alpha": 0.002})
     used = np.concatenate([block.thresholds[1] for block in model.features.blocks])
     text, sql = model.formula(), model.formula("sql")
     assert len(used) > 3

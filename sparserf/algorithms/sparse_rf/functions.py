@@ -447,11 +447,12 @@ def _fit_path(
                         fit.end_in_double()
                 if n_done < len(fits):
                     effort.note_cut("fits", len(fits) - n_done)
-                if effort.is_late and len(models) + 1 < len(alphas):
+                is_late = effort.is_late  # asked once: what it ends is noted in the model
+                if is_late and len(models) + 1 < len(alphas):
                     effort.note_cut("penalties", len(alphas) - len(models) - 1)
                 models.append(model_in_time(fits, task, effort))
                 ended_by_callback.append(any(fit.ended_by_callback for fit in fits))
-                if effort.is_late:
+                if is_late:
                     break
 
     for model, ended in zip(models, ended_by_callback, strict=True):
