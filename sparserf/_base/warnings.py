@@ -54,7 +54,7 @@ class CopiedRowsWarning(UserWarning):
     ...     warnings.simplefilter("always", srf.CopiedRowsWarning)
     ...     model = srf.sparse_rf(X[rows], y[rows], rng=0)
     >>> str(warned[0].message)[:64]
-    '40 of 100 rows are equal to one before them in all columns of X:'
+    '38 of 100 rows are equal to one before them in all columns of X:'
     >>> model = srf.sparse_rf(X[copied], y[copied], sample_weight=count, rng=0)
     """
 

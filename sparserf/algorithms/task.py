@@ -52,12 +52,7 @@ from ..columns.frames import names_of_frame
 from ..columns.kinds import NUMBER, Encoding
 from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
-from ..columns.targets import (
-    check_classes_count,
-    encode_target,
-    warn_of_labels,
-    weighted_by_class,
-)
+from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..expansion.ranges import Ranges
 from ..features import FeatureSet, Rules, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
@@ -256,8 +251,6 @@ class Task:
         rows = as_rows(X, given.workers, may_miss=may_miss)
         loss = check_loss(given.loss, losses)
         weight = given.sample_weight
-        if loss.is_classifier and weight is not None:
-            check_classes_count(y, check_sample_weight(weight, rows.n_rows))
 
         if given.class_weight is not None:
             weight = weighted_by_class(weight, given.class_weight, y, loss, rows.n_rows)

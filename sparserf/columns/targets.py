@@ -170,23 +170,6 @@ def check_labels(y: ArrayLike, n_samples: int, there: np.ndarray) -> tuple[np.nd
     return classes, label
 
 
-def check_classes_count(y: ArrayLike, weight: np.ndarray) -> None:
-    """Raise a ValueError where a label has rows of weight zero alone: a model without that class
-    would say so nowhere.
-
-    weight : the sample weight of each row
-    """
-    y = as_labels(y)
-    if y.ndim > 1 or len(y) != len(weight):  # an error of its own
-        return
-    lost = np.setdiff1d(y[weight == 0], y[weight > 0])
-    if len(lost):
-        raise ValueError(
-            "y must have rows of positive weight of each of its labels, got none of "
-            f"{lost[0].item()!r}: leave its rows out"
-        )
-
-
 def weighted_by_class(
     sample_weight: ArrayLike | None,
     class_weight: ClassWeight,

@@ -15,7 +15,6 @@ from .._base.calls import checks_call
 from .._base.checks import check_integer, check_rng
 from .._base.deadline import check_time_limit, limit_of_next
 from .._base.progress import part, parts, reporting, tell_model
-from ..columns.targets import check_classes_count
 from ..losses.classification import sigmoid
 from ..model import SparseModel
 from .cross_validation import check_takes_time_limit
@@ -139,9 +138,7 @@ def calibrated(
     else:
         model = _check_classifier(function_or_model)
         f = _decision_values(model, data.X)
-    if data.weight is not None:
-        check_classes_count(data.y, data.weight)
-    label = _label_indices(model, data.y)[data.used]
+    label = _label_indices(model, data.y[data.used])
     weight = np.ones(len(label)) if data.weight is None else data.weight[data.used]
     if len(model.classes) == 2:
         a, b = fit_sigmoid(f[data.used], label == 1, weight)

@@ -18,7 +18,7 @@ from .._base.splits import check_groups, draw_groups, read_splits, stratified_fo
 from .._base.warnings import CopiedRowsWarning
 from ..columns.frames import is_frame, rows_of_frame
 from ..columns.table import Table
-from ..columns.targets import as_labels, check_classes_count
+from ..columns.targets import as_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,11 +114,7 @@ class Dataset:
         with warnings.catch_warnings():
             if self.copies is not None:  # which are said of all rows
                 warnings.simplefilter("ignore", CopiedRowsWarning)
-            found = function(X, y, **self.offset_of(rows), **arguments)
-        first = found[0] if isinstance(found, list) and found else found
-        if self.weight is not None and getattr(first, "classes", None) is not None:
-            check_classes_count(self.y, self.weight)  # the function had no row of weight zero
-        return found
+            return function(X, y, **self.offset_of(rows), **arguments)
 
     def assign_folds(self, n_folds: int, rng: np.random.Generator) -> np.ndarray:
         """Return the fold of each row, 0 to n_folds - 1, or -1 where its weight is zero.

@@ -9,7 +9,6 @@ from scipy.spatial.distance import pdist
 
 import sparserf as srf
 from sparserf import baselines, sparse_rf
-from sparserf.sklearn import DRPClassifier
 
 from ..conftest import LOSSES, each_loss, friedman, ignore_convergence, signs
 from ..features.sets import each_layout, random_cosines, resolved
@@ -131,55 +130,42 @@ def test_rows_of_weight_zero_do_not_matter(name, layout):
         assert bits(fit(layout(Z), z, sample_weight=zero, loss=loss), places) == bits(without)
 
 
-CLASSIFIERS = {
-    **{name: partial(fit, loss=loss) for name, fit, loss in (
-        ("sparse_rf", srf.sparse_rf, "logistic"),
-        ("gaussian", partial(sparse_rf, features="gaussian", alpha=0.1), "squared_hinge"),
-        ("multinomial", partial(sparse_rf, features="gaussian", alpha=0.1), "multinomial"),
-        ("path", srf.sparse_rf_path, "logistic"),
-        ("harfe", srf.harfe, "logistic"),
-        ("mfga", srf.mfga, "multinomial"),
-        ("drp", partial(srf.drp, alpha=0.1), "smoothed_hinge"),
-        ("cross_validate", lambda X, y, **options: srf.cross_validate(
-            partial(srf.drp, loss=options.pop("loss")), X, y, {"alpha": [0.1]}, **options
-        ), "logistic"),
-        ("cross_validate by one", lambda X, y, **options: srf.cross_validate(
-            partial(srf.drp, loss=options.pop("loss"), alpha=0.1), X, y, {}, **options
-        ), "logistic"),
-        ("calibrated", lambda X, y, loss, **options: srf.calibrated(srf.harfe, X, y, **options),
-         "logistic"),
-    )},
-    "calibrated model": lambda X, y, rng, **weight: srf.calibrated(
-        srf.drp(X[y != y[-1]], y[y != y[-1]], loss="logistic", alpha=1), X, y, **weight
-    ),
-    "estimator": lambda X, y, sample_weight, rng: DRPClassifier().fit(X, y, sample_weight),
-    "baseline": lambda X, y, rng, **options: baselines.kernel_svm(X, y, **options),
-}  # fmt: skip
-
-
-@pytest.mark.every_case
-@pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("kind", [np.array([0, 1, 2]), np.array(["no", "yes", "zero"])], ids=str)
-def test_a_label_of_no_weight_is_an_error(rng, name, kind):
-    """Of a class that vanished, predict_proba would have no column, and nothing would say so."""
-    X, y = rng.uniform(-2, 2, (60, 3)), kind[np.arange(60) % 3]
-    weight = np.where(y == y[-1], 0.0, 1.0)
-    says = f"positive weight of each of its labels, got none of {kind[2].item()!r}: leave its rows"
-    with pytest.raises(ValueError, match=says):
-        CLASSIFIERS[name](X, y, sample_weight=weight, rng=0)
-
-
-def test_a_real_target_of_no_weight_is_none(rng):
-    X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60.0)
-    srf.drp(X, y, alpha=0.1, sample_weight=(y < 50) * 1.0)
+@ignore_convergence
+@pytest.mark.parametrize(
+    ("fit", "loss"),
+    [
+        *(
+            (partial(sparse_rf, features="gaussian"), loss)
+            for loss in ("squared_hinge", "logistic")
+        ),
+        *((srf.drp, loss) for loss in ("squared_hinge", "smoothed_hinge", "logistic")),
+    ],
+)
+def test_classes_are_those_of_the_rows_that_count(rng, fit, loss):
+    X, y = rng.uniform(-2, 2, (60, 3)), np.arange(60) % 3
+    with np.errstate(all="raise", under="ignore"):
+        model = fit(X, y, alpha=0.01, loss=loss, sample_weight=(y < 2) * 1.0, rng=0)
+    assert (
+        model.classes.tolist() == [0, 1]
+        and np.isfinite([*np.ravel(model.coef), model.intercept]).all()
+    )
+    answers = [
+        model.decision_function(X),
+        *([model.predict_proba(X)] if loss == "logistic" else []),
+    ]
+    assert [answer.shape for answer in answers] == [(60,), (60, 2)][: len(answers)]
+    assert all(np.isfinite(answer).all() for answer in answers) and not np.any(
+        model.predict(X) == 2
+    )
+    assert np.isfinite([*model.info.objective, model.info.dual_gap]).all()
 
 
 def test_labels_need_two_classes_where_the_weight_is(rng):
-    X, y = rng.standard_normal((60, 2)), np.zeros(60)
+    X, y = rng.standard_normal((60, 2)), np.arange(60) % 3
     with pytest.raises(
         ValueError, match="y must have at least two classes in rows of positive weight"
     ):
-        sparse_rf(X, y, loss="logistic", sample_weight=(X[:, 0] < 1) * 1.0)
+        sparse_rf(X, y, loss="logistic", sample_weight=(y < 1) * 1.0)
 
 
 def test_prune_needs_a_row(rng):

@@ -189,6 +189,7 @@ def table(n, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sparserf.CopiedRowsWarning")
 @pytest.mark.parametrize("alpha", [0.01, None], ids=["alpha", "chosen"])
 def test_tables_keep_their_encodings(alpha):
     (old, y), (new, y_new) = table(400, 0), table(300, 1)

@@ -269,6 +269,7 @@ def test_times_are_held_and_the_angles_of_a_year_go_on():
 
 
 @pytest.mark.one_case
+@pytest.mark.filterwarnings("ignore::sparserf.CopiedRowsWarning")
 @pytest.mark.parametrize("how", [{}, GIVEN, {**GIVEN, "features": srf.Linear()}])
 def test_entries_of_csr_rows_are_held_and_zeros_stay_zeros(how):
     counts = np.maximum(RNG.poisson(1.0, (400, 5)), RNG.poisson(1.0, (400, 5)) - 2).astype(float)

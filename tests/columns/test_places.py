@@ -17,7 +17,7 @@ NAMES = [
     ([0, 1, 2], 1, 1, False),
     ([-1, 0, 1], -1, 0, False),
     ([2019, 2020, 2021], 2020, 1, False),
-    ([1.0, 2.0, 3.0], 2, 1, False),
+    ([1.0, 2.0, 3.0], 2, 1, True),
     (["1", "2", "3"], 1, 0, True),
     (["01", "1", "2"], 1, 1, False),
     (["a", 2, 1], 1, 2, True),
@@ -35,7 +35,7 @@ def test_a_key_is_a_name_before_it_is_an_index(names, key, place, is_index):
     if is_index:
         with pytest.warns(UserWarning, match=r"^columns has .*, which is the name of one column"):
             assert find_columns("columns", [key], names, 3) == [place]
-        assert find_columns("columns", [str(key)], names, 3) == [place]
+        assert find_columns("columns", [names[place]], names, 3) == [place]
     else:
         assert find_columns("columns", [key], names, 3) == [place]
 

@@ -1,6 +1,7 @@
 """Formulas: code in Python and SQL that predicts what the model predicts, and formulas to read."""
 
 import sqlite3
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -97,11 +98,14 @@ def test_code_of_a_data_frame(of_frame):
 def test_code_of_an_array_of_categories_and_of_counts():
     Z = np.array([[1.0, "a"], [2.0, "b"], [None, "a"], [4.0, None], [5.0, "b"]] * 40, object)
     y = np.tile([1.0, 2.0, 0.0, 4.0, 3.0], 40)
-    model = srf.sparse_rf(Z, y, alpha=0.05, categorical=[1], n_components=200, rng=0)
+    how = {"alpha": 0.05, "n_components": 200, "loss": srf.losses.Squared(), "rng": 0}
+    model = srf.sparse_rf(Z, y, categorical=[1], **how)
     assert_same(model, run(model)["decision_function"](Z), Z)
     counts = np.random.default_rng(1).poisson(1.0, (300, 6)).astype(float)
     y = np.minimum(counts[:, 0], 2) + (counts[:, 1] > 0)
-    model = srf.sparse_rf(csr_array(counts), y, n_components=400, rng=0)
+    how = {"n_components": 400, "loss": srf.losses.Squared(), "rng": 0}
+    with warnings.catch_warnings(action="ignore", category=srf.CopiedRowsWarning):
+        model = srf.sparse_rf(csr_array(counts), y, **how)
     assert_same(model, run(model)["decision_function"](counts), counts)
 
 

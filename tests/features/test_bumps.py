@@ -76,7 +76,7 @@ def test_what_is_given_stays(rng):
             "centers must be of shape (n_centers, n_features), got (0, 3)",
         ),
         (lambda: Bumps([[np.nan]]), ValueError, "centers must"),
-        (lambda: Bumps(csr_array(np.eye(3))), TypeError, "centers must hold real numbers"),
+        (lambda: Bumps(csr_array(np.eye(3))), TypeError, "centers must be dense"),
         (lambda: Bumps(gamma=0), ValueError, "gamma must be"),
         (
             lambda: Bumps(9, 1.0).draw(None, 3),

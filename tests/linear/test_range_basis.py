@@ -217,7 +217,7 @@ def test_any_number_of_workers_gives_the_same_bits():
 @pytest.mark.slow
 def test_a_penalty_below_rounding_ends():
     X = 1e9 * LOW
-    with pytest.warns(srf.ConvergenceWarning, match="with a bound on the error"):
+    with pytest.warns(srf.ConvergenceWarning, match="with no bound on the error"):
         model = srf.drp(X, Y, alpha=1e-8, rng=0)
     assert np.isfinite(model.coef).all()
     assert np.linalg.norm(model.predict(X) - Y) <= 1.05 * np.linalg.norm(Y - Y.mean())

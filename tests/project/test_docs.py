@@ -285,7 +285,6 @@ def test_the_public_names():
         "Bumps",
         "Chunks",
         "ConvergenceWarning",
-        "CopiedRowsWarning",
         "CrossValidation",
         "FeatureSet",
         "FitInfo",

@@ -178,8 +178,7 @@ def sparse_rf(
     fit_intercept : bool, default True
         Whether there is an intercept, without a penalty.
     sample_weight : array of shape (n_samples,), optional
-        Nonnegative, relative to their mean. A weight of k counts as k copies of the row; each label
-        needs a row of positive weight.
+        Nonnegative, relative to their mean. A weight of k counts as k copies of the row.
     class_weight : "balanced", mapping of label to weight, optional
         Factors of sample weights; "balanced": n / (k n_c) for class c of k, of n_c rows.
     offset : array of shape (n_samples,) or (n_samples, n_outputs), optional
