@@ -285,6 +285,7 @@ def test_the_public_names():
         "Bumps",
         "Chunks",
         "ConvergenceWarning",
+        "CopiedRowsWarning",
         "CrossValidation",
         "FeatureSet",
         "FitInfo",
