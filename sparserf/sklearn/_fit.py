@@ -251,7 +251,9 @@ n_features_in_, feature_names_in_ : int, ndarray of str
 n_iter_ : int
     Number of iterations of the fit.
 """
-CLASSES = "classes_ : ndarray of shape (n_classes,)\n    The labels, sorted.\n"
+CLASSES = (
+    "classes_ : ndarray of shape (n_classes,)\n    The labels of rows of positive weight, sorted.\n"
+)
 
 
 def make_docstring(function: Callable[..., Any], cls: type) -> str:

@@ -288,3 +288,17 @@ def test_bounded_weights():
         assert (cut <= weight).all() and (cut[1:] == 1).all()
         assert cut.max() <= np.sqrt(n) * cut.mean() * (1 + 1e-12)
         assert cut[0] == heavy or np.isclose(cut[0], np.sqrt(n) * cut.mean())
+
+
+def test_a_label_of_weight_zero_does_not_matter():
+    """Neither in the fit nor where a model is calibrated, though the model does not know it."""
+    rows, labels, fit = X[FEW], LABELS[FEW].astype(int), partial(FIT, loss="logistic")
+    weight = np.ones(len(rows))
+    weight[:5] = 0
+    other = np.where(weight == 0, 7, labels)
+    for given in (fit, fit(rows, labels)):
+        one, two = (
+            srf.calibrated(given, rows, y, sample_weight=weight, rng=0) for y in (labels, other)
+        )
+        assert two.classes.tolist() == [0, 1]
+        np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
