@@ -115,7 +115,7 @@ def test_of_many_terms_those_that_vary_most_may_stay(rng):
 @pytest.mark.parametrize("case", ["squared", "poisson"])
 def test_made_rows_keep_the_model_between_the_rows(case, monkeypatch):
     """With them the pruned model is nearer to what it was on new rows: with a loss whose curvature
-    has no bound, too. Of five seeds the mean log ratio is -.4 and -2.6, of a spread of .1 and .3."""
+    has no bound, too. The mean log ratio of five seeds is -.4 and -2.6, its spread .1 and .3."""
     ratios = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
