@@ -721,6 +721,12 @@ class Progress(FitCallback):
             min([in_units(objective, self.unit, self._degree), *self.objectives[-1:]])
         )
 
+    def correct(self, objective: float) -> None:
+        """Take the last objective as it is in a higher precision; those before are no less."""
+        last = in_units(objective, self.unit, self._degree)
+        if self.objectives:
+            self.objectives = [max(each, last) for each in self.objectives[:-1]] + [last]
+
     def info(self, objective: Callable[[], float], gap: float, **more: Any) -> FitInfo:
         """Return the `FitInfo` of a fit with this duality gap, infinite where none is known;
         objective() is called where no iteration has been noted."""

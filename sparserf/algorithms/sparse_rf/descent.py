@@ -399,6 +399,7 @@ class L1Fit(BaseL1Fit):
             self._double.n_passes = self._double.n_passes + self._single.n_passes
             self._single.n_passes = 0
             self._turn_to(self._double)
+            self.progress.correct(self.objective())
 
     @property
     def _is_single(self):
