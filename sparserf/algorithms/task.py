@@ -288,20 +288,22 @@ class Task:
         if self.limits == (None, None):
             return
         link = LINKS[self.loss.link]
+        lower, upper = (
+            None if limit is None else float(link.inverse(np.array(limit))) for limit in self.limits
+        )
         for y in (y for target in self.targets for y in np.atleast_2d(target)):
-            lower, upper = (
-                None if limit is None else float(link.inverse(np.array(limit)))
-                for limit in self.limits
+            if lower is not None and y.max() < lower:
+                limit = f"lower={lower:g}"
+            elif upper is not None and y.min() > upper:
+                limit = f"upper={upper:g}"
+            else:
+                continue
+            warn(
+                f"{limit} excludes all values of y, which are from {y.min():g} to {y.max():g}: no "
+                "prediction can be near them",
+                UserWarning,
             )
-            name = "upper" if lower is None or y.max() >= lower else "lower"
-            limit = {"lower": lower, "upper": upper}[name]
-            if limit is not None and (y.max() < limit if name == "lower" else y.min() > limit):
-                warn(
-                    f"{name}={limit:g} excludes all values of y, which are from {y.min():g} to "
-                    f"{y.max():g}: no prediction can be near them",
-                    UserWarning,
-                )
-                return
+            return
 
     def _constrained(self, columns, X, table):
         """Return the task with the constraints of a `ColumnSetting`.
@@ -873,22 +875,24 @@ def merge_solutions(solutions: Sequence[Solution]) -> Solution:
     return support, features.take(first), coef, np.array([b for *_, b in solutions])
 
 
-def _combined(infos, n_terms):
-    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the other
-    fields from the worst fit.
-
-    A fit of fewer iterations than others counts with its last objective from there on.
-    """
-    n_iter = max(info.n_iter for info in infos)
+def objectives_added_up(infos: Sequence[FitInfo]) -> tuple[float, ...]:
+    """Return the sums of the objectives of several fits; one of fewer iterations than others counts
+    with its last objective from there on."""
     longest = max(len(info.objective) for info in infos)
-    gaps = [info.dual_gap for info in infos]
     padded = [
         info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
     ]
+    return tuple(map(sum, zip(*padded, strict=True)))
+
+
+def _combined(infos, n_terms):
+    """Return one `FitInfo` of the fits of several targets: objectives and gaps added up, the other
+    fields from the worst fit."""
+    gaps = [info.dual_gap for info in infos]
     return FitInfo(
-        n_iter=n_iter,
+        n_iter=max(info.n_iter for info in infos),
         converged=all(info.converged for info in infos),
-        objective=tuple(map(sum, zip(*padded, strict=True))),
+        objective=objectives_added_up(infos),
         dual_gap=None if None in gaps else min(sum(gaps), float(np.finfo(np.float64).max)),
         n_drawn=max(info.n_drawn for info in infos),
         n_nonzero=n_terms,

@@ -226,7 +226,7 @@ class Expert:
         scores = np.abs(y - center) / spread
         order = np.argsort(scores, kind="stable")
         weight = np.ones(len(y)) if weight is None else weight
-        of_groups = None if data.unit is None else data.weights_of_groups(rows)
+        of_groups = None if data.together is None else data.weights_of_groups(rows)
         return cls(
             model,
             scale,
@@ -434,7 +434,7 @@ def intervals(
                 )
                 tell_model(experts[-1].model.info)
             guarantee = guarantee_of_cv(
-                coverage, cv, len(data.weights_of_groups(rows)), data.unit is not None
+                coverage, cv, len(data.weights_of_groups(rows)), data.together is not None
             )
         if report is not None:
             report.finish(experts[-1].model.info)
@@ -494,7 +494,7 @@ def guarantee_of_cv(coverage: float, n_folds: int, n: int, of_groups: bool = Fal
 def half_calibrates(data: Dataset, rows: np.ndarray, coverage: float) -> bool:
     """Return whether half of the groups, if any, suffice for a finite interval."""
     n = len(data.weights_of_groups(rows)) // 2
-    return data.unit is None or coverage <= n / (n + 1)
+    return data.together is None or coverage <= n / (n + 1)
 
 
 # -------------------------------------------------------------------------------------------------

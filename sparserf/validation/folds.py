@@ -78,7 +78,7 @@ class Dataset:
         return cls(X, y, weight, used, offset, groups, copies)
 
     @property
-    def unit(self) -> np.ndarray | None:
+    def together(self) -> np.ndarray | None:
         """The number of what each row stays together with: its group, or its copies; None: it is on
         its own."""
         return self.copies if self.groups is None else self.groups
@@ -124,7 +124,7 @@ class Dataset:
         """
         self._warn_of_copies()
         fold = np.full(len(self), -1)
-        unit = None if self.unit is None else self.unit[self.used]
+        unit = None if self.together is None else self.together[self.used]
         if self.copies is not None and n_folds <= len(unit):
             n_folds = min(n_folds, len(np.unique(unit)))
         fold[self.used] = stratified_folds(_strata(self.y[self.used], n_folds), n_folds, rng, unit)
@@ -165,8 +165,8 @@ class Dataset:
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
         return (
             weight
-            if self.unit is None
-            else np.bincount(np.unique(self.unit[rows], return_inverse=True)[1], weight)
+            if self.together is None
+            else np.bincount(np.unique(self.together[rows], return_inverse=True)[1], weight)
         )
 
     def draw(
@@ -176,10 +176,10 @@ class Dataset:
 
         Both are shuffled.
         """
-        if self.unit is None:
+        if self.together is None:
             return tuple(np.split(rng.permutation(rows), [n]))
         self._warn_of_copies()
-        drawn = draw_groups(self.unit[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
+        drawn = draw_groups(self.together[rows], np.zeros(len(rows), np.intp), n / len(rows), rng)
         return rng.permutation(rows[drawn]), rng.permutation(rows[~drawn])
 
 

@@ -140,3 +140,10 @@ def test_more_than_a_tenth_is_said_once():
     with pytest.warns(srf.CopiedRowsWarning, match=r"\d+ of 300 rows are equal") as warned:
         srf.sparse_rf(X, y, rng=0, effort=0.1)
     assert [each.filename for each in warned] == [__file__]
+
+
+def test_copies_are_told_once_for_all_outputs():
+    X, y = sample(0)
+    with pytest.warns(srf.CopiedRowsWarning) as warned:
+        srf.sparse_rf(X, np.c_[y, y**2, X], effort=0.1, rng=0, verbose=False)
+    assert sum(each.category is srf.CopiedRowsWarning for each in warned) == 1

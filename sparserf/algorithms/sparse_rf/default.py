@@ -68,14 +68,16 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     task, units = with_equal_outputs(replace(task, is_single=options.is_auto))
     effort = Effort(deadline=options.deadline)
     workers = Workers(check_workers(options.rows.workers))
-    parts = each_output(task)
+    parts, chosen = each_output(task), []
     with single_threaded_blas(), task.rows, workers:
-        chosen = []
-        for k, one in enumerate(parts):
+        most_rows = most_search_rows(choice.effort, effort.part(1 / len(parts)).deadline)
+        folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
+        for k, (one, sample) in enumerate(zip(parts, each_output(folds.task), strict=True)):
             own = effort.part(1 / (len(parts) - k))
             same = replace(options, rng=deepcopy(options.rng), deadline=own.deadline)
+            of_one = replace(folds, task=sample)
             with part(1 / (len(parts) - k)):
-                chosen.append(choose_for_target(one, same, choice, own, workers))
+                chosen.append(choose_for_target(one, of_one, same, choice, own, workers))
         model = chosen[0].model
         if len(chosen) > 1:
             model = side_by_side(chosen, task.stage, options.is_auto)
@@ -89,15 +91,23 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
 
 
 def choose_for_target(
-    task: Task, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
+    task: Task,
+    folds: Folds,
+    options: SparseRFOptions,
+    choice: ChoiceOptions,
+    effort: Effort,
+    workers: Workers,
 ) -> Chosen:
-    """Return the model that is chosen for one target, or for all classes, without its ranges."""
+    """Return the model that is chosen for one target, or for all classes, without its ranges.
+
+    folds : the folds of the rows that are searched
+    """
     with task.rows:
         with part(SHOWN_AS_SEARCH):
-            stack = search(task, options, choice, effort.part(SEARCHING), workers)
+            stack = search(folds, options, choice, effort.part(SEARCHING), workers)
         if effort.cuts and not effort.n_finished:
             _warn_of_time(effort)
-        sample = stack.loss.folds.task
+        sample = folds.task
         model, places = fit_to_sample(stack, sample, workers)
         if stack.used:
             model = small_model(model, stack, sample, options, choice.max_terms, effort)
@@ -111,11 +121,9 @@ def choose_for_target(
 
 
 def search(
-    task: Task, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
+    folds: Folds, options: SparseRFOptions, choice: ChoiceOptions, effort: Effort, workers: Workers
 ) -> Stack:
     """Follow the members down their paths on folds of the rows; return how much each counts."""
-    most_rows = most_search_rows(choice.effort, options.deadline)
-    folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
     loss, paths = HeldOutLoss.of(folds.task, folds), []
     # Poor draws need more terms, and a path of many takes longer than effort 1 does.
     most_terms = round(MOST_TERMS * min(1.0, choice.effort**0.5))

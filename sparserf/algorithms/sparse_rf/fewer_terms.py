@@ -46,7 +46,7 @@ def drop_terms(
     unit = task.unit(task.targets[0])
     weight, curvature = loss_curvature(task, rows, model, unit)
     change = unit * np.sqrt(2 * worth / curvature)  # L(z + e) <= L(z) + L'(z) e + curvature e^2 / 2
-    pruning = Pruning(max_terms, 0.0, change, looked_at, fit_intercept, RIDGE)
+    pruning = Pruning(max_terms, 0.0, change, looked_at, fit_intercept, ridge=RIDGE)
     small = in_few_terms(rows, model, weight, pruning)
     if small is not None:
         return small

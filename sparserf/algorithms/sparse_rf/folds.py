@@ -57,7 +57,7 @@ class Folds:
         return len(self.splits)
 
     @property
-    def unit(self) -> np.ndarray | None:
+    def together(self) -> np.ndarray | None:
         """The number of what each row was held out with, its group or its copies; None: it was on
         its own."""
         return self.copies if self.task.groups is None else self.task.groups

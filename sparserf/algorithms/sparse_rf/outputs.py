@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...features import FIRST_DRAW
-from ..task import in_units, merge_solutions, power_of_two
+from ..task import in_units, merge_solutions, objectives_added_up, power_of_two
 from .mean import widen_encodings
 
 if TYPE_CHECKING:
@@ -89,17 +89,13 @@ def side_by_side(chosen: Sequence[Chosen], stage: ColumnStage | None, is_auto: b
 
 def _joined_info(infos: Sequence[FitInfo], n_terms: int) -> FitInfo:
     """Return what a model says of the searches of all its targets: their losses added up."""
-    longest = max(len(info.objective) for info in infos)
-    padded = [
-        info.objective + info.objective[-1:] * (longest - len(info.objective)) for info in infos
-    ]
     cut = {
         name: sum(info.cut.get(name, 0) for info in infos) for info in infos for name in info.cut
     }
     return replace(
         infos[0],
         n_iter=sum(info.n_iter for info in infos),
-        objective=tuple(map(sum, zip(*padded, strict=True))),
+        objective=objectives_added_up(infos),
         n_drawn=sum(info.n_drawn for info in infos),
         n_nonzero=n_terms,
         validation_loss=sum(info.validation_loss for info in infos),

@@ -194,7 +194,7 @@ class Stack:
         """Return whether the stack is better than the constant by so many standard errors that it
         is no chance."""
         folds, gains = self.loss.folds, self.constant - self.stacked
-        of = folds.row if folds.unit is None else folds.unit[folds.row]
+        of = folds.row if folds.together is None else folds.together[folds.row]
         _, place = np.unique(of, return_inverse=True)
         share = np.bincount(place, folds.weight)
         unit = np.abs(gains).max() or 1.0  # no square over- or underflows
