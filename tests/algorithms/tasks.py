@@ -3,7 +3,7 @@
 import numpy as np
 
 from sparserf.algorithms.arguments import RowSetting
-from sparserf.algorithms.sparse_rf.folds import folds_of, strata_of
+from sparserf.algorithms.folds import folds_of, strata_of
 from sparserf.algorithms.task import Task
 from sparserf.losses import JOINTLY
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.model_selection import TimeSeriesSplit
 
-from sparserf.algorithms.sparse_rf.folds import Folds, sampling_probabilities, thinned
+from sparserf.algorithms.folds import Folds, sampling_probabilities, thinned
 
 from ..conftest import examples
 from . import tasks

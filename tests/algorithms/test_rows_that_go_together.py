@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparserf as srf
-from sparserf.algorithms.sparse_rf.rows_that_go_together import (
+from sparserf.algorithms.rows_that_go_together import (
     MOST_ROWS,
     looked_at,
     what_goes_together,

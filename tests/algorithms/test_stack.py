@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sparserf.algorithms.sparse_rf.folds import Folds
-from sparserf.algorithms.sparse_rf.held_out_loss import HeldOutLoss
+from sparserf.algorithms.folds import Folds
+from sparserf.algorithms.held_out_loss import ERRORS, VERY_FEW, HeldOutLoss
 from sparserf.algorithms.sparse_rf.paths import MemberPath
-from sparserf.algorithms.sparse_rf.stack import (
-    ERRORS,
-    TAKEN_OFF,
-    VERY_FEW,
-    Stack,
-    stacked_weights,
-)
+from sparserf.algorithms.sparse_rf.stack import TAKEN_OFF, Stack, stacked_weights
 
 from .tasks import folds, task_of
 

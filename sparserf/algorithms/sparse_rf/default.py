@@ -25,11 +25,11 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import between_rows
 from ...solvers.effort import Effort
+from ..folds import folds_of, sample_of, strata_of
+from ..held_out_loss import HeldOutLoss
 from ..task import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
-from .folds import folds_of, sample_of, strata_of
-from .held_out_loss import HeldOutLoss
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
 from .members import Cosines, Given, GrownRules, Inputs, Linear
 from .outputs import Chosen, each_output, in_their_units, side_by_side, with_equal_outputs
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...model import FitInfo, SparseModel
+    from ..folds import Folds
     from ..task import Task
-    from .folds import Folds
     from .members import Member
     from .options import ChoiceOptions, SparseRFOptions
 

@@ -23,8 +23,8 @@ from ...rows.core_block import CoreBlock
 from ...rows.memory import MemoryRows
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import CLASS_VERSUS_REST
+from ..folds import rows_within
 from .class_turns import Turns
-from .folds import rows_within
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -20,12 +20,12 @@ from ..._base.threads import single_threaded_blas
 from ...features import check_any_sign
 from ...losses import JOINTLY
 from ...solvers.effort import Effort
+from ..rows_that_go_together import warn_of_rows_that_go_together
 from ..task import Task, model_in_time, partial_fits_on_error
 from .default import choose_model
 from .descent import N_COMPONENTS, L1Fit, algorithm_1, exact_descent, warn_if_unconverged
 from .multinomial import MultinomialL1Fit
 from .options import ChoiceOptions, SparseRFOptions
-from .rows_that_go_together import warn_of_rows_that_go_together
 from .start import begin_at, check_start_of_task, first_target, with_indices_of
 
 if TYPE_CHECKING:

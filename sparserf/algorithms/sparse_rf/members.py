@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from ...features.dictionary import Dictionary
     from ...model import SparseModel
+    from ..folds import Folds
     from ..task import Task
     from .fold_path import FoldPath, State
-    from .folds import Folds
     from .options import SparseRFOptions
 
 # Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.

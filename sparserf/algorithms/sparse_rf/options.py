@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..._base.checks import as_array, check_choice, check_flag, check_integer, check_real, checked
-from ..._base.splits import read_splits
+from ..._base.checks import check_choice, check_flag, check_integer, check_real, checked
 from ..._base.warnings import warn
 from ...features import (
     NAMES,
@@ -25,16 +24,10 @@ from ...features import (
     rules_at_a_penalty,
 )
 from ...model import SparseModel
-from ..arguments import Arguments, FitOptions
-from .folds import given_splits
+from ..arguments import FitOptions
+from ..chosen_on_folds import FoldOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from ..._base.splits import Split, Splits
-    from ..._base.types import MatrixLike
     from ...features.dictionary import Dictionary
     from ..task import Task
 
@@ -139,18 +132,15 @@ class SparseRFOptions(FitOptions):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChoiceOptions(Arguments):
+class ChoiceOptions(FoldOptions):
     """The arguments by which a penalty is chosen. Beside a given penalty they have no meaning but
     their defaults.
 
-    validation : the share of the rows that each fold holds out; or which rows, after `with_splits`
-        as splits of all rows of X; None: folds that suit the number of rows
     max_terms, effort : as in `sparse_rf`
     """
 
     max_terms: int | None = checked(check_integer, 1, default=None)
     effort: float = checked(check_real, 0, strict=True, default=1.0)
-    validation: float | Splits | Sequence[Split] | None = None
 
     @classmethod
     def of_call(cls, call: Mapping[str, Any]) -> Self:
@@ -165,29 +155,6 @@ class ChoiceOptions(Arguments):
                         f"{field.name} needs alpha=None, got {value!r} with alpha={call['alpha']!r}"
                     )
         return own
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.validation, Real):
-            share = check_real("validation", self.validation, 0, strict=True)
-            if share >= 1:
-                raise ValueError(f"validation must be below 1, got {share}")
-            object.__setattr__(self, "validation", share)
-
-    @property
-    def holds_out_as_by_default(self) -> bool:
-        """Whether nothing was said of which rows to hold out, or how many."""
-        return self.validation is None
-
-    def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
-        """Return the options with the rows to hold out as splits of the rows of X, unless they are
-        to be drawn."""
-        given = given_splits(self.validation)
-        if given is None:
-            return self
-        return replace(
-            self, validation=read_splits("validation", given, X, as_array("y", y), groups)
-        )
 
 
 def check_start(start: Any, features: Any, alpha: float | None) -> SparseModel:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._base.progress import ends_at, note_held_out_loss, part
+from ..chosen_on_folds import Taken
 from .members import Found
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from ..._base.threads import Workers
     from ...solvers.effort import Effort
-    from .folds import Folds
-    from .held_out_loss import HeldOutLoss
+    from ..folds import Folds
+    from ..held_out_loss import HeldOutLoss
     from .members import Member
 
 # A path begins at HIGHEST times the least penalty at which all coefficients are zero.
@@ -221,43 +222,6 @@ class MemberFits:
         of_folds, n_drawn = np.array(self._of_folds), sum(fit.n_drawn for fit in self._fits)
         (place, taken), without = self._taken.what, [each.what for each in self._without]
         return MemberPath(self._member, self.loss, *taken, without, of_folds, n_drawn, ended, place)
-
-
-class Taken:
-    """The penalty taken along a path: the largest whose loss is within so many standard errors of
-    the least loss; the difference and its error are paired over folds.
-
-    A penalty is forgotten where a later one is better by more, so few are kept at a time.
-
-    loss : the least loss so far
-    """
-
-    loss: float
-
-    def __init__(self, errors: float):
-        self.loss, self._errors, self._kept = np.inf, errors, []
-
-    @property
-    def what(self) -> Any:
-        """What was seen at the penalty taken."""
-        return self._kept[0][1]
-
-    def see(self, of_folds: np.ndarray, what: Any) -> None:
-        """See the next penalty, by what each fold adds to its loss."""
-        here = float(of_folds.sum())
-        if self._kept and not here < self.loss:
-            return
-        near = [each for each in self._kept if is_near(each[0] - of_folds, self._errors)]
-        self.loss, self._kept = here, [*near, (of_folds, what)]
-
-
-def is_near(differences: np.ndarray, errors: float) -> bool:
-    """Return whether a loss is within so many standard errors of a lower one, by what each fold
-    adds to the difference; never where there is one fold."""
-    n, total = len(differences), float(differences.sum())
-    if n < 2 or not np.isfinite(total):
-        return False
-    return total <= errors * np.std(differences, ddof=1) * n**0.5
 
 
 def _way_alone(objectives, n_ways):

@@ -12,25 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
+
+from ..held_out_loss import best_constant, minimum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from .held_out_loss import HeldOutLoss
+    from ..held_out_loss import HeldOutLoss
     from .paths import MemberPath
 
-# The standard errors by which the stack must be better than the constant. Penalties and weights are
-# chosen on the rows that judge, and so noise seems to be better by up to 1.4 in .97 of 50 kinds of
-# tables of noise (40 to 1,000 rows, numbers and labels). Of 440 real tables of 40 to 300 rows those
-# that are lost cost 1.6 % of error; with 0 it is .9 %, with 2 3.8 %.
-ERRORS = 1.4
-# Of very few rows, or groups, the standard error is itself chance: of VERY_FEW of them the stack
-# must be better by twice as many. Of twelve tables of noise of 6 rows one had 10 times the error.
-VERY_FEW = 10
-# A gain of less than this share of the constant's loss is rounding: weights are no nearer to where
-# the loss is least (`minimum`).
-LEAST_GAIN = 1e-8
 # The share of the ambiguity that is taken off the loss that is told: the mean of the folds has seen
 # the rows, and so is further from what one fold says of them than it would be elsewhere. Claimed
 # over test loss, geometric means of some 20 tables at 80, 150, 300, 700, 1,500 rows: with 1 .93 to
@@ -59,42 +49,6 @@ def stacked_weights(
     k, bounds = len(M), [(0, None)] * len(M)
     start = np.full(k, 1 / k) if start is None else start
     return minimum(value_and_slope, start, bounds)
-
-
-def best_constant(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.ndarray:
-    """Return the margins of the best constant on the rows held out, (n_targets, 1).
-
-    start : margins to begin at
-    """
-    n_targets, n = loss.targets.shape[-2:]
-    if start is None:
-        start = np.full(
-            n_targets, np.log(loss.mean_target) if loss.task.loss.link == "log" else 0.0
-        )
-
-    def value_and_slope(b):
-        margins = np.repeat(b[:, None], n, axis=1)
-        return loss.mean(margins), loss.slopes(margins).sum(axis=1)
-
-    return minimum(value_and_slope, start.ravel())[:, None]
-
-
-def minimum(
-    value_and_slope: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    start: np.ndarray,
-    bounds: Sequence[tuple[float, float | None]] | None = None,
-) -> np.ndarray:
-    """Return where a function is least, by L-BFGS-B, in units of its value at the start: models may
-    be right to a millionth, and amounts of any size."""
-    unit = abs(value_and_slope(start)[0]) or 1.0
-
-    def in_units(x):
-        value, slope = value_and_slope(x)
-        return value / unit, slope / unit
-
-    options = {"ftol": 1e-12, "gtol": 1e-8}
-    how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
-    return minimize(in_units, start, **how).x
 
 
 def margins_of_stack(
@@ -191,18 +145,5 @@ class Stack:
         return self.loss.mean(margins)
 
     def is_better_than_constant(self) -> bool:
-        """Return whether the stack is better than the constant by so many standard errors that it
-        is no chance."""
-        folds, gains = self.loss.folds, self.constant - self.stacked
-        of = folds.row if folds.together is None else folds.together[folds.row]
-        _, place = np.unique(of, return_inverse=True)
-        share = np.bincount(place, folds.weight)
-        unit = np.abs(gains).max() or 1.0  # no square over- or underflows
-        each = np.bincount(place, folds.weight * (gains / unit)) / share
-        mean, alone = share @ each, share @ share
-        if alone >= 1 - 1e-12:
-            return False
-        error = np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
-        errors = ERRORS * (1 + (VERY_FEW / len(share)) ** 2)
-        least = max(errors * error, LEAST_GAIN * self.loss_of_constant / unit)
-        return bool(self.weights.any() and mean > least)
+        """Return whether the stack is better than the constant by more than chance."""
+        return bool(self.weights.any()) and self.loss.is_gain(self.stacked, self.constant)

@@ -1,4 +1,5 @@
-"""The loss of the rows that are held out."""
+"""The loss of the rows that are held out: of margins, of the best constant, and whether one is
+lower than the other by more than chance."""
 
 from __future__ import annotations
 
@@ -6,16 +7,29 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import minimize
 
-from ..task import in_units
+from .task import in_units
 
 if TYPE_CHECKING:
-    from ..task import Task
-    from .folds import Folds
+    from collections.abc import Callable, Sequence
 
+    from .folds import Folds
+    from .task import Task
 
 # The share of the way between margins on which a curvature is taken.
 STEP = 0.1
+# The standard errors by which a model must be better than the constant. Penalties and weights are
+# chosen on the rows that judge, and so noise seems to be better by up to 1.4 in .97 of 50 kinds of
+# tables of noise (40 to 1,000 rows, numbers and labels). Of 440 real tables of 40 to 300 rows those
+# that are lost cost 1.6 % of error; with 0 it is .9 %, with 2 3.8 %.
+ERRORS = 1.4
+# Of very few rows, or groups, the standard error is itself chance: of VERY_FEW of them the stack
+# must be better by twice as many. Of twelve tables of noise of 6 rows one had 10 times the error.
+VERY_FEW = 10
+# A gain of less than this share of the constant's loss is rounding: weights are no nearer to where
+# the loss is least (`minimum`).
+LEAST_GAIN = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,3 +103,56 @@ class HeldOutLoss:
     def in_units_of_y(self, loss: float) -> float:
         """Return a mean loss in the unit of y."""
         return in_units(loss, self.task.unit(self.task.targets[0]), self.task.loss.degree)
+
+    def is_gain(self, losses: np.ndarray, constant: np.ndarray) -> bool:
+        """Return whether the losses of the rows held out are lower than those of a constant by so
+        many standard errors that it is no chance."""
+        folds, gains = self.folds, constant - losses
+        of = folds.row if folds.together is None else folds.together[folds.row]
+        _, place = np.unique(of, return_inverse=True)
+        share = np.bincount(place, folds.weight)
+        unit = np.abs(gains).max() or 1.0  # no square over- or underflows
+        each = np.bincount(place, folds.weight * (gains / unit)) / share
+        mean, alone = share @ each, share @ share
+        if alone >= 1 - 1e-12:
+            return False
+        error = np.sqrt(share**2 @ (each - mean) ** 2 / (1 - alone))
+        errors = ERRORS * (1 + (VERY_FEW / len(share)) ** 2)
+        least = max(errors * error, LEAST_GAIN * float(folds.weight @ constant) / unit)
+        return bool(mean > least)
+
+
+def best_constant(loss: HeldOutLoss, start: np.ndarray | None = None) -> np.ndarray:
+    """Return the margins of the best constant on the rows held out, (n_targets, 1).
+
+    start : margins to begin at
+    """
+    n_targets, n = loss.targets.shape[-2:]
+    if start is None:
+        start = np.full(
+            n_targets, np.log(loss.mean_target) if loss.task.loss.link == "log" else 0.0
+        )
+
+    def value_and_slope(b):
+        margins = np.repeat(b[:, None], n, axis=1)
+        return loss.mean(margins), loss.slopes(margins).sum(axis=1)
+
+    return minimum(value_and_slope, start.ravel())[:, None]
+
+
+def minimum(
+    value_and_slope: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    start: np.ndarray,
+    bounds: Sequence[tuple[float, float | None]] | None = None,
+) -> np.ndarray:
+    """Return where a function is least, by L-BFGS-B, in units of its value at the start: models may
+    be right to a millionth, and amounts of any size."""
+    unit = abs(value_and_slope(start)[0]) or 1.0
+
+    def in_units(x):
+        value, slope = value_and_slope(x)
+        return value / unit, slope / unit
+
+    options = {"ftol": 1e-12, "gtol": 1e-8}
+    how = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": options}
+    return minimize(in_units, start, **how).x

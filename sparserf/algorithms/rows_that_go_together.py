@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from ..._base.copies import copies_of
-from ..._base.deadline import time_left
-from ..._base.threads import single_threaded_blas
-from ..._base.warnings import GroupedRowsWarning, warn
-from ...columns.clocks import DATES
+from .._base.copies import copies_of
+from .._base.deadline import time_left
+from .._base.threads import single_threaded_blas
+from .._base.warnings import GroupedRowsWarning, warn
+from ..columns.clocks import DATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..task import Task
+    from .task import Task
 
 # Fewer rows say too little; of more than MOST_ROWS, as many are looked at, in runs of RUN that
 # follow one another; of more than MOST_COLUMNS columns and outputs so many, evenly spaced.

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.checks import is_sparse
-from ..._base.copies import warn_of_copies
-from ..._base.deadline import time_left
-from ..._base.splits import stratified_folds
-from ...rows.remote import MOST_FETCHED_NUMBERS
+from .._base.checks import is_sparse
+from .._base.copies import warn_of_copies
+from .._base.deadline import time_left
+from .._base.splits import stratified_folds
+from ..rows.remote import MOST_FETCHED_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..._base.splits import Split
-    from ..._base.types import DenseOrCSR, T
-    from ..task import Task
+    from .._base.splits import Split
+    from .._base.types import DenseOrCSR, T
+    from .task import Task
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
 FOLDS_OF_ROWS = ((8_000, 5), (50_000, 3))
@@ -65,6 +65,11 @@ class Folds:
     def share(self, k: int) -> float:
         """Return the share of the weight of all rows that fold k fits."""
         return float(self.task.weight @ self.splits[k][0]) / len(self.task.weight)
+
+    @property
+    def n_fitted(self) -> int:
+        """The least number of rows that a fold fits."""
+        return min(int(np.count_nonzero(fitted)) for fitted, _ in self.splits)
 
     @cached_property
     def held_out(self) -> list[np.ndarray]:

@@ -1,0 +1,257 @@
+"""What a call leaves open, chosen on folds of the rows.
+
+A method has a path: its penalties, or its numbers of terms, one after the other. On each fold the
+path is followed once, and the loss of the rows held out (`held_out_loss.py`) chooses a place on it.
+A fit to all rows then goes to that place, as if the user had given it; or stays at the constant,
+where no place is better than that by more than chance.
+
+`sparse_rf` follows the paths of several members in this way (`sparse_rf/default.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from .._base.checks import as_array, check_real
+from .._base.progress import check_not_ended, ends_at, note_held_out_loss, parts
+from .._base.splits import read_splits
+from .arguments import Arguments
+from .folds import folds_of, given_splits, strata_of
+from .held_out_loss import HeldOutLoss, best_constant
+from .rows_that_go_together import warn_of_rows_that_go_together
+from .task import merge_solutions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from .._base.splits import Split, Splits
+    from .._base.threads import Workers
+    from .._base.types import MatrixLike
+    from ..features.feature_set import Solution
+    from ..solvers.effort import Effort
+    from .arguments import FitOptions
+    from .folds import Folds
+    from .task import Fit, Task
+
+# A path ends after so many places in a row that lower the loss of the rows held out by no more than
+# the share NEGLIGIBLE of it.
+PATIENCE, NEGLIGIBLE = 3, 1e-3
+# The simplest model is taken whose loss is within so many standard errors of the least.
+ERRORS = 0.5
+# About the most rows that are looked at to choose.
+MOST_ROWS = 16_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FoldOptions(Arguments):
+    """The arguments by which something is chosen on folds.
+
+    validation : the share of the rows that each fold holds out; or which rows, after `with_splits`
+        as splits of all rows of X; None: folds that suit the number of rows
+    """
+
+    validation: float | Splits | Sequence[Split] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.validation, Real):
+            share = check_real("validation", self.validation, 0, strict=True)
+            if share >= 1:
+                raise ValueError(f"validation must be below 1, got {share}")
+            object.__setattr__(self, "validation", share)
+
+    @property
+    def holds_out_as_by_default(self) -> bool:
+        """Whether nothing was said of which rows to hold out, or how many."""
+        return self.validation is None
+
+    def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
+        """Return the options with the rows to hold out as splits of the rows of X, unless they are
+        to be drawn."""
+        given = given_splits(self.validation)
+        if given is None:
+            return self
+        return replace(
+            self, validation=read_splits("validation", given, X, as_array("y", y), groups)
+        )
+
+
+class Method(Protocol):
+    """One of the methods, as its path is followed: its algorithm is `turn_to`.
+
+    has_constant : whether models have an intercept
+    """
+
+    has_constant: bool
+
+    def places(self, n_rows: int) -> Sequence[Any]:
+        """Return the places on the path of so many rows, in the order in which fits come to them,
+        the simplest model first."""
+        ...
+
+    def begin(self, task: Task) -> Sequence[Fit]:
+        """Return a fit of each target of a task, or the one fit of all, at the best constant."""
+        ...
+
+    def turn_to(self, fits: Sequence[Fit], place: Any) -> None:
+        """Let the fits go on to a place on the path."""
+        ...
+
+    def models(self, fits: Sequence[Fit], place: Any) -> list[tuple[Any, list[Solution]]]:
+        """Return the models that are tried at a place, the simplest first: for each the arguments
+        that it stands for, and the solution of each fit."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen.
+
+    value : the place on the path, None for the constant
+    loss : the mean loss of the rows of each fold at the places that the other folds choose
+    n_folds : the number of folds
+    """
+
+    value: Any
+    loss: float
+    n_folds: int
+
+    def in_words(self, arguments: str) -> str:
+        """Return words on what was chosen, and how; arguments : what the value stands for."""
+        what = "no term" if self.value is None else arguments
+        how = "rows that were held out" if self.n_folds == 1 else f"{self.n_folds} folds"
+        return f"{what}, by the loss on {how}"
+
+
+def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> Folds:
+    """Return the folds of a task, with splits that `FoldOptions.with_splits` has read; warn where
+    its rows look grouped and nothing was said of that."""
+    if task.groups is None and choice.holds_out_as_by_default:
+        warn_of_rows_that_go_together(task)
+    return folds_of(task, strata_of(task), choice.validation, MOST_ROWS, options.rng)
+
+
+def chosen_on_folds(method: Method, folds: Folds, effort: Effort, workers: Workers) -> Chosen:
+    """Return what is chosen along the path of a method.
+
+    folds : folds of rows of the task
+    """
+    task = with_single_outputs(folds.task)
+    loss, n_folds = HeldOutLoss.of(task, folds), len(folds)
+    fits = list(workers.map(lambda k: FoldFit(method, folds, k), range(n_folds)))
+    taken, *without = (Taken(ERRORS) for _ in range(1 + n_folds))
+    n_waited = 0
+    for place in parts(method.places(folds.n_fitted), is_open=True):
+
+        def turn(fit, place=place):
+            with ends_at(effort.deadline):
+                check_not_ended()
+                fit.turn_to(place)
+            return fit.models(place)
+
+        least = taken.loss
+        for models in zip(*workers.map(turn, fits), strict=True):
+            value = models[0][0]
+            margins = np.concatenate([margins for _, margins in models], axis=1)
+            of_folds = loss.of_each_fold(margins)
+            taken.see(of_folds, (value, margins))
+            for k, each in enumerate(without):
+                each.see(np.delete(of_folds, k), margins)
+        note_held_out_loss(loss.in_units_of_y(taken.loss))
+        n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
+        if effort.is_late:
+            effort.note_cut("paths")
+        if effort.is_late or n_waited == PATIENCE or any(fit.ended for fit in fits):
+            break
+
+    value, margins = taken.what
+    constant = best_constant(loss) if method.has_constant else np.zeros((len(margins), 1))
+    of_constant = loss.losses(constant + np.zeros_like(margins))
+    if not loss.is_gain(loss.losses(margins), of_constant):
+        return Chosen(None, loss.in_units_of_y(float(loss.weight @ of_constant)), n_folds)
+    if n_folds > 1:
+        each = [every.what[:, folds.fold == k] for k, every in enumerate(without)]
+        margins = np.concatenate(each, axis=1)
+    return Chosen(value, loss.in_units_of_y(loss.mean(margins)), n_folds)
+
+
+def with_single_outputs(task: Task) -> Task:
+    """Return the task with a target for each output of those that are fitted together."""
+    return replace(task, targets=[y for target in task.targets for y in np.atleast_2d(target)])
+
+
+class FoldFit:
+    """The fits of a method to the rows that a fold fits, and what they say of those held out."""
+
+    def __init__(self, method: Method, folds: Folds, k: int):
+        """Begin at the best constant of fold k."""
+        task = folds.task
+        part = task.of_rows(np.flatnonzero(folds.splits[k][0]))
+        part = replace(part, weight=part.weight / part.weight.mean())
+        self._held_out = task.of_rows(folds.held_out[k]).rows
+        self._unit = task.unit(np.atleast_2d(task.targets[0])[0])
+        self._method, self._fits = method, method.begin(part)
+
+    def turn_to(self, place: Any) -> None:
+        """Let the fits go on to a place on the path."""
+        self._method.turn_to(self._fits, place)
+
+    def models(self, place: Any) -> list[tuple[Any, np.ndarray]]:
+        """Return for each model at a place the arguments that it stands for, and the margins
+        (n_outputs, n_rows) of the rows held out, in the unit of the first output."""
+        models = self._method.models(self._fits, place)
+        return [(value, self._margins(solutions)) for value, solutions in models]
+
+    def _margins(self, solutions):
+        _, features, w, b = solutions[0] if len(solutions) == 1 else merge_solutions(solutions)
+        rows = self._held_out
+        f = rows.vectors.fetch(rows.apply(features, np.atleast_2d(w)))
+        return (f + np.reshape(b, (-1, 1))) / self._unit
+
+    @property
+    def ended(self) -> bool:
+        """Whether the callback has ended a fit."""
+        return any(fit.progress.ended_by_callback for fit in self._fits)
+
+
+class Taken:
+    """The penalty taken along a path: the largest whose loss is within so many standard errors of
+    the least loss; the difference and its error are paired over folds.
+
+    A penalty is forgotten where a later one is better by more, so few are kept at a time.
+
+    loss : the least loss so far
+    """
+
+    loss: float
+
+    def __init__(self, errors: float):
+        self.loss, self._errors, self._kept = np.inf, errors, []
+
+    @property
+    def what(self) -> Any:
+        """What was seen at the penalty taken."""
+        return self._kept[0][1]
+
+    def see(self, of_folds: np.ndarray, what: Any) -> None:
+        """See the next penalty, by what each fold adds to its loss."""
+        here = float(of_folds.sum())
+        if self._kept and not here < self.loss:
+            return
+        near = [each for each in self._kept if is_near(each[0] - of_folds, self._errors)]
+        self.loss, self._kept = here, [*near, (of_folds, what)]
+
+
+def is_near(differences: np.ndarray, errors: float) -> bool:
+    """Return whether a loss is within so many standard errors of a lower one, by what each fold
+    adds to the difference; never where there is one fold."""
+    n, total = len(differences), float(differences.sum())
+    if n < 2 or not np.isfinite(total):
+        return False
+    return total <= errors * np.std(differences, ddof=1) * n**0.5
