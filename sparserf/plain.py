@@ -200,11 +200,11 @@ def ridge(
     step ends at the minimum. Steps become shorter until they are rounding.
     """
     n, N = Phi.shape
-    H = loss.beta * Phi.T @ Phi / n + alpha * np.eye(N)
+    H_inverse = np.linalg.inv(loss.beta * Phi.T @ Phi / n + alpha * np.eye(N))
     w, last = np.zeros(N), np.inf
     while True:
         g = Phi.T @ loss.derivative(f + Phi @ w, y) / n + alpha * (w + c)
-        step = np.linalg.solve(H, g)
+        step = H_inverse @ g
         if g @ step >= last:
             return w
         w, last = w - step, g @ step
