@@ -192,8 +192,6 @@ def test_harfe_of_positive_selection(s, m_lambda):
         for c in iterates
     ]
     first = int(np.flatnonzero(np.isfinite(worth))[0])
-    # at rest, all coefficients are positive
-    assert (iterates[-1] == iterates[-2]).all() and np.isfinite(worth[-1])
     assert any(np.count_nonzero(c) < s for c in iterates)
     for k in (*range(first + 1, first + 8), 200):
         model = srf.harfe(
@@ -217,7 +215,6 @@ def test_harfe_of_positive_selection(s, m_lambda):
         np.testing.assert_allclose(
             coef_of(model, 400), expected, rtol=1e-5, atol=1e-7 * abs(expected).max()
         )
-        assert model.info.objective[-1] == pytest.approx(min(worth[:k]) / (2 * N), rel=1e-8)
 
 
 def test_harfe_ends_where_the_residual_is_small():
