@@ -1,7 +1,7 @@
 """The algorithms of the four papers as printed, in plain NumPy, to be read.
 
-The library computes the same numbers without the matrix of features; tests compare it with this
-file, and the page "The algorithms" shows both. In all four:
+The library computes the same numbers without the matrix of features. Nothing in it imports this
+file: tests compare the two, and the page "The algorithms" shows both. In all four:
 
 Phi : the matrix of features, phi_j(x_i) in row i of n and column j of N
 z : the predictions Phi w, one for each row
@@ -9,8 +9,9 @@ L(z, y), L' : the loss, and its derivative in z
 beta : a bound of the second derivative of L in z
 alpha : the penalty beside the *mean* loss, which is the library's argument
 
-There is no intercept, and all rows have the same weight, as in the papers. Each function yields its
-iterates, one for each turn of the loop: `*_, w = sparse_rf(...)` is the last.
+There is no intercept, and all rows have the same weight, as in the papers. Each algorithm yields its
+iterates, one for each turn of its loop: `*_, w = sparse_rf(...)` takes the last. `lasso` and `ridge`
+are the problems that are solved within.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def harfe(
     m, N = A.shape
     c = np.zeros(N)
     for _ in range(tot_iter):
-        # (8), where [y; 0] is meant by y
+        # (8), in which y is to be read as [y; 0]
         c_tilde = (1 - m * mu * alpha) * c + mu * A.T @ (y - A @ c)
         size = c_tilde if positive else abs(c_tilde)
         S = np.flatnonzero(size >= np.sort(abs(c_tilde))[-s])
@@ -121,7 +122,7 @@ def harfe(
         ridge_of_S = A_S.T @ A_S + m * alpha * np.eye(len(S))
         c[S] = np.linalg.solve(ridge_of_S, A_S.T @ y)
         yield c
-        # "while residual > eps or n < tot_iter", where "and" is meant
+        # "while residual > eps or n < tot_iter", to be read as "and"
         if np.linalg.norm(A @ c - y) <= eps * np.linalg.norm(y):
             break
 
@@ -154,6 +155,32 @@ def mfga(
         yield theta.copy()
 
 
+def ridge(
+    Phi: ndarray,
+    y: ndarray,
+    alpha: float,
+    loss: Loss,
+    f: ndarray | float = 0.0,
+    c: ndarray | float = 0.0,
+) -> ndarray:
+    """Minimise (1/n) sum_i L(f_i + z_i, y_i) + (alpha / 2) |w + c|^2.
+
+    H bounds the Hessian, so that a step w - H^-1 g, with g the gradient, never
+    raises the objective; for the squared loss it is the Hessian, and the first
+    step ends at the minimum. Steps become shorter until they are rounding. Only
+    `drp` has f and c.
+    """
+    n, N = Phi.shape
+    H = loss.beta * Phi.T @ Phi / n + alpha * np.eye(N)
+    H_inverse, w, last = np.linalg.inv(H), np.zeros(N), np.inf
+    while True:
+        g = Phi.T @ loss.derivative(f + Phi @ w, y) / n + alpha * (w + c)
+        step = H_inverse @ g
+        if not g @ step < last:
+            return w
+        w, last = w - step, g @ step
+
+
 # L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution by Dual Random
 # Projection, COLT 2013.
 
@@ -183,28 +210,3 @@ def drp(
         a = loss.derivative(X_hat @ z + X @ w, y)
         w = -X.T @ a / (n * alpha)  # 7. recover w from them
         yield w
-
-
-def ridge(
-    Phi: ndarray,
-    y: ndarray,
-    alpha: float,
-    loss: Loss,
-    f: ndarray | float = 0.0,
-    c: ndarray | float = 0.0,
-) -> ndarray:
-    """Minimise (1/n) sum_i L(f_i + z_i, y_i) + (alpha / 2) |w + c|^2.
-
-    H bounds the Hessian, so that a step w - H^-1 g, with g the gradient, never
-    raises the objective; for the squared loss it is the Hessian, and the first
-    step ends at the minimum. Steps become shorter until they are rounding.
-    """
-    n, N = Phi.shape
-    H_inverse = np.linalg.inv(loss.beta * Phi.T @ Phi / n + alpha * np.eye(N))
-    w, last = np.zeros(N), np.inf
-    while True:
-        g = Phi.T @ loss.derivative(f + Phi @ w, y) / n + alpha * (w + c)
-        step = H_inverse @ g
-        if g @ step >= last:
-            return w
-        w, last = w - step, g @ step
