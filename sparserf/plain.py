@@ -9,9 +9,9 @@ L(z, y), L' : the loss, and its derivative in z
 beta : a bound of the second derivative of L in z
 alpha : the penalty beside the *mean* loss, which is the library's argument
 
-There is no intercept, and all rows have the same weight, as in the papers. Each algorithm yields its
-iterates, one for each turn of its loop: `*_, w = sparse_rf(...)` takes the last. `lasso` and `ridge`
-are the problems that are solved within.
+There is no intercept, and all rows have the same weight, as in the papers. Each algorithm yields
+its iterates, one for each turn of its loop: `*_, w = sparse_rf(...)` takes the last. `lasso` and
+`ridge` are the problems that are solved within.
 """
 
 from __future__ import annotations
