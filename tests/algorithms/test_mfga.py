@@ -38,7 +38,6 @@ X = RNG.normal(size=(N, D))
 Y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * np.sin(3 * X[:, 3]) + 0.1 * RNG.standard_normal(N)
 SIGNS = np.where(Y > 0.1, 1, -1)
 THREE = np.digitize(Y, [-0.6, 0.7])
-WEIGHT = RNG.integers(1, 4, N).astype(float)
 MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
 ATOMS = MAPS[0].draw(None, D).concat(MAPS[1].draw(None, D))
 
