@@ -35,7 +35,7 @@ FITS = {
     "relu": lambda: srf.mfga(
         X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, **FEW
     ),
-    "sin": lambda: srf.harfe(X, Y, n_nonzero_coefs=10, **FEW),
+    "sin": lambda: srf.harfe(X, Y, activation="sin", n_nonzero_coefs=10, alpha=1e-4, **FEW),
     "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
     "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
     "bumps": lambda: srf.sparse_rf(X, Y, features=bumps(4), alpha=0.01, rng=0),

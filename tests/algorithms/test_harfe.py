@@ -40,8 +40,10 @@ def atoms(A, y, **options):
     """Fit with the columns of A as features."""
     options = {
         "features": srf.Linear(),
+        "scale": None,
         "fit_intercept": False,
         "normalize": False,
+        "alpha": 1e-4,
         "tol": 0,
         **options,
     }
@@ -317,6 +319,7 @@ def clean_error(which, selection, seed):
         Z[:200],
         y[:200],
         features=srf.RandomNeurons("sin", 2, "uniform"),
+        scale=None,
         n_components=n_components,
         n_nonzero_coefs=200,
         alpha=alpha,

@@ -339,9 +339,11 @@ def test_several_outputs_share_a_support(fit_intercept):
 
 def test_nu_weighs_the_kernels():
     """The features of map p are sqrt(nu_p) phi: the fit is that to columns scaled by hand."""
-    model = fit(features=MAPS, nu=[3, 1], alpha=0.01)
+    model = fit(features=MAPS, scale=None, nu=[3, 1], alpha=0.01)
     scaled = np.sqrt(np.repeat([0.75, 0.25], [len(ATOMS) - D, D])) * phi_oracle(ATOMS, X)
-    by_hand = mfga(scaled, Y, features=srf.Linear(), n_nonzero_coefs=12, alpha=0.01)
+    by_hand = mfga(
+        scaled, Y, features=srf.Linear(), scale=None, n_nonzero_coefs=12, alpha=0.01
+    )
     np.testing.assert_array_equal(model.support, by_hand.support)
     np.testing.assert_allclose(model.coef, by_hand.coef, rtol=1e-8)
     np.testing.assert_array_equal(fit(features=MAPS).coef, fit(features=MAPS, nu=[7, 7]).coef)
@@ -442,6 +444,7 @@ def test_a_constant_column_has_no_term(size):
     options = {
         "n_nonzero_coefs": 4,
         "features": srf.Linear(),
+        "scale": None,
         "alpha": 1e-3,
         "sample_weight": RNG.uniform(1, 2, 200),
     }
@@ -453,7 +456,7 @@ def test_a_constant_column_has_no_term(size):
 def test_the_objective_is_right_where_the_fit_is_nearly_exact(noise):
     A = RNG.normal(size=(200, 20))
     y = A[:, :4] @ [4, 3, 2, 1] + noise * RNG.standard_normal(200) + 1e3
-    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=0)
+    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), scale=None, alpha=0)
     for model in models:
         residual = y - (A[:, model.support] @ model.coef + model.intercept)
         assert model.info.objective[-1] == pytest.approx(

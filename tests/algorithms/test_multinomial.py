@@ -138,7 +138,15 @@ def test_l1_fits_are_those_of_scikit_learn(alpha, exact):
         **({"l1_ratio": 1.0} if _version() >= (1, 8) else {"penalty": "l1"}), **how
     ).fit(X, y)
     model = srf.sparse_rf(
-        X, y, features=srf.Linear(), loss="multinomial", alpha=alpha, exact=exact, tol=1e-8, rng=0
+        X,
+        y,
+        features=srf.Linear(),
+        scale=None,
+        loss="multinomial",
+        alpha=alpha,
+        exact=exact,
+        tol=1e-8,
+        rng=0,
     )
     expected = mean_loss(other.decision_function(X), y) + alpha * np.abs(other.coef_).sum()
     assert abs(objective(model, X, y, lambda w: alpha * np.abs(w).sum()) / expected - 1) < 1e-7

@@ -26,12 +26,14 @@ FITS = {
         X, y, alpha=1e-4, features=srf.Rules(), rng=0, **how
     ),
     "harfe": lambda X, y, **how: srf.harfe(
-        X, y, n_nonzero_coefs=10, n_components=100, rng=0, **how
+        X, y, n_nonzero_coefs=10, alpha=1e-4, n_components=100, rng=0, **how
     ),
     "harfe, the paper's": lambda X, y, **how: srf.harfe(
         X,
         y,
         n_nonzero_coefs=10,
+        activation="sin",
+        alpha=1e-4,
         n_components=100,
         backtracking=False,
         start="zero",

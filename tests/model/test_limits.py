@@ -27,7 +27,9 @@ FITS = {
     "sparse_rf_path": lambda **how: srf.sparse_rf_path(
         X, Y, alphas=[0.1, 0.003], features="gaussian", **FEW, **how
     )[-1],
-    "harfe": lambda **how: srf.harfe(X, Y, n_nonzero_coefs=20, **FEW, **how),
+    "harfe": lambda **how: srf.harfe(
+        X, Y, activation="sin", n_nonzero_coefs=20, alpha=1e-4, **FEW, **how
+    ),
     "harfe_path": lambda **how: srf.harfe_path(X, Y, n_nonzero_coefs=[5, 20], **FEW, **how)[-1],
     "outputs": lambda **how: srf.sparse_rf(
         X, np.stack([Y, 2 - Y], axis=1), alpha=0.003, **FEW, **how
@@ -37,7 +39,9 @@ FITS = {
     ),
 }
 LOG_FITS = {
-    loss: partial(srf.harfe, X, np.exp(Y), loss=loss, n_nonzero_coefs=20, **FEW)
+    loss: partial(
+        srf.harfe, X, np.exp(Y), loss=loss, activation="sin", n_nonzero_coefs=20, alpha=1e-4, **FEW
+    )
     for loss in ("poisson", "gamma", "tweedie")
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
