@@ -11,6 +11,7 @@ where no place is better than that by more than chance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -45,6 +46,13 @@ PATIENCE, NEGLIGIBLE = 3, 1e-3
 ERRORS = 0.5
 # About the most rows that are looked at to choose.
 MOST_ROWS = 16_000
+
+
+# The numbers of terms that are tried begin at FIRST, each twice as many as the one before; they end
+# at MOST_TERMS, or this share of the rows of a fold.
+FIRST, MOST_TERMS, TERMS_PER_ROW = 3, 800, 0.6
+# The share of the time that a choice may take.
+CHOOSING = 0.65
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -208,6 +216,18 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
         margins = np.concatenate(each, axis=1)
     own = loss.in_units_of_y(loss.mean(margins))
     return Chosen(value, is_gain, own if is_gain else told, n_folds)
+
+
+def sizes_to_try(n_rows: int, n_features: int, given: int | None) -> list[int]:
+    """Return the numbers of terms to try on the path of a fold of so many rows.
+
+    n_features : the number of features in all
+    given : the number of terms where it is given, up to which the path leads
+    """
+    most = min(MOST_TERMS, max(1, int(TERMS_PER_ROW * n_rows))) if given is None else given
+    most = min(most, n_features)
+    sizes = (FIRST * 2**k for k in count())
+    return [*takewhile(lambda size: size < most, sizes), most]
 
 
 def with_single_outputs(task: Task) -> Task:

@@ -37,11 +37,18 @@ from .._base.checks import check_integer, check_sizes
 from .._base.deadline import limits_time
 from .._base.progress import check_not_ended, ends_at, part, parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..features import Linear, RandomNeurons, check_any_sign, draw_all
+from ..features import Linear, RandomNeurons, check_any_sign, draw_all, sines_of_few
 from ..model import gap_in_words, warn_unconverged
 from ..solvers.effort import Effort
 from .auto_features import begin
-from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
+from .chosen_on_folds import (
+    CHOOSING,
+    FoldOptions,
+    chosen_on_folds,
+    folds_to_choose_on,
+    info_of_choice,
+    sizes_to_try,
+)
 from .harfe_fit import HarfeOptions, begin_fits
 from .sparse_rf.outputs import each_output
 from .task import Fit, Task, model_in_time, partial_fits_on_error
@@ -59,7 +66,7 @@ if TYPE_CHECKING:
     from ..columns.targets import ClassWeight
     from ..features import FeatureSet
     from ..features.bandwidth import Gamma
-    from ..features.dictionary import FeatureMap, Features
+    from ..features.dictionary import Features
     from ..features.feature_set import Solution
     from ..features.neurons import Activation
     from ..losses import LossLike
@@ -68,16 +75,12 @@ if TYPE_CHECKING:
     from .task import Progress
 
 
-# The features that are drawn from the default maps, in equal shares, and the standard deviation of
-# w'x for inputs of deviation 1.
-N_DEFAULT, WIDTHS = 4_000, (0.4, 1.0)
+# The sines that are drawn by default.
+N_DEFAULT = 4_000
 # The penalty of the fits on folds, and those that are tried on their supports.
 ALPHA, ALPHAS = 1e-2, (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
-# The numbers of terms that are tried begin at FIRST, and end at MOST_TERMS or this share of the
-# rows of a fold; there terms are exchanged by so many iterations.
-FIRST, MOST_TERMS, TERMS_PER_ROW, EXCHANGES = 3, 800, 0.6, 2
-# The share of the time that the choice may take.
-CHOOSING = 0.65
+# On a fold terms are exchanged by so many iterations for each number of terms.
+EXCHANGES = 2
 
 
 class PursuitFit(Fit, Protocol):
@@ -479,7 +482,7 @@ def model_of_best_size(
         if s is not None:
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
         folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
-    path = HarfePath(dictionary, options, s)
+    path = HarfePath(dictionary, options, s, task.is_joint)
     targets = list(zip(each_output(task), each_output(folds.task), strict=True))
     fits, chosen, n_done = [], [], 0
     with single_threaded_blas(), task.rows, folds.task.rows:
@@ -506,25 +509,28 @@ def model_of_best_size(
 
 class HarfePath:
     """The numbers of terms of HARFE, which the fits of a fold go through, with several penalties on
-    each support; or one of both, where it is given."""
+    each support; or one of both, where it is given.
 
-    def __init__(self, dictionary: FeatureSet, options: HarfeOptions, s: int | None):
+    Classes that are fitted together have one penalty alone.
+    """
+
+    def __init__(
+        self, dictionary: FeatureSet, options: HarfeOptions, s: int | None, is_joint: bool
+    ):
         self.has_constant = options.fit_intercept
-        self._dictionary, self._size = dictionary, s
-        self._options = replace(options, alpha=options.alpha or ALPHA, start="zero")
-        self._alphas = ALPHAS if options.alpha is None else (options.alpha,)
+        self._dictionary, self._s = dictionary, s
+        is_chosen = options.alpha is None and not is_joint
+        self._alpha = ALPHA if options.alpha is None else options.alpha
+        self._alphas = ALPHAS if is_chosen else (self._alpha,)
+        self._options = replace(options, alpha=self._alpha, start="zero")
 
     def places(self, n_rows: int) -> list[int]:
-        """Return the numbers of terms: FIRST, twice as many, and so on."""
-        most = min(MOST_TERMS, int(TERMS_PER_ROW * n_rows), len(self._dictionary))
-        most = max(1, most if self._size is None else min(self._size, len(self._dictionary)))
-        sizes = [FIRST * 2**k for k in range(20) if FIRST * 2**k < most]
-        return [*sizes, most]
+        """Return the numbers of terms."""
+        return sizes_to_try(n_rows, len(self._dictionary), self._s)
 
     def begin(self, task: Task) -> Sequence[PursuitFit]:
         """Return the fits of a fold, at the best constants, of rows in single precision."""
-        task = replace(task, is_single=True)
-        return fits_in_time(task, self._dictionary, self._options)
+        return fits_in_time(replace(task, is_single=True), self._dictionary, self._options)
 
     def turn_to(self, fits: Sequence[PursuitFit], place: int) -> None:
         """Let the fits go on to so many terms, and exchange terms a few times."""
@@ -538,8 +544,10 @@ class HarfePath:
     ) -> list[tuple[tuple[int, float], list[Solution]]]:
         """Return a model for each penalty, the largest first; at the number of terms that is given
         alone where it is."""
-        if self._size is not None and place < min(self._size, len(self._dictionary)):
+        if self._s is not None and place < self._s:
             return []
+        if len(self._alphas) == 1:
+            return [((place, self._alpha), [fit.solution() for fit in fits])]
         return [
             ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._alphas
         ]
@@ -592,7 +600,7 @@ def is_done_in_time(fit: PursuitFit, s: int, options: HarfeOptions, effort: Effo
 
 def draw_dictionary(task: Task, options: HarfeOptions) -> FeatureSet:
     """Return all N features: random neurons of an activation and order, draws from the features of
-    the task, or by default those of `default_maps`."""
+    the task, or by default the inputs and `sines_of_few`."""
     features, order, activation = task.features, options.order, options.activation
     n_components = 10_000 if options.n_components is None else options.n_components
     if features is None and options.gamma is not None:
@@ -606,7 +614,7 @@ def draw_dictionary(task: Task, options: HarfeOptions) -> FeatureSet:
             f"{activation!r}"
         )
     if features is None and order is None and activation is None:
-        features = default_maps(task.rows.n_features_in)
+        features = (Linear(), *sines_of_few(task.rows.n_features_in))
         n_components = N_DEFAULT if options.n_components is None else n_components
     elif features is None:
         features = RandomNeurons("sin" if activation is None else activation, order=order)
@@ -619,11 +627,3 @@ def draw_dictionary(task: Task, options: HarfeOptions) -> FeatureSet:
         weight=task.weight,
         constraints=task.input_constraints,
     )
-
-
-def default_maps(n_features_in: int) -> tuple[FeatureMap, ...]:
-    """Return the maps of the default dictionary: the inputs, and sines of one and of two of them at
-    two widths each."""
-    orders = [q for q in (1, 2) if q <= n_features_in]
-    sines = [RandomNeurons("sin", order=q, scale=c / q**0.5) for q in orders for c in WIDTHS]
-    return (Linear(), *sines)

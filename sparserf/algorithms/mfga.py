@@ -35,7 +35,7 @@ Processing 60, 2012.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,10 +43,10 @@ import numpy as np
 
 from .._base.checks import check_flag, check_integer, check_real, check_vector, checked
 from .._base.deadline import limits_time
-from .._base.progress import check_not_ended, ends_at, parts, shows_progress
+from .._base.progress import check_not_ended, ends_at, part, parts, shows_progress
 from .._base.threads import single_threaded_blas
 from .._core.search import top_k
-from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all
+from ..features import FeatureSet, Linear, Taylor, check_any_sign, draw_all, sines_of_few
 from ..model import warn_unconverged
 from ..solvers.effort import Effort
 from ..solvers.greedy import AMONG, LARGEST_TABLE, CoefficientsOnRows, CoefficientsOnTable
@@ -54,6 +54,14 @@ from ..solvers.greedy_multinomial import MultinomialCoefficients
 from ..solvers.ridge import RidgeProblem
 from .arguments import FitOptions
 from .auto_features import begin
+from .chosen_on_folds import (
+    CHOOSING,
+    FoldOptions,
+    chosen_on_folds,
+    folds_to_choose_on,
+    info_of_choice,
+    sizes_to_try,
+)
 from .task import Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -61,6 +69,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
     from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
@@ -80,11 +89,11 @@ if TYPE_CHECKING:
 class MfgaOptions(FitOptions):
     """The arguments of `mfga` and `mfga_path` beyond X and y, checked."""
 
-    n_components: int
+    n_components: int | None
     n_nonzero_coefs: int | None = checked(check_integer, 1, default=None)
     nu: ArrayLike | None
     gamma: Gamma
-    alpha: float = checked(check_real, 0)
+    alpha: float | None = checked(check_real, 0, default=None)
     n_select: int = checked(check_integer, 1)
     normalize: bool = checked(check_flag)
     best_phase: bool = checked(check_flag)
@@ -97,6 +106,14 @@ class MfgaOptions(FitOptions):
                 "normalize must be False where best_phase is True: the norm of a feature changes "
                 "with its phase"
             )
+
+
+# The sines that are drawn by default.
+N_DEFAULT = 2_000
+# The rounds in which a fit on a fold comes from one number of terms to the next.
+ROUNDS = 4
+# The penalty of the fits on folds, and those that are tried on their supports.
+ALPHA, ALPHAS = 1e-4, (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
@@ -128,9 +145,9 @@ def mfga(
     scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
-    n_components: int = 10_000,
+    n_components: int | None = None,
     loss: LossLike = "squared",
-    alpha: float = 1e-3,
+    alpha: float | None = None,
     n_select: int = 1,
     normalize: bool = False,
     best_phase: bool = False,
@@ -139,6 +156,7 @@ def mfga(
     class_weight: ClassWeight = None,
     offset: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    validation: float | Splits | None = None,
     tol: float | None = None,
     time_limit: float | None = None,
     rng: Seed = None,
@@ -252,7 +270,12 @@ def mfga(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.2 * y.var())
     (20, True)
     """
-    return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=False)[-1]
+    call = locals()
+    options, choice = MfgaOptions.of_call(call), FoldOptions.of_call(call)
+    if options.n_nonzero_coefs is None or options.alpha is None:
+        return model_of_best_size(X, y, options, choice)
+    choice.check_not_given("n_nonzero_coefs and alpha are given")
+    return models_of_rounds(X, y, options, every_round=False)[-1]
 
 
 @shows_progress
@@ -267,7 +290,7 @@ def mfga_path(
     scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
-    n_components: int = 10_000,
+    n_components: int | None = None,
     loss: LossLike = "squared",
     alpha: float = 1e-3,
     n_select: int = 1,
@@ -339,33 +362,59 @@ def mfga_path(
     return models_of_rounds(X, y, MfgaOptions.of_call(locals()), every_round=True)
 
 
-def models_of_rounds(
-    X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool
-) -> list[SparseModel]:
-    """Return the model after each round of Algorithm 1, or after the last round alone."""
-    # The default number of terms.
-    n_terms = 30
-
-    is_found, effort = options.is_auto, Effort(deadline=options.deadline)
-    with limits_time(options.deadline):
-        task, options = begin(X, y, options, effort, "together")
-        _check_outputs(task, options)
-        if is_found and not len(task.features):  # there was no time to find any
-            candidates = task.features
-        else:
-            candidates = draw_candidates(task, options)
+def read_call(
+    X: MatrixLike, y: ArrayLike, options: MfgaOptions, effort: Effort
+) -> tuple[Task, FeatureSet]:
+    """Return the task of a call, and all candidates."""
+    has_ranks = options.features is None
+    task, found = begin(X, y, options, effort, "together", has_ranks)
+    _check_outputs(task, options)
+    if options.is_auto and not len(task.features):  # there was no time to find any
+        return task, task.features
+    candidates = draw_candidates(task, found)
     check_any_sign(candidates, "mfga")
-    n_nonzero_coefs = options.n_nonzero_coefs
-    # a search may have found fewer features than the user wants
-    if n_nonzero_coefs is None or is_found:
-        n_nonzero_coefs = min(n_nonzero_coefs or n_terms, len(candidates))
-    elif n_nonzero_coefs > len(candidates):
+    return task, candidates
+
+
+def most_terms(n_nonzero_coefs: int, candidates: FeatureSet, options: MfgaOptions) -> int:
+    """Return the number of terms that is given, checked; a search may have found fewer features
+    than the user wants."""
+    if n_nonzero_coefs > len(candidates) and not options.is_auto:
         most = f"{len(candidates)}, the number of features"
         raise ValueError(
             f"n_nonzero_coefs must be at most {most}, got {n_nonzero_coefs}; lower it, or give "
             "other features"
         )
+    return min(n_nonzero_coefs, len(candidates))
 
+
+def models_of_rounds(
+    X: MatrixLike, y: ArrayLike, options: MfgaOptions, every_round: bool
+) -> list[SparseModel]:
+    """Return the model after each round of Algorithm 1, or after the last round alone."""
+    # The default number of terms of a path.
+    n_terms = 30
+
+    effort = Effort(deadline=options.deadline)
+    with limits_time(options.deadline):
+        task, candidates = read_call(X, y, options, effort)
+    if options.n_nonzero_coefs is None:
+        n_nonzero_coefs = min(n_terms, len(candidates))
+    else:
+        n_nonzero_coefs = most_terms(options.n_nonzero_coefs, candidates, options)
+    return fitted(task, candidates, n_nonzero_coefs, options, effort, every_round)
+
+
+def fitted(
+    task: Task,
+    candidates: FeatureSet,
+    n_nonzero_coefs: int,
+    options: MfgaOptions,
+    effort: Effort,
+    every_round: bool = False,
+) -> list[SparseModel]:
+    """Return the model after each round of Algorithm 1, or after the last round alone, for a task
+    and its candidates."""
     models, n_done, n_rounds = [], 0, -(-n_nonzero_coefs // options.n_select)
     with single_threaded_blas(), task.rows:
         fits = fits_in_time(task, candidates, n_nonzero_coefs, options)
@@ -383,6 +432,75 @@ def models_of_rounds(
     for model in models:
         _warn_if_unconverged(model.info, fits)
     return models
+
+
+def model_of_best_size(
+    X: MatrixLike, y: ArrayLike, options: MfgaOptions, choice: FoldOptions
+) -> SparseModel:
+    """Return the model whose number of terms and penalty, where they are not given, are chosen on
+    folds."""
+    effort, groups, s = (
+        Effort(deadline=options.deadline),
+        options.rows.groups,
+        options.n_nonzero_coefs,
+    )
+    with limits_time(options.deadline):
+        task, candidates = read_call(X, y, options, effort)
+        s = None if s is None else most_terms(s, candidates, options)
+        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
+    path = MfgaPath(candidates, options, s, task.is_joint)
+    with single_threaded_blas(), folds.task.rows, part(CHOOSING):
+        best = chosen_on_folds(path, folds, effort.part(CHOOSING))
+    value = best.value if best.is_gain or s is not None else None
+    size, alpha = value or (s or 0, ALPHA if options.alpha is None else options.alpha)
+    model = fitted(task, candidates, size, replace(options, alpha=alpha), effort)[-1]
+    how = info_of_choice([best], [value], ("n_nonzero_coefs", "alpha"))
+    return replace(model, info=replace(model.info, **how))
+
+
+class MfgaPath:
+    """The numbers of terms of MFGA, which the fits of a fold go through, with several penalties on
+    each support; or one of both, where it is given.
+
+    Classes that are fitted together have one penalty alone.
+    """
+
+    def __init__(self, candidates: FeatureSet, options: MfgaOptions, s: int | None, is_joint: bool):
+        self.has_constant = options.fit_intercept
+        self._candidates, self._s = candidates, s
+        is_chosen = options.alpha is None and not is_joint
+        self._alpha = ALPHA if options.alpha is None else options.alpha
+        self._alphas = ALPHAS if is_chosen else (self._alpha,)
+        # so that inner products are asked of the rows, which has any number of features a round
+        self._options = replace(options, alpha=self._alpha, n_select=ROUNDS)
+
+    def places(self, n_rows: int) -> list[int]:
+        """Return the numbers of terms."""
+        return sizes_to_try(n_rows, len(self._candidates), self._s)
+
+    def begin(self, task: Task) -> Sequence[GreedyFit]:
+        """Return the fits of a fold before the first round, of rows in single precision."""
+        most = len(self._candidates)
+        return fits_in_time(replace(task, is_single=True), self._candidates, most, self._options)
+
+    def turn_to(self, fits: Sequence[GreedyFit], place: int) -> None:
+        """Let ROUNDS rounds add what is left to so many terms."""
+        n_new = place - min(len(fit) for fit in fits)
+        for _ in algorithm_1(fits, place, max(1, -(-n_new // ROUNDS))):
+            pass
+
+    def models(
+        self, fits: Sequence[GreedyFit], place: int
+    ) -> list[tuple[tuple[int, float], list[Solution]]]:
+        """Return a model for each penalty, the largest first; at the number of terms that is given
+        alone where it is."""
+        if self._s is not None and place < self._s:
+            return []
+        if len(self._alphas) == 1:
+            return [((place, self._alpha), [fit.solution() for fit in fits])]
+        return [
+            ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._alphas
+        ]
 
 
 def _check_outputs(task, options):
@@ -415,15 +533,19 @@ def _warn_if_unconverged(info, fits):
 
 
 def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
-    """Return all candidates, the features of each map times sqrt(nu_p). By default: monomials of
-    degree 2, and the inputs."""
-    # Up to this number of inputs the default candidates have products of two inputs.
+    """Return all candidates, the features of each map times sqrt(nu_p)."""
+    # Up to this number of inputs there are monomials of two of them.
     most_inputs = 2000
 
     features, gamma = task.features, options.gamma
+    n_components = 10_000 if options.n_components is None else options.n_components
     if features is None:
-        degree = 2 if task.rows.n_features_in <= most_inputs else 1
-        features, gamma = (Taylor(degree, "knn" if gamma is None else gamma), Linear()), None
+        monomials = Taylor(2 if task.rows.n_features_in <= most_inputs else 1, gamma)
+        features = (monomials, Linear())
+        if gamma is None:
+            n_components = N_DEFAULT if options.n_components is None else n_components
+            features += sines_of_few(task.rows.n_features_in)
+        gamma = None
     if isinstance(features, FeatureSet) and options.nu is not None:
         raise ValueError("nu must be None where features is a FeatureSet")
 
@@ -438,7 +560,7 @@ def draw_candidates(task: Task, options: MfgaOptions) -> FeatureSet:
     return draw_all(
         features,
         task.rows,
-        n_components=options.n_components,
+        n_components=n_components,
         gamma=gamma,
         rng=options.rng,
         scales=roots_of_nu,
@@ -577,6 +699,8 @@ class GreedyFit:
         self._candidates = candidates
         self._r = r
         self._alpha, self._tol, self._one_output = options.alpha, options.tol, one_output
+        # that of the problem is in other units
+        self._penalty_unit = problem.alpha / options.alpha if options.alpha else 1.0
         # _first : the largest gradient at the start
         self._is_untried, self._first = np.ones(len(candidates), bool), None
         self._last, self.at_rest = solver.iterate.objective, False
@@ -656,11 +780,19 @@ class GreedyFit:
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
         self._solver.settle(True)
-        A, at = self._solver.A, self._solver.iterate
+        at = self._solver.iterate
+        return self._solution_of(at.w, at.b)
+
+    def solution_with(self, alpha: float) -> Solution:
+        """Return the same with another penalty on the features that are in."""
+        return self._solution_of(*self._solver.refitted(alpha * self._penalty_unit))
+
+    def _solution_of(self, w, b):
+        A = self._solver.A
         # features that have just entered have no coefficient yet, or 0
-        used = np.flatnonzero(at.w.any(axis=0))
+        used = np.flatnonzero(w.any(axis=0))
         order = used[np.argsort(A.index[used])]
-        w, b = self.progress.in_units_of_y(at.w[:, order], at.b)
+        w, b = self.progress.in_units_of_y(w[:, order], b)
         return (
             A.index[order],
             A.features.take(order),
