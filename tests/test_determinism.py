@@ -50,7 +50,7 @@ def fit(
     X, y = data(kind, dtype)
     if TARGETS[target]:
         y = np.digitize(y, [0.0] if TARGETS[target] == 2 else [-0.4, 0.4])
-    k = {"n_components": 400, "batch_size": 200, **k}
+    k = {"n_components": 400, "batch_size": 200, "scale": None, **k}
     return srf.sparse_rf(X, y, alpha=alpha, loss=target.split()[0], rng=rng, features=features, **k)
 
 
@@ -141,7 +141,9 @@ def test_workers_do_not_matter_to_other_features(features, kind):
 MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
 WAVES = srf.Fourier(gamma=0.3).draw(200, D, rng=1)
 OTHERS = {
-    "harfe": partial(srf.harfe, n_components=1000, n_nonzero_coefs=100, order=2, max_iter=2, rng=0),
+    "harfe": partial(
+        srf.harfe, n_components=1000, n_nonzero_coefs=100, alpha=1e-4, order=2, max_iter=2, rng=0
+    ),
     "harfe, more terms than rows": lambda X, y, **how: srf.harfe(
         X[:150], y[:150], features=WAVES, n_nonzero_coefs=180, max_iter=2, alpha=0.1, **how
     ),
@@ -201,7 +203,9 @@ OF_FEATURES = {
     "taylor": lambda X, y: srf.sparse_rf(
         X, y, features=srf.Taylor(2, 0.5), alpha=0.01, rng=0, workers=2
     ),
-    "harfe": lambda X, y: srf.harfe(X, y, order=2, n_components=200, n_nonzero_coefs=20, rng=0),
+    "harfe": lambda X, y: srf.harfe(
+        X, y, order=2, n_components=200, n_nonzero_coefs=20, alpha=1e-4, rng=0
+    ),
     "kernel_ridge": lambda X, y: srf.baselines.kernel_ridge(X[:200], y[:200], alpha=0.01),
 }
 OF_INPUTS = {
@@ -251,7 +255,7 @@ def test_taylor_and_random_features_are_the_set_drawn_by_hand(solver, kind, dtyp
     )
     drawn = dictionary_of(maps, X, 60, 60).batch(0)
     by_hand = srf.Taylor(2, 0.2).draw(None, D).concat(drawn.take(np.arange(15, 75)))
-    k = {"rng": 0} | (
+    k = {"scale": None, "rng": 0} | (
         {"alpha": 0.002, "batch_size": 1000}
         if solver == "sparse_rf"
         else {"n_nonzero_coefs": 40, "alpha": 1e-6}

@@ -166,11 +166,11 @@ class DRPRegressor(_FitMixin, _Regressor):
     ) -> None: ...
 
 class HARFEClassifier(_FitMixin, _Classifier):
-    n_components: int
+    n_components: int | None
     n_nonzero_coefs: int | None
     order: int | None
-    alpha: float
-    activation: Activation
+    alpha: float | None
+    activation: Activation | None
     features: Features | None
     gamma: Gamma
     scale: Units
@@ -190,6 +190,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
     time_limit: float | None
     fit_intercept: bool
     class_weight: ClassWeight
+    validation: float | Splits | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -197,14 +198,14 @@ class HARFEClassifier(_FitMixin, _Classifier):
     def __init__(
         self,
         *,
-        n_components: int = 10000,
+        n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
         order: int | None = None,
-        alpha: float = 0.0001,
-        activation: Activation = "sin",
+        alpha: float | None = None,
+        activation: Activation | None = None,
         features: Features | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         monotone: Signs = None,
@@ -221,6 +222,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
         time_limit: float | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        validation: float | Splits | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         callback: Callback = None,
@@ -228,11 +230,11 @@ class HARFEClassifier(_FitMixin, _Classifier):
     ) -> None: ...
 
 class HARFERegressor(_FitMixin, _Regressor):
-    n_components: int
+    n_components: int | None
     n_nonzero_coefs: int | None
     order: int | None
-    alpha: float
-    activation: Activation
+    alpha: float | None
+    activation: Activation | None
     features: Features | None
     gamma: Gamma
     scale: Units
@@ -251,6 +253,7 @@ class HARFERegressor(_FitMixin, _Regressor):
     tol: float
     time_limit: float | None
     fit_intercept: bool
+    validation: float | Splits | None
     lower: float | None
     upper: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -260,14 +263,14 @@ class HARFERegressor(_FitMixin, _Regressor):
     def __init__(
         self,
         *,
-        n_components: int = 10000,
+        n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
         order: int | None = None,
-        alpha: float = 0.0001,
-        activation: Activation = "sin",
+        alpha: float | None = None,
+        activation: Activation | None = None,
         features: Features | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         monotone: Signs = None,
@@ -283,6 +286,7 @@ class HARFERegressor(_FitMixin, _Regressor):
         tol: float = 0.005,
         time_limit: float | None = None,
         fit_intercept: bool = True,
+        validation: float | Splits | None = None,
         lower: float | None = None,
         upper: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -299,14 +303,15 @@ class MFGAClassifier(_FitMixin, _Classifier):
     scale: Units
     missing: Missing
     categorical: Categorical
-    n_components: int
+    n_components: int | None
     loss: LossLike
-    alpha: float
+    alpha: float | None
     n_select: int
     normalize: bool
     best_phase: bool
     fit_intercept: bool
     class_weight: ClassWeight
+    validation: float | Splits | None
     tol: float | None
     time_limit: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -320,17 +325,18 @@ class MFGAClassifier(_FitMixin, _Classifier):
         features: Features | None = None,
         nu: ArrayLike | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
-        n_components: int = 10000,
+        n_components: int | None = None,
         loss: LossLike = "logistic",
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_select: int = 1,
         normalize: bool = False,
         best_phase: bool = False,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        validation: float | Splits | None = None,
         tol: float | None = None,
         time_limit: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -347,13 +353,14 @@ class MFGARegressor(_FitMixin, _Regressor):
     scale: Units
     missing: Missing
     categorical: Categorical
-    n_components: int
+    n_components: int | None
     loss: LossLike
-    alpha: float
+    alpha: float | None
     n_select: int
     normalize: bool
     best_phase: bool
     fit_intercept: bool
+    validation: float | Splits | None
     tol: float | None
     time_limit: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -367,16 +374,17 @@ class MFGARegressor(_FitMixin, _Regressor):
         features: Features | None = None,
         nu: ArrayLike | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
-        n_components: int = 10000,
+        n_components: int | None = None,
         loss: LossLike = "squared",
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_select: int = 1,
         normalize: bool = False,
         best_phase: bool = False,
         fit_intercept: bool = True,
+        validation: float | Splits | None = None,
         tol: float | None = None,
         time_limit: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -420,7 +428,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         alpha: float | None = None,
         features: Features = "auto",
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         extrapolate: Extrapolate | None = None,
         categorical: Categorical = None,
@@ -483,7 +491,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         alpha: float | None = None,
         features: Features = "auto",
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         extrapolate: Extrapolate | None = None,
         categorical: Categorical = None,

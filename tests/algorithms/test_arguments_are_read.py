@@ -96,7 +96,7 @@ def test_gamma_is_taken_by_all_functions_whose_features_are_named():
     fits = {
         "sparse_rf": partial(srf.sparse_rf, X, y, alpha=0.01, **few),
         "sparse_rf_path": lambda **more: srf.sparse_rf_path(X, y, alphas=[0.01], **few, **more)[0],
-        "harfe": partial(srf.harfe, X, y, n_nonzero_coefs=5, **few),
+        "harfe": partial(srf.harfe, X, y, n_nonzero_coefs=5, alpha=1e-4, **few),
         "harfe_path": lambda **more: srf.harfe_path(X, y, n_nonzero_coefs=[5], **few, **more)[0],
         "mfga": partial(srf.mfga, X, y, n_nonzero_coefs=5, **few),
         "mfga_path": lambda **more: srf.mfga_path(X, y, n_nonzero_coefs=5, **few, **more)[-1],

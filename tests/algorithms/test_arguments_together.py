@@ -31,7 +31,7 @@ CASES |= {
 }
 ALL = {"sample_weight": SOME, "offset": OFFSET, "groups": GROUPS}
 AUTO = {
-    "harfe": partial(srf.harfe, n_nonzero_coefs=2),
+    "harfe": partial(srf.harfe, n_nonzero_coefs=2, alpha=1e-4),
     "mfga": partial(srf.mfga, n_nonzero_coefs=2),
 }
 OF_ESTIMATORS = {

@@ -46,7 +46,7 @@ EVERY_LOSS = {
     ),
     "harfe": partial(srf.harfe, rng=0, n_components=100),
     "harfe, more terms than rows": partial(
-        srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, max_iter=3
+        srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, alpha=1e-4, max_iter=3
     ),
     "harfe_path": partial(path, srf.harfe_path, rng=0, n_components=100),
     "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8),

@@ -126,7 +126,7 @@ def asked_by(name):
                 ROWS, TARGET, features="gaussian", n_components=50, rng=0, callback=own
             ),
             lambda own: srf.harfe(
-                ROWS, TARGET, n_components=50, n_nonzero_coefs=5, rng=0, callback=own
+                ROWS, TARGET, n_components=50, n_nonzero_coefs=5, alpha=1e-4, rng=0, callback=own
             ),
             lambda own: srf.mfga(
                 ROWS,

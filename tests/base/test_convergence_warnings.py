@@ -21,7 +21,7 @@ X32 = X.astype(np.float32)
 UNFINISHED = {  # each on a line of its own, at which the warning must point
     "sparse_rf": lambda: srf.sparse_rf(X, Y, **TINY),
     "sparse_rf_path": lambda: srf.sparse_rf_path(X, Y, alphas=[1e-9], **NAMED, max_iter=1),
-    "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, **START),
+    "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, alpha=1e-4, **START),
     "harfe_path": lambda: srf.harfe_path(X, Y, n_nonzero_coefs=[8], **START),
     "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=9, rng=0),
     "mfga_path": lambda: srf.mfga_path(X, Y, n_nonzero_coefs=9, rng=0),

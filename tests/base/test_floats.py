@@ -33,7 +33,9 @@ BY_LOSS = {
     "gaussian": lambda X, y, **how: srf.sparse_rf(
         X, y, features="gaussian", alpha=0.01, n_components=100, **how
     ),
-    "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=5, n_components=100, **how),
+    "harfe": lambda X, y, **how: srf.harfe(
+        X, y, n_nonzero_coefs=5, alpha=1e-4, n_components=100, **how
+    ),
     "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=4, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, **how),
 }

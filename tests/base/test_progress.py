@@ -295,7 +295,7 @@ def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
         "display",
         lambda name, screen, verbose, is_inner, limit: None if is_inner else line,
     )
-    fit = partial(srf.harfe, n_nonzero_coefs=5, n_components=100)
+    fit = partial(srf.harfe, n_nonzero_coefs=5, alpha=1e-4, n_components=100)
     call = {
         "calibrated": lambda **more: (
             srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=2, **more).coef

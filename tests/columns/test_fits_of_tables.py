@@ -50,7 +50,7 @@ FITS = {
         X, y, features="gaussian", gamma=0.1, alpha=1e-3, n_components=500, rng=0, **how
     ),
     "harfe": lambda X, y, **how: srf.harfe(
-        X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how
+        X, y, n_components=1000, n_nonzero_coefs=60, alpha=1e-4, order=2, rng=0, **how
     ),
     "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=8, rng=0, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-4, rng=0, **how),
@@ -280,7 +280,12 @@ def test_classes_of_a_table():
 def test_features_of_a_table_are_a_dictionary():
     model = FITS["gaussian"](TABLE, OF_TABLE)
     again = srf.harfe(
-        TABLE[TABLE.columns[::-1]], OF_TABLE, features=model.features, n_nonzero_coefs=20, rng=0
+        TABLE[TABLE.columns[::-1]],
+        OF_TABLE,
+        features=model.features,
+        n_nonzero_coefs=20,
+        alpha=1e-4,
+        rng=0,
     )
     assert r2(again, TABLE, OF_TABLE) > 0.5
     with pytest.raises(ValueError, match="categorical must be None"):
@@ -289,6 +294,7 @@ def test_features_of_a_table_are_a_dictionary():
             OF_TABLE,
             features=model.features,
             n_nonzero_coefs=20,
+            alpha=1e-4,
             rng=0,
             categorical=["city"],
         )

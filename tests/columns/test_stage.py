@@ -33,7 +33,7 @@ FITS = {
         X, y, features="perceptron", alpha=0.003, n_components=2000, rng=0, **how
     ),
     "harfe": lambda X, y=Y, **how: srf.harfe(
-        X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how
+        X, y, n_components=1000, n_nonzero_coefs=60, alpha=1e-4, order=2, rng=0, **how
     ),
     "mfga": lambda X, y=Y, **how: srf.mfga(X, y, n_nonzero_coefs=15, rng=0, **how),
 }
@@ -293,7 +293,12 @@ def test_features_see_columns_as_they_are(fit):
     assert np.allclose(phi, phi_oracle(model.features, shifted))
     assert np.allclose(phi @ model.coef + model.intercept, model.predict(shifted))
     again = srf.harfe(
-        shifted, Y, features=model.features, n_nonzero_coefs=min(5, len(model.features)), rng=0
+        shifted,
+        Y,
+        features=model.features,
+        n_nonzero_coefs=min(5, len(model.features)),
+        alpha=1e-4,
+        rng=0,
     )
     assert np.allclose(
         again.features.transform(shifted) @ again.coef + again.intercept, again.predict(shifted)

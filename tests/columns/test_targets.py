@@ -26,7 +26,9 @@ KERNEL = {"features": "gaussian", "gamma": 0.5, "n_components": 200, "rng": 0}
 FITS = {
     "sparse_rf": lambda y, **k: srf.sparse_rf(X, y, alpha=0.01, **KERNEL, **k),
     "sparse_rf chosen": lambda y, **k: srf.sparse_rf(X, y, effort=0.1, n_components=60, rng=0, **k),
-    "harfe": lambda y, **k: srf.harfe(X, y, n_components=200, n_nonzero_coefs=10, rng=0, **k),
+    "harfe": lambda y, **k: srf.harfe(
+        X, y, n_components=200, n_nonzero_coefs=10, alpha=1e-4, rng=0, **k
+    ),
     "mfga": lambda y, **k: srf.mfga(X, y, n_nonzero_coefs=5, rng=0, **k),
     "drp": lambda y, **k: srf.drp(X, y, alpha=0.01, rng=0, **k),
 }
@@ -413,7 +415,8 @@ def test_paths_of_several_outputs():
 
 
 @pytest.mark.parametrize(
-    ("method", "how"), [(srf.sparse_rf, {"alpha": 0.01}), (srf.harfe, {"n_nonzero_coefs": 5, "alpha": 1e-4})]
+    ("method", "how"),
+    [(srf.sparse_rf, {"alpha": 0.01}), (srf.harfe, {"n_nonzero_coefs": 5, "alpha": 1e-4})],
 )
 def test_sums_of_several_outputs(method, how):
     features = srf.Fourier(gamma=0.5).draw(100, 3, rng=0)
@@ -527,7 +530,7 @@ PAIRING = {
     "sparse_rf_path": partial(
         srf.sparse_rf_path, features="gaussian", alphas=[1.0], n_components=20, rng=0
     ),
-    "harfe": partial(srf.harfe, n_components=20, n_nonzero_coefs=2, rng=0),
+    "harfe": partial(srf.harfe, n_components=20, n_nonzero_coefs=2, alpha=1e-4, rng=0),
     "mfga": partial(srf.mfga, n_nonzero_coefs=2, rng=0),
     "drp": partial(srf.drp, alpha=0.1, rng=0),
     "cross_validate": lambda X, y, **how: srf.cross_validate(

@@ -63,7 +63,7 @@ def expansion(map_, features=None, **how):
     """Fit all of some draws, each with a coefficient."""
     features = map_.draw(60, D, rng=0) if features is None else features
     return srf.harfe(
-        SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), rng=0, **how
+        SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), alpha=1e-4, rng=0, **how
     )
 
 
@@ -94,7 +94,9 @@ EXPANSIONS = NEURONS | {
 }
 REGRESSIONS = EXPANSIONS | {
     "sparse_rf": lambda: srf.sparse_rf(X, Y, rng=0, n_components=500),
-    "harfe": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, order=2, rng=0),
+    "harfe": lambda: srf.harfe(
+        X, Y, n_components=300, n_nonzero_coefs=30, alpha=1e-4, order=2, rng=0
+    ),
     "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, rng=0),
     "drp": lambda: srf.drp(X, Y, alpha=1e-3, rng=0),
     "outputs": lambda: srf.mfga(
@@ -107,7 +109,7 @@ REGRESSIONS = EXPANSIONS | {
     ),
     "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),
     "thousands": lambda: srf.harfe(
-        X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1
+        X, Y, n_components=4000, n_nonzero_coefs=3000, alpha=1e-4, rng=0, max_iter=1
     ),
     "poisson": lambda: srf.sparse_rf(
         X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0
@@ -116,7 +118,7 @@ REGRESSIONS = EXPANSIONS | {
         X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, rng=0
     ),
     "limited": lambda: srf.harfe(
-        X, Y, n_components=300, n_nonzero_coefs=30, lower=-0.1, upper=0.7, rng=0
+        X, Y, n_components=300, n_nonzero_coefs=30, alpha=1e-4, lower=-0.1, upper=0.7, rng=0
     ),
     "limited above": lambda: srf.sparse_rf(
         X,
@@ -155,10 +157,11 @@ OF_CSR = {
         features=srf.RandomNeurons("sin", order=1),
         n_components=200,
         n_nonzero_coefs=20,
+        alpha=1e-4,
         rng=0,
     ),
     "words, bumps": lambda: srf.harfe(
-        WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, rng=0
+        WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, alpha=1e-4, rng=0
     ),
 }
 CLASSIFIERS = {
@@ -180,7 +183,13 @@ CLASSIFIERS = {
         rng=0,
     ),
     "hinge, floats": lambda: srf.harfe(
-        X, CLASSES + 0.5, loss="squared_hinge", n_components=200, n_nonzero_coefs=20, rng=0
+        X,
+        CLASSES + 0.5,
+        loss="squared_hinge",
+        n_components=200,
+        n_nonzero_coefs=20,
+        alpha=1e-4,
+        rng=0,
     ),
     "drp, bytes": lambda: srf.drp(
         X, np.array([b"no", b"yes"])[(Y > 0).astype(int)], loss="logistic", alpha=1e-2, rng=0

@@ -265,7 +265,15 @@ def test_bad_arguments_are_named(models, wrong):
 def test_code_stays_within_the_limits(loss, lower, upper):
     y = np.exp(Y) if loss == "poisson" else Y
     model = srf.harfe(
-        X, y, loss=loss, n_components=200, n_nonzero_coefs=20, lower=lower, upper=upper, rng=0
+        X,
+        y,
+        loss=loss,
+        n_components=200,
+        n_nonzero_coefs=20,
+        alpha=1e-4,
+        lower=lower,
+        upper=upper,
+        rng=0,
     )
     code, rows = run(model), np.concatenate([X, 3 * X])
     assert_same(model, code["decision_function"](rows), rows)

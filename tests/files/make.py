@@ -63,12 +63,16 @@ def models():
     yield (
         "limited",
         X,
-        srf.harfe(X, np.exp(Y), loss="gamma", n_nonzero_coefs=5, lower=0.5, upper=2.0, **few),
+        srf.harfe(
+            X, np.exp(Y), loss="gamma", n_nonzero_coefs=5, alpha=1e-4, lower=0.5, upper=2.0, **few
+        ),
     )
     yield (
         "nonnegative",
         X,
-        srf.harfe(X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, rng=0),
+        srf.harfe(
+            X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, alpha=1e-4, rng=0
+        ),
     )
     yield "times", TIMES, srf.sparse_rf(TIMES, Y, alpha=0.03, **few)
     yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)

@@ -363,7 +363,9 @@ def test_a_loss_of_your_own(fit, tmp_path):
     fits = {
         "sparse_rf": lambda loss: srf.sparse_rf(X, y, loss=loss, alpha=0.01, **EXACT),
         "default": lambda loss: srf.sparse_rf(X, y, loss=loss, n_components=300, rng=0),
-        "harfe": lambda loss: srf.harfe(X, y, loss=loss, n_nonzero_coefs=6, features=FIXED, rng=0),
+        "harfe": lambda loss: srf.harfe(
+            X, y, loss=loss, n_nonzero_coefs=6, alpha=1e-4, features=FIXED, rng=0
+        ),
         "mfga": lambda loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=6, rng=0),
         "drp": lambda loss: srf.drp(X, y, loss=loss, alpha=0.1, rng=0),
     }

@@ -36,10 +36,18 @@ LOSSES = {
 }
 # Functions with the penalty that they have by default or that is the same in all units.
 FITS = {
-    "mfga": partial(srf.mfga, n_nonzero_coefs=10, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=10, alpha=1e-3, rng=0),
     "harfe": partial(srf.harfe, n_components=200, rng=0),
     "harfe, the paper's": partial(
-        srf.harfe, n_components=100, backtracking=False, start="zero", rng=0
+        srf.harfe,
+        activation="sin",
+        scale=None,
+        n_components=100,
+        n_nonzero_coefs=10,
+        alpha=1e-4,
+        backtracking=False,
+        start="zero",
+        rng=0,
     ),
     "drp": partial(srf.drp, alpha=1e-3, rng=0),
     "drp, a large penalty": partial(srf.drp, alpha=1.0, rng=0),

@@ -155,7 +155,9 @@ def test_estimators_and_what_is_made_of_models():
     estimator = clone(estimators.SparseRFRegressor(lower=-0.2, upper=0.2, **how)).fit(X, Y)
     assert np.abs(estimator.predict(3 * X)).max() == 0.2
     assert not {"lower", "upper"} & set(estimators.SparseRFClassifier().get_params())
-    fit = partial(srf.harfe, n_nonzero_coefs=10, n_components=100, lower=-0.2, upper=0.2)
+    fit = partial(
+        srf.harfe, n_nonzero_coefs=10, alpha=1e-4, n_components=100, lower=-0.2, upper=0.2
+    )
     inside = srf.intervals(fit, X, Y, rng=0)
     assert all(np.abs(expert.model.predict(X)).max() <= 0.2 for expert in inside.experts)
     low, high = inside.predict(X)
@@ -256,7 +258,7 @@ ALL = {
     "sparse_rf_path": lambda X, y, **how: srf.sparse_rf_path(
         X, y, alphas=[0.001], features="gaussian", **FEW, **how
     )[0],
-    "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=20, **FEW, **how),
+    "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=20, alpha=1e-4, **FEW, **how),
     "mfga": lambda X, y, **how: srf.mfga(
         X, y, n_nonzero_coefs=9, features="gaussian", **FEW, **how
     ),

@@ -308,9 +308,7 @@ def test_a_block_in_which_all_is_missing(home):
 def test_the_error_of_a_broken_block_holds_the_model_so_far(name):
     fit = {
         "sparse_rf": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
-        "harfe": lambda X: srf.harfe(
-            X, Y, n_components=500, n_nonzero_coefs=60, alpha=1e-4, rng=0
-        ),
+        "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=60, alpha=1e-4, rng=0),
         "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=30, rng=0),
         "mfga logistic": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=6, loss="logistic", rng=0),
         "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
@@ -329,7 +327,7 @@ EVERY = {
     ),
     "sparse_rf chosen": lambda X: srf.sparse_rf(X, Y, features="gaussian", n_components=200, rng=0),
     "harfe of classes": lambda X: srf.harfe(
-        X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0
+        X, LABELS, n_components=100, n_nonzero_coefs=5, alpha=1e-4, loss="logistic", rng=0
     ),
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=4, rng=0),
     "mfga of classes": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=4, loss="logistic", rng=0),

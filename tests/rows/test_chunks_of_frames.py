@@ -32,7 +32,9 @@ FITS = {
     "sparse_rf logistic": lambda Z, **more: srf.sparse_rf(
         Z, Y > 0, loss="logistic", alpha=0.05, **KERNEL, **more
     ),
-    "harfe": lambda Z, **more: srf.harfe(Z, Y, n_nonzero_coefs=8, n_components=200, rng=0, **more),
+    "harfe": lambda Z, **more: srf.harfe(
+        Z, Y, n_nonzero_coefs=8, alpha=1e-4, n_components=200, rng=0, **more
+    ),
     "mfga": lambda Z, **more: srf.mfga(Z, Y, n_nonzero_coefs=8, **KERNEL, **more),
     "drp": lambda Z, **more: srf.drp(Z, Y, alpha=0.1, rng=0, **more),
 }

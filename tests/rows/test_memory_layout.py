@@ -22,7 +22,7 @@ NAMED, PRODUCTS = (
 USES = {
     "sparse_rf": lambda X: srf.sparse_rf(X, Y, features="gaussian", alpha=0.3, **FEW),
     "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.3, **FEW),
-    "harfe": lambda X: srf.harfe(X, Y, n_nonzero_coefs=4, max_iter=2, **FEW),
+    "harfe": lambda X: srf.harfe(X, Y, n_nonzero_coefs=4, alpha=1e-4, max_iter=2, **FEW),
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=2, rng=0),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),

@@ -16,7 +16,13 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 10))
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.1 * RNG.standard_normal(2000)
 KERNEL = {"features": "gaussian", "gamma": 0.05, "n_components": 1000, "rng": 0}
-HARFE = {"n_components": 1000, "n_nonzero_coefs": 50, "rng": 0}
+HARFE = {
+    "activation": "sin",
+    "n_components": 1000,
+    "n_nonzero_coefs": 50,
+    "alpha": 1e-4,
+    "rng": 0,
+}
 
 EXACT = {"alpha": 0.005, "exact": True, "tol": 1e-6, **KERNEL}
 
@@ -99,7 +105,10 @@ def test_passes_over_all_rows(name, monkeypatch):
 FITS_TO_CHUNKS = {
     "sparse_rf": (60, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, **IN_BATCHES)),
     "sparse_rf exact": (52, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, exact=True, **IN_BATCHES)),
-    "harfe": (25, lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, rng=0)),
+    "harfe": (
+        25,
+        lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
+    ),
     "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, rng=0)),
     "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, rng=0)),
     "drp logistic": (18, lambda X, y: srf.drp(X, y > 0, alpha=0.01, loss="logistic", rng=0)),

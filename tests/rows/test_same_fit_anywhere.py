@@ -39,9 +39,9 @@ FITS = {
     "sparse_rf_path": lambda X: srf.sparse_rf_path(
         X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED
     ),
-    "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0),
+    "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
     "harfe order 2": lambda X: srf.harfe(
-        X, Y > 0, n_components=500, n_nonzero_coefs=12, order=2, loss="logistic", rng=0
+        X, Y > 0, n_components=500, n_nonzero_coefs=12, alpha=1e-4, order=2, loss="logistic", rng=0
     ),
     "harfe_path": lambda X: srf.harfe_path(X, Y, n_components=300, n_nonzero_coefs=[4, 9], rng=0),
     "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
@@ -64,7 +64,7 @@ FITS = {
         X, LABELS, alpha=0.01, loss="multinomial", sample_weight=WEIGHT, exact=True, **NAMED
     ),
     "multinomial harfe": lambda X: srf.harfe(
-        X, LABELS, n_components=300, n_nonzero_coefs=4, loss="multinomial", rng=0
+        X, LABELS, n_components=300, n_nonzero_coefs=4, alpha=1e-4, loss="multinomial", rng=0
     ),
     "multinomial mfga_path": lambda X: srf.mfga_path(
         X, LABELS, n_nonzero_coefs=6, n_select=3, loss="multinomial", rng=0

@@ -45,10 +45,12 @@ OF_WEIGHTS = (
     "check_sample_weight_equivalence_on_sparse_data",
 )
 EXPECTED = {  # checks that the method itself cannot pass, with the reason
-    srf.harfe: dict.fromkeys(
-        OF_WEIGHTS, "n_nonzero_coefs=None is a share of the rows, however heavy they are"
-    ),
-    srf.sparse_rf: dict.fromkeys(OF_WEIGHTS, "alpha=None holds out each of the copies on its own"),
+    function: dict.fromkeys(OF_WEIGHTS, f"{what}=None holds out each of the copies on its own")
+    for function, what in (
+        (srf.sparse_rf, "alpha"),
+        (srf.harfe, "n_nonzero_coefs"),
+        (srf.mfga, "n_nonzero_coefs"),
+    )
 }
 PAPER = {
     "alpha": 0.01,
@@ -61,12 +63,17 @@ PAPER = {
 WHOLE = [
     srfs.SparseRFRegressor(**PAPER),
     srfs.SparseRFClassifier(**PAPER),
-    srfs.MFGARegressor(),
-    srfs.MFGAClassifier(),
+    srfs.MFGARegressor(n_nonzero_coefs=30, alpha=1e-3),
+    srfs.MFGAClassifier(n_nonzero_coefs=30, alpha=1e-3),
     srfs.DRPRegressor(),
     srfs.DRPClassifier(),
 ]
-ALL_BUT_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
+ALL_BUT_SOME = [
+    srfs.HARFERegressor(),
+    srfs.HARFEClassifier(),
+    srfs.MFGARegressor(),
+    srfs.MFGAClassifier(),
+]
 RULES = [
     srfs.SparseRFRegressor(features=srf.Rules(), alpha=0.01),
     srfs.SparseRFClassifier(features=srf.Rules(), alpha=0.01),
@@ -133,13 +140,15 @@ KERNEL = {
 }
 REGRESSORS = {
     "SparseRF": srfs.SparseRFRegressor(**KERNEL),
-    "HARFE": srfs.HARFERegressor(n_components=500, n_nonzero_coefs=40, random_state=0),
+    "HARFE": srfs.HARFERegressor(
+        activation="sin", n_components=500, n_nonzero_coefs=40, alpha=1e-4, random_state=0
+    ),
     "MFGA": srfs.MFGARegressor(random_state=0),
     "DRP": srfs.DRPRegressor(random_state=0),
 }
 CLASSIFIERS = {
     "SparseRF": srfs.SparseRFClassifier(**KERNEL),
-    "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, random_state=0),
+    "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, alpha=1e-4, random_state=0),
     "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0),
     "DRP": srfs.DRPClassifier(random_state=0),
 }
@@ -398,7 +407,7 @@ def test_pipelines_and_cross_validation(estimator):
 def test_grid_search_in_processes():
     grid = {"harferegressor__n_nonzero_coefs": [5, 40], "harferegressor__order": [2, None]}
     pipeline = make_pipeline(
-        StandardScaler(), srfs.HARFERegressor(n_components=300, random_state=0)
+        StandardScaler(), srfs.HARFERegressor(n_components=300, alpha=1e-4, random_state=0)
     )
     search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2).fit(X, Y)
     alone = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)

@@ -173,7 +173,7 @@ def test_copies_do_not_make_probabilities_sure():
         rng.random(60) < 0.5,
         np.repeat(np.arange(60), 5),
     )
-    fit = partial(srf.harfe, n_components=400, n_nonzero_coefs=50, loss="squared_hinge")
+    fit = partial(srf.harfe, n_components=400, n_nonzero_coefs=50, alpha=1e-4, loss="squared_hinge")
     unsure = (
         srf.calibrated(fit, rows[groups], labels[groups], groups=each, rng=0)
         for each in (None, groups)
