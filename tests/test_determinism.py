@@ -147,13 +147,22 @@ OTHERS = {
     "harfe, more terms than rows": lambda X, y, **how: srf.harfe(
         X[:150], y[:150], features=WAVES, n_nonzero_coefs=180, max_iter=2, alpha=0.1, **how
     ),
-    "mfga": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12),
-    "mfga, several a round": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12, n_select=5),
-    "mfga logistic": partial(srf.mfga, features=MAPS, n_nonzero_coefs=8, loss="logistic"),
-    "mfga, maps": partial(
-        srf.mfga, features=(*MAPS, FEATURES), n_components=300, n_nonzero_coefs=12, rng=0
+    "mfga": partial(srf.mfga, features=MAPS, n_nonzero_coefs=12, alpha=1e-3),
+    "mfga, several a round": partial(
+        srf.mfga, features=MAPS, n_nonzero_coefs=12, alpha=1e-3, n_select=5
     ),
-    "mfga as it comes": partial(srf.mfga, n_nonzero_coefs=8, rng=0),
+    "mfga logistic": partial(
+        srf.mfga, features=MAPS, n_nonzero_coefs=8, alpha=1e-3, loss="logistic"
+    ),
+    "mfga, maps": partial(
+        srf.mfga,
+        features=(*MAPS, FEATURES),
+        n_components=300,
+        n_nonzero_coefs=12,
+        alpha=1e-3,
+        rng=0,
+    ),
+    "mfga as it comes": partial(srf.mfga, n_nonzero_coefs=8, alpha=1e-3, rng=0),
     "drp": partial(srf.drp, alpha=1e-3, rng=0),
     "drp logistic": partial(srf.drp, alpha=1e-3, loss="logistic", rng=0),
     "drp of the paper": partial(
@@ -213,7 +222,7 @@ OF_INPUTS = {
         X, y, features=(srf.Linear(), FEATURES), alpha=0.01, n_components=100, rng=0
     ),
     "auto": lambda X, y: srf.sparse_rf(X[:120], y[:120], rng=0),
-    "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8),
+    "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8, alpha=1e-3),
     "drp": lambda X, y: srf.drp(X, np.sign(y), alpha=1e-3, loss="logistic", rng=0),
     "random_projection": lambda X, y: srf.baselines.random_projection(
         X, y, n_projections=3, alpha=0.01, rng=0

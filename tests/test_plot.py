@@ -106,14 +106,17 @@ SHOWN_WHOLE = {
         rng=0,
     ),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
-    "bumps": lambda: srf.mfga(X, Y, features=BUMPS, n_nonzero_coefs=20, rng=0),
+    "bumps": lambda: srf.mfga(X, Y, features=BUMPS, n_nonzero_coefs=20, alpha=1e-3, rng=0),
     # a Taylor feature sees both inputs, by its envelope
-    "products": lambda: srf.mfga(X[:, 1:3], Y, features=OF_TWO, n_nonzero_coefs=20, rng=0),
+    "products": lambda: srf.mfga(
+        X[:, 1:3], Y, features=OF_TWO, n_nonzero_coefs=20, alpha=1e-3, rng=0
+    ),
     "products, interleaved": lambda: srf.mfga(
         X[:, 1:3],
         Y,
         features=OF_TWO.take(np.random.default_rng(0).permutation(len(OF_TWO))),
         n_nonzero_coefs=20,
+        alpha=1e-3,
         rng=0,
     ),
 }
@@ -183,7 +186,12 @@ def test_two_classes_speak_for_the_second():
 
 def test_targets_are_outputs_by_their_number():
     model = srf.mfga(
-        X, np.stack([X[:, 0], X[:, 1]], axis=1), features=srf.Linear(), n_nonzero_coefs=2, rng=0
+        X,
+        np.stack([X[:, 0], X[:, 1]], axis=1),
+        features=srf.Linear(),
+        n_nonzero_coefs=2,
+        alpha=1e-3,
+        rng=0,
     )
     for k in range(2):
         figure = plot.effects(model, X, output=k)

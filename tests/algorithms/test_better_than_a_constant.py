@@ -153,7 +153,7 @@ FITS = {
     "harfe": lambda X, y, loss: srf.harfe(
         X, y, loss=loss, n_nonzero_coefs=20, alpha=1e-4, n_components=300, rng=0
     ),
-    "mfga": lambda X, y, loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=9, rng=0),
+    "mfga": lambda X, y, loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=9, alpha=1e-3, rng=0),
     "drp": lambda X, y, loss: srf.drp(X, y, loss=loss, alpha=1e-3, rng=0),
 }
 

@@ -49,7 +49,7 @@ def test_a_class_weight_is_a_sample_weight(fit, weight):
     [
         partial(srf.sparse_rf, **FEW),
         partial(srf.harfe, n_nonzero_coefs=5, alpha=1e-4, n_components=100, rng=0),
-        partial(srf.mfga, n_nonzero_coefs=5, rng=0),
+        partial(srf.mfga, n_nonzero_coefs=5, alpha=1e-3, rng=0),
         partial(srf.drp, alpha=0.1, rng=0),
     ],
     ids=["sparse_rf", "harfe", "mfga", "drp"],

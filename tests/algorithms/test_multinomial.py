@@ -324,7 +324,7 @@ def test_baselines_refuse_it():
 
 MORE = {
     "found terms": lambda X, y: srf.mfga(
-        X, y, features="auto", n_nonzero_coefs=5, loss="multinomial", rng=0
+        X, y, features="auto", n_nonzero_coefs=5, alpha=1e-3, loss="multinomial", rng=0
     ),
     "harfe_path": lambda X, y: srf.harfe_path(
         X, y, n_nonzero_coefs=[2, 5], n_components=100, loss="multinomial", rng=0

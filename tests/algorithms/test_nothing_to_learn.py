@@ -40,7 +40,7 @@ FITS = {
         rng=0,
         **how,
     ),
-    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=10, rng=0, **how),
+    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=10, alpha=1e-3, rng=0, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, rng=0, **how),
 }
 TARGETS = {

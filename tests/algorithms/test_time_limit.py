@@ -241,7 +241,7 @@ def test_the_search_for_features_has_its_share_of_the_time(monkeypatch, set_cloc
         lambda *a, **k: given.append(k["time_limit"]) or whole,
     )
     whole = srf.sparse_rf(X, Y, features="gaussian", alpha=0.05, n_components=100, rng=0)
-    srf.mfga(X, Y, features="auto", n_nonzero_coefs=2, time_limit=10.0)
+    srf.mfga(X, Y, features="auto", n_nonzero_coefs=2, alpha=1e-3, time_limit=10.0)
     assert given == [pytest.approx(8.0)]
 
 

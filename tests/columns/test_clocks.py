@@ -426,7 +426,7 @@ FITS = {
     "bumps": partial(srf.sparse_rf, features=srf.Bumps(), alpha=0.01, scale="robust", rng=0),
     "raw": partial(srf.sparse_rf, features=srf.Linear(), alpha=0.001, rng=0),
     "harfe": partial(srf.harfe, n_components=300, n_nonzero_coefs=30, alpha=1e-4, rng=0),
-    "mfga": partial(srf.mfga, n_nonzero_coefs=12, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=12, alpha=1e-3, rng=0),
     "drp": partial(srf.drp, alpha=1e-3, rng=0),
 }
 each_fit = pytest.mark.parametrize("name", FITS)

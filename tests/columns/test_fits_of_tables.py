@@ -52,7 +52,7 @@ FITS = {
     "harfe": lambda X, y, **how: srf.harfe(
         X, y, n_components=1000, n_nonzero_coefs=60, alpha=1e-4, order=2, rng=0, **how
     ),
-    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=8, rng=0, **how),
+    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=8, alpha=1e-3, rng=0, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-4, rng=0, **how),
 }
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
@@ -457,7 +457,7 @@ def test_new_levels_are_in_the_file_and_in_a_fit_of_the_same_features(tmp_path):
     model.save(tmp_path / "model")
     new = X.assign(kind=["another", None] * (len(X) // 2))
     assert np.array_equal(srf.load(tmp_path / "model.npz").predict(new), model.predict(new))
-    again = srf.mfga(X, y, features=model.features, n_nonzero_coefs=5, rng=0)
+    again = srf.mfga(X, y, features=model.features, n_nonzero_coefs=5, alpha=1e-3, rng=0)
     assert np.isfinite(again.predict(new)).all() and np.std(again.predict(new)) < np.std(y)
 
 

@@ -185,7 +185,9 @@ def test_formulas_of_bumps():
     """The size of each distance from the center is written with its weight; an input of weight 0 is
     left out."""
     bump = BumpBlock(1.0, np.array([[2.0, 0.0, -0.5, 1.0]]), np.array([[0.25, 9.0, -1.0, 0.0]]))
-    model = srf.mfga(X, Y, features=srf.FeatureSet([bump], 4), n_nonzero_coefs=1, rng=0, scale=None)
+    model = srf.mfga(
+        X, Y, features=srf.FeatureSet([bump], 4), n_nonzero_coefs=1, alpha=1e-3, rng=0, scale=None
+    )
     assert " exp(-2 |x0 - 0.25| - 0.5 |x2 + 1| - 1 |x3|)" in model.formula()
     latex = " \\operatorname{exp}(-2 |\\text{x0} - 0.25| - 0.5 |\\text{x2} + 1| - 1 |\\text{x3}|)"
     assert latex in model.formula("latex")

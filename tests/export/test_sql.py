@@ -15,10 +15,16 @@ NASTY = [None, float("nan"), 0.0, -0.0, 1e-320, 5e-324, -1e-160, 1e-110, 1e20]
 HUGE = [1e60, -1e154, 1e308, -1.7e308]
 MODELS = FITS | {
     "hinge": lambda: srf.mfga(
-        X, np.where(Y > 0, "p", "n"), loss="squared_hinge", n_nonzero_coefs=4, rng=0
+        X, np.where(Y > 0, "p", "n"), loss="squared_hinge", n_nonzero_coefs=4, alpha=1e-3, rng=0
     ),
     "as they are": lambda: srf.mfga(
-        X, Y, features=srf.RandomNeurons("tanh", 2), scale=None, n_nonzero_coefs=10, **FEW
+        X,
+        Y,
+        features=srf.RandomNeurons("tanh", 2),
+        scale=None,
+        n_nonzero_coefs=10,
+        alpha=1e-3,
+        **FEW,
     ),
     "tiny units": lambda: srf.sparse_rf(X * 1e-300, Y, features="gaussian", alpha=0.03, **FEW),
     "huge units": lambda: srf.sparse_rf(X * 1e290, Y, features="gaussian", alpha=0.03, **FEW),

@@ -55,7 +55,14 @@ def models():
     yield (
         "strings",
         X,
-        srf.mfga(X, np.where(Y > 0, "ja", "nein"), loss="squared_hinge", n_nonzero_coefs=4, rng=0),
+        srf.mfga(
+            X,
+            np.where(Y > 0, "ja", "nein"),
+            loss="squared_hinge",
+            n_nonzero_coefs=4,
+            alpha=1e-3,
+            rng=0,
+        ),
     )
     yield "chosen", X, srf.sparse_rf(X, Y, n_components=40, max_terms=6, rng=0)
     yield "frame", FRAME, srf.sparse_rf(FRAME, Y, alpha=0.03, **few)
@@ -76,7 +83,7 @@ def models():
     )
     yield "times", TIMES, srf.sparse_rf(TIMES, Y, alpha=0.03, **few)
     yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)
-    yield "zeros", X, srf.mfga(X, Y, features=mostly_zero(), n_nonzero_coefs=20, rng=0)
+    yield "zeros", X, srf.mfga(X, Y, features=mostly_zero(), n_nonzero_coefs=20, alpha=1e-3, rng=0)
 
 
 def mostly_zero():

@@ -57,7 +57,7 @@ FITS = {
     ),
     "harfe": partial(srf.harfe, features=DRAWN, n_nonzero_coefs=12, alpha=1e-4),
     "harfe_path": partial(last, srf.harfe_path, features=DRAWN, n_nonzero_coefs=[4, 12]),
-    "mfga": partial(srf.mfga, n_nonzero_coefs=6, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=6, alpha=1e-3, rng=0),
     "mfga_path": partial(last, srf.mfga_path, n_nonzero_coefs=6, n_select=2, rng=0),
     "drp": partial(srf.drp, alpha=0.01, rng=0),
     "drp, a sketch": partial(srf.drp, alpha=0.01, n_projections=3, rng=0),

@@ -260,7 +260,7 @@ ALL = {
     )[0],
     "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=20, alpha=1e-4, **FEW, **how),
     "mfga": lambda X, y, **how: srf.mfga(
-        X, y, n_nonzero_coefs=9, features="gaussian", **FEW, **how
+        X, y, n_nonzero_coefs=9, alpha=1e-3, features="gaussian", **FEW, **how
     ),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, rng=0, **how),
     "rks": lambda X, y, **how: srf.baselines.rks(

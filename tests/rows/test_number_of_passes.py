@@ -38,20 +38,24 @@ FITS = {
     "harfe squared_hinge": (9, 1, lambda: srf.harfe(X, Y > 0, loss="squared_hinge", **HARFE)),
     # Once the first gradient and at the end the residual; once in some iterations two for several
     # lines of the table.
-    "mfga": (0.6, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, **KERNEL)),
+    "mfga": (0.6, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, alpha=1e-3, **KERNEL)),
     # Once the first gradient; each iteration the products of new columns, and the new iterate with
     # its gradient.
-    "mfga several": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, n_select=4, **KERNEL)),
+    "mfga several": (
+        2,
+        1,
+        lambda: srf.mfga(X, Y, n_nonzero_coefs=20, alpha=1e-3, n_select=4, **KERNEL),
+    ),
     "mfga best phase": (
         2,
         1,
-        lambda: srf.mfga(X, Y, n_nonzero_coefs=10, best_phase=True, **KERNEL),
+        lambda: srf.mfga(X, Y, n_nonzero_coefs=10, alpha=1e-3, best_phase=True, **KERNEL),
     ),
     "mfga two outputs": (
         2,
         1,
         lambda: srf.mfga(
-            X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, n_select=2, **KERNEL
+            X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, alpha=1e-3, n_select=2, **KERNEL
         ),
     ),
     # Each iteration some five steps of Newton's method with a Hessian that is kept, the last with
@@ -59,12 +63,12 @@ FITS = {
     "mfga logistic": (
         7,
         1,
-        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="logistic", **KERNEL),
+        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, alpha=1e-3, loss="logistic", **KERNEL),
     ),
     "mfga squared_hinge": (
         7,
         1,
-        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="squared_hinge", **KERNEL),
+        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, alpha=1e-3, loss="squared_hinge", **KERNEL),
     ),
     # Each batch its gradients, unless they came with the last step before it; each round in it the
     # products of the features that enter, and the step together with the gradients after it.
@@ -109,7 +113,7 @@ FITS_TO_CHUNKS = {
         25,
         lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
     ),
-    "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, rng=0)),
+    "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, alpha=1e-3, rng=0)),
     "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, rng=0)),
     "drp logistic": (18, lambda X, y: srf.drp(X, y > 0, alpha=0.01, loss="logistic", rng=0)),
 }

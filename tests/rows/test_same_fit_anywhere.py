@@ -44,12 +44,19 @@ FITS = {
         X, Y > 0, n_components=500, n_nonzero_coefs=12, alpha=1e-4, order=2, loss="logistic", rng=0
     ),
     "harfe_path": lambda X: srf.harfe_path(X, Y, n_components=300, n_nonzero_coefs=[4, 9], rng=0),
-    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
+    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, alpha=1e-3, rng=0),
     "mfga_path": lambda X: srf.mfga_path(
         X, LABELS, n_nonzero_coefs=6, n_select=2, loss="logistic", rng=0
     ),
     "mfga best phase": lambda X: srf.mfga(
-        X, Y, n_nonzero_coefs=5, features="gaussian", n_components=200, best_phase=True, rng=0
+        X,
+        Y,
+        n_nonzero_coefs=5,
+        alpha=1e-3,
+        features="gaussian",
+        n_components=200,
+        best_phase=True,
+        rng=0,
     ),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp weighted": lambda X: srf.drp(
@@ -280,7 +287,7 @@ def test_mixed_devices_are_named(monkeypatch):
         with pytest.raises(ValueError, match=r"y must be on the device of X, .*, got one on"):
             srf.sparse_rf(of_x, bad_y, alpha=0.1, sample_weight=bad_weight)
     with pytest.raises(ValueError, match=r"sample_weight must be on the device of X, .*device1"):
-        srf.mfga(X, Y, n_nonzero_coefs=2, sample_weight=there)
+        srf.mfga(X, Y, n_nonzero_coefs=2, alpha=1e-3, sample_weight=there)
 
 
 @pytest.mark.every_case
@@ -412,7 +419,7 @@ def test_row_vectors_travel_once():
         there = da.from_array(big, chunks=(18_000, D)).persist()
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "144 kB"}):
             srf.drp(there, y, alpha=0.01, rng=0)
-            srf.mfga(there, y, n_nonzero_coefs=2, n_components=50, rng=0)
+            srf.mfga(there, y, n_nonzero_coefs=2, alpha=1e-3, n_components=50, rng=0)
 
 
 def test_partitions_that_cannot_be_made():

@@ -745,13 +745,13 @@ def test_rows_that_are_elsewhere():
 @pytest.fixture
 def regression():
     """A model of a real target."""
-    return srf.mfga(X, Y, n_nonzero_coefs=15, rng=0)
+    return srf.mfga(X, Y, n_nonzero_coefs=15, alpha=1e-3, rng=0)
 
 
 @pytest.fixture
 def classification():
     """A model of three classes."""
-    return srf.mfga(X, LABELS, n_nonzero_coefs=15, loss="logistic", rng=0)
+    return srf.mfga(X, LABELS, n_nonzero_coefs=15, alpha=1e-3, loss="logistic", rng=0)
 
 
 def test_a_model_as_a_regressor(regression):
@@ -776,7 +776,9 @@ def test_a_model_as_a_classifier(classification):
     assert np.array_equal(estimator.predict_proba(X), classification.predict_proba(X))
     assert np.array_equal(estimator.decision_function(X), classification.decision_function(X))
     assert estimator.score(X, LABELS) == np.mean(classification.predict(X) == LABELS)
-    hinge = srf.mfga(X, LABELS, n_nonzero_coefs=5, loss="squared_hinge", rng=0).to_estimator()
+    hinge = srf.mfga(
+        X, LABELS, n_nonzero_coefs=5, alpha=1e-3, loss="squared_hinge", rng=0
+    ).to_estimator()
     assert not hasattr(hinge, "predict_proba")
     calibrated = CalibratedClassifierCV(hinge, cv=3).fit(X, LABELS)
     assert calibrated.predict_proba(X).shape == (N, 3)
@@ -853,7 +855,7 @@ def test_names_of_a_made_estimator_can_be_set():
     """As other packages do on a copy, so that nothing warns of arrays in place of frames."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
-    estimator = srf.mfga(frame, Y, n_nonzero_coefs=3, rng=0).to_estimator()
+    estimator = srf.mfga(frame, Y, n_nonzero_coefs=3, alpha=1e-3, rng=0).to_estimator()
     names, again = estimator.feature_names_in_.tolist(), copy.deepcopy(estimator)
     again.feature_names_in_ = None
     assert again.feature_names_in_ is None and again.model.feature_names_in_ == tuple(names)

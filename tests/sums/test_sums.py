@@ -579,26 +579,30 @@ REFUSED = {
         ValueError,
         "outputs: 1, got",
         lambda: SUMS.mean_loss(
-            srf.mfga(X, Y > 3, features=FEATURES, n_nonzero_coefs=3, loss="logistic")
+            srf.mfga(X, Y > 3, features=FEATURES, n_nonzero_coefs=3, alpha=1e-3, loss="logistic")
         ),
     ),
     "outputs": (
         ValueError,
         "outputs: 1, got",
-        lambda: SUMS.mean_loss(srf.mfga(X, TWO, features=FEATURES, n_nonzero_coefs=3)),
+        lambda: SUMS.mean_loss(srf.mfga(X, TWO, features=FEATURES, n_nonzero_coefs=3, alpha=1e-3)),
     ),
     "a model of others": (
         ValueError,
         "the features of these sums",
         lambda: SUMS.mean_loss(
-            srf.mfga(X, Y, features=FEATURES.take(np.arange(100)[::-1]), n_nonzero_coefs=3)
+            srf.mfga(
+                X, Y, features=FEATURES.take(np.arange(100)[::-1]), n_nonzero_coefs=3, alpha=1e-3
+            )
         ),
     ),
     "a model of more": (
         ValueError,
         "the features of these sums",
         lambda: SUMS.mean_loss(
-            srf.mfga(X, Y, features=INPUTS.scaled(2).concat(FEATURES), n_nonzero_coefs=3)
+            srf.mfga(
+                X, Y, features=INPUTS.scaled(2).concat(FEATURES), n_nonzero_coefs=3, alpha=1e-3
+            )
         ),
     ),
 }

@@ -105,7 +105,7 @@ def test_uneven_weights_leave_sure_probabilities_sure(kind, n_classes, unit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [LABELS, LABELS * 1, np.where(LABELS, "p", "n"), KINDS])
-@pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5)])
+@pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5, alpha=1e-3)])
 def test_labels_without_a_loss_are_taken(given, labels):
     said, unsaid = (
         srf.calibrated(f, X[FEW], labels[FEW], rng=0)

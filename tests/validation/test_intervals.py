@@ -52,7 +52,7 @@ def test_a_model_holds_the_share_that_was_asked_for(coverage):
 def test_ends_are_the_formula_of_cv_plus():
     """The ends are order statistics of f_k(x) -+ R_i s_k(x) over all rows."""
     coverage, n = 0.9, 100
-    fit = partial(srf.mfga, n_nonzero_coefs=8)
+    fit = partial(srf.mfga, n_nonzero_coefs=8, alpha=1e-3)
     bands = srf.intervals(fit, X[:n], Y[:n], coverage=coverage, method="cv+", rng=0)
     lower, upper = bands.predict(X[REST])
     down, up = [], []
