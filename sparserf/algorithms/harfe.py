@@ -77,8 +77,9 @@ if TYPE_CHECKING:
 
 # The sines that are drawn by default.
 N_DEFAULT = 4_000
-# The penalty of the fits on folds, and those that are tried on their supports.
-ALPHA, ALPHAS = 1e-2, (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+# The penalty of the fits on folds; and those that are tried on their supports, fewer where the loss
+# is not quadratic, since each takes several Newton steps.
+ALPHA, ALPHAS, FEW_ALPHAS = 1e-2, (1.0, 1e-1, 1e-2, 1e-3, 1e-4), (1e-1, 1e-2, 1e-3)
 # On a fold terms are exchanged by so many iterations for each number of terms.
 EXCHANGES = 2
 
@@ -496,7 +497,9 @@ def model_of_best_size(
             own = replace(options, alpha=alpha)
             begun = fits_in_time(target, dictionary, own)
             fits += begun
-            n_done += sum(size == 0 or is_done_in_time(fit, size, own, effort) for fit in begun)
+            for fit in begun:
+                fit.at_rest = size == 0
+                n_done += size == 0 or is_done_in_time(fit, size, own, effort)
         if n_done < len(fits):
             effort.note_cut("fits", len(fits) - n_done)
         model = model_in_time(fits, task, effort)
@@ -514,14 +517,17 @@ class HarfePath:
     Classes that are fitted together have one penalty alone.
     """
 
+    # With 0.25 in its place the error of `harfe` on 15 tables was 1.006 of it, and 1.04 in the
+    # median over that of `sparse_rf`.
+    errors = 0.0
+
     def __init__(
         self, dictionary: FeatureSet, options: HarfeOptions, s: int | None, is_joint: bool
     ):
         self.has_constant = options.fit_intercept
-        self._dictionary, self._s = dictionary, s
-        is_chosen = options.alpha is None and not is_joint
+        self._dictionary, self._s, self._is_joint = dictionary, s, is_joint
         self._alpha = ALPHA if options.alpha is None else options.alpha
-        self._alphas = ALPHAS if is_chosen else (self._alpha,)
+        self._is_chosen = options.alpha is None and not is_joint
         self._options = replace(options, alpha=self._alpha, start="zero")
 
     def places(self, n_rows: int) -> list[int]:
@@ -537,7 +543,8 @@ class HarfePath:
         for fit in fits:
             fit.restart()
             algorithm_1(fit, place, EXCHANGES)
-            fit.finish()
+            if not self._is_joint:  # sweeps over the classes at the end are not worth their time
+                fit.finish()
 
     def models(
         self, fits: Sequence[PursuitFit], place: int
@@ -546,10 +553,12 @@ class HarfePath:
         alone where it is."""
         if self._s is not None and place < self._s:
             return []
-        if len(self._alphas) == 1:
+        if not self._is_chosen:
             return [((place, self._alpha), [fit.solution() for fit in fits])]
+        is_quadratic = fits[0].problem.loss.is_quadratic
         return [
-            ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._alphas
+            ((place, alpha), [fit.solution_with(alpha) for fit in fits])
+            for alpha in (ALPHAS if is_quadratic else FEW_ALPHAS)
         ]
 
 

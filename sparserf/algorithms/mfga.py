@@ -112,8 +112,9 @@ class MfgaOptions(FitOptions):
 N_DEFAULT = 2_000
 # The rounds in which a fit on a fold comes from one number of terms to the next.
 ROUNDS = 4
-# The penalty of the fits on folds, and those that are tried on their supports.
-ALPHA, ALPHAS = 1e-4, (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
+# The penalty of the fits on folds; and those that are tried on their supports, fewer where the loss
+# is not quadratic, since each takes several Newton steps.
+ALPHA, ALPHAS, FEW_ALPHAS = 1e-3, (1e-1, 1e-2, 1e-3, 1e-4, 1e-6), (1e-1, 1e-3, 1e-5)
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
@@ -465,12 +466,15 @@ class MfgaPath:
     Classes that are fitted together have one penalty alone.
     """
 
+    # With 0.25 in its place the error of `harfe` on 15 tables was 1.006 of it, and 1.04 in the
+    # median over that of `sparse_rf`.
+    errors = 0.0
+
     def __init__(self, candidates: FeatureSet, options: MfgaOptions, s: int | None, is_joint: bool):
         self.has_constant = options.fit_intercept
         self._candidates, self._s = candidates, s
-        is_chosen = options.alpha is None and not is_joint
         self._alpha = ALPHA if options.alpha is None else options.alpha
-        self._alphas = ALPHAS if is_chosen else (self._alpha,)
+        self._is_chosen = options.alpha is None and not is_joint
         # so that inner products are asked of the rows, which has any number of features a round
         self._options = replace(options, alpha=self._alpha, n_select=ROUNDS)
 
@@ -496,10 +500,11 @@ class MfgaPath:
         alone where it is."""
         if self._s is not None and place < self._s:
             return []
-        if len(self._alphas) == 1:
+        if not self._is_chosen:
             return [((place, self._alpha), [fit.solution() for fit in fits])]
         return [
-            ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._alphas
+            ((place, alpha), [fit.solution_with(alpha) for fit in fits])
+            for alpha in (ALPHAS if fits[0].is_quadratic else FEW_ALPHAS)
         ]
 
 
@@ -783,8 +788,15 @@ class GreedyFit:
         at = self._solver.iterate
         return self._solution_of(at.w, at.b)
 
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the loss is."""
+        return self._problem.loss.is_quadratic
+
     def solution_with(self, alpha: float) -> Solution:
         """Return the same with another penalty on the features that are in."""
+        if alpha == self._alpha:
+            return self.solution()
         return self._solution_of(*self._solver.refitted(alpha * self._penalty_unit))
 
     def _solution_of(self, w, b):
