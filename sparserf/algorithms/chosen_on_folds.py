@@ -157,12 +157,16 @@ def info_of_choice(
     ]
     if len(taken) < len(values):
         words.append("the constant" if len(values) == 1 else "constants")
-    n_folds = chosen[0].n_folds
-    how = "rows that were held out" if n_folds == 1 else f"{n_folds} folds"
     return {
         "validation_loss": float(sum(best.loss for best in chosen)),
-        "chosen": f"{', '.join(words)}, by the loss on {how}",
+        "chosen": by_the_loss_on_folds(words, chosen[0].n_folds),
     }
+
+
+def by_the_loss_on_folds(words: Sequence[str], n_folds: int) -> str:
+    """Return words on what was chosen, and how."""
+    how = "rows that were held out" if n_folds == 1 else f"{n_folds} folds"
+    return f"{', '.join(words)}, by the loss on {how}"
 
 
 def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> Folds:
