@@ -84,8 +84,8 @@ def sparse_rf(
     callback: Callback = None,
     verbose: bool | None = None,
 ) -> SparseModel:
-    r"""Fit a sparse model on random features: with `alpha` by Algorithm 1 of Sparse Random Features,
-    without it with penalty and kinds of features chosen on folds.
+    r"""Fit a sparse model on random features: with `alpha` by the algorithm of Sparse Random
+    Features, without it with penalty and kinds of features chosen on folds.
 
     With X and y alone everything is chosen, on rows that are held out, and the model is the mean of
     several (linear functions, cosines that learn, rules), without the terms that do not pay:
