@@ -269,8 +269,8 @@ def harfe(
     SparseModel
         `coef` are c_j / r_j. `info.chosen` says what was chosen; a call with that number of terms
         and penalty, and the same seed, gives the same model. `info.converged` says whether the
-        support came to rest, or tol was reached. `info.dual_gap` bounds the distance of the objective to that of the best of *all*
-        models of s terms; it is rarely small.
+        support came to rest, or tol was reached. `info.dual_gap` bounds the distance of the
+        objective to that of the best of *all* models of s terms; it is rarely small.
 
     Raises
     ------

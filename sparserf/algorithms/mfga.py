@@ -237,8 +237,9 @@ def mfga(
     SparseModel
         `info.chosen` says what was chosen; a call with that number of terms and penalty, and the
         same seed, gives the same model. It has fewer terms than n_nonzero_coefs where each other
-        feature has no gradient, or depends on selected ones, or where the time was over. `info.dual_gap` bounds the distance of the
-        objective to that of the best of *all* models of as many terms; it is rarely small.
+        feature has no gradient, or depends on selected ones, or where the time was over.
+        `info.dual_gap` bounds the distance of the objective to that of the best of *all* models of
+        as many terms; it is rarely small.
 
     Raises
     ------
