@@ -453,8 +453,8 @@ def test_support_indexes_the_dictionary(exact):
     )
     assert np.array_equal(model.features.transform(X), MANY.take(model.support).transform(X))
     maps = [Linear(), Fourier(gamma=0.3), Perceptron(), RandomNeurons("tanh")]
-    options = {"n_components": 100, "batch_size": 30, "scale": None, "rng": 5}
-    model = fit(features=maps, exact=exact, tol=1e-4, **options)
+    options = {"n_components": 100, "batch_size": 30, "rng": 5}
+    model = fit(features=maps, scale=None, exact=exact, tol=1e-4, **options)
     drawn, everything = dictionary_of(maps, X, **options), FeatureSet((), 3)
     for k in range(drawn.n_batches):
         everything = everything.concat(drawn.batch(k))
