@@ -16,7 +16,10 @@ from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, 
 
 import sparserf as srf
 from sparserf import mfga, mfga_path, plain
+from sparserf.algorithms.arguments import RowSetting
+from sparserf.algorithms.mfga import MfgaOptions, algorithm_1, greedy_fits, read_call
 from sparserf.features import sines_of_few
+from sparserf.solvers.effort import Effort
 
 from ..conftest import (
     BETA,
@@ -623,3 +626,29 @@ def test_the_best_is_found_where_it_is_a_billionth_of_the_start(alpha):
     w = brentq(lambda w: alpha * w - expit(-w), 0, 100)
     best = np.log1p(np.exp(-w)) + alpha * w**2 / 2
     assert model.info.objective[-1] == pytest.approx(best, rel=1e-8, abs=0)
+
+
+@pytest.mark.parametrize("kind", ["squared", "two outputs", "logistic", "huber"])
+def test_another_penalty_on_the_same_terms(kind):
+    """Fits on folds try several penalties on each support: each gives what a fit with that penalty
+    gives on these terms."""
+    y = {"logistic": SIGNS, "two outputs": np.column_stack([Y, 3 * X[:, 0]])}.get(kind, Y)
+    loss = "squared" if kind == "two outputs" else kind
+    more = {"n_components": None, "nu": None, "gamma": None, "normalize": False}
+    options = MfgaOptions(
+        features=ATOMS, alpha=1e-2, n_select=2, best_phase=False, rows=RowSetting(loss=loss), **more
+    )
+    task, _ = read_call(X, y, options, Effort())
+    (fit,) = greedy_fits(task, ATOMS, 8, options)
+    for _ in algorithm_1([fit], 8, 2):
+        pass
+    before = fit.solution()
+    for alpha in (1.0, 1e-4):
+        _, features, w, b = fit.solution_with(alpha)
+        alone = mfga(X, y, features=features, n_nonzero_coefs=8, alpha=alpha, loss=loss)
+        intercept = np.reshape(b, -1) + np.reshape(task.centers[0], -1)
+        np.testing.assert_allclose(alone.coef, w, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(np.reshape(alone.intercept, -1), intercept, rtol=1e-3, atol=1e-5)
+    for old, new in zip(before, fit.solution(), strict=True):
+        if not isinstance(old, srf.FeatureSet):
+            np.testing.assert_array_equal(old, new)
