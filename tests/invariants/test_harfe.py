@@ -223,9 +223,7 @@ def constants(A, ridge, s=2):
 
 def after_steps(A, y, ridge, k):
     """Return the model of 2 terms after k steps of Algorithm 1 with mu = 1 for B."""
-    return fit(
-        A, y, n_nonzero_coefs=2, alpha=ridge, step_size=1 / (1 + ridge), max_iter=k, **PAPER
-    )
+    return fit(A, y, n_nonzero_coefs=2, alpha=ridge, step_size=1 / (1 + ridge), max_iter=k, **PAPER)
 
 
 RIDGE = 1e-8
