@@ -9,7 +9,6 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from .. import conftest
-from ..conftest import l1_oracle
 
 # Beside the three losses of all methods, drp has the hinge that is smoothed to have a curvature of
 # at most 1.
@@ -56,6 +55,15 @@ class Problem:
     def v(self, z):
         """Return the row vector v with the gradient phi' v of the mean loss."""
         return self.s * SLOPE[self.loss](z, self.y) / len(self.y)
+
+    def hessian(self, phi, z):
+        """Return the second derivatives of the mean loss along features phi."""
+        h = self.s * CURVATURE[self.loss](z, self.y) / len(self.y)
+        return (phi.T * h) @ phi
+
+    def ones(self):
+        """Return the column of the intercept, if the problem has an intercept."""
+        return np.ones((len(self.y), int(self.fit_intercept)))
 
     def beta(self, phi=None):
         """Return a bound of the second derivative of the mean loss along each feature."""
@@ -104,13 +112,33 @@ class Problem:
         return self.l1_objective(model, alpha) + np.mean(self.s * CONJUGATE[self.loss](u, self.y))
 
     def l1_minimum(self, alpha):
-        """Return an objective that is attained, the least to the precision of L-BFGS-B."""
-        return l1_oracle(
-            lambda z: (self.mean_loss(z), self.v(z)),
-            self.phi,
-            alpha,
-            fit_intercept=self.fit_intercept,
-        ).fun
+        """Return an objective that is attained, the least but for 2 k t, by an interior point: of w =
+        u - v with a barrier -t sum (log u + log v), t down to 1e-10."""
+        k, phi = self.phi.shape[1], np.hstack([self.phi, -self.phi, self.ones()])
+
+        def at(x, t):
+            u, z = x[: 2 * k], phi @ x
+            if u.min() <= 0:
+                return np.inf, None
+            slopes = np.zeros_like(x)
+            slopes[: 2 * k] = alpha - t / u
+            value = self.mean_loss(z) + alpha * u.sum() - t * np.log(u).sum()
+            return value, phi.T @ self.v(z) + slopes
+
+        x = np.zeros(phi.shape[1])
+        x[: 2 * k] = 1 / k
+        for t in 10.0 ** -np.arange(1, 11):
+            for _ in range(50):
+                F, g = at(x, t)
+                barrier = np.full(len(x), 1e-12)
+                barrier[: 2 * k] = t / x[: 2 * k] ** 2
+                step = np.linalg.solve(self.hessian(phi, phi @ x) + np.diag(barrier), g)
+                if g @ step < 1e-2 * t:
+                    break
+                moves = (x - a * step for a in 0.5 ** np.arange(40))
+                x = next((new for new in moves if at(new, t)[0] < F), x)
+        w = x[:k] - x[k : 2 * k]
+        return self.mean_loss(phi @ x) + alpha * np.abs(w).sum()
 
     # With the penalty alpha / 2 |w|^2
 
@@ -120,8 +148,7 @@ class Problem:
 
     def ridge_minimum(self, alpha):
         """Return the best (w, b), by Newton's method with a line search."""
-        ones = np.ones((len(self.y), 1)) if self.fit_intercept else np.empty((len(self.y), 0))
-        phi = np.hstack([self.phi, ones])
+        phi = np.hstack([self.phi, self.ones()])
         k, penalty = self.phi.shape[1], np.full(phi.shape[1], alpha)
         penalty[k:] = 0.0
 
@@ -132,11 +159,17 @@ class Problem:
         t = np.zeros(phi.shape[1])
         F, g = at(t)
         for _ in range(100):
-            h = self.s * CURVATURE[self.loss](phi @ t, self.y) / len(self.y)
-            H = (phi.T * h) @ phi + np.diag(penalty + 1e-12)
-            step, shorter = np.linalg.solve(H, g), 2.0 ** -np.arange(40)
-            moves = (t - share * step for share in shorter)
-            new = next((u for u in moves if at(u)[0] < F or norm(at(u)[1]) < norm(g) / 2), t)
+            H = self.hessian(phi, phi @ t) + np.diag(penalty + 1e-12)
+            step = np.linalg.solve(H, g)
+            moves = (t - a * step for a in 0.5 ** np.arange(40))
+            new = next(
+                (
+                    u
+                    for u in moves
+                    if at(u)[0] < F or np.linalg.norm(at(u)[1]) < np.linalg.norm(g) / 2
+                ),
+                t,
+            )
             if new is t:
                 break
             t, (F, g) = new, at(new)
@@ -145,6 +178,3 @@ class Problem:
     def least_ridge(self, alpha):
         """Return the least objective."""
         return self.ridge_objective(*self.ridge_minimum(alpha), alpha)
-
-
-norm = np.linalg.norm

@@ -271,7 +271,7 @@ def test_h3_some_errors_are_above_half_of_the_bound():
 @examples(24)
 @given(seeds, st.sampled_from([0.0, 0.3, 2.0]), st.integers(1, 3))
 def test_h4_the_penalty_shrinks_the_isometry_constants(seed, ridge, k):
-    """H4, in the proof of Theorem 3.1: delta_k(B) = delta_k(A / sqrt(m)) / (1 + lambda), exactly."""
+    """H4, proof of Theorem 3.1: delta_k(B) = delta_k(A / sqrt(m)) / (1 + lambda), exactly."""
     A = np.random.default_rng(seed).standard_normal((30, 7))
     B = np.vstack([A, np.sqrt(30 * ridge) * np.eye(7)]) / np.sqrt(30 * (1 + ridge))
     expected = restricted_isometry(A / np.sqrt(30), k) / (1 + ridge)

@@ -160,10 +160,10 @@ def test_s1_descent_of_every_round(loss, fit_intercept, seed, R, ratio, weighted
 @pytest.mark.every_case
 @each_loss
 @examples(24)
-@given(seeds, st.booleans(), st.booleans(), st.sampled_from([(40, 7), (120, 50)]))
+@given(seeds, st.booleans(), st.booleans(), st.sampled_from([(40, 7), (80, 30)]))
 def test_s6_the_gap_bounds_the_distance_to_the_optimum(loss, seed, fit_intercept, weighted, sizes):
-    """S6: the gap P - D over the whole dictionary is >= 0 and >= F - F*, F* by L-BFGS-B, and it is
-    info.dual_gap; for fewer features than rows, or more, in any batches."""
+    """S6: the gap P - D over the whole dictionary is >= 0 and >= F - F*, F* by an interior point,
+    and it is info.dual_gap; for 40 features or 80 on 25 rows, in any batches."""
     p, atoms, largest = random_problem(seed, loss, fit_intercept, weighted, sizes[0])
     alpha = 0.1 * largest
     best = p.l1_minimum(alpha)
@@ -174,7 +174,7 @@ def test_s6_the_gap_bounds_the_distance_to_the_optimum(loss, seed, fit_intercept
         assert max(F - best, 0) - ROUNDING <= info.dual_gap <= tol * F * (1 + 1e-9)
         assert info.dual_gap == pytest.approx(gap, abs=1e-10)
         assert info.objective[-1] == pytest.approx(F, abs=ROUNDING)
-    assert best <= F * (1 + 1e-6)  # so that it is F*
+    assert best <= F * (1 + 1e-7)  # so that it is F*
 
 
 @examples(40)
