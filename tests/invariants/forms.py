@@ -54,6 +54,10 @@ def csr(rows):
     return replace(rows, X=csr_array(rows.X))
 
 
+def csr_of_float32(rows):
+    return csr(float32(rows))
+
+
 def float32(rows):
     return replace(rows, X=rows.X.astype(np.float32))
 
@@ -91,5 +95,6 @@ def copies(rows):
     return replace(rows, X=np.repeat(rows.X, k, axis=0), y=np.repeat(rows.y, k), weight=None)
 
 
-FORMS = (csr, float32, permuted_rows, permuted_columns, permuted_features, copies)
+FORMS = (csr, float32, csr_of_float32, permuted_rows, permuted_columns, permuted_features, copies)
+SINGLE = (float32, csr_of_float32)  # which round more
 each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)

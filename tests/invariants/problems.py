@@ -27,6 +27,7 @@ CURVATURE = {
     "logistic": lambda z, y: expit(z) * expit(-z),
 }
 
+LINEAR_LOSSES = tuple(VALUE)
 ROUNDING = 1e-12
 seeds = st.integers(0, 2**32 - 1)
 
@@ -112,8 +113,8 @@ class Problem:
         return self.l1_objective(model, alpha) + np.mean(self.s * CONJUGATE[self.loss](u, self.y))
 
     def l1_minimum(self, alpha):
-        """Return an objective that is attained, the least but for 2 k t, by an interior point: of w =
-        u - v with a barrier -t sum (log u + log v), t down to 1e-10."""
+        """Return an objective that is attained, the least but for 2 k t: by an interior point, of w
+        = u - v with a barrier -t sum (log u + log v), t down to 1e-10."""
         k, phi = self.phi.shape[1], np.hstack([self.phi, -self.phi, self.ones()])
 
         def at(x, t):
@@ -178,3 +179,12 @@ class Problem:
     def least_ridge(self, alpha):
         """Return the least objective."""
         return self.ridge_objective(*self.ridge_minimum(alpha), alpha)
+
+
+def low_rank(seed, loss, n=60, d=150, spectrum=None):
+    """Return X = U S V' of rank 5, or of given singular values, and a target."""
+    rng = np.random.default_rng(seed)
+    s = rng.uniform(1, 4, 5) * np.sqrt(n) if spectrum is None else spectrum
+    U, V = (np.linalg.qr(rng.standard_normal((k, len(s))))[0] for k in (n, d))
+    y = U @ rng.standard_normal(len(s)) * np.sqrt(n) + 0.3 * rng.standard_normal(n)
+    return (U * s) @ V.T, y if loss == "squared" else np.where(y > 0, 1.0, -1.0)

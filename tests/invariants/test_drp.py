@@ -17,12 +17,11 @@ from sparserf import Linear, drp
 from sparserf.features import make_projection
 
 from ..conftest import convergence_ignored, examples
-from .forms import each_form, float32, permuted, permuted_columns, random_rows
-from .problems import BETA, CONJUGATE, VALUE, Problem, seeds
+from .forms import SINGLE, each_form, permuted, permuted_columns, random_rows
+from .problems import BETA, CONJUGATE, LINEAR_LOSSES, Problem, low_rank, seeds
 
 RANK, D = 5, 150
-LOSSES = tuple(VALUE)
-each_loss = pytest.mark.parametrize("loss", LOSSES)
+each_loss = pytest.mark.parametrize("loss", LINEAR_LOSSES)
 each_accelerate = pytest.mark.parametrize("accelerate", [True, False])
 each_projection = pytest.mark.parametrize("projection", ["gaussian", "sparse_sign", "srht"])
 SMALL = 1e-7  # relative to |w*|: above the accuracy of the projected problem
@@ -40,15 +39,6 @@ def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
     how = {"accelerate": False, "n_projections": m, "n_iter": T, "projection": projection}
     with convergence_ignored():
         return fit(X, y, alpha, loss, rng=seed, **how, **options)
-
-
-def low_rank(seed, loss, n=60, d=D, spectrum=None):
-    """Return X = U S V' of rank 5, or of a given spectrum, and a target."""
-    rng = np.random.default_rng(seed)
-    s = rng.uniform(1, 4, RANK) * np.sqrt(n) if spectrum is None else spectrum
-    U, V = (np.linalg.qr(rng.standard_normal((k, len(s))))[0] for k in (n, d))
-    y = U @ rng.standard_normal(len(s)) * np.sqrt(n) + 0.3 * rng.standard_normal(n)
-    return (U * s) @ V.T, y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
 
 
 def row_space(X):
@@ -260,7 +250,7 @@ def test_d9_closed_form(projection, seed, alpha, m):
 @each_form
 @each_accelerate
 @examples(16)
-@given(seeds, st.sampled_from(LOSSES), st.booleans())
+@given(seeds, st.sampled_from(LINEAR_LOSSES), st.booleans())
 def test_d11_the_same_problem_in_another_form(form, accelerate, seed, loss, fit_intercept):
     """D11, problem (1): w is the same for dense, CSR and float32 rows, for rows and columns in any
     order, and for copies of a row in place of its weight, to the bounds of both, which count
@@ -281,7 +271,7 @@ def test_d11_the_same_problem_in_another_form(form, accelerate, seed, loss, fit_
     bound = 1.01 * (one.info.error_bound + two.info.error_bound)
     assert norm(two.coef - one.coef[place]) <= bound * norm(one.coef)
     assert abs(two.intercept - one.intercept) <= 10 * bound * norm(one.coef)
-    assert bound < (1e-4 if form is float32 else 1e-6)
+    assert bound < (1e-4 if form in SINGLE else 1e-6)
 
 
 @each_accelerate

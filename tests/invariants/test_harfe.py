@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from numpy.linalg import norm
 from scipy.optimize import minimize
 
-from sparserf import Linear, RandomNeurons, harfe
+from sparserf import Linear, RandomNeurons, harfe, plain
 
 from ..conftest import LOSSES, convergence_ignored, each_loss, examples, phi_oracle
-from .forms import each_form, float32, random_rows
+from .forms import SINGLE, each_form, random_rows
 from .problems import Problem, seeds
 
 each_selection = pytest.mark.parametrize("selection", ["magnitude", "positive"])
@@ -103,18 +103,6 @@ def test_h1_stationary_on_the_support_and_at_rest(loss, seed, s, fit_intercept):
         assert np.abs(c[on]).min() >= 0.02 / (4 * s) * np.abs(g[~on]).max()
 
 
-def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter):
-    N = A.shape[1]
-    B, c, iterates = A.T @ A, np.zeros(N), []
-    for _ in range(n_iter):
-        c_tilde = (1 - mu * m_lambda) * c + mu * (A.T @ y - B @ c)
-        S = np.flatnonzero(abs(c_tilde) >= np.sort(abs(c_tilde))[-s])
-        c = np.zeros(N)
-        c[S] = np.linalg.solve(B[np.ix_(S, S)] + m_lambda * np.eye(len(S)), A[:, S].T @ y)
-        iterates.append(c)
-    return iterates
-
-
 @examples(40)
 @given(seeds, st.sampled_from([0.1, 0.5, 1.0]))
 def test_h2_small_steps_descend_and_come_to_rest(seed, share):
@@ -124,7 +112,7 @@ def test_h2_small_steps_descend_and_come_to_rest(seed, share):
     A = rng.standard_normal((n, 60))
     y = A[:, :6] @ rng.standard_normal(6) + 0.1 * rng.standard_normal(n)
     mu = share / (norm(A, 2) ** 2 + n * alpha)
-    p, iterates = Problem(A, y), plain_algorithm_1(A, y, 6, n * alpha, mu, 500)
+    p, iterates = Problem(A, y), list(plain.harfe(A, y, 6, alpha, mu, 500))
     F = [p.ridge_objective(c, 0.0, alpha) for c in iterates]
     assert np.all(np.diff(F) <= 1e-12)
     how = {"n_nonzero_coefs": 6, "alpha": alpha, "step_size": n * mu, **PAPER}
@@ -343,7 +331,7 @@ def test_the_same_problem_in_another_form(form, seed, loss, s, fit_intercept):
     how = {"n_nonzero_coefs": s, "fit_intercept": fit_intercept, "loss": loss, "alpha": 0.1}
     c, same = rows.coef(fit_rows(rows, **how)), other.coef(fit_rows(other, **how))
     assert np.count_nonzero(c) == s
-    tol = 1e-3 if form is float32 else 1e-6
+    tol = 1e-3 if form in SINGLE else 1e-6
     np.testing.assert_allclose(same, c, atol=tol * abs(c).max())
 
 

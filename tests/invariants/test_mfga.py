@@ -18,7 +18,7 @@ from sklearn.linear_model import OrthogonalMatchingPursuit
 from sparserf import Linear, Taylor, mfga, mfga_path
 
 from ..conftest import BETA, LOSSES, each_intercept, each_loss, examples, phi_oracle
-from .forms import each_form, float32, random_rows
+from .forms import SINGLE, each_form, random_rows
 from .problems import ROUNDING, Problem, seeds
 
 
@@ -221,7 +221,7 @@ def test_the_same_problem_in_another_form(form, seed, loss, n_select, fit_interc
     how = {"alpha": 0.01, "loss": loss, "n_select": n_select, "fit_intercept": fit_intercept}
     theta, same = rows.coef(fit_rows(rows, **how)), other.coef(fit_rows(other, **how))
     assert np.count_nonzero(theta) == 8
-    tol = 1e-3 if form is float32 else 1e-6
+    tol = 1e-3 if form in SINGLE else 1e-6
     np.testing.assert_allclose(same, theta, atol=tol * abs(theta).max())
 
 
