@@ -68,7 +68,7 @@ def naive(R, X, y, alpha, loss):
     return z, R.expand(z)
 
 
-# The objective never rises, and the certificate is a bound
+# The objective never rises
 
 
 @pytest.mark.every_case
@@ -89,6 +89,9 @@ def test_the_objective_never_rises(loss, seed, alpha, fit_intercept):
     np.testing.assert_allclose(model.info.objective, F[: model.info.n_iter], rtol=1e-9)
 
 
+# The certificate is a bound
+
+
 @pytest.mark.every_case
 @each_loss
 @each_accelerate
@@ -100,7 +103,7 @@ def test_the_certificate_is_a_bound(loss, accelerate, seed, alpha, fit_intercept
     X, y = low_rank(seed, loss, spectrum=20.0 / np.arange(1, 41))
     how = {"n_iter": n_iter, "fit_intercept": fit_intercept, "accelerate": accelerate}
     with convergence_ignored():
-        model = fit(X, y, alpha, loss, n_projections=None if accelerate else 600, **how)
+        model = fit(X, y, alpha, loss, n_projections=None if accelerate else 400, **how)
     w, _, least = optimum(X, y, alpha, loss, fit_intercept)
     info, p = model.info, Problem(X, y, loss, fit_intercept)
     F = p.ridge_objective(model.coef, model.intercept, alpha)
@@ -152,7 +155,7 @@ def test_d1_d3_d4_one_step_and_the_naive_solution(loss, seed, alpha, m, n):
 
 @pytest.mark.every_case
 @each_loss
-@examples(24)
+@examples(16)
 @given(seeds, penalties, st.integers(130, 300), st.integers(60, 200))
 def test_d2_iterations(loss, seed, alpha, m, n):
     """D2, Theorem 5: ||w_T - w*|| <= e^T ||w*|| for eps < 1/2; the last objective that a model
@@ -161,7 +164,7 @@ def test_d2_iterations(loss, seed, alpha, m, n):
     _, eps = projection_of(row_space(X), m, seed)
     assume(eps < 0.5)
     w, e = optimum(X, y, alpha, loss)[0], eps / (1 - eps)
-    for T in (1, 2, 3, 4):
+    for T in (1, 2, 4):
         model = paper(X, y, alpha, loss, m, T, seed)
         assert norm(model.coef - w) <= (e**T + SMALL) * norm(w)
         F = Problem(X, y, loss).ridge_objective(model.coef, 0.0, alpha)
@@ -268,16 +271,16 @@ def test_d9_closed_form(projection, seed, alpha, m):
 @each_accelerate
 @examples(16)
 @given(seeds, st.sampled_from(LINEAR_LOSSES), st.booleans())
-def test_d11_the_same_problem_in_another_form(form, accelerate, seed, loss, fit_intercept):
+def test_the_same_problem_in_another_form(form, accelerate, seed, loss, fit_intercept):
     """D11, problem (1): w is the same for dense, CSR and float32 rows, for rows and columns in any
     order, and for copies of a row in place of its weight, to the bounds of both, which count
     rounding."""
-    rows = random_rows(seed, loss, lambda d, _: Linear().draw(None, d), n=50, d=80)
+    rows = random_rows(seed, loss, lambda d, _: Linear().draw(None, d), n=40, d=40)
     other = form(rows)
-    place = permuted(80) if form is permuted_columns else np.arange(80)
+    place = permuted(40) if form is permuted_columns else np.arange(40)
 
     def fitted(rows):
-        how = {"n_projections": None if accelerate else 1000, "accelerate": accelerate}
+        how = {"n_projections": None if accelerate else 600, "accelerate": accelerate}
         how |= {"fit_intercept": fit_intercept, "sample_weight": rows.weight}
         tol = 1e-5 if rows.X.dtype == np.float32 else 1e-7
         model = fit(rows.X, rows.y, 1.0, loss, tol=tol, **how)

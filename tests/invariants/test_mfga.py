@@ -66,7 +66,7 @@ def dependent_columns(seed, loss, fit_intercept):
 @each_loss
 @examples(40)
 @given(seeds, st.booleans(), st.integers(1, 4), st.sampled_from([1e-3, 0.03, 1.0]))
-def test_m1_each_round_descends(loss, seed, fit_intercept, n_select, alpha):
+def test_m1_the_objective_never_rises(loss, seed, fit_intercept, n_select, alpha):
     """M1, Algorithm 1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) +
     alpha of the feature j that entered; each objective is that of its model, and the least on its
     support."""
@@ -89,18 +89,16 @@ def test_m1_each_round_descends(loss, seed, fit_intercept, n_select, alpha):
     assert np.all(np.diff(models[-1].info.objective) <= 0)
 
 
-# The gap is a bound
+# The certificate is a bound
 
 
 @pytest.mark.every_case
 @each_loss
 @examples(24)
 @given(seeds, st.booleans(), st.integers(1, 3), st.sampled_from([1e-3, 0.1, 10.0]))
-def test_the_gap_bounds_the_distance_to_the_best_of_all_supports(
-    loss, seed, fit_intercept, s, alpha
-):
-    """F of s terms: objective - dual_gap is at most the best objective of all supports of s out of
-    7, each solved by Newton's method, and that is at most the objective."""
+def test_the_certificate_is_a_bound(loss, seed, fit_intercept, s, alpha):
+    """Problem (1) of s terms: objective - dual_gap is at most the best objective of all supports of
+    s out of 7, each solved by Newton's method, and that is at most the objective."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((25, 7))
     y = A[:, 0] - 0.7 * A[:, 3] + 0.5 * rng.standard_normal(25)

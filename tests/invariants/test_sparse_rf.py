@@ -164,14 +164,14 @@ def test_s1_descent_of_every_round(loss, seed, fit_intercept, weighted, R, ratio
     assert np.all(np.diff(whole.info.objective) <= 0)
 
 
-# The gap is a bound
+# The certificate is a bound
 
 
 @pytest.mark.every_case
 @each_loss
 @examples(24)
 @given(seeds, st.booleans(), st.booleans(), st.sampled_from([(40, 7), (80, 30)]))
-def test_s6_the_gap_bounds_the_distance_to_the_optimum(loss, seed, fit_intercept, weighted, sizes):
+def test_s6_the_certificate_is_a_bound(loss, seed, fit_intercept, weighted, sizes):
     """S6: the gap P - D over the whole dictionary is >= 0 and >= F - F*, F* by an interior point,
     and it is info.dual_gap; for 40 features or 80 on 25 rows, in any batches."""
     p, atoms, largest = random_problem(seed, loss, fit_intercept, weighted, sizes[0])
@@ -306,7 +306,7 @@ def test_s8_certificate_is_reached(seed, loss, fit_intercept, weighted):
         assert 0.98 * bound(ref) <= excess <= bound(ref) + 1e-14
 
 
-# Recovery: what one round gains, and how near the fit comes
+# Recovery
 
 
 @each_loss
@@ -540,8 +540,8 @@ def test_s4_a_batch_that_learns_counts_as_a_draw(loss, fit_intercept):
 @each_loss
 @each_intercept
 def test_s4_each_base_draw_of_a_batch_that_learns_is_found_to_count(loss, fit_intercept):
-    """The bound also holds, by a wide margin, with rho TR in place of T, rho = BASE; for this there
-    is no proof."""
+    """S4: the bound also holds, by a wide margin, with rho TR in place of T, rho = BASE; for this
+    there is no proof."""
     check_rate_of_draws_that_learn(loss, fit_intercept, 20, 200, BASE * 20, None)
 
 
@@ -677,9 +677,9 @@ def test_the_same_problem_in_another_form(form, seed, loss, fit_intercept):
 @each_loss
 @examples(24)
 @given(seeds, st.booleans(), st.sampled_from([1e-3, 7.0, 1e3]))
-def test_units_and_copies_of_features(loss, seed, fit_intercept, t):
-    """Problem (8): of features times t or -t and a penalty times t the minimum is w / t or -w / t;
-    of features that are there three times, the sum of their coefficients."""
+def test_units_of_features(loss, seed, fit_intercept, t):
+    """Problem (8): of features times t or -t and a penalty times t the minimum is w / t or -w /
+    t."""
     rows, rng = random_rows(seed, loss, cosines), np.random.default_rng(seed)
     p, alpha = problem_of(rows, loss, fit_intercept)
     one = fit_rows(rows, alpha, loss, fit_intercept=fit_intercept)
@@ -688,11 +688,22 @@ def test_units_and_copies_of_features(loss, seed, fit_intercept, t):
     scaled = replace(rows, X=units * p.phi, features=linear)
     w, b, gap = fit_rows(scaled, t * alpha, loss, fit_intercept=fit_intercept)
     agree(p, alpha, one, (units * w, b, gap))
+
+
+@pytest.mark.every_case
+@each_loss
+@examples(16)
+@given(seeds, st.booleans())
+def test_copies_of_features(loss, seed, fit_intercept):
+    """Problem (8): of features that are there three times the minimum is the same."""
+    rows = random_rows(seed, loss, cosines)
+    p, alpha = problem_of(rows, loss, fit_intercept)
+    w, *rest = fit_rows(rows, alpha, loss, fit_intercept=fit_intercept)
     thrice = replace(rows, features=rows.features.take(np.tile(rows.order, 3)))
-    thrice.order = np.arange(3 * len(rows.order))
-    w, b, gap = fit_rows(thrice, alpha, loss, fit_intercept=fit_intercept)
-    three = Problem(np.tile(p.phi, 3), p.y, loss, fit_intercept, rows.weight)
-    agree(three, alpha, (np.concatenate([one[0], 0 * w[60:]]), *one[1:]), (w, b, gap))
+    thrice.order = np.arange(3 * len(w))
+    three = replace(p, phi=np.tile(p.phi, 3))
+    other = fit_rows(thrice, alpha, loss, fit_intercept=fit_intercept)
+    agree(three, alpha, (np.append(w, np.zeros(2 * len(w))), *rest), other)
 
 
 @examples(24)
