@@ -188,3 +188,13 @@ def low_rank(seed, loss, n=60, d=150, spectrum=None):
     U, V = (np.linalg.qr(rng.standard_normal((k, len(s))))[0] for k in (n, d))
     y = U @ rng.standard_normal(len(s)) * np.sqrt(n) + 0.3 * rng.standard_normal(n)
     return (U * s) @ V.T, y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+
+
+def alike(seed, loss, fit_intercept=False):
+    """Return a problem of 7 columns that are much alike, so that the best s of them are easily
+    missed."""
+    rng = np.random.default_rng(seed)
+    phi = rng.standard_normal((25, 7)) + 1.5 * rng.standard_normal((25, 1))
+    y = phi[:, :4] @ rng.standard_normal(4) + rng.standard_normal(25)
+    y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
+    return Problem(phi, y, loss, fit_intercept)
