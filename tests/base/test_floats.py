@@ -171,7 +171,7 @@ def test_other_functions(name):
     fit = lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=3, alpha=1e-3, **how)  # noqa: E731
     of_labels = lambda X, y, **how: srf.mfga(
         X, y, n_nonzero_coefs=3, alpha=1e-3, loss="logistic", **how
-    )  # noqa: E731
+    )
     linear = srf.Linear().draw(3, 3, rng=0)
     work = {
         "calibrated": lambda: bits(srf.calibrated(of_labels, ROWS, TARGETS["logistic"], rng=0)),
