@@ -356,6 +356,8 @@ def _fit_path(X, y, alphas, options):
                     diverges = False
                     if not options.accelerate:
                         diverges = algorithm_2(fit, projected, options.most_iterations)
+                        # on the way to w* it may rise
+                        fit.progress.correct(fit.objective())
                     elif task.is_joint:
                         fit.descend(steps, options.most_iterations)
                     else:
