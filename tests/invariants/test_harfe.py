@@ -148,7 +148,7 @@ def test_h2_large_steps_return_the_best_point(seed):
 @pytest.mark.every_case
 @each_selection
 @each_loss
-@examples(24)
+@examples(16)
 @given(seeds)
 def test_the_certificate_is_a_bound(loss, selection, seed):
     """Problem (6) of s = 2 terms: objective - dual_gap is at most the best objective of all

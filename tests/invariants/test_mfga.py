@@ -94,7 +94,7 @@ def test_m1_the_objective_never_rises(loss, seed, fit_intercept, n_select, alpha
 
 @pytest.mark.every_case
 @each_loss
-@examples(24)
+@examples(16)
 @given(seeds, st.booleans(), st.integers(2, 3))
 def test_the_certificate_is_a_bound(loss, seed, fit_intercept, s):
     """Problem (1) of s terms: objective - dual_gap is at most the best objective of all supports of
