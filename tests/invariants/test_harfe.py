@@ -345,7 +345,7 @@ def unit_columns(seed, **options):
     their norms, and gives the coefficients."""
     rows = random_rows(seed, "squared", neurons)
     p = Problem(phi_oracle(rows.features, rows.X), rows.y)
-    how = {"alpha": 0.1, "normalize": True, **options}
+    how = {"alpha": 0.1, "normalize": True, "fit_intercept": True, **options}
     return lambda units=1.0, t=1.0: p.coef(fit(units * p.phi, t * p.y, **how))
 
 
