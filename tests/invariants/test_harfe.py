@@ -29,7 +29,7 @@ PAPER = {"start": "zero", "backtracking": False}  # the steps of Algorithm 1 as 
 def fit(A, y, **options):
     """Fit with the columns of A as features, unless others are given."""
     options = {
-        "features": Linear(),
+        "features": Linear().draw(None, A.shape[1]),
         "scale": None,
         "fit_intercept": False,
         "normalize": False,

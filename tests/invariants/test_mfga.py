@@ -26,7 +26,7 @@ def fit(A, y, path=False, **options):
     """Fit 8 of the columns of A, unless other features or another number are given; with `path`,
     return the model of each round."""
     options = {
-        "features": Linear(),
+        "features": Linear().draw(None, A.shape[1]),
         "scale": None,
         "n_nonzero_coefs": 8,
         "fit_intercept": False,
