@@ -553,7 +553,7 @@ def test_offsets_are_routed():
     from sparserf.sklearn import MFGARegressor
 
     with sklearn.config_context(enable_metadata_routing=True):
-        model = MFGARegressor(n_nonzero_coefs=6, loss="poisson", random_state=0)
+        model = MFGARegressor(n_nonzero_coefs=6, alpha=1e-3, loss="poisson", random_state=0)
         model = (
             model.set_fit_request(offset=True)
             .set_predict_request(offset=True)

@@ -57,7 +57,7 @@ FITS = {
         },
     ),
     "harfe_path": (srf.harfe_path, {"n_nonzero_coefs": [3, 10, 20], "alpha": 0.01}),
-    "mfga": (srf.mfga, {"n_nonzero_coefs": 15}),
+    "mfga": (srf.mfga, {"n_nonzero_coefs": 15, "alpha": 1e-3}),
     "mfga some a round": (srf.mfga, {"n_nonzero_coefs": 12, "n_select": 4, "alpha": 0.1}),
     "mfga matching pursuit": (srf.mfga, {"n_nonzero_coefs": 10, "normalize": True, "alpha": 0.0}),
     "mfga_path": (srf.mfga_path, {"n_nonzero_coefs": 6, "tol": 0.01}),
@@ -148,7 +148,7 @@ def test_batches_are_those_of_the_inputs(monkeypatch):
 def test_several_outputs(fit_intercept):
     sums, options = (
         Sums.of(X, TWO, FEATURES),
-        {"n_nonzero_coefs": 10, "fit_intercept": fit_intercept},
+        {"n_nonzero_coefs": 10, "alpha": 1e-3, "fit_intercept": fit_intercept},
     )
     model = sums.fit(srf.mfga, **options)
     assert_same(model, srf.mfga(X, TWO, features=FEATURES, **options))
@@ -466,7 +466,7 @@ def test_a_warning_points_at_the_caller():
 def test_a_callback_ends_the_fit():
     assert (
         SUMS.fit(
-            srf.mfga, n_nonzero_coefs=20, callback=lambda info: info.n_nonzero == 7
+            srf.mfga, n_nonzero_coefs=20, alpha=1e-3, callback=lambda info: info.n_nonzero == 7
         ).support.size
         == 7
     )
