@@ -297,43 +297,6 @@ def drp_path(
     return _fit_path(X, y, check_alphas(alphas).tolist(), DRPOptions.of_call(locals()))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DRPOptions(FitOptions):
-    """The arguments of `drp` and `drp_path` beyond X, y and the penalties, checked.
-
-    An accelerated fit draws its projections and directions, and samples rows, with rng.
-    """
-
-    features: Linear = field(default_factory=Linear)
-    n_projections: int | None = checked(check_integer, 1, default=None)
-    n_iter: int | None = checked(check_integer, 1, default=None)
-    accelerate: bool = checked(check_flag, default=True)
-    projection: Literal["auto"] | ProjectionName = checked(
-        check_choice, ("auto", *PROJECTIONS), default="auto"
-    )
-    tol: float = checked(check_real, 0, strict=True, default=1e-4)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.accelerate and self.n_projections is None:
-            raise ValueError(
-                "n_projections must be given where accelerate=False, got None: some 20 times the "
-                "rank of X"
-            )
-
-    @property
-    def most_iterations(self) -> int:
-        """The most iterations; so many that the tolerance decides where the user gives none."""
-        return 100 if self.n_iter is None else self.n_iter
-
-    @property
-    def kind(self) -> ProjectionName:
-        """The kind of projection."""
-        if self.projection != "auto":
-            return self.projection
-        return "sparse_sign" if self.accelerate else "gaussian"
-
-
 def _fit_path(X, y, alphas, options):
     """Return a model of each penalty, each fit started from the one before; a warning names the
     line that called the caller."""
@@ -368,71 +331,6 @@ def _fit_path(X, y, alphas, options):
         if complaint:
             warn_unconverged(f"alpha={model.info.alpha:.3g}: {complaint}")
     return models
-
-
-def linear_fit(
-    X: MatrixLike, y: ArrayLike, alphas: Sequence[float], options: DRPOptions
-) -> tuple[LinearFit | MultinomialLinearFit, Task]:
-    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task.
-
-    alphas : the penalties that the fit will turn to
-    """
-    task = Task.from_options(X, y, options, losses=LOSSES, several_outputs="together")
-    smoothness = task.loss_of(np.vstack(task.targets)).smoothness
-    if np.isinf(smoothness) and not task.loss.is_self_concordant:
-        raise ValueError(
-            "loss must have a finite smoothness, with which drp bounds the effect of rounding, "
-            f"got {task.loss!r}"
-        )
-
-    fit_intercept = options.fit_intercept
-    task = task.centered(fit_intercept)
-    if task.is_joint and not options.accelerate:
-        raise ValueError(
-            "accelerate must be True for loss='multinomial' and more than two classes, got False"
-        )
-
-    targets = np.vstack(task.targets)
-    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
-    progress = task.progress(options.callback, targets)
-    inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
-
-    if task.is_joint:
-        problems = [
-            task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets
-        ]
-        joint = MultinomialProblem.from_targets(
-            task.rows.vectors, task.targets, task.weight, fit_intercept
-        )
-        return MultinomialLinearFit(inputs, problems, joint, progress), task
-    return LinearFit(inputs, problem, progress, unit=problem.alpha), task
-
-
-def _choose_steps(fit, options, n_fits):
-    """Return the `NewtonSteps` of each of n_fits."""
-    # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
-    # dense.
-    few_inputs, most_few_inputs = 256, 2048
-    least_density = 0.25
-    # Second moments that take longer than this number of passes over the rows wait until conjugate
-    # gradients take as many steps.
-    few_passes = 10
-
-    inputs, m = fit.inputs, options.n_projections
-    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
-    if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
-        steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
-        if m or steps[0].n_passes <= few_passes:
-            return steps
-        return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
-    # all share one
-    sketch = cache(lambda: Sketch(inputs, m, options.kind, fit.problem.fit_intercept, options.rng))
-    if m:
-        return [SketchSteps(sketch()) for _ in range(n_fits)]
-    basis = RangeBasis(inputs, fit.problem.fit_intercept, options.rng)
-    return [
-        AdaptiveSteps(lambda: SketchSteps(sketch()), first=RangeSteps(basis)) for _ in range(n_fits)
-    ]
 
 
 def _complaint(fit, diverges):
