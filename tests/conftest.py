@@ -15,6 +15,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, xlogy
 
+from sparserf import plain
 from sparserf._base import checks
 from sparserf._core.rows import RowSlice
 from sparserf.features import BumpBlock, NeuronBlock
@@ -197,11 +198,22 @@ CONJUGATE = {
     "logistic": lambda u, y: entropy(np.clip(-u * y, 0, 1)),
 }
 BETA = {"squared": 1.0, "squared_hinge": 2.0, "logistic": 0.25}
+PLAIN = {name: plain.Loss(SLOPE[name], BETA[name]) for name in BETA}
 LOSSES = tuple(VALUE)
 KERNELS = ("gaussian", "laplacian", "cauchy", "matern12", "matern32", "matern52")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 each_intercept = pytest.mark.parametrize("fit_intercept", [False, True])
 ignore_convergence = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
+
+
+# `sparserf.plain` has no intercept: the coefficient of a column so large that the penalty on it is
+# rounding stands for it.
+LARGE = 1e4
+
+
+def with_intercept(phi):
+    """Return the columns of phi and a column of LARGE."""
+    return np.column_stack([phi, np.full(len(phi), LARGE)])
 
 
 def entropy(p):

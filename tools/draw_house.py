@@ -143,8 +143,9 @@ def arrange(floors, arrows, size, width, height):
         for k, order in enumerate(orders):
             if len(order) > MOST_ORDERED:
                 at = places(orders)
-                orders[k] = sorted(
-                    order, key=lambda name: np.mean([at[b][0] for a, b in arrows if a == name])
+                orders[k] = sorted(  # at the left what imports nothing
+                    order,
+                    key=lambda name: np.mean([at[b][0] for a, b in arrows if a == name] or [0.0]),
                 )
             elif len(order) > 1:
                 tried = [list(one) for one in itertools.permutations(order)]

@@ -56,8 +56,7 @@ class Arguments:
 class ColumnSetting(Arguments):
     """How a fit encodes the columns of X, and the constraints of the model in them.
 
-    scale : "robust" for robust units; "auto" for robust units where features are a name or None;
-        None for columns as they are
+    scale : "robust" for columns in robust units, None for columns as they are
     missing : "learn" where dense X may have NaN, or "raise"
     extrapolate : whether a model is "constant" in a column beyond the range of its rows, or
         "linear"
@@ -67,7 +66,7 @@ class ColumnSetting(Arguments):
         columns are known
     """
 
-    scale: Units = checked(check_choice, ("auto", "robust"), default=None)
+    scale: Units = checked(check_choice, ("robust",), default=None)
     missing: Missing = checked(check_choice, ("learn", "raise"), default="raise")
     extrapolate: Extrapolate = checked(check_choice, ("constant", "linear"), default="linear")
     categorical: Categorical = None

@@ -25,13 +25,19 @@ SHARE_OF_SEARCH = 0.8
 
 
 def begin(
-    X: MatrixLike, y: ArrayLike, options: Options, effort: Effort, several_outputs: str
+    X: MatrixLike,
+    y: ArrayLike,
+    options: Options,
+    effort: Effort,
+    several_outputs: str,
+    has_ranks: bool = False,
 ) -> tuple[Task, Options]:
     """Return the task of a fit, and its options, in which features that a search has found stand
     for "auto"."""
     if options.is_auto:
         options = with_found_features(X, y, options, effort)
-    task = Task.from_options(X, y, options, losses=JOINTLY, several_outputs=several_outputs)
+    how = {"losses": JOINTLY, "several_outputs": several_outputs, "has_ranks": has_ranks}
+    task = Task.from_options(X, y, options, **how)
     return task.centered(options.fit_intercept), options
 
 

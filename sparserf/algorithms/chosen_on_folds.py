@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .._base.splits import Split, Splits
-    from .._base.threads import Workers
     from .._base.types import MatrixLike
     from ..features.feature_set import Solution
     from ..solvers.effort import Effort
@@ -70,6 +69,12 @@ class FoldOptions(Arguments):
     def holds_out_as_by_default(self) -> bool:
         """Whether nothing was said of which rows to hold out, or how many."""
         return self.validation is None
+
+    def check_not_given(self, why: str) -> None:
+        """Raise a ValueError where something is given that has no meaning; why : what leaves
+        nothing to choose."""
+        if self.validation is not None:
+            raise ValueError(f"validation must be None where {why}, got {self.validation!r}")
 
     def with_splits(self, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None) -> Self:
         """Return the options with the rows to hold out as splits of the rows of X, unless they are
@@ -113,20 +118,43 @@ class Method(Protocol):
 class Chosen:
     """What was chosen.
 
-    value : the place on the path, None for the constant
-    loss : the mean loss of the rows of each fold at the places that the other folds choose
+    value : the arguments of the model of least loss, or nearly so; None where there was no time for
+        one
+    is_gain : whether its loss is lower than that of the constant by more than chance
+    loss : the mean loss of the rows of each fold, with what the other folds choose; of the constant
+        where there is no gain
     n_folds : the number of folds
     """
 
     value: Any
+    is_gain: bool
     loss: float
     n_folds: int
 
-    def in_words(self, arguments: str) -> str:
-        """Return words on what was chosen, and how; arguments : what the value stands for."""
-        what = "no term" if self.value is None else arguments
-        how = "rows that were held out" if self.n_folds == 1 else f"{self.n_folds} folds"
-        return f"{what}, by the loss on {how}"
+
+def info_of_choice(
+    chosen: Sequence[Chosen], values: Sequence[Any], arguments: Sequence[str]
+) -> dict[str, Any]:
+    """Return what `FitInfo` says of the choice for each output: the loss, and words on what was
+    chosen, and how.
+
+    values : what was taken for each output, None for the constant
+    arguments : the names of the parts of a value
+    """
+    taken = [value for value in values if value is not None]
+    spans = [(min(each), max(each)) for each in zip(*taken, strict=True)]
+    words = [
+        f"{name}={low:.4g}" if low == high else f"{name}={low:.4g} to {high:.4g}"
+        for name, (low, high) in zip(arguments, spans, strict=bool(spans))
+    ]
+    if len(taken) < len(values):
+        words.append("the constant" if len(values) == 1 else "constants")
+    n_folds = chosen[0].n_folds
+    how = "rows that were held out" if n_folds == 1 else f"{n_folds} folds"
+    return {
+        "validation_loss": float(sum(best.loss for best in chosen)),
+        "chosen": f"{', '.join(words)}, by the loss on {how}",
+    }
 
 
 def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> Folds:
@@ -137,48 +165,49 @@ def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> 
     return folds_of(task, strata_of(task), choice.validation, MOST_ROWS, options.rng)
 
 
-def chosen_on_folds(method: Method, folds: Folds, effort: Effort, workers: Workers) -> Chosen:
+def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
     """Return what is chosen along the path of a method.
 
     folds : folds of rows of the task
     """
     task = with_single_outputs(folds.task)
     loss, n_folds = HeldOutLoss.of(task, folds), len(folds)
-    fits = list(workers.map(lambda k: FoldFit(method, folds, k), range(n_folds)))
+    fits = [FoldFit(method, folds, k) for k in range(n_folds)]
     taken, *without = (Taken(ERRORS) for _ in range(1 + n_folds))
     n_waited = 0
     for place in parts(method.places(folds.n_fitted), is_open=True):
-
-        def turn(fit, place=place):
-            with ends_at(effort.deadline):
+        with ends_at(effort.deadline):
+            for fit in fits:
                 check_not_ended()
                 fit.turn_to(place)
-            return fit.models(place)
-
-        least = taken.loss
-        for models in zip(*workers.map(turn, fits), strict=True):
-            value = models[0][0]
+        least, is_seen = taken.loss, False
+        for models in zip(*(fit.models(place) for fit in fits), strict=True):
+            value, is_seen = models[0][0], True
             margins = np.concatenate([margins for _, margins in models], axis=1)
             of_folds = loss.of_each_fold(margins)
             taken.see(of_folds, (value, margins))
             for k, each in enumerate(without):
                 each.see(np.delete(of_folds, k), margins)
-        note_held_out_loss(loss.in_units_of_y(taken.loss))
-        n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
+        if is_seen:
+            note_held_out_loss(loss.in_units_of_y(taken.loss))
+            n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
         if effort.is_late:
             effort.note_cut("paths")
         if effort.is_late or n_waited == PATIENCE or any(fit.ended for fit in fits):
             break
 
+    zeros = np.zeros(loss.targets.shape[-2:])
+    constant = loss.losses(zeros + (best_constant(loss) if method.has_constant else 0.0))
+    told = loss.in_units_of_y(float(loss.weight @ constant))
+    if taken.loss == np.inf:
+        return Chosen(None, False, told, n_folds)
     value, margins = taken.what
-    constant = best_constant(loss) if method.has_constant else np.zeros((len(margins), 1))
-    of_constant = loss.losses(constant + np.zeros_like(margins))
-    if not loss.is_gain(loss.losses(margins), of_constant):
-        return Chosen(None, loss.in_units_of_y(float(loss.weight @ of_constant)), n_folds)
+    is_gain = loss.is_gain(loss.losses(margins), constant)
     if n_folds > 1:
         each = [every.what[:, folds.fold == k] for k, every in enumerate(without)]
         margins = np.concatenate(each, axis=1)
-    return Chosen(value, loss.in_units_of_y(loss.mean(margins)), n_folds)
+    own = loss.in_units_of_y(loss.mean(margins))
+    return Chosen(value, is_gain, own if is_gain else told, n_folds)
 
 
 def with_single_outputs(task: Task) -> Task:

@@ -28,19 +28,22 @@ of the loop on one target is in `harfe_fit`; on classes that are fitted together
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from .._base.checks import check_integer, check_sizes
 from .._base.deadline import limits_time
-from .._base.progress import check_not_ended, ends_at, parts, shows_progress
+from .._base.progress import check_not_ended, ends_at, part, parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..features import RandomNeurons, check_any_sign, draw_all
+from ..features import Linear, RandomNeurons, check_any_sign, draw_all
 from ..model import gap_in_words, warn_unconverged
 from ..solvers.effort import Effort
 from .auto_features import begin
+from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
 from .harfe_fit import HarfeOptions, begin_fits
+from .sparse_rf.outputs import each_output
 from .task import Fit, Task, model_in_time, partial_fits_on_error
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
     from ..columns.constraints import Interactions, Signs
     from ..columns.stage import Missing, Units
@@ -55,12 +59,25 @@ if TYPE_CHECKING:
     from ..columns.targets import ClassWeight
     from ..features import FeatureSet
     from ..features.bandwidth import Gamma
-    from ..features.dictionary import Features
+    from ..features.dictionary import FeatureMap, Features
+    from ..features.feature_set import Solution
     from ..features.neurons import Activation
     from ..losses import LossLike
     from ..model import Callback, SparseModel
     from .harfe_fit import SupportIterate
     from .task import Progress
+
+
+# The features that are drawn from the default maps, in equal shares, and the standard deviation of
+# w'x for inputs of deviation 1.
+N_DEFAULT, WIDTHS = 4_000, (0.4, 1.0)
+# The penalty of the fits on folds, and those that are tried on their supports.
+ALPHA, ALPHAS = 1e-2, (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+# The numbers of terms that are tried begin at FIRST, and end at MOST_TERMS or this share of the
+# rows of a fold; there terms are exchanged by so many iterations.
+FIRST, MOST_TERMS, TERMS_PER_ROW, EXCHANGES = 3, 800, 0.6, 2
+# The share of the time that the choice may take.
+CHOOSING = 0.65
 
 
 class PursuitFit(Fit, Protocol):
@@ -133,14 +150,14 @@ def harfe(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    n_components: int = 10_000,
+    n_components: int | None = None,
     n_nonzero_coefs: int | None = None,
     order: int | None = None,
-    alpha: float = 1e-4,
-    activation: Activation = "sin",
+    alpha: float | None = None,
+    activation: Activation | None = None,
     features: Features | None = None,
     gamma: Gamma = None,
-    scale: Units = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     monotone: Signs = None,
@@ -159,6 +176,7 @@ def harfe(
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
     offset: ArrayLike | None = None,
+    validation: float | Splits | None = None,
     groups: ArrayLike | None = None,
     lower: float | None = None,
     upper: float | None = None,
@@ -277,11 +295,14 @@ def harfe(
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.01 * y.var())
     (60, True)
     """
-    options = HarfeOptions.of_call(locals())
-    sizes = (
-        None if n_nonzero_coefs is None else [check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)]
-    )
-    return models_of_sizes(X, y, options, sizes)[0]
+    call = locals()
+    options, choice = HarfeOptions.of_call(call), FoldOptions.of_call(call)
+    if n_nonzero_coefs is not None:
+        n_nonzero_coefs = check_integer("n_nonzero_coefs", n_nonzero_coefs, 1)
+        if alpha is not None:
+            choice.check_not_given("n_nonzero_coefs and alpha are given")
+            return models_of_sizes(X, y, options, [n_nonzero_coefs])[0]
+    return model_of_best_size(X, y, options, choice, n_nonzero_coefs)
 
 
 @shows_progress
@@ -291,13 +312,13 @@ def harfe_path(
     *,
     n_nonzero_coefs: Iterable[int] | None = None,
     n_models: int = 10,
-    n_components: int = 10_000,
+    n_components: int | None = None,
     order: int | None = None,
-    alpha: float = 1e-4,
-    activation: Activation = "sin",
+    alpha: float = 1e-2,
+    activation: Activation | None = None,
     features: Features | None = None,
     gamma: Gamma = None,
-    scale: Units = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     monotone: Signs = None,
@@ -382,6 +403,21 @@ def harfe_path(
     return models_of_sizes(X, y, options, n_nonzero_coefs, check_integer("n_models", n_models, 1))
 
 
+def read_call(
+    X: MatrixLike, y: ArrayLike, options: HarfeOptions, effort: Effort
+) -> tuple[Task, FeatureSet]:
+    """Return the task of a call, and the dictionary, drawn whole."""
+    is_default = options.features is None and options.order is None and options.activation is None
+    task, found = begin(X, y, options, effort, "apart", has_ranks=is_default)
+    if options.is_auto and not len(task.features):  # there was no time to find any
+        dictionary = task.features
+    else:
+        dictionary = draw_dictionary(task, found)
+    if task.is_joint:
+        check_any_sign(dictionary, "classes that are fitted together")
+    return task, dictionary
+
+
 def models_of_sizes(
     X: MatrixLike,
     y: ArrayLike,
@@ -390,24 +426,14 @@ def models_of_sizes(
     n_models: int = 1,
 ) -> list[SparseModel]:
     """Return a model for each number of terms, each fit from where the one before has ended."""
-    is_found, effort = options.is_auto, Effort(deadline=options.deadline)
+    effort = Effort(deadline=options.deadline)
     with limits_time(options.deadline):
-        task, options = begin(X, y, options, effort, "apart")
-        if is_found and not len(task.features):  # there was no time to find any
-            dictionary = task.features
-        else:
-            how = options.activation, options.order, options.rng, options.gamma
-            dictionary = draw_dictionary(task, options.n_components, *how)
-    if task.is_joint:
-        check_any_sign(dictionary, "classes that are fitted together")
-
+        task, dictionary = read_call(X, y, options, effort)
     if n_nonzero_coefs is None:
         largest = max(1, min(int(0.15 * task.rows.n_rows), len(dictionary) // 10))
         sizes = np.geomspace(largest, max(1, largest // 20), n_models).astype(int)
-    else:  # a search may have found fewer features than the user wants
-        sizes = check_sizes(
-            "n_nonzero_coefs", n_nonzero_coefs, np.inf if is_found else len(dictionary)
-        )
+    else:
+        sizes = sizes_within(n_nonzero_coefs, dictionary, options)
     sizes = sorted({min(int(size), len(dictionary)) for size in sizes})
 
     models = []
@@ -431,6 +457,92 @@ def models_of_sizes(
         if not (model.info.converged or is_ended):
             _warn_of_unrest(model.info, options)
     return [model for model, _ in models]
+
+
+def sizes_within(
+    n_nonzero_coefs: Iterable[int], dictionary: FeatureSet, options: HarfeOptions
+) -> np.ndarray:
+    """Return the numbers of terms, checked; a search may have found fewer features than the user
+    wants."""
+    most = np.inf if options.is_auto else len(dictionary)
+    return check_sizes("n_nonzero_coefs", n_nonzero_coefs, most)
+
+
+def model_of_best_size(
+    X: MatrixLike, y: ArrayLike, options: HarfeOptions, choice: FoldOptions, s: int | None
+) -> SparseModel:
+    """Return the model whose number of terms and penalty, where they are not given, are chosen on
+    folds; each real target has its own."""
+    effort, groups = Effort(deadline=options.deadline), options.rows.groups
+    with limits_time(options.deadline):
+        task, dictionary = read_call(X, y, options, effort)
+        if s is not None:
+            s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
+        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
+    path = HarfePath(dictionary, options, s)
+    targets = list(zip(each_output(task), each_output(folds.task), strict=True))
+    fits, chosen, n_done = [], [], 0
+    with single_threaded_blas(), task.rows, folds.task.rows:
+        with part(CHOOSING):
+            for k, (_, sample) in parts(list(enumerate(targets))):
+                own = effort.part(CHOOSING / (len(targets) - k))
+                chosen.append(chosen_on_folds(path, replace(folds, task=sample), own))
+        values = [best.value if best.is_gain or s is not None else None for best in chosen]
+        for (target, _), value in zip(targets, values, strict=True):
+            size, alpha = value or (s or 0, options.alpha or ALPHA)
+            own = replace(options, alpha=alpha)
+            begun = fits_in_time(target, dictionary, own)
+            fits += begun
+            n_done += sum(size == 0 or is_done_in_time(fit, size, own, effort) for fit in begun)
+        if n_done < len(fits):
+            effort.note_cut("fits", len(fits) - n_done)
+        model = model_in_time(fits, task, effort)
+    how = info_of_choice(chosen, values, ("n_nonzero_coefs", "alpha"))
+    model = replace(model, info=replace(model.info, **how))
+    if not (model.info.converged or any(fit.progress.ended_by_callback for fit in fits)):
+        _warn_of_unrest(model.info, options)
+    return model
+
+
+class HarfePath:
+    """The numbers of terms of HARFE, which the fits of a fold go through, with several penalties on
+    each support; or one of both, where it is given."""
+
+    def __init__(self, dictionary: FeatureSet, options: HarfeOptions, s: int | None):
+        self.has_constant = options.fit_intercept
+        self._dictionary, self._size = dictionary, s
+        self._options = replace(options, alpha=options.alpha or ALPHA, start="zero")
+        self._alphas = ALPHAS if options.alpha is None else (options.alpha,)
+
+    def places(self, n_rows: int) -> list[int]:
+        """Return the numbers of terms: FIRST, twice as many, and so on."""
+        most = min(MOST_TERMS, int(TERMS_PER_ROW * n_rows), len(self._dictionary))
+        most = max(1, most if self._size is None else min(self._size, len(self._dictionary)))
+        sizes = [FIRST * 2**k for k in range(20) if FIRST * 2**k < most]
+        return [*sizes, most]
+
+    def begin(self, task: Task) -> Sequence[PursuitFit]:
+        """Return the fits of a fold, at the best constants, of rows in single precision."""
+        task = replace(task, is_single=True)
+        return fits_in_time(task, self._dictionary, self._options)
+
+    def turn_to(self, fits: Sequence[PursuitFit], place: int) -> None:
+        """Let the fits go on to so many terms, and exchange terms a few times."""
+        for fit in fits:
+            fit.restart()
+            algorithm_1(fit, place, EXCHANGES)
+            fit.finish()
+
+    def models(
+        self, fits: Sequence[PursuitFit], place: int
+    ) -> list[tuple[tuple[int, float], list[Solution]]]:
+        """Return a model for each penalty, the largest first; at the number of terms that is given
+        alone where it is."""
+        if self._size is not None and place < min(self._size, len(self._dictionary)):
+            return []
+        return [
+            ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._alphas
+        ]
 
 
 def _warn_of_unrest(info, options):
@@ -478,34 +590,40 @@ def is_done_in_time(fit: PursuitFit, s: int, options: HarfeOptions, effort: Effo
     return False
 
 
-def draw_dictionary(
-    task: Task,
-    n_components: int,
-    activation: Activation,
-    order: int | None,
-    rng: Seed,
-    gamma: Gamma = None,
-) -> FeatureSet:
-    """Return all N features: random neurons of this activation and order, or draws from the
-    features of the task."""
-    features = task.features
-    if features is None and gamma is not None:
+def draw_dictionary(task: Task, options: HarfeOptions) -> FeatureSet:
+    """Return all N features: random neurons of an activation and order, draws from the features of
+    the task, or by default those of `default_maps`."""
+    features, order, activation = task.features, options.order, options.activation
+    n_components = 10_000 if options.n_components is None else options.n_components
+    if features is None and options.gamma is not None:
         raise ValueError(
-            f"gamma must be None where features is, got {gamma!r}: neurons of harfe have none"
+            f"gamma must be None where features is, got {options.gamma!r}: neurons of harfe have "
+            "none"
         )
-    if features is None:
-        features = RandomNeurons(activation, order=order)
-    elif order is not None or activation != "sin":
+    if features is not None and (order is not None or activation is not None):
         raise ValueError(
             f"order and activation must not be given beside features, got {order!r} and "
             f"{activation!r}"
         )
+    if features is None and order is None and activation is None:
+        features = default_maps(task.rows.n_features_in)
+        n_components = N_DEFAULT if options.n_components is None else n_components
+    elif features is None:
+        features = RandomNeurons("sin" if activation is None else activation, order=order)
     return draw_all(
         features,
         task.rows,
         n_components=n_components,
-        gamma=gamma,
-        rng=rng,
+        gamma=options.gamma,
+        rng=options.rng,
         weight=task.weight,
         constraints=task.input_constraints,
     )
+
+
+def default_maps(n_features_in: int) -> tuple[FeatureMap, ...]:
+    """Return the maps of the default dictionary: the inputs, and sines of one and of two of them at
+    two widths each."""
+    orders = [q for q in (1, 2) if q <= n_features_in]
+    sines = [RandomNeurons("sin", order=q, scale=c / q**0.5) for q in orders for c in WIDTHS]
+    return (Linear(), *sines)

@@ -51,11 +51,11 @@ T = TypeVar("T", bound="L0Fit")
 class HarfeOptions(FitOptions):
     """The arguments of `harfe` and `harfe_path` beyond X, y and the numbers of terms, checked."""
 
-    n_components: int = 10_000
+    n_components: int | None = None
     order: int | None = None
-    activation: Activation = "sin"
+    activation: Activation | None = None
     gamma: Gamma = None
-    alpha: float = checked(check_real, 0, strict=True)
+    alpha: float | None = checked(check_real, 0, strict=True, default=None)
     selection: Literal["magnitude", "positive"] = checked(
         check_choice, ("magnitude", "positive"), default="magnitude"
     )
@@ -370,7 +370,17 @@ class L0Fit:
 
     def solution(self) -> Solution:
         """Return (index, features, w, b) of the terms by ascending index, in the units of y."""
-        at = self.iterate
+        return self._solution_at(self.iterate)
+
+    def solution_with(self, alpha: float) -> Solution:
+        """Return the same with another penalty on the present support."""
+        p, self.p = self.p, np.minimum(self.p * (alpha / self._alpha), 1e300)
+        try:
+            return self._solution_at(self.solve_on(self.iterate.index))
+        finally:
+            self.p = p
+
+    def _solution_at(self, at):
         used = at.w != 0
         index = at.index[used]
         w, b = self.progress.in_units_of_y(at.w[used], at.b)

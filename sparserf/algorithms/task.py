@@ -54,7 +54,7 @@ from ..columns.stage import ColumnStage
 from ..columns.table import Table, is_frame, is_table
 from ..columns.targets import encode_target, warn_of_labels, weighted_by_class
 from ..expansion.ranges import Ranges
-from ..features import FeatureSet, Rules, check_shapes
+from ..features import FeatureSet, Linear, Rules, check_shapes
 from ..losses import LOSSES, SELECTING, Loss, check, check_loss
 from ..losses.base import weighted_median
 from ..losses.links import LINKS
@@ -170,7 +170,8 @@ class Task:
         *,
         losses: Collection[str] = SELECTING,
         several_outputs: Literal["together", "apart"] | None = None,
-        has_several_encodings: bool = False,
+        has_ranks: bool = False,
+        has_intervals: bool = False,
         start: FeatureSet | None = None,
     ) -> Task:
         """Check X and y with the options of a fit, and encode the columns of X as its features need
@@ -181,7 +182,8 @@ class Task:
         is a table, and where numbers are missing.
 
         losses, several_outputs : as in `from_arrays`
-        has_several_encodings : whether numbers are to have several encodings
+        has_ranks : whether numbers in robust units are encoded by their ranks, too
+        has_intervals : whether there are encodings for rules, too, beside those of `encoding_sets`
         start : the features of the model from which the fit starts, where `options.features` is no
             FeatureSet
         """
@@ -214,10 +216,10 @@ class Task:
                 check_shapes(name, checked, task.input_constraints)
             return task
 
-        is_scaled = columns.scale == "robust" or (
-            columns.scale == "auto" and (features is None or isinstance(features, str))
-        )
-        task = task._encoded(table, options.rng, is_scaled, has_several_encodings, may_miss)
+        is_scaled = columns.scale is not None
+        task = task._encoded(table, options.rng, is_scaled, has_ranks, has_intervals, may_miss)
+        if not is_scaled and mixes_columns(features):
+            task._warn_of_units(given, table)
         if task.stage is None and not task.raw.in_memory:
             # nothing has looked for a NaN in rows outside memory
             task = replace(task, raw=task.raw.without_missing())
@@ -305,6 +307,32 @@ class Task:
             )
             return
 
+    def _warn_of_units(self, X, table):
+        """Warn if features that mix columns see some of very different spread, whose sums are
+        those of the widest column; X, table : as in `_constrained`."""
+        # The spread of a column over that of another from which on it is told; the rows looked at.
+        very_different, most_rows = 1e3, 2_000
+
+        if self.raw.is_sparse or not self.raw.in_memory:
+            return
+        some = self.raw.array(np.arange(0, self.raw.n_rows, -(-self.raw.n_rows // most_rows)))
+        spread = np.nanmax(some, axis=0, initial=-np.inf) - np.nanmin(some, axis=0, initial=np.inf)
+        if table is not None:  # levels have no units
+            spread[[levels is not None for levels in table.levels]] = 0.0
+        varies = np.flatnonzero((spread > 0) & (spread < np.inf))
+        if not len(varies):
+            return
+        low, high = varies[spread[varies].argmin()], varies[spread[varies].argmax()]
+        if spread[high] > very_different * spread[low]:
+            names = None if table is None else table.names
+            names = names_of_frame(X) if names is None and is_frame(X) else names
+            of = [f"column {k if names is None else repr(names[k])}" for k in (high, low)]
+            warn(
+                f"scale=None: features mix columns of very different spread, {spread[high]:.3g} of "
+                f"{of[0]} and {spread[low]:.3g} of {of[1]}; leave scale out, or scale X",
+                UserWarning,
+            )
+
     def _constrained(self, columns, X, table):
         """Return the task with the constraints of a `ColumnSetting`.
 
@@ -336,7 +364,7 @@ class Task:
             else self.constraints.of_inputs(self.stage, self.raw.n_features_in)
         )
 
-    def _encoded(self, table, rng, is_scaled, has_several_encodings, may_miss):
+    def _encoded(self, table, rng, is_scaled, has_ranks, has_intervals, may_miss):
         """Return the task with a `ColumnStage`, or as it is where its columns need none.
 
         table : the reader of X, or None
@@ -351,7 +379,7 @@ class Task:
             if not has_missing:
                 return self
         if table is not None and any(levels is not None for levels in table.levels):
-            has_means = not (asks_intervals or has_several_encodings)
+            has_means = not (asks_intervals or has_intervals)
             raw, table, means = self._coded(table, rng, has_means=has_means)
         if asks_intervals:
             stage = fit_interval_stage(
@@ -367,18 +395,16 @@ class Task:
             is_scaled=is_scaled,
             constraints=self.constraints,
         )
-        ways, intervals = (), None
-        # for members that there is no time for where it is over
-        if has_several_encodings and time_left() > 0:
-            own = raw, self.weight, rng
-            plain = np.arange(len(stage))
-            ways = (plain,)
-            if is_scaled:
-                ranks, numbers = fit_rank_stage(*own, stage, self.constraints)
-                if len(numbers):
-                    in_ranks = plain.copy()
-                    in_ranks[numbers] = len(stage) + np.arange(len(numbers))
-                    ways, stage = (plain, in_ranks), stage.joined(ranks)
+        own = raw, self.weight, rng
+        ways, intervals = (np.arange(len(stage)),), None
+        # what is looked for beside has no time where it is over
+        if has_ranks and is_scaled and time_left() > 0:
+            ranks, numbers = fit_rank_stage(*own, stage, self.constraints)
+            if len(numbers):
+                in_ranks = ways[0].copy()
+                in_ranks[numbers] = len(stage) + np.arange(len(numbers))
+                ways, stage = (*ways, in_ranks), stage.joined(ranks)
+        if has_intervals and time_left() > 0:
             more = fit_interval_stage(*own, table=table, constraints=self.constraints)
             intervals = len(stage) + np.arange(len(more))
             stage = stage.joined(more)
@@ -386,7 +412,7 @@ class Task:
             self,
             raw=raw,
             stage=replace(stage, may_miss=may_miss),
-            encoding_sets=ways,
+            encoding_sets=() if intervals is None else ways,
             intervals=intervals,
         )
 
@@ -582,6 +608,13 @@ class Task:
     def progress(self, callback: Callback, y: np.ndarray) -> Progress:
         """Return the `Progress` for the fit of a target."""
         return Progress(callback, self.unit(y), self.loss.degree)
+
+
+def mixes_columns(features: Any) -> bool:
+    """Return whether a `features` argument has features whose values depend on the units of one
+    column beside another: not the columns themselves, and not rules."""
+    maps = features if isinstance(features, (list, tuple)) else (features,)
+    return any(not isinstance(each, (Linear, Rules)) for each in maps)
 
 
 def read_columns(

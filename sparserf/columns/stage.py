@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .kinds import Kind
 
 # The arguments scale, missing and extrapolate of fits.
-Units: TypeAlias = Literal["auto", "robust"] | None
+Units: TypeAlias = Literal["robust"] | None
 Missing: TypeAlias = Literal["learn", "raise"]
 Extrapolate: TypeAlias = Literal["constant", "linear"]
 

@@ -66,18 +66,21 @@ class FitInfo:
         The number of features in the model.
     alpha : float, or None where `sparse_rf` chose several
         The penalty.
-    validation_loss : float, or None where alpha was not chosen by the fit
-        The mean loss of the rows of each fold, in which penalties and weights are chosen by the
-        other folds (logistic, multinomial: with one row more, of any class), less four
-        fifths of half the curvature times the squared distance between what the fold that has not
-        seen a row says of it and the mean of all folds: so much, about, is the mean better than
-        each. With groups, pairs of your own or one part held out, nothing is taken off. While
-        alpha is searched, the least loss of held-out rows so far.
+    validation_loss : float, or None where the fit has chosen nothing
+        The mean loss of the rows of each fold, where what is chosen is chosen by the other folds
+        (logistic, multinomial: with one row more, of any class). Of `sparse_rf`, whose model is a
+        mean of those of the folds, less four fifths of half the curvature times the squared
+        distance between what the fold that has not seen a row says of it and the mean of all folds:
+        so much, about, is the mean better than each. With groups, pairs of your own or one part
+        held out, nothing is taken off. While alpha is searched, the least loss of held-out rows so
+        far.
     n_projections, n_conjugate, n_passes : int, or None but for `drp`
         The number of projections of the sketch or directions of the basis, of steps of conjugate
         gradients in all, and of passes over X (of a path: up to this penalty).
     error_bound : float, or None but for `drp`, or where there is no bound
         A bound on ``||w - w*|| / ||w*||``, the largest over the outputs.
+    chosen : str, or None where nothing was left open
+        What the fit has chosen, and how: "n_nonzero_coefs=47, alpha=0.01, by the loss on 5 folds".
     fidelity : float, or None but for `distill`
         The share of the variance of the teacher's values that the model gives, on rows that it has
         not seen.
@@ -113,6 +116,7 @@ class FitInfo:
     progress: float = 1.0
     cut: dict[str, int] = field(default_factory=dict, hash=False)
     fidelity: float | None = None
+    chosen: str | None = None
 
 
 # What a user may give as callback: a function that is called with the `FitInfo` of a fit so far,

@@ -44,6 +44,8 @@ MOST_INPUTS = 2**27
 LONGEST_NAME = 100
 # The most kinds of things that a fit may have cut.
 MOST_CUT = 100
+# The most letters of what a fit has chosen.
+LONGEST_CHOSEN = 1_000
 # The types of the entries of an array in JSON: {kind of its dtype: types}.
 JSON_TYPES: dict[str, tuple[type, ...]] = {
     "f": (float, int),
@@ -314,6 +316,7 @@ def _checked_order(arrays, n):
 
 def _checked_info(meta, objective):
     """Check and return the `FitInfo`."""
+    meta = {"chosen": None, **meta}  # which older files lack
     require(set(meta) == {field.name for field in fields(FitInfo)} - {"objective"}, "info")
     cut = meta["cut"]
     require(
@@ -348,6 +351,8 @@ def _checked_info(meta, objective):
     )
     require(meta["fidelity"] is None or np.isfinite(meta["fidelity"]), "info")
     require(type(meta["progress"]) is float and 0 <= meta["progress"] <= 1, "info")
+    chosen = meta["chosen"]
+    require(chosen is None or (type(chosen) is str and len(chosen) <= LONGEST_CHOSEN), "info")
     return FitInfo(**meta, objective=tuple(objective.tolist()))
 
 

@@ -1,5 +1,6 @@
-"""harfe and harfe_path against Algorithm 1 written plainly, the bounds of hard thresholding
-pursuit, scikit-learn, and themselves where the same problem is put in another way."""
+"""harfe and harfe_path against the bounds of hard thresholding pursuit, scikit-learn, and
+themselves where the same problem is put in another way. test_plain.py compares with Algorithm 1 as
+printed."""
 
 from itertools import combinations, product
 
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import sparserf as srf
-from sparserf import harfe, harfe_path
+from sparserf import harfe, harfe_path, plain
 
 from ..conftest import VALUE, each_intercept, each_loss, ignore_convergence, n_examples, phi_oracle
 
@@ -64,92 +65,7 @@ def objective(model, y, *, alpha=1e-3, normalize=True, weight=None, features=NEU
     )
 
 
-# The algorithm, written plainly
-
-
-def plain_algorithm_1(A, y, s, m_lambda, mu, n_iter, positive=False):
-    """Return the iterates of Algorithm 1 as it is printed, with the N x N Gram matrix, for the
-    columns of A as they are.
-
-    With `positive`, S holds the features that the code of the reference takes: entries, not
-    magnitudes, that are not below the s-th largest magnitude.
-    """
-    N = A.shape[1]
-    B, c, iterates = A.T @ A, np.zeros(N), []
-    for _ in range(n_iter):
-        c_tilde = (1 - mu * m_lambda) * c + mu * (A.T @ y - B @ c)
-        least = np.sort(abs(c_tilde))[-s]
-        S = np.flatnonzero((c_tilde if positive else abs(c_tilde)) >= least)
-        c = np.zeros(N)
-        c[S] = np.linalg.solve(B[np.ix_(S, S)] + m_lambda * np.eye(len(S)), A[:, S].T @ y)
-        iterates.append(c)
-    return iterates
-
-
-@pytest.mark.parametrize("mu", [0.05, 0.5])
-@pytest.mark.parametrize("s", [15, 60])
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("m_lambda", [1e-3, 1.0])
-@ignore_convergence
-def test_plain_steps_are_algorithm_1(mu, s, normalize, m_lambda):
-    """Plain steps return the best of the iterates as printed: for the features (lambda = alpha), or
-    for unit columns (m lambda = alpha)."""
-    A = phi_oracle(NEURONS, X)
-    norm = np.linalg.norm(A, axis=0) if normalize else np.ones(len(NEURONS))
-    alpha = m_lambda if normalize else m_lambda / N
-    iterates = plain_algorithm_1(A / norm, Y, s, m_lambda, mu, 8)
-    worth = [((Y - A / norm @ c) ** 2).sum() + m_lambda * c @ c for c in iterates]
-    model = fit(
-        n_nonzero_coefs=s,
-        alpha=alpha,
-        normalize=normalize,
-        step_size=mu if normalize else mu * N,
-        max_iter=8,
-        backtracking=False,
-        start="zero",
-        fit_intercept=False,
-    )
-    expected = iterates[int(np.argmin(worth))] / norm
-    np.testing.assert_allclose(
-        coef_of(model, 400), expected, rtol=1e-5, atol=1e-7 * abs(expected).max()
-    )
-    assert model.info.objective[-1] == pytest.approx(min(worth) / (2 * N), rel=1e-9)
-
-
-@pytest.mark.one_case
-@pytest.mark.parametrize("s", [10, 30, 120])
-@pytest.mark.parametrize("m_lambda", [1e-3, 0.1])
-@ignore_convergence
-def test_positive_selection_is_the_reference(s, m_lambda):
-    """After each iteration, plain steps return the best iterate, among those without negative
-    coefficients, of the reference's code."""
-    A = phi_oracle(NEURONS, X)
-    norm = np.linalg.norm(A, axis=0)
-    iterates = plain_algorithm_1(A / norm, Y, s, m_lambda, 0.1, 200, positive=True)
-    worth = [
-        ((Y - A / norm @ c) ** 2).sum() + m_lambda * c @ c if (c >= 0).all() else np.inf
-        for c in iterates
-    ]
-    first = int(np.flatnonzero(np.isfinite(worth))[0])
-    # at rest, all coefficients are positive
-    assert (iterates[-1] == iterates[-2]).all() and np.isfinite(worth[-1])
-    assert any(np.count_nonzero(c) < s for c in iterates)
-    for k in (*range(first + 1, first + 8), 200):
-        model = fit(
-            n_nonzero_coefs=s,
-            alpha=m_lambda,
-            max_iter=k,
-            selection="positive",
-            backtracking=False,
-            start="zero",
-            fit_intercept=False,
-        )
-        expected = iterates[int(np.argmin(worth[:k]))] / norm
-        np.testing.assert_array_equal(model.support, np.flatnonzero(expected))
-        np.testing.assert_allclose(
-            coef_of(model, 400), expected, rtol=1e-5, atol=1e-7 * abs(expected).max()
-        )
-        assert model.info.objective[-1] == pytest.approx(min(worth[:k]) / (2 * N), rel=1e-8)
+# What the arguments do
 
 
 @pytest.mark.parametrize("s", [10, 120])
@@ -164,8 +80,8 @@ def test_positive_selection_with_backtracking_fills_its_places(s):
         "fit_intercept": False,
         "max_iter": 300,
     }
-    model, plain = fit(**options), fit(backtracking=False, start="zero", **options)
-    assert len(plain.support) < len(model.support) == s and (model.coef > 0).all()
+    model, printed = fit(**options), fit(backtracking=False, start="zero", **options)
+    assert len(printed.support) < len(model.support) == s and (model.coef > 0).all()
 
 
 # The bounds H1 to H7
@@ -211,29 +127,29 @@ def test_h1_stationary_on_the_support_and_at_rest(loss, s, weight, fit_intercept
 @pytest.mark.slow
 @ignore_convergence
 def test_h2_small_steps_descend_and_come_to_rest():
-    """H2: with mu (|A|^2 + m lambda) <= 1 plain steps never raise the objective, and the support
-    settles."""
+    """H2: with mu (|A|^2 + m lambda) <= 1 steps as printed never raise the objective, and the
+    support settles."""
     for seed in range(10):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((30, 60))
         y = A[:, :6] @ rng.standard_normal(6) + 0.1 * rng.standard_normal(30)
         mu = 30 / (np.linalg.norm(A, 2) ** 2 + 30 * 0.01)
         options = {"n_nonzero_coefs": 6, "alpha": 0.01, "step_size": mu, "start": "zero"}
-        plain = atoms(A, y, backtracking=False, max_iter=500, **options)
-        assert plain.info.converged
+        model = atoms(A, y, backtracking=False, max_iter=500, **options)
+        assert model.info.converged
         worth = [
             atoms(A, y, backtracking=False, max_iter=k, **options).info.objective[-1]
             for k in (1, 2, 3, 5, 500)
         ]
-        iterates = plain_algorithm_1(A, y, 6, 0.3, mu / 30, 500)
+        iterates = plain.harfe(A, y, 6, 0.01, mu / 30, 500)
         F = [((y - A @ c) ** 2).sum() / 60 + 0.005 * c @ c for c in iterates]
         assert np.all(np.diff(F) <= 1e-12) and worth == sorted(worth, reverse=True)
-        assert plain.info.objective[-1] == pytest.approx(F[-1], rel=1e-9)
+        assert model.info.objective[-1] == pytest.approx(F[-1], rel=1e-9)
 
 
 @ignore_convergence
 def test_h2_large_steps_return_the_best_point():
-    """H2: where plain steps cycle, the best iterate is returned, which is no worse than the
+    """H2: where steps as printed cycle, the best iterate is returned, which is no worse than the
     first."""
     for seed in range(n_examples(20)):
         rng = np.random.default_rng(seed)

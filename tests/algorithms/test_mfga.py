@@ -1,5 +1,6 @@
-"""mfga and mfga_path against Algorithm 1 written plainly, the bounds M1 to M4, scikit-learn's
-orthogonal matching pursuit, and themselves where the same problem is put in another way."""
+"""mfga and mfga_path against the bounds M1 to M4, scikit-learn's orthogonal matching pursuit, and
+themselves where the same problem is put in another way. test_plain.py compares with Algorithm 1 as
+printed."""
 
 from itertools import pairwise
 
@@ -8,17 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, Ridge
 
 import sparserf as srf
-from sparserf import mfga, mfga_path
+from sparserf import mfga, mfga_path, plain
 
 from ..conftest import (
     BETA,
+    LARGE,
     LOSSES,
+    PLAIN,
     SLOPE,
     VALUE,
     each_intercept,
@@ -26,6 +29,7 @@ from ..conftest import (
     examples,
     ignore_convergence,
     phi_oracle,
+    with_intercept,
 )
 
 RNG = np.random.default_rng(0)
@@ -34,7 +38,6 @@ X = RNG.normal(size=(N, D))
 Y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * np.sin(3 * X[:, 3]) + 0.1 * RNG.standard_normal(N)
 SIGNS = np.where(Y > 0.1, 1, -1)
 THREE = np.digitize(Y, [-0.6, 0.7])
-WEIGHT = RNG.integers(1, 4, N).astype(float)
 MAPS = srf.Taylor(2, gamma=0.1), srf.Linear()
 ATOMS = MAPS[0].draw(None, D).concat(MAPS[1].draw(None, D))
 
@@ -52,80 +55,38 @@ def fit(X=X, y=None, path=False, **options):
     )
 
 
-class Plain:
+class Problem:
     """The objective F, its gradient over all columns of phi, and its minimum on a support, in plain
-    NumPy and SciPy."""
+    NumPy."""
 
-    def __init__(self, phi, y, loss="squared", alpha=1e-3, fit_intercept=True, weight=None):
-        self.phi, self.y, self.loss, self.alpha, self.fit_intercept = (
-            phi,
-            y,
-            loss,
-            alpha,
-            fit_intercept,
-        )
-        self.s = np.ones(len(y)) if weight is None else weight / weight.mean()
+    def __init__(self, phi, y, loss="squared", alpha=1e-3, fit_intercept=True):
+        self.phi, self.y, self.loss, self.alpha = phi, y, loss, alpha
+        self.fit_intercept = fit_intercept
 
     def F(self, theta, b):
         """Return the objective."""
-        z = self.phi @ theta + b
-        return np.mean(self.s * VALUE[self.loss](z, self.y)) + self.alpha / 2 * theta @ theta
+        return np.mean(VALUE[self.loss](self.phi @ theta + b, self.y)) + (
+            self.alpha / 2 * theta @ theta
+        )
 
     def gradient(self, theta, b):
-        """Return the gradient in theta and in b."""
-        v = self.s * SLOPE[self.loss](self.phi @ theta + b, self.y) / len(self.y)
-        return self.phi.T @ v + self.alpha * theta, v.sum()
+        """Return the gradient in theta."""
+        v = SLOPE[self.loss](self.phi @ theta + b, self.y) / len(self.y)
+        return self.phi.T @ v + self.alpha * theta
 
     def minimum(self, support):
-        """Return the best (theta, b) on a support, by a solver for any smooth function."""
-
-        def objective(p):
-            theta, b = self._unpack(p, support)
-            g, g_b = self.gradient(theta, b)
-            return self.F(theta, b), np.append(g[support], g_b * self.fit_intercept)
-
-        start = np.zeros(len(support) + 1)
-        end = minimize(
-            objective, start, jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000}
-        ).x
-        return self._unpack(end, support)
-
-    def _unpack(self, p, support):
-        """Return (theta, b) of the parameters of the solver."""
+        """Return the best (theta, b) on a support."""
+        phi = with_intercept(self.phi[:, support]) if self.fit_intercept else self.phi[:, support]
+        w = plain.ridge(phi, self.y, self.alpha, PLAIN[self.loss])
         theta = np.zeros(self.phi.shape[1])
-        theta[support] = p[:-1]
-        return theta, p[-1] * self.fit_intercept
+        theta[support] = w[: len(support)]
+        return theta, LARGE * w[len(support) :].sum()
 
     def of(self, model):
         """Return (theta, b) of a model."""
         theta = np.zeros(self.phi.shape[1])
         theta[model.support] = model.coef
         return theta, model.intercept
-
-
-# The algorithm, written plainly
-
-
-@each_loss
-@each_intercept
-@pytest.mark.parametrize("weighted", [False, True])
-def test_each_round_takes_the_largest_gradient_and_fits_all_again(loss, fit_intercept, weighted):
-    weight = WEIGHT if weighted else None
-    plain = Plain(phi_oracle(ATOMS, X), target(loss), loss, 1e-3, fit_intercept, weight)
-    models = fit(
-        loss=loss, fit_intercept=fit_intercept, sample_weight=weight, path=True, n_nonzero_coefs=6
-    )
-    support = []
-    theta, b = plain.minimum([])
-    for model in models:
-        size = np.abs(plain.gradient(theta, b)[0])
-        size[support] = 0
-        support.append(int(size.argmax()))
-        theta, b = plain.minimum(support)
-        np.testing.assert_array_equal(model.support, np.sort(support))
-        assert plain.F(*plain.of(model)) <= plain.F(theta, b) * (1 + 1e-9)
-        np.testing.assert_allclose(model.coef, theta[model.support], rtol=1e-4, atol=1e-5)
-        assert model.info.objective[-1] == pytest.approx(plain.F(*plain.of(model)), rel=1e-12)
 
 
 def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
@@ -145,7 +106,7 @@ def test_the_coefficients_are_those_of_scikit_learn_on_the_same_columns():
 
 
 def random_problem(seed, loss, fit_intercept):
-    """Return the plain problem of a random dictionary of independent columns, and the path of
+    """Return the problem of a random dictionary of independent columns, and the path of
     models."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(60, 15)) @ (np.eye(15) + 0.4 * rng.normal(size=(15, 15)))
@@ -161,7 +122,7 @@ def random_problem(seed, loss, fit_intercept):
         "n_select": n_select,
     }
     models = mfga_path(A, y, fit_intercept=fit_intercept, **options)
-    return Plain(A, y, loss, alpha, fit_intercept), models
+    return Problem(A, y, loss, alpha, fit_intercept), models
 
 
 @examples(60)
@@ -170,14 +131,14 @@ def random_problem(seed, loss, fit_intercept):
 def test_m1_each_round_descends(seed, loss, fit_intercept):
     """M1: F_{t+1} <= F_t - max_j g_j^2 / (2 beta_j), beta_j = beta mean(phi_j^2) + alpha, for the
     feature j that entered."""
-    plain, models = random_problem(seed, loss, fit_intercept)
-    beta = BETA[loss] * (plain.phi**2).mean(axis=0) + plain.alpha
-    before = plain.minimum([])
+    problem, models = random_problem(seed, loss, fit_intercept)
+    beta = BETA[loss] * (problem.phi**2).mean(axis=0) + problem.alpha
+    before = problem.minimum([])
     for model in models:
-        g = plain.gradient(*before)[0]
-        after = plain.of(model)
+        g = problem.gradient(*before)
+        after = problem.of(model)
         fall = (g**2).max() / (2 * beta[np.abs(g).argmax()])
-        assert plain.F(*after) <= plain.F(*before) - fall + 1e-9 * plain.F(*before)
+        assert problem.F(*after) <= problem.F(*before) - fall + 1e-9 * problem.F(*before)
         before = after
 
 
@@ -208,14 +169,14 @@ def test_m2_the_distance_to_any_reference_shrinks(seed, loss, n_terms, n_select)
         fit_intercept=False,
         n_select=n_select,
     )
-    plain = Plain(A, y, loss, alpha, False)
+    problem = Problem(A, y, loss, alpha, False)
     beta = BETA[loss] * (A**2).mean(axis=0).max() + alpha
     mu = alpha + (np.linalg.eigvalsh(A.T @ A / 60)[0] if loss == "squared" else 0)
     for support in (true, *(rng.choice(15, k, replace=False) for k in (1, 3, 8))):
-        reference = plain.F(*plain.minimum(support))
+        reference = problem.F(*problem.minimum(support))
         distance = [
-            plain.F(np.zeros(15), 0.0) - reference,
-            *(plain.F(*plain.of(m)) - reference for m in models),
+            problem.F(np.zeros(15), 0.0) - reference,
+            *(problem.F(*problem.of(m)) - reference for m in models),
         ]
         for before, after in pairwise(distance):
             if before > 1e-9 * reference:
@@ -230,12 +191,12 @@ def test_m2_is_attained(loss):
     A = hadamard(64)[:, 1:16].astype(float)
     y, alpha = A[:, :3].sum(axis=1), 100.0
     y = y if loss == "squared" else np.sign(y)
-    plain = Plain(A, y, loss, alpha, False)
+    problem = Problem(A, y, loss, alpha, False)
     model = mfga(
         A, y, n_nonzero_coefs=1, features=srf.Linear(), alpha=alpha, loss=loss, fit_intercept=False
     )
-    reference, start = plain.F(*plain.minimum([0, 1, 2])), plain.F(np.zeros(15), 0.0)
-    fall = 1 - (plain.F(*plain.of(model)) - reference) / (start - reference)
+    reference, start = problem.F(*problem.minimum([0, 1, 2])), problem.F(np.zeros(15), 0.0)
+    fall = 1 - (problem.F(*problem.of(model)) - reference) / (start - reference)
     rate = (alpha + (loss == "squared")) / (BETA[loss] + alpha) / 3
     assert rate * (1 - 1e-9) <= fall <= 1.03 * rate
 
@@ -297,9 +258,9 @@ def test_the_path_holds_the_model_of_every_round(loss, n_select):
 @each_loss
 def test_the_gap_bounds_every_model_of_as_many_terms(loss):
     model = fit(loss=loss, n_nonzero_coefs=2)
-    plain = Plain(phi_oracle(ATOMS, X), target(loss), loss)
+    problem = Problem(phi_oracle(ATOMS, X), target(loss), loss)
     best = min(
-        plain.F(*plain.minimum([i, j])) for i in range(0, len(ATOMS), 3) for j in range(1, i, 4)
+        problem.F(*problem.minimum([i, j])) for i in range(0, len(ATOMS), 3) for j in range(1, i, 4)
     )
     assert (
         0 <= model.info.objective[-1] - best <= model.info.dual_gap

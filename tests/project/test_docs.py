@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import sparserf as srf
+from sparserf import plain
 
 from .. import page_outputs
 
@@ -188,6 +189,23 @@ def test_lines_of_code_fit_the_column_of_the_site(page):
     assert blocks
     for line in "".join(blocks).splitlines():
         assert len(line) <= 80, line
+
+
+def test_the_page_of_the_algorithms_shows_all_functions_that_are_printed_plainly():
+    """Each whole, as it stands in the file, in lines that fit the column of the site."""
+    text = (DOCS / "methods.md").read_text()
+    shown = re.findall(
+        r"^```\{literalinclude\} (\S+)\n:language: python\n:pyobject: (\w+)\n```$", text, re.M
+    )
+    functions = {
+        name: value
+        for name, value in vars(plain).items()
+        if inspect.isfunction(value) and inspect.getmodule(value) is plain and name[0] != "_"
+    }
+    assert {(DOCS / path).resolve() for path, _ in shown} == {PACKAGE / "plain.py"}
+    assert [name for _, name in shown] == list(functions)  # in the order of the file
+    for function in functions.values():
+        assert max(map(len, inspect.getsource(function).splitlines())) <= 80, function
 
 
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))

@@ -53,7 +53,7 @@ def sparse_rf(
     alpha: float | None = None,
     features: Features = "auto",
     gamma: Gamma = None,
-    scale: Units = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     extrapolate: Extrapolate | None = None,
     categorical: Categorical = None,
@@ -121,9 +121,10 @@ def sparse_rf(
         set to search as it is.
     gamma : float, "knn" or None, optional
         Inverse width of a kernel given by name, for columns in units of `scale`; see `Fourier`.
-    scale : {"auto", "robust"} or None, default "auto"
-        Units of the columns, which the model keeps. "robust": mean 0 and deviation 1, with outliers
-        counting less. None: as they are. "auto": "robust" unless `features` is a map.
+    scale : "robust" or None, default "robust"
+        Units in which features see the columns of dense X, which the model keeps. "robust": mean 0
+        and deviation 1, with outliers counting less. None: as they are, as CSR columns and those of
+        a FeatureSet are in any case. Widths (gamma, or those of a map) are in these units.
     missing : {"learn", "raise"}, default "learn"
         "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a
         ValueError.
@@ -267,7 +268,7 @@ def sparse_rf(
     if alpha is not None:
         alpha = check_real("alpha", alpha, 0, strict=True)
     with limits_time(options.deadline):
-        task = read_task(X, y, options, has_several_encodings=alpha is None and options.is_auto)
+        task = read_task(X, y, options, is_searched=alpha is None and options.is_auto)
         if alpha is not None:
             return _fit_path(task, options, [alpha])[0]
         if groups is None and start is None and choice.holds_out_as_by_default:
@@ -286,7 +287,7 @@ def sparse_rf_path(
     alpha_min_ratio: float = 1e-3,
     features: Features = "auto",
     gamma: Gamma = None,
-    scale: Units = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     monotone: Signs = None,
@@ -373,12 +374,12 @@ def sparse_rf_path(
 
 
 def read_task(
-    X: MatrixLike, y: ArrayLike, options: SparseRFOptions, has_several_encodings: bool = False
+    X: MatrixLike, y: ArrayLike, options: SparseRFOptions, is_searched: bool = False
 ) -> Task:
     """Return the task of a call, with centered targets.
 
-    has_several_encodings : whether features are to see several encodings of the columns (as they
-        are, and in ranks)
+    is_searched : whether members of several kinds search, which see the columns as they are, in
+        ranks and in intervals
     """
     start, given = options.start, None if options.start is None else options.start.features
     task = Task.from_options(
@@ -387,7 +388,8 @@ def read_task(
         options,
         losses=JOINTLY,
         several_outputs="apart",
-        has_several_encodings=has_several_encodings,
+        has_ranks=is_searched,
+        has_intervals=is_searched,
         start=given,
     )
     if start is not None:
