@@ -77,5 +77,9 @@ REGISTRY: dict[str, Algorithm] = {
             step="n_select",
         ),
     ),
-    "drp": Algorithm(drp.drp, Path(drp.drp_path, "alpha", "alphas", from_largest=True)),
+    "drp": Algorithm(
+        drp.drp,
+        Path(drp.drp_path, "alpha", "alphas", from_largest=True),
+        needs_rows=("alpha",),
+    ),
 }

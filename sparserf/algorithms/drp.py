@@ -12,55 +12,41 @@ slow without; see `linear/`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._base.checks import (
-    check_alphas,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-    checked,
-)
-from .._base.progress import parts, shows_progress
+from .._base.checks import check_alphas, check_real
+from .._base.progress import part, parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..features import PROJECTIONS, Linear, make_projection
-from ..linear import (
-    AdaptiveSteps,
-    Inputs,
-    InputSteps,
-    LinearFit,
-    LinearProblem,
-    MultinomialLinearFit,
-    ProjectedProblem,
-    RangeBasis,
-    RangeSteps,
-    Sketch,
-    SketchSteps,
-    descend,
-)
-from ..losses import LOSSES
+from ..features import make_projection
+from ..linear import ProjectedProblem
 from ..model import warn_unconverged
-from ..solvers.multinomial import MultinomialProblem
-from .arguments import FitOptions
-from .task import Task, model_of, partial_fits_on_error, with_ranges
+from ..solvers.effort import Effort
+from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
+from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
+from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
+    from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
-    from ..columns.stage import Missing
+    from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..features.projections import ProjectionName
+    from ..linear import LinearFit
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
+    from .task import Task
+
+# The share of the progress bar that the choice of a penalty has.
+CHOOSING = 0.8
 
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
@@ -115,11 +101,12 @@ def drp(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    alpha: float,
+    alpha: float | None = None,
     n_projections: int | None = None,
     n_iter: int | None = None,
     accelerate: bool = True,
     projection: Literal["auto"] | ProjectionName = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     loss: LinearLossLike = "squared",
@@ -127,6 +114,7 @@ def drp(
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
     offset: ArrayLike | None = None,
+    validation: float | Splits | None = None,
     groups: ArrayLike | None = None,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -218,8 +206,13 @@ def drp(
     >>> model.coef.shape, model.info.error_bound < 1e-4
     ((5000,), True)
     """
-    alphas = [check_real("alpha", alpha, 0, strict=True)]
-    return _fit_path(X, y, alphas, DRPOptions.of_call(locals()))[0]
+    call = locals()
+    options, choice = DRPOptions.of_call(call), FoldOptions.of_call(call)
+    if alpha is None:
+        return model_of_best_penalty(X, y, options, choice)
+    alpha = check_real("alpha", alpha, 0, strict=True)
+    choice.check_not_given("alpha is given")
+    return fit_path(read_task(X, y, options), [alpha], options)[0]
 
 
 @shows_progress
@@ -232,6 +225,7 @@ def drp_path(
     n_iter: int | None = None,
     accelerate: bool = True,
     projection: Literal["auto"] | ProjectionName = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     loss: LinearLossLike = "squared",
@@ -294,35 +288,61 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    return _fit_path(X, y, check_alphas(alphas).tolist(), DRPOptions.of_call(locals()))
+    options = DRPOptions.of_call(locals())
+    alphas = check_alphas(alphas).tolist()
+    return fit_path(read_task(X, y, options), alphas, options)
 
 
-def _fit_path(X, y, alphas, options):
+def model_of_best_penalty(
+    X: MatrixLike, y: ArrayLike, options: DRPOptions, choice: FoldOptions
+) -> SparseModel:
+    """Return the model whose penalty is chosen on folds, or the constant."""
+    task = read_task(X, y, options)
+    # so that the fit to all rows draws what it draws where this alpha is given
+    own = replace(options, rng=deepcopy(options.rng))
+    folds = folds_to_choose_on(task, own, choice.with_splits(X, y, options.rows.groups))
+    with single_threaded_blas(), task.rows, folds.task.rows:
+        with part(CHOOSING):
+            best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Effort())
+        if best.is_gain:
+            # rows that are more have a penalty that is as much less
+            alpha = best.value * folds.n_fitted / task.rows.n_rows
+            (model,) = fit_path(task, [alpha], options)
+        else:
+            alpha = None
+            constant = NewtonFit(task, [1.0], own)
+            constant.turn_to(1.0, np.inf, 0)
+            model = with_ranges(model_of([constant.fit], constant.task), task)
+            model = replace(model, info=replace(model.info, alpha=None))
+    how = info_of_choice([best], [alpha and (alpha,)], ("alpha",))
+    return replace(model, info=replace(model.info, **how))
+
+
+def fit_path(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[SparseModel]:
     """Return a model of each penalty, each fit started from the one before; a warning names the
     line that called the caller."""
     models, complaints = [], []
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, alphas, options)
+        newton = NewtonFit(task, alphas, options)
+        fit, task = newton.fit, newton.task
         if not options.accelerate:
             R = make_projection(
                 options.kind, fit.inputs.n_features, options.n_projections, options.rng
             )
             projected = ProjectedProblem(fit, R)
-        else:
-            steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
 
         with fit.inputs.rows, partial_fits_on_error([fit], task):
             for alpha in parts(alphas, is_open=True):
                 with np.errstate(over="ignore", invalid="ignore"):
                     fit.progress.restart()
-                    fit.begin(alpha, options.tol)
                     diverges = False
-                    if not options.accelerate:
-                        diverges = algorithm_2(fit, projected, options.most_iterations)
-                    elif task.is_joint:
-                        fit.descend(steps, options.most_iterations)
+                    if options.accelerate:
+                        newton.turn_to(alpha, options.tol, options.most_iterations)
                     else:
-                        descend(fit, steps[0], options.most_iterations)
+                        fit.begin(alpha, options.tol)
+                        diverges = algorithm_2(fit, projected, options.most_iterations)
+                        # on the way to w* it may rise
+                        fit.progress.correct(fit.objective())
 
                     models.append(with_ranges(model_of([fit], task), task))
                     complaints.append(_complaint(fit, diverges))

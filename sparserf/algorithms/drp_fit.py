@@ -4,8 +4,8 @@ steps, and the path of penalties that is followed where alpha is left to folds."
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from .._base.checks import (
     check_real,
     checked,
 )
-from ..features import PROJECTIONS
+from ..features import PROJECTIONS, Linear
 from ..linear import (
     AdaptiveSteps,
     Inputs,
@@ -65,6 +65,7 @@ class DRPOptions(FitOptions):
     An accelerated fit draws its projections and directions, and samples rows, with rng.
     """
 
+    features: Linear = field(default_factory=Linear)
     n_projections: int | None = checked(check_integer, 1, default=None)
     n_iter: int | None = checked(check_integer, 1, default=None)
     accelerate: bool = checked(check_flag, default=True)
@@ -140,7 +141,13 @@ class NewtonFit:
 
     def __init__(self, task: Task, alphas: Sequence[float], options: DRPOptions):
         self.fit, self.task = linear_fit(task, alphas, options)
-        self._steps = choose_steps(self.fit, options, len(task.targets) if task.is_joint else 1)
+        self._options = options
+
+    @cached_property
+    def _steps(self):
+        """The Newton steps of each fit; the paper's iteration, which has none, draws nothing for
+        them."""
+        return choose_steps(self.fit, self._options)
 
     def turn_to(self, alpha: float, tol: float, most_iterations: int) -> None:
         """Go on to a penalty, until the relative error is proved to be at most tol."""
@@ -179,6 +186,7 @@ class PenaltyPath:
         self._options = replace(options, accelerate=True, rng=deepcopy(options.rng))
         self.has_constant = options.fit_intercept
         fit, _ = linear_fit(task, [1.0], self._options)
+        fit.begin(1.0, np.inf)
         self._trace = fit.trace()
 
     def places(self, n_rows: int) -> list[float]:
@@ -207,9 +215,9 @@ class PenaltyPath:
 
 
 def choose_steps(
-    fit: LinearFit | MultinomialLinearFit, options: DRPOptions, n_fits: int
+    fit: LinearFit | MultinomialLinearFit, options: DRPOptions
 ) -> list[NewtonSteps]:
-    """Return the `NewtonSteps` of each of n_fits."""
+    """Return the `NewtonSteps` of a fit, of several classes together those of each."""
     # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
     # dense.
     few_inputs, most_few_inputs = 256, 2048
@@ -219,6 +227,7 @@ def choose_steps(
     few_passes = 10
 
     inputs, m = fit.inputs, options.n_projections
+    n_fits = 1 if isinstance(fit, LinearFit) else len(fit.w)
     few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
     if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
         steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]

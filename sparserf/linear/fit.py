@@ -216,6 +216,12 @@ class LinearFit(CertifiedFit):
         """Return (alpha/2) |w|^2 of each output."""
         return 0.5 * norms(np.sqrt(self.problem.alpha) * w) ** 2
 
+    def trace(self) -> float:
+        """Return the trace of the Hessian of the losses at the iterate, the largest of the outputs,
+        in the unit of penalties on X."""
+        h, inputs = self.certificate.evaluation.total.max(), self.inputs
+        return float(h * (inputs.unit * inputs.sizes) @ (inputs.unit * inputs.sizes) / self._unit)
+
     def record(self, objective: float | None = None) -> bool:
         """End an iteration: note the objective and call the callback; return whether to stop."""
         if not self._is_on_the_way:
