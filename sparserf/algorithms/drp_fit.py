@@ -27,6 +27,8 @@ from ..linear import (
     MultinomialLinearFit,
     RangeBasis,
     RangeSteps,
+    RidgeSolutions,
+    RoughInputSteps,
     Sketch,
     SketchSteps,
     descend,
@@ -172,6 +174,27 @@ class NewtonFit:
         return index, features, w, b + np.reshape(np.stack(self.task.centers), np.shape(b))
 
 
+class RoughFit(NewtonFit):
+    """The same for many penalties, of which few digits are asked: of few inputs the second moments
+    serve all penalties."""
+
+    def __init__(self, task: Task, alphas: Sequence[float], options: DRPOptions):
+        super().__init__(task, alphas, options)
+        fit, self._ridge = self.fit, None
+        if not has_few_inputs(fit.inputs, options):
+            return
+        if fit.problem.loss.is_quadratic:
+            self._ridge = RidgeSolutions(fit)
+        elif isinstance(self._steps[0], InputSteps):
+            self._steps = [RoughInputSteps(fit.inputs) for _ in self._steps]
+
+    def turn_to(self, alpha: float, tol: float, most_iterations: int) -> None:
+        if self._ridge is not None:
+            self._ridge.turn_to(alpha)
+        else:
+            super().turn_to(alpha, tol, most_iterations)
+
+
 class PenaltyPath:
     """The `Method` by which folds choose a penalty: on each fold a fit goes down the same
     penalties, with one basis or sketch.
@@ -196,40 +219,44 @@ class PenaltyPath:
         largest = self._trace * min(1.0, 1 / (LEAST_SHARE * n_rows))
         return np.clip(largest * FACTOR ** np.arange(MOST_PENALTIES), 1e-300, 1e300).tolist()
 
-    def begin(self, task: Task) -> list[NewtonFit]:
+    def begin(self, task: Task) -> list[RoughFit]:
         """Return the fit of all targets of a task, at zero coefficients."""
         # folds may begin on several threads, each with the same draws
         options = replace(self._options, rng=deepcopy(self._options.rng))
-        return [NewtonFit(task, self.places(task.rows.n_rows), options)]
+        return [RoughFit(task, self.places(task.rows.n_rows), options)]
 
-    def turn_to(self, fits: Sequence[NewtonFit], place: float) -> None:
+    def turn_to(self, fits: Sequence[RoughFit], place: float) -> None:
         """Let the fit go on to a penalty."""
         for fit in fits:
             fit.turn_to(place, TOL_ON_FOLDS, STEPS_ON_FOLDS)
 
     def models(
-        self, fits: Sequence[NewtonFit], place: float
+        self, fits: Sequence[RoughFit], place: float
     ) -> list[tuple[float, list[Solution]]]:
         """Return the one model of a penalty."""
         return [(place, [fit.solution() for fit in fits])]
 
 
-def choose_steps(
-    fit: LinearFit | MultinomialLinearFit, options: DRPOptions
-) -> list[NewtonSteps]:
-    """Return the `NewtonSteps` of a fit, of several classes together those of each."""
-    # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
-    # dense.
+def has_few_inputs(inputs: Inputs, options: DRPOptions) -> bool:
+    """Return whether the second moments of the inputs take the place of a sketch: of few, or of
+    more where X is dense."""
     few_inputs, most_few_inputs = 256, 2048
     least_density = 0.25
+
+    d, m = inputs.n_features, options.n_projections
+    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
+    return d <= min(inputs.n_rows, few, d if m is None else m)
+
+
+def choose_steps(fit: LinearFit | MultinomialLinearFit, options: DRPOptions) -> list[NewtonSteps]:
+    """Return the `NewtonSteps` of a fit, of several classes together those of each."""
     # Second moments that take longer than this number of passes over the rows wait until conjugate
     # gradients take as many steps.
     few_passes = 10
 
     inputs, m = fit.inputs, options.n_projections
     n_fits = 1 if isinstance(fit, LinearFit) else len(fit.w)
-    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
-    if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
+    if has_few_inputs(inputs, options):
         steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
         if m or steps[0].n_passes <= few_passes:
             return steps

@@ -174,8 +174,12 @@ class LinearFit(CertifiedFit):
         self.tol = tol
         self.certificate = None
         self._is_on_the_way = is_on_the_way
-        self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
+        self.problem = replace(self.problem, alpha=self.penalty_on_inputs(alpha))
         self.certify(known)
+
+    def penalty_on_inputs(self, alpha: float) -> float:
+        """Return a penalty on X in the units of the inputs and of the problem."""
+        return self._unit * alpha / self.inputs.unit**2
 
     def move_to(self, iterate: Iterate) -> None:
         """Move to an iterate at the best intercepts for its w. They are written into the iterate
