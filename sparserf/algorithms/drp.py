@@ -1,5 +1,5 @@
-"""Dual Random Projection: the optimal linear model, recovered from a problem of a few random
-projections of the inputs.
+"""Linear models by Newton's method, certified; and Dual Random Projection: the optimal linear model,
+recovered from a problem of a few random projections of the inputs.
 
 Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution
 by Dual Random Projection, COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums
@@ -7,7 +7,7 @@ the losses, and here is their mean: lambda is n alpha.
 
 By default a fit goes to the same optimum by Newton's method on the problem itself, where random
 combinations of the rows or projections of the inputs precondition conjugate gradients that would be
-slow without; see `linear/`.
+slow without; see `linear/`. Where no penalty is given, folds choose it (`chosen_on_folds.py`).
 """
 
 from __future__ import annotations
@@ -122,25 +122,31 @@ def drp(
     callback: Callback = None,
     verbose: bool | None = None,
 ) -> SparseModel:
-    r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
+    r"""Fit a linear model by Newton's method, with a proved bound on the error of its coefficients;
+    with ``accelerate=False`` by the paper's Dual Random Projection.
 
     It minimises, over the coefficients w of all inputs and the intercept b,
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds how far w is from its optimum w*. By default it
-    takes Newton steps, whose conjugate gradients are preconditioned where they would be slow; with
-    ``accelerate=False`` it runs the paper's algorithm.
+    with sample weights s of mean 1, and bounds how far w is from its optimum w*. Without `alpha`
+    the penalty is chosen on folds. The paper's own setting, with its lambda, m and T::
+
+        drp(X, y, alpha=lambda / n, accelerate=False, n_projections=m, n_iter=T,
+            scale=None, fit_intercept=False)
 
     Parameters
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        As in `sparse_rf`; never copied whole or made dense.
+        As in `sparse_rf`; never made dense, and with `alpha` and ``scale=None`` never copied whole.
     y : array of shape (n_samples,) or (n_samples, n_outputs)
-        Real targets, which share one basis or sketch, or labels for a classification loss.
-    alpha : float
-        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1 / (n C) of
-        LogisticRegression. With "quantile", "poisson" and "tweedie" it is in a unit of the loss.
+        Real targets, which share one penalty and one basis or sketch, or labels for a
+        classification loss.
+    alpha : float, optional
+        Penalty, > 0, in the units of the columns as seen: the paper's lambda / n, scikit-learn's
+        Ridge alpha / n, 1 / (n C) of LogisticRegression. With "quantile", "poisson" and "tweedie"
+        it is in a unit of the loss. None: the one of least loss on held-out rows, or nearly so; no
+        coefficients where none is better than the constant.
     n_projections : int, optional
         The number m of projections; needed with ``accelerate=False``. None: what takes the fewest
         passes over X.
@@ -151,16 +157,19 @@ def drp(
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
         The kind of R: normal entries, eight random signs an input, or a subsampled Hadamard
         transform. "auto": "sparse_sign", or the paper's "gaussian" with ``accelerate=False``.
+    scale : "robust" or None, default "robust"
+        Units in which the columns of dense X are seen, as in `sparse_rf`; `coef` are of the columns
+        as seen. None: as they are, as CSR columns are in any case.
     missing : {"learn", "raise"}, default "learn"
-        "learn": NaN in dense X is the mean of its column, and a further input says so. "raise": a
+        "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a
         ValueError.
     loss : str or `sparserf.losses.Loss`, default "squared"
         As in `sparse_rf`, and "smoothed_hinge"; a loss of your own must have a finite `smoothness`.
     tol : float, default 1e-4
         Stop where the relative error of the coefficients, ``||w - w*|| / ||w*||``, is proved to be
         at most tol.
-    categorical, fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback,
-    verbose
+    categorical, fit_intercept, sample_weight, class_weight, offset, validation, groups, rng,
+    workers, callback, verbose
         As in `sparse_rf`. The paper has no intercept.
 
     Returns
@@ -168,6 +177,8 @@ def drp(
     SparseModel
         Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``, rounding
         included; `info.n_passes`, `info.n_projections` and `info.n_conjugate` tell what it took.
+        An alpha that was chosen is `info.alpha`, and a call with it gives the same bits; of the
+        constant it is None.
 
     Raises
     ------
@@ -180,6 +191,8 @@ def drp(
     ConvergenceWarning
         The bound is above tol at the end: by n_iter, by rounding, or since the paper's iteration
         diverges with too few projections.
+    CopiedRowsWarning, GroupedRowsWarning
+        As `sparse_rf`, for alpha=None.
 
     See Also
     --------
@@ -189,7 +202,8 @@ def drp(
     -----
     Time O(nnz k) for k passes over the nnz numbers of X, and O(nnz r + d r^2) for a basis of r
     directions, or O(n m^2 + m^3) a step for a sketch. Memory, beyond X: O((n + d) n_outputs), with
-    a basis (2 n + d) r, with a sketch n m. The page "The algorithms" has more on the arguments.
+    a basis (2 n + d) r, with a sketch n m. For alpha=None penalties fall by a factor of 5 on folds
+    of at most 16,000 rows, which are copied. The page "The algorithms" has more on the arguments.
 
     References
     ----------
@@ -205,6 +219,9 @@ def drp(
     >>> model = srf.drp(X, y, alpha=0.1, rng=0)
     >>> model.coef.shape, model.info.error_bound < 1e-4
     ((5000,), True)
+    >>> model = srf.drp(X, y, rng=0)
+    >>> model.info.chosen
+    'alpha=0.1065, by the loss on 5 folds'
     """
     call = locals()
     options, choice = DRPOptions.of_call(call), FoldOptions.of_call(call)
@@ -249,7 +266,7 @@ def drp_path(
         As in `drp`.
     alphas : sequence of float
         Penalties, > 0; they are used in descending order.
-    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept,
+    n_projections, n_iter, accelerate, projection, scale, missing, categorical, loss, fit_intercept,
     sample_weight
         As in `drp`. Where n_projections is None, the basis or sketch grows for smaller penalties.
     class_weight, offset, groups, tol, rng, workers, callback, verbose

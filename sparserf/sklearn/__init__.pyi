@@ -96,16 +96,18 @@ class FittedClassifier(_Classifier):
 def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 
 class DRPClassifier(_FitMixin, _Classifier):
-    alpha: float
+    alpha: float | None
     n_projections: int | None
     n_iter: int | None
     accelerate: bool
     projection: Literal["auto"] | ProjectionName
+    scale: Units
     missing: Missing
     categorical: Categorical
     loss: LinearLossLike
     fit_intercept: bool
     class_weight: ClassWeight
+    validation: float | Splits | None
     tol: float
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
@@ -114,16 +116,18 @@ class DRPClassifier(_FitMixin, _Classifier):
     def __init__(
         self,
         *,
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_projections: int | None = None,
         n_iter: int | None = None,
         accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         loss: LinearLossLike = "logistic",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        validation: float | Splits | None = None,
         tol: float = 0.0001,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -132,15 +136,17 @@ class DRPClassifier(_FitMixin, _Classifier):
     ) -> None: ...
 
 class DRPRegressor(_FitMixin, _Regressor):
-    alpha: float
+    alpha: float | None
     n_projections: int | None
     n_iter: int | None
     accelerate: bool
     projection: Literal["auto"] | ProjectionName
+    scale: Units
     missing: Missing
     categorical: Categorical
     loss: LinearLossLike
     fit_intercept: bool
+    validation: float | Splits | None
     tol: float
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
@@ -149,15 +155,17 @@ class DRPRegressor(_FitMixin, _Regressor):
     def __init__(
         self,
         *,
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_projections: int | None = None,
         n_iter: int | None = None,
         accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         loss: LinearLossLike = "squared",
         fit_intercept: bool = True,
+        validation: float | Splits | None = None,
         tol: float = 0.0001,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -166,11 +174,11 @@ class DRPRegressor(_FitMixin, _Regressor):
     ) -> None: ...
 
 class HARFEClassifier(_FitMixin, _Classifier):
-    n_components: int
+    n_components: int | None
     n_nonzero_coefs: int | None
     order: int | None
-    alpha: float
-    activation: Activation
+    alpha: float | None
+    activation: Activation | None
     features: Features | None
     gamma: Gamma
     scale: Units
@@ -190,6 +198,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
     time_limit: float | None
     fit_intercept: bool
     class_weight: ClassWeight
+    validation: float | Splits | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
     callback: Callback
@@ -197,14 +206,14 @@ class HARFEClassifier(_FitMixin, _Classifier):
     def __init__(
         self,
         *,
-        n_components: int = 10000,
+        n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
         order: int | None = None,
-        alpha: float = 0.0001,
-        activation: Activation = "sin",
+        alpha: float | None = None,
+        activation: Activation | None = None,
         features: Features | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         monotone: Signs = None,
@@ -221,6 +230,7 @@ class HARFEClassifier(_FitMixin, _Classifier):
         time_limit: float | None = None,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        validation: float | Splits | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
         callback: Callback = None,
@@ -228,11 +238,11 @@ class HARFEClassifier(_FitMixin, _Classifier):
     ) -> None: ...
 
 class HARFERegressor(_FitMixin, _Regressor):
-    n_components: int
+    n_components: int | None
     n_nonzero_coefs: int | None
     order: int | None
-    alpha: float
-    activation: Activation
+    alpha: float | None
+    activation: Activation | None
     features: Features | None
     gamma: Gamma
     scale: Units
@@ -251,6 +261,7 @@ class HARFERegressor(_FitMixin, _Regressor):
     tol: float
     time_limit: float | None
     fit_intercept: bool
+    validation: float | Splits | None
     lower: float | None
     upper: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -260,14 +271,14 @@ class HARFERegressor(_FitMixin, _Regressor):
     def __init__(
         self,
         *,
-        n_components: int = 10000,
+        n_components: int | None = None,
         n_nonzero_coefs: int | None = None,
         order: int | None = None,
-        alpha: float = 0.0001,
-        activation: Activation = "sin",
+        alpha: float | None = None,
+        activation: Activation | None = None,
         features: Features | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         monotone: Signs = None,
@@ -283,6 +294,7 @@ class HARFERegressor(_FitMixin, _Regressor):
         tol: float = 0.005,
         time_limit: float | None = None,
         fit_intercept: bool = True,
+        validation: float | Splits | None = None,
         lower: float | None = None,
         upper: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -320,7 +332,7 @@ class MFGAClassifier(_FitMixin, _Classifier):
         features: Features | None = None,
         nu: ArrayLike | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         n_components: int = 10000,
@@ -367,7 +379,7 @@ class MFGARegressor(_FitMixin, _Regressor):
         features: Features | None = None,
         nu: ArrayLike | None = None,
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         n_components: int = 10000,
@@ -420,7 +432,7 @@ class SparseRFClassifier(_FitMixin, _Classifier):
         alpha: float | None = None,
         features: Features = "auto",
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         extrapolate: Extrapolate | None = None,
         categorical: Categorical = None,
@@ -483,7 +495,7 @@ class SparseRFRegressor(_FitMixin, _Regressor):
         alpha: float | None = None,
         features: Features = "auto",
         gamma: Gamma = None,
-        scale: Units = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         extrapolate: Extrapolate | None = None,
         categorical: Categorical = None,
