@@ -28,7 +28,6 @@ from ..linear import (
     RangeBasis,
     RangeSteps,
     RidgeSolutions,
-    RoughInputSteps,
     Sketch,
     SketchSteps,
     descend,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from ..features.projections import ProjectionName
     from ..linear import NewtonSteps
     from ..model import FitInfo
+    from ..rows import Rows
     from .task import Progress
 
 # Penalties that are tried fall by this factor, at most so many.
@@ -174,25 +174,17 @@ class NewtonFit:
         return index, features, w, b + np.reshape(np.stack(self.task.centers), np.shape(b))
 
 
-class RoughFit(NewtonFit):
-    """The same for many penalties, of which few digits are asked: of few inputs the second moments
-    serve all penalties."""
+class RidgeFit(NewtonFit):
+    """The same for the squared loss and few inputs, whose second moments give the optimum at any
+    penalty."""
 
     def __init__(self, task: Task, alphas: Sequence[float], options: DRPOptions):
         super().__init__(task, alphas, options)
-        fit, self._ridge = self.fit, None
-        if not has_few_inputs(fit.inputs, options):
-            return
-        if fit.problem.loss.is_quadratic:
-            self._ridge = RidgeSolutions(fit)
-        elif isinstance(self._steps[0], InputSteps):
-            self._steps = [RoughInputSteps(fit.inputs) for _ in self._steps]
+        self._solutions = RidgeSolutions(self.fit)
 
     def turn_to(self, alpha: float, tol: float, most_iterations: int) -> None:
-        if self._ridge is not None:
-            self._ridge.turn_to(alpha)
-        else:
-            super().turn_to(alpha, tol, most_iterations)
+        """Go to the optimum at a penalty."""
+        self._solutions.turn_to(alpha)
 
 
 class PenaltyPath:
@@ -219,33 +211,32 @@ class PenaltyPath:
         largest = self._trace * min(1.0, 1 / (LEAST_SHARE * n_rows))
         return np.clip(largest * FACTOR ** np.arange(MOST_PENALTIES), 1e-300, 1e300).tolist()
 
-    def begin(self, task: Task) -> list[RoughFit]:
+    def begin(self, task: Task) -> list[NewtonFit]:
         """Return the fit of all targets of a task, at zero coefficients."""
         # folds may begin on several threads, each with the same draws
         options = replace(self._options, rng=deepcopy(self._options.rng))
-        return [RoughFit(task, self.places(task.rows.n_rows), options)]
+        is_ridge = task.loss.is_quadratic and has_few_inputs(task.rows, options)
+        return [(RidgeFit if is_ridge else NewtonFit)(task, self.places(task.rows.n_rows), options)]
 
-    def turn_to(self, fits: Sequence[RoughFit], place: float) -> None:
+    def turn_to(self, fits: Sequence[NewtonFit], place: float) -> None:
         """Let the fit go on to a penalty."""
         for fit in fits:
             fit.turn_to(place, TOL_ON_FOLDS, STEPS_ON_FOLDS)
 
-    def models(
-        self, fits: Sequence[RoughFit], place: float
-    ) -> list[tuple[float, list[Solution]]]:
+    def models(self, fits: Sequence[NewtonFit], place: float) -> list[tuple[float, list[Solution]]]:
         """Return the one model of a penalty."""
         return [(place, [fit.solution() for fit in fits])]
 
 
-def has_few_inputs(inputs: Inputs, options: DRPOptions) -> bool:
+def has_few_inputs(rows: Rows, options: DRPOptions) -> bool:
     """Return whether the second moments of the inputs take the place of a sketch: of few, or of
     more where X is dense."""
     few_inputs, most_few_inputs = 256, 2048
     least_density = 0.25
 
-    d, m = inputs.n_features, options.n_projections
-    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
-    return d <= min(inputs.n_rows, few, d if m is None else m)
+    d, m = rows.n_features_in, options.n_projections
+    few = max(few_inputs, min(most_few_inputs, rows.row_size / least_density))
+    return d <= min(rows.n_rows, few, d if m is None else m)
 
 
 def choose_steps(fit: LinearFit | MultinomialLinearFit, options: DRPOptions) -> list[NewtonSteps]:
@@ -256,7 +247,7 @@ def choose_steps(fit: LinearFit | MultinomialLinearFit, options: DRPOptions) -> 
 
     inputs, m = fit.inputs, options.n_projections
     n_fits = 1 if isinstance(fit, LinearFit) else len(fit.w)
-    if has_few_inputs(inputs, options):
+    if has_few_inputs(inputs.rows, options):
         steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
         if m or steps[0].n_passes <= few_passes:
             return steps

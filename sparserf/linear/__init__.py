@@ -21,4 +21,3 @@ from .sketch import SketchSteps as SketchSteps
 from .steps import AdaptiveSteps as AdaptiveSteps
 from .steps import InputSteps as InputSteps
 from .steps import NewtonSteps as NewtonSteps
-from .steps import RoughInputSteps as RoughInputSteps

@@ -41,9 +41,6 @@ SLOW_STEPS = 20
 PRODUCTS_A_PASS = 50
 # The same for rows that are CSR.
 SPARSE_PRODUCTS_A_PASS = 4
-# A preconditioner is made anew once the row weights h have changed by more than this share of their
-# sum.
-MOST_CHANGE = 0.2
 # Second moments are taken of a sample of the rows from this number of inputs on: within small
 # factors of the moments of all rows, in the time of few passes.
 LEAST_INPUTS_TO_SAMPLE = 200
@@ -205,18 +202,6 @@ def plain_step(
     return gradient_step(fit, shares, lambda r: r, max_steps)
 
 
-def change_of_weights(
-    problem: LinearProblem, h: RowVector, before: RowVector
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of the changes of row weights in size, and the sum of those before."""
-
-    def change_and_size(h, before):
-        xp = namespace(h)
-        return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
-
-    return problem.vectors.sum(change_and_size, h, before)
-
-
 class WeightCache:
     """A cache of results that were computed from the row weights h, one for each output; they are
     good while alpha stays and h changes little."""
@@ -237,10 +222,19 @@ class WeightCache:
         Results are made anew where h has changed much, or alpha at all. Outputs of a quadratic loss
         share one result.
         """
+        # A preconditioner is made anew once the row weights h have changed by more than this share
+        # of their sum.
+        most_change = 0.2
+
         is_stale = np.full(problem.n_outputs, True)
         if self._alpha == problem.alpha:
-            change, size = change_of_weights(problem, h, self._h)
-            is_stale = change > MOST_CHANGE * size
+
+            def change_and_size(h, before):
+                xp = namespace(h)
+                return xp.sum(xp.abs(h - before), axis=-1), xp.sum(before, axis=-1)
+
+            change, size = problem.vectors.sum(change_and_size, h, self._h)
+            is_stale = change > most_change * size
         if is_stale.all():
             self._h, self._alpha, self._made = h, problem.alpha, [None] * len(is_stale)
         elif is_stale.any():
@@ -324,11 +318,8 @@ class InputSteps(PreconditionedSteps):
             of_sample = vectors.times(h, self._sample)
             total, total_of_sample = vectors.totals(h, of_sample)
             h = vectors.scaled(of_sample, float(total / max(total_of_sample, 1e-300)))
-        return DampedInverse(self._moments(problem, h), problem.alpha, is_exact=True)
-
-    def _moments(self, problem, h):
-        """Return Z' diag(h) Z, around the mean that h weights where there is an intercept."""
-        return self._inputs.weighted_gram(h, problem.fit_intercept)[0]
+        H, _ = self._inputs.weighted_gram(h, problem.fit_intercept)
+        return DampedInverse(H, problem.alpha, is_exact=True)
 
     @property
     def n_passes(self) -> int:
@@ -339,24 +330,6 @@ class InputSteps(PreconditionedSteps):
         """Return True: second moments that have been made are quicker than plain steps at any
         penalty."""
         return True
-
-
-class RoughInputSteps(InputSteps):
-    """The same for fits that need no more than a few digits at each of many penalties: second
-    moments are made anew where the row weights h have changed much, whatever the penalty."""
-
-    def __init__(self, inputs: Inputs):
-        super().__init__(inputs)
-        self._made = []
-
-    def _moments(self, problem, h):
-        for before, H in self._made:
-            change, size = change_of_weights(problem, h, before)
-            if change <= MOST_CHANGE * size:
-                return H
-        H = super()._moments(problem, h)
-        self._made = [(h, H), *self._made[: problem.n_outputs - 1]]
-        return H
 
 
 class AdaptiveSteps(NewtonSteps):

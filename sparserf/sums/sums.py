@@ -284,8 +284,8 @@ class Sums:
             Arguments of the function, except those that are about the rows or that draw features:
             X, y, sample_weight, offset, groups, features, gamma, n_components, nu, activation,
             order, best_phase, and (except for `drp`) rng; for `drp` scale. The loss must be the
-            squared loss. `sparse_rf` and `drp` need alpha, and `harfe` and `harfe_path` need n_nonzero_coefs, as their
-            defaults look at the rows.
+            squared loss. `sparse_rf` and `drp` need alpha, and `harfe` and `harfe_path` need
+            n_nonzero_coefs, as their defaults look at the rows.
 
         Returns
         -------
