@@ -42,8 +42,8 @@ class Algorithm:
 
     fit : ``fit(X, y, **options) -> SparseModel``
     path : the path that belongs to it
-    needs_rows : the arguments of either function whose defaults depend on the rows themselves, not
-        on sums over them alone
+    needs_rows : the arguments that, left at None, are chosen by the rows themselves, not by sums
+        over them alone
     """
 
     fit: Callable[..., Any]
@@ -65,7 +65,7 @@ REGISTRY: dict[str, Algorithm] = {
     "harfe": Algorithm(
         harfe.harfe,
         Path(harfe.harfe_path, "n_nonzero_coefs", "n_nonzero_coefs", from_largest=False),
-        needs_rows=("n_nonzero_coefs",),
+        needs_rows=("n_nonzero_coefs", "alpha"),
     ),
     "mfga": Algorithm(
         mfga.mfga,
@@ -76,6 +76,7 @@ REGISTRY: dict[str, Algorithm] = {
             from_largest=False,
             step="n_select",
         ),
+        needs_rows=("n_nonzero_coefs", "alpha"),
     ),
     "drp": Algorithm(
         drp.drp,

@@ -11,6 +11,7 @@ where no place is better than that by more than chance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -41,10 +42,15 @@ if TYPE_CHECKING:
 # A path ends after so many places in a row that lower the loss of the rows held out by no more than
 # the share NEGLIGIBLE of it.
 PATIENCE, NEGLIGIBLE = 3, 1e-3
-# The simplest model is taken whose loss is within so many standard errors of the least.
-ERRORS = 0.5
 # About the most rows that are looked at to choose.
 MOST_ROWS = 16_000
+
+
+# The numbers of terms that are tried begin at FIRST, each twice as many as the one before; they end
+# at MOST_TERMS, or this share of the rows of a fold.
+FIRST, MOST_TERMS, TERMS_PER_ROW = 3, 384, 0.6
+# The share of the time that a choice may take.
+CHOOSING = 0.65
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,9 +97,11 @@ class Method(Protocol):
     """One of the methods, as its path is followed: its algorithm is `turn_to`.
 
     has_constant : whether models have an intercept
+    errors : the simplest model is taken whose loss is within so many standard errors of the least
     """
 
     has_constant: bool
+    errors: float
 
     def places(self, n_rows: int) -> Sequence[Any]:
         """Return the places on the path of so many rows, in the order in which fits come to them,
@@ -149,12 +157,16 @@ def info_of_choice(
     ]
     if len(taken) < len(values):
         words.append("the constant" if len(values) == 1 else "constants")
-    n_folds = chosen[0].n_folds
-    how = "rows that were held out" if n_folds == 1 else f"{n_folds} folds"
     return {
         "validation_loss": float(sum(best.loss for best in chosen)),
-        "chosen": f"{', '.join(words)}, by the loss on {how}",
+        "chosen": by_the_loss_on_folds(words, chosen[0].n_folds),
     }
+
+
+def by_the_loss_on_folds(words: Sequence[str], n_folds: int) -> str:
+    """Return words on what was chosen, and how."""
+    how = "rows that were held out" if n_folds == 1 else f"{n_folds} folds"
+    return f"{', '.join(words)}, by the loss on {how}"
 
 
 def folds_to_choose_on(task: Task, options: FitOptions, choice: FoldOptions) -> Folds:
@@ -173,7 +185,7 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
     task = with_single_outputs(folds.task)
     loss, n_folds = HeldOutLoss.of(task, folds), len(folds)
     fits = [FoldFit(method, folds, k) for k in range(n_folds)]
-    taken, *without = (Taken(ERRORS) for _ in range(1 + n_folds))
+    taken, *without = (Taken(method.errors) for _ in range(1 + n_folds))
     n_waited = 0
     for place in parts(method.places(folds.n_fitted), is_open=True):
         with ends_at(effort.deadline):
@@ -208,6 +220,18 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
         margins = np.concatenate(each, axis=1)
     own = loss.in_units_of_y(loss.mean(margins))
     return Chosen(value, is_gain, own if is_gain else told, n_folds)
+
+
+def sizes_to_try(n_rows: int, n_features: int, given: int | None) -> list[int]:
+    """Return the numbers of terms to try on the path of a fold of so many rows.
+
+    n_features : the number of features in all
+    given : the number of terms where it is given, up to which the path leads
+    """
+    most = min(MOST_TERMS, max(1, int(TERMS_PER_ROW * n_rows))) if given is None else given
+    most = min(most, n_features)
+    sizes = (FIRST * 2**k for k in count())
+    return [*takewhile(lambda size: size < most, sizes), most]
 
 
 def with_single_outputs(task: Task) -> Task:

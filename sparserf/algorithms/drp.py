@@ -1,5 +1,5 @@
-"""Linear models by Newton's method, certified; and Dual Random Projection: the optimal linear model,
-recovered from a problem of a few random projections of the inputs.
+"""Linear models by Newton's method, certified; and Dual Random Projection, which recovers the
+optimal linear model from a problem of a few random projections of the inputs.
 
 Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution
 by Dual Random Projection, COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums

@@ -232,7 +232,7 @@ def drawn_splits(
         name, what = ("X", "rows") if groups is None else ("groups", "groups")
         raise ValueError(
             f"{name} must have at least two {what}, of which one can be held out, got {n_units}: "
-            "give more, or an alpha"
+            "give more, or give what is to be chosen on them"
         )
     fold = stratified_folds(strata, min(n if n > 1 else PARTS, n_units), rng, unit)
     splits = []
@@ -249,7 +249,7 @@ def drawn_splits(
     if not splits:
         raise ValueError(
             f"X must have rows to hold out, two of a class, got {len(strata)} in all: give more, "
-            "or an alpha"
+            "or give what is to be chosen on them"
         )
     return splits
 

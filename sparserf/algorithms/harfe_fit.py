@@ -374,6 +374,8 @@ class L0Fit:
 
     def solution_with(self, alpha: float) -> Solution:
         """Return the same with another penalty on the present support."""
+        if alpha == self._alpha:
+            return self.solution()
         p, self.p = self.p, np.minimum(self.p * (alpha / self._alpha), 1e300)
         try:
             return self._solution_at(self.solve_on(self.iterate.index))

@@ -42,7 +42,7 @@ from .learning import (
     make_learning_dictionary,
 )
 from .linear import Linear, inputs_times, linear_functions
-from .neurons import RandomNeurons
+from .neurons import RandomNeurons, sines_of_few
 from .perceptron import Perceptron
 from .projections import PROJECTIONS, Projection, ProjectionName, folded, make_projection
 from .rules import (
@@ -113,4 +113,5 @@ __all__ = [
     "make_rule_dictionary",
     "nodes",
     "rules_at_a_penalty",
+    "sines_of_few",
 ]

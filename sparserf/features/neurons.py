@@ -122,3 +122,17 @@ def _subsets(rng, n, order, d):
         taken = (subsets[:, :k] == pick[:, None]).any(axis=1)
         subsets[:, k] = np.where(taken, top, pick)
     return np.sort(subsets, axis=1)
+
+
+# The standard deviation of w'x of `sines_of_few`, for inputs of deviation 1. Of 15 tables, each
+# fitted by `harfe` over them and the inputs themselves, the error over that of `sparse_rf` is
+# 1.33 in the median; with 0.25, 0.5, 1 it is 1.28 and 1.13 times as much in the geometric mean,
+# with 0.5, 1.5 1.39 and 1.13; with sines of all inputs beside them 1.41.
+WIDTHS = (0.4, 1.0)
+
+
+def sines_of_few(n_features: int) -> tuple[RandomNeurons, ...]:
+    """Return maps of sines of one and of two of so many inputs in units of their deviations, at two
+    widths each: smooth functions of one input, and of two."""
+    orders = [q for q in (1, 2) if q <= n_features]
+    return tuple(RandomNeurons("sin", order=q, scale=c / q**0.5) for q in orders for c in WIDTHS)

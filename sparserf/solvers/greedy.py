@@ -19,7 +19,7 @@ import numpy as np
 
 from .._base.arrays import check_no_overflow, namespace, outputs_like
 from .active import ActiveFeatures
-from .cholesky import GrowingCholesky
+from .cholesky import GrowingCholesky, solve_positive
 from .ridge import advance, best_constant, eliminate_intercept
 
 if TYPE_CHECKING:
@@ -172,9 +172,27 @@ class CoefficientsOnRows:
             before = predicted_decrease
         self.converged, self.predicted_decrease = False, predicted_decrease
 
-    def _newton_step(self):
+    def refitted(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best coefficients and intercepts with another penalty, from where they are;
+        the solver stays as it is."""
+        kept = dict(vars(self))
+        self._problem = replace(self._problem, alpha=alpha)
+        try:
+            if self._problem.loss.is_quadratic:
+                d, e, _ = self._newton_step(partial(solve_lines, self._hessian()))
+                return self.iterate.w + d, self.iterate.b + e
+            self._compute_hessian()
+            self.refit()
+            return self.iterate.w, self.iterate.b
+        finally:
+            vars(self).update(kept)
+
+    def _newton_step(self, solve=None):
         """Return (d, e, predicted_decrease): the steps of w and b, and the decrease of the
-        objective by the quadratic model."""
+        objective by the quadratic model.
+
+        solve : solves systems with the Hessian; None: by its factor that grows
+        """
         # the slopes of the mean loss in the coefficients of the terms, and in the intercepts
         if self._slopes is None:
             v, of_dictionary = self._dual_point(), self._dictionary_slopes
@@ -187,7 +205,8 @@ class CoefficientsOnRows:
             self._slopes = g, self._problem.vectors.total(v)
         g, g_b = self._slopes
         g, m = g + self._problem.alpha * self.iterate.w, self.A.weighted_gram(self._h)[1]
-        return eliminate_intercept(self._problem, self._factor.solve, g, g_b, m, self._total)
+        solve = solve or self._factor.solve
+        return eliminate_intercept(self._problem, solve, g, g_b, m, self._total)
 
     def _advance(self, d, e, is_last, is_slow):
         """Go the step, or the part of it that lowers the objective; return whether any does."""
@@ -443,3 +462,9 @@ class CoefficientsOnTable:
         self.iterate = replace(here, w=here.w + d, b=here.b + e, f=model.f)
         self._is_refined = True
         return d
+
+
+def solve_lines(H: np.ndarray, g: np.ndarray) -> np.ndarray | None:
+    """Return H^-1 g for each line of g; None where H has no finite inverse."""
+    d = solve_positive(H, g.T)
+    return None if d is None else d.T

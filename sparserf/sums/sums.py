@@ -410,7 +410,8 @@ def _arguments_for(method, options, features):
     if options.get("loss", "squared") != "squared":
         raise ValueError(f"loss must be 'squared', which alone has sums, got {options['loss']!r}")
     for required in METHODS[method].needs_rows:
-        if required in known and options.get(required) is None:
+        is_open = required in known and known[required].default is None
+        if is_open and options.get(required) is None:
             raise ValueError(
                 f"{required} must be given to {name}: by default it looks at the rows, which are "
                 "summed up"

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, OrthogonalMatchingPursuit, 
 
 import sparserf as srf
 from sparserf import mfga, mfga_path, plain
+from sparserf.features import sines_of_few
 
 from ..conftest import (
     BETA,
@@ -339,13 +340,13 @@ def test_several_outputs_share_a_support(fit_intercept):
 
 def test_nu_weighs_the_kernels():
     """The features of map p are sqrt(nu_p) phi: the fit is that to columns scaled by hand."""
-    model = fit(features=MAPS, nu=[3, 1], alpha=0.01)
+    model = fit(features=MAPS, nu=[3, 1], alpha=0.01, scale=None)
     scaled = np.sqrt(np.repeat([0.75, 0.25], [len(ATOMS) - D, D])) * phi_oracle(ATOMS, X)
-    by_hand = mfga(scaled, Y, features=srf.Linear(), n_nonzero_coefs=12, alpha=0.01)
+    by_hand = mfga(scaled, Y, features=srf.Linear(), n_nonzero_coefs=12, alpha=0.01, scale=None)
     np.testing.assert_array_equal(model.support, by_hand.support)
     np.testing.assert_allclose(model.coef, by_hand.coef, rtol=1e-8)
     np.testing.assert_array_equal(fit(features=MAPS).coef, fit(features=MAPS, nu=[7, 7]).coef)
-    heavy = fit(features=MAPS, nu=[1e-6, 1])
+    heavy = fit(features=MAPS, nu=[1e-6, 1], scale=None)
     assert (heavy.support >= len(ATOMS) - D).sum() == D
 
 
@@ -411,8 +412,9 @@ def test_columns_far_from_zero(offset, n_select):
     offset of 1e7."""
     A = RNG.normal(size=(300, 20))
     y = A[:, :6] @ [5, 4, 3, 2, 1, 0.5] + RNG.normal(size=300)
-    model = mfga(A + offset, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
-    centred = mfga(A, y, n_nonzero_coefs=8, features=srf.Linear(), n_select=n_select)
+    options = {"features": srf.Linear(), "alpha": 1e-3, "scale": None, "n_select": n_select}
+    model = mfga(A + offset, y, n_nonzero_coefs=8, **options)
+    centred = mfga(A, y, n_nonzero_coefs=8, **options)
     if offset < 1e6 or n_select == 1:
         assert set(range(6)) <= set(model.support)
         assert model.info.objective[-1] == pytest.approx(centred.info.objective[-1], rel=1e-6)
@@ -426,7 +428,8 @@ def test_float32_columns_far_from_zero(loss, n_select):
     y = A @ [1, 0.5, 0.4, 0.3, 0.2] + 0.1 * RNG.standard_normal(2000)
     y = y if loss == "squared" else y > 0
     A = (A + 3000).astype(np.float32)
-    options = {"n_nonzero_coefs": 5, "features": srf.Linear(), "loss": loss, "n_select": n_select}
+    options = {"n_nonzero_coefs": 5, "features": srf.Linear(), "alpha": 1e-3, "scale": None}
+    options |= {"loss": loss, "n_select": n_select}
     single, double = mfga(A, y, **options), mfga(A.astype(np.float64), y, **options)
     assert len(single.support) == len(double.support) == 5
     assert single.info.objective[-1] == pytest.approx(double.info.objective[-1], rel=1e-3)
@@ -443,6 +446,7 @@ def test_a_constant_column_has_no_term(size):
         "n_nonzero_coefs": 4,
         "features": srf.Linear(),
         "alpha": 1e-3,
+        "scale": None,
         "sample_weight": RNG.uniform(1, 2, 200),
     }
     assert list(mfga(A, y, **options).support) == [0, 2, 3]
@@ -453,7 +457,7 @@ def test_a_constant_column_has_no_term(size):
 def test_the_objective_is_right_where_the_fit_is_nearly_exact(noise):
     A = RNG.normal(size=(200, 20))
     y = A[:, :4] @ [4, 3, 2, 1] + noise * RNG.standard_normal(200) + 1e3
-    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=0)
+    models = mfga_path(A, y, n_nonzero_coefs=8, features=srf.Linear(), alpha=0, scale=None)
     for model in models:
         residual = y - (A[:, model.support] @ model.coef + model.intercept)
         assert model.info.objective[-1] == pytest.approx(
@@ -465,7 +469,7 @@ def test_nearly_dependent_columns():
     A = RNG.normal(size=(200, 20))
     A[:, 10:] = A[:, :1] + 1e-5 * RNG.normal(size=(200, 10))
     y = (A[:, 10] - A[:, 11]) / 1e-5 + A[:, 1] + 0.1 * RNG.standard_normal(200)
-    model = mfga(A, y, n_nonzero_coefs=20, features=srf.Linear(), alpha=0)
+    model = mfga(A, y, n_nonzero_coefs=20, features=srf.Linear(), alpha=0, scale=None)
     assert model.info.objective[-1] == pytest.approx(
         np.mean((model.predict(A) - y) ** 2) / 2, rel=1e-6
     )
@@ -534,14 +538,19 @@ def test_best_phase_of_several_outputs():
 
 
 def test_the_default_features():
-    model = mfga(X, Y, n_nonzero_coefs=5, scale=None, rng=0)
-    maps = srf.Taylor(2, "knn"), srf.Linear()
-    by_hand = mfga(X, Y, n_nonzero_coefs=5, features=maps, scale=None, rng=0)
+    """They are monomials, the columns, and sines of one and of two; with gamma those of the
+    paper."""
+    options = {"n_nonzero_coefs": 5, "alpha": 1e-3, "scale": None, "rng": 0}
+    model = mfga(X, Y, **options)
+    maps = srf.Taylor(2), srf.Linear(), *sines_of_few(D)
+    by_hand = mfga(X, Y, features=maps, n_components=2000, **options)
     np.testing.assert_array_equal(model.coef, by_hand.coef)
-    assert model.info.n_drawn == 21 + 5
-    assert mfga(X, Y, n_nonzero_coefs=5, gamma=0.3).info.n_drawn == 26
+    assert model.info.n_drawn == 21 + 5 + 2000
+    papers = mfga(X, Y, features=(srf.Taylor(2, "knn"), srf.Linear()), **options)
+    np.testing.assert_array_equal(mfga(X, Y, gamma="knn", **options).coef, papers.coef)
+    assert papers.info.n_drawn == 26
     wide = csr_array((np.ones(40), (np.arange(40), 70 * np.arange(40))), shape=(40, 3000))
-    assert mfga(wide, np.arange(40.0), n_nonzero_coefs=5).info.n_drawn == 6001
+    assert mfga(wide, np.arange(40.0), **options).info.n_drawn == 6001 + 2000
 
 
 @pytest.mark.every_case

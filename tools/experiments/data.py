@@ -78,9 +78,9 @@ def split(
     )
 
 
-def folded(name, seed, folder):
+def folded(name, seed, folder, rows=10**9):
     """A frame of a folder of tables, with its words and gaps; the test rows are those of a fold,
-    the first for the first seed.
+    the first for the first seed, and of the others about so many, evenly spaced.
 
     Two classes are -1 and 1, more are numbers from 0. `published` are the errors and seconds of
     others on the first fold.
@@ -102,8 +102,8 @@ def folded(name, seed, folder):
         y = np.unique(y, return_inverse=True)[1]
         y = y if said["kind"] == "multiclass" else 2.0 * y - 1
     train, test = (
-        rows[:: -(-len(rows) // few(len(rows)))]
-        for rows in (np.delete(np.arange(len(y)), tested), np.sort(tested))
+        part[:: -(-len(part) // min(most, few(len(part))))]
+        for part, most in ((np.delete(np.arange(len(y)), tested), rows), (np.sort(tested), 10**9))
     )
     others = pd.read_csv(file(f"{folder}/published.csv")).query("dataset == @name")
     each = zip(others.method, others.metric_error, others.time_train_s, strict=True)

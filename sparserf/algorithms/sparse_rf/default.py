@@ -25,6 +25,7 @@ from ..._base.threads import Workers, check_workers, single_threaded_blas
 from ..._base.warnings import TimeLimitWarning, warn
 from ...features import between_rows
 from ...solvers.effort import Effort
+from ..chosen_on_folds import by_the_loss_on_folds
 from ..folds import folds_of, sample_of, strata_of
 from ..held_out_loss import HeldOutLoss
 from ..task import partial_model_on_error, with_ranges, with_ties
@@ -234,9 +235,14 @@ def info_of(stack: Stack, model: SparseModel, effort: Effort) -> FitInfo:
     """Return what the model says of its fit, in units of y."""
     losses = [loss for path in stack.paths for loss in path.losses]
     least = np.minimum.accumulate(losses)
+    members = [(path.member.name, path.found[0].alpha, u) for path, u in stack.used]
+    is_one = [name for name, *_ in members] == [Given.name]
+    words = [f"{u:.2g} times {name}" for name, _, u in members]
+    words = [f"alpha={members[0][1]:.4g}"] if is_one else words
     return replace(
         model.info,
-        alpha=None,
+        alpha=members[0][1] if is_one else None,
+        chosen=by_the_loss_on_folds(words or ["the constant"], len(stack.loss.folds)),
         dual_gap=None,
         n_iter=len(losses),
         objective=tuple(map(stack.loss.in_units_of_y, least)),

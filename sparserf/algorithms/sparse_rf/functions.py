@@ -84,10 +84,11 @@ def sparse_rf(
     callback: Callback = None,
     verbose: bool | None = None,
 ) -> SparseModel:
-    r"""Fit a sparse model on random features (Sparse Random Features): few terms, selected by an l1
-    penalty.
+    r"""Fit a sparse model on random features: with `alpha` by the algorithm of Sparse Random
+    Features, without it with penalty and kinds of features chosen on folds.
 
-    With X and y alone everything is chosen, on rows that are held out:
+    With X and y alone everything is chosen, on rows that are held out, and the model is the mean of
+    several (linear functions, cosines that learn, rules), without the terms that do not pay:
 
     >>> import numpy as np, sparserf as srf
     >>> rng = np.random.default_rng(0)
@@ -97,8 +98,9 @@ def sparse_rf(
     >>> bool(np.mean((model.predict(X) - y) ** 2) < 0.03 * y.var()), len(model.features) < 200
     (True, True)
 
-    With `alpha` and a kernel in `features` this is the paper's Algorithm 1, which minimises over
-    coefficients w and intercept b
+    With `alpha` and a kernel in `features` this is the paper's Algorithm 1, in its own setting
+    ``sparse_rf(X, y, alpha=lambda, features="laplacian", gamma=g, n_components=D, batch_size=R,
+    scale=None, fit_intercept=False)``. It minimises over coefficients w and intercept b
 
     .. math:: \frac1n \sum_i s_i L(b + \sum_h w_h \phi_h(x_i), y_i) + \alpha \sum_h |w_h|
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ...model import FitInfo, SparseModel
     from ..task import Task
 
+# So many outputs are spoken of, each by itself.
+OUTPUTS_IN_WORDS = 3
 # Below this share of its root mean square the standard deviation of a target is rounding.
 CONSTANT = 1e-13
 
@@ -92,8 +94,12 @@ def _joined_info(infos: Sequence[FitInfo], n_terms: int) -> FitInfo:
     cut = {
         name: sum(info.cut.get(name, 0) for info in infos) for info in infos for name in info.cut
     }
+    # an output each, of the first few
+    words = [f"output {k}: {info.chosen}" for k, info in enumerate(infos[:OUTPUTS_IN_WORDS])]
     return replace(
         infos[0],
+        alpha=None,
+        chosen="; ".join([*words, "..."] if len(infos) > len(words) else words),
         n_iter=sum(info.n_iter for info in infos),
         objective=objectives_added_up(infos),
         n_drawn=sum(info.n_drawn for info in infos),
@@ -126,6 +132,10 @@ def in_their_units(model: SparseModel, units: np.ndarray | None, loss: Loss) -> 
             objective=tuple(map(as_given, info.objective)),
             validation_loss=as_given(info.validation_loss),
         )
+        if info.alpha is not None:
+            alpha = in_units(info.alpha, float(units[0]), loss.degree - 1)
+            words = info.chosen.replace(f"alpha={info.alpha:.4g}", f"alpha={alpha:.4g}")
+            info = replace(info, alpha=alpha, chosen=words)
     return replace(
         model, coef=coef, intercept=intercept, info=info, loss_parameters=loss.parameters
     )
