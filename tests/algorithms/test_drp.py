@@ -7,6 +7,8 @@ lambda is n alpha. What `drp` does beyond the paper is compared with other solve
 itself where its result must not change.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.linalg import norm
@@ -15,13 +17,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 import sparserf as srf
-from sparserf import drp, drp_path
 from sparserf.features import make_projection
 from sparserf.rows.core_block import CoreBlock
 
 from .. import conftest
 from ..conftest import convergence_ignored, each_intercept
 
+# as the paper and other solvers see the columns
+drp, drp_path = partial(srf.drp, scale=None), partial(srf.drp_path, scale=None)
 R, D = 5, 150
 SLOPE = {**conftest.SLOPE, "smoothed_hinge": lambda z, y: -y * np.clip(1 - y * z, 0, 1)}
 VALUE = {

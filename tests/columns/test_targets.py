@@ -465,7 +465,10 @@ MESSAGES = {
         "must not be 'auto' here",
         lambda: srf.baselines.rks(X, Y, features="auto"),
     ),
-    "few rows": ("got 1: give more, or give what is to be chosen on them", lambda: srf.sparse_rf(X[:1], Y[:1])),
+    "few rows": (
+        "got 1: give more, or give what is to be chosen on them",
+        lambda: srf.sparse_rf(X[:1], Y[:1]),
+    ),
     "strings": ("categorical=, or X as a data frame", lambda: srf.sparse_rf(X.astype(str), Y)),
     "a row": (r"X\.reshape\(1, -1\) for a single row", lambda: FITS["mfga"](Y).predict(X[0])),
     "missing y": ("leave out rows", lambda: FITS["mfga"](np.where(Y > 0, Y, np.nan))),
