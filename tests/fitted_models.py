@@ -30,14 +30,16 @@ FITS = {
     "gaussian": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=0.03, **FEW),
     "steps": lambda: srf.sparse_rf(X, Y, features="perceptron", alpha=0.03, **FEW),
     "tanh": lambda: srf.mfga(
-        X, Y, features=srf.RandomNeurons("tanh", 2), n_nonzero_coefs=10, **FEW
+        X, Y, features=srf.RandomNeurons("tanh", 2), n_nonzero_coefs=10, alpha=1e-3, **FEW
     ),
     "relu": lambda: srf.mfga(
-        X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, **FEW
+        X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, alpha=1e-3, **FEW
     ),
-    "sin": lambda: srf.harfe(X, Y, n_nonzero_coefs=10, **FEW),
-    "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
-    "cubes": lambda: srf.mfga(X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, rng=0),
+    "sin": lambda: srf.harfe(X, Y, activation="sin", n_nonzero_coefs=10, alpha=1e-4, **FEW),
+    "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, alpha=1e-3, rng=0),
+    "cubes": lambda: srf.mfga(
+        X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, alpha=1e-3, rng=0
+    ),
     "bumps": lambda: srf.sparse_rf(X, Y, features=bumps(4), alpha=0.01, rng=0),
     "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.03, **FEW),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),

@@ -40,7 +40,8 @@ FITS = {
     "sparse_rf auto": fitting(srf.sparse_rf, **SMALL),
     "sparse_rf searched": fitting(srf.sparse_rf, **NAMED),
     "sparse_rf_path": fitting(srf.sparse_rf_path, n_alphas=2, **NAMED),
-    "harfe": fitting(srf.harfe, n_nonzero_coefs=4, **SMALL),
+    "harfe": fitting(srf.harfe, n_nonzero_coefs=4, alpha=1e-4, **SMALL),
+    "harfe chosen": fitting(srf.harfe, **SMALL),
     "harfe_path": fitting(srf.harfe_path, n_nonzero_coefs=[2, 4], **SMALL),
     "mfga": fitting(srf.mfga, n_nonzero_coefs=4, rng=0),
     "mfga_path": fitting(srf.mfga_path, n_nonzero_coefs=4, rng=0),
@@ -518,7 +519,7 @@ FLAGS = [0, 1, None, "True", [True], 1.0, np.ones(1, bool)]
 OTHER_SET = srf.Fourier(gamma=1.0).draw(10, D + 1, rng=0)
 BAD_OPTIONS = {
     "alpha": [bad for bad in POSITIVE if bad is not None],
-    "scale": ["standard", "", True, 1.0, ["auto"]],
+    "scale": ["auto", "standard", "", True, 1.0, ["robust"]],
     "missing": ["drop", "", None, True, 1, np.nan, ["learn"]],
     "extrapolate": ["flat", "", True, 1, np.nan, ["constant"]],
     "categorical": [

@@ -35,7 +35,7 @@ def closed():
 @pytest.fixture(scope="module")
 def model():
     """A model of terms of two inputs."""
-    return srf.harfe(X, Y, order=2, n_components=2000, n_nonzero_coefs=60, rng=0)
+    return srf.harfe(X, Y, order=2, n_components=2000, n_nonzero_coefs=60, alpha=1e-4, rng=0)
 
 
 def test_input_usage(model):
@@ -102,17 +102,21 @@ SHOWN_WHOLE = {
         order=2,
         n_components=500,
         n_nonzero_coefs=40,
+        alpha=1e-4,
         rng=0,
     ),
     "linear": lambda: srf.drp(X, Y, alpha=0.01, rng=0),
-    "bumps": lambda: srf.mfga(X, Y, features=BUMPS, n_nonzero_coefs=20, rng=0),
+    "bumps": lambda: srf.mfga(X, Y, features=BUMPS, n_nonzero_coefs=20, alpha=1e-3, rng=0),
     # a Taylor feature sees both inputs, by its envelope
-    "products": lambda: srf.mfga(X[:, 1:3], Y, features=OF_TWO, n_nonzero_coefs=20, rng=0),
+    "products": lambda: srf.mfga(
+        X[:, 1:3], Y, features=OF_TWO, n_nonzero_coefs=20, alpha=1e-3, rng=0
+    ),
     "products, interleaved": lambda: srf.mfga(
         X[:, 1:3],
         Y,
         features=OF_TWO.take(np.random.default_rng(0).permutation(len(OF_TWO))),
         n_nonzero_coefs=20,
+        alpha=1e-3,
         rng=0,
     ),
 }
@@ -146,7 +150,9 @@ def test_what_cannot_be_drawn(model):
 def classes():
     """A model of three classes, each of which depends on inputs of its own."""
     labels = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + (X[:, 1] > 0), [-0.2, 0.9])]
-    return srf.harfe(X, labels, loss="logistic", order=1, n_components=50, n_nonzero_coefs=6, rng=0)
+    return srf.harfe(
+        X, labels, loss="logistic", order=1, n_components=50, n_nonzero_coefs=6, alpha=1e-4, rng=0
+    )
 
 
 def test_an_output_of_several(classes):
@@ -180,7 +186,12 @@ def test_two_classes_speak_for_the_second():
 
 def test_targets_are_outputs_by_their_number():
     model = srf.mfga(
-        X, np.stack([X[:, 0], X[:, 1]], axis=1), features=srf.Linear(), n_nonzero_coefs=2, rng=0
+        X,
+        np.stack([X[:, 0], X[:, 1]], axis=1),
+        features=srf.Linear(),
+        n_nonzero_coefs=2,
+        alpha=1e-3,
+        rng=0,
     )
     for k in range(2):
         figure = plot.effects(model, X, output=k)
@@ -220,7 +231,9 @@ def test_curves_are_what_the_model_makes_of_an_input():
     but the model sees one input."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((600, 1)) + 0.05 * rng.standard_normal((600, 3))
-    model = srf.mfga(Z, 2 * Z[:, 0], features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-9, rng=0)
+    model = srf.mfga(
+        Z, 2 * Z[:, 0], features=srf.Linear(), scale=None, n_nonzero_coefs=1, alpha=1e-9, rng=0
+    )
     seen = srf.RandomNeurons("sin", 3).draw(20, 3, 0)  # terms of all inputs, with hardly any effect
     both = replace(
         model,
@@ -547,7 +560,7 @@ def test_what_has_few_rows_is_faded(order):
     Z = np.stack([a, a + 0.05 * rng.normal(size=600)], axis=1)
     Z[:, 1] += np.sign(Z[:, 1])
     model = srf.harfe(
-        Z, Z[:, 0] * Z[:, 1], order=order, n_components=500, n_nonzero_coefs=30, rng=0
+        Z, Z[:, 0] * Z[:, 1], order=order, n_components=500, n_nonzero_coefs=30, alpha=1e-4, rng=0
     )
     figure = plot.effects(model, Z, names=["a", "b"])
     solid = panel(figure, "b").lines[1].get_data()

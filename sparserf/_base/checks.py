@@ -360,7 +360,8 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
 def check_choice(name: str, value: Any, choices: Collection[str]) -> Any:
     """Return the value, which must be one of the strings in choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        among = "one of " if len(choices) > 1 else ""
+        raise ValueError(f"{name} must be {among}{', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 

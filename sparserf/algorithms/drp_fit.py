@@ -195,6 +195,7 @@ class PenaltyPath:
     """
 
     has_constant: bool
+    errors = 0.5
 
     def __init__(self, task: Task, options: DRPOptions):
         """task : the rows from which the folds are drawn"""

@@ -349,6 +349,8 @@ class L0Fit:
     def finish(self) -> None:
         """Go back to the best iterate since the last `restart`."""
         self.iterate = self._best or self.iterate
+        # one that is not feasible may have been lower
+        self.progress.correct(self.iterate.objective)
 
     def info(self, certified: bool = True) -> FitInfo:
         """Return the `FitInfo` of the fit; certified : whether to compute the duality gap.

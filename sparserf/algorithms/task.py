@@ -757,7 +757,8 @@ class Progress(FitCallback):
         )
 
     def correct(self, objective: float) -> None:
-        """Take the last objective as it is in a higher precision; those before are no less."""
+        """Take the last objective as it is: in a higher precision, or of a fit whose iterates may
+        rise; those before are no less."""
         last = in_units(objective, self.unit, self._degree)
         if self.objectives:
             self.objectives = [max(each, last) for each in self.objectives[:-1]] + [last]

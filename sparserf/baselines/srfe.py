@@ -10,8 +10,9 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.checks import check_integer, check_real
 from .._base.threads import single_threaded_blas
-from ..algorithms.arguments import FitOptions, RowSetting
+from ..algorithms.arguments import RowSetting
 from ..algorithms.harfe import draw_dictionary
+from ..algorithms.harfe_fit import HarfeOptions
 from ..algorithms.sparse_rf.descent import L1Fit, exact_descent
 from ..algorithms.sparse_rf.options import SparseRFOptions
 from ..algorithms.task import Task, model_of, with_ranges
@@ -35,7 +36,7 @@ def srfe(
     eta: float = 1e-2,
     n_components: int = 10_000,
     order: int | None = None,
-    activation: Activation = "sin",
+    activation: Activation | None = None,
     features: Features | None = None,
     fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -59,8 +60,10 @@ def srfe(
     y : array of shape (n_samples,)
     eta : float, default 1e-2
         The root mean square of the residual, over the standard deviation of y, to reach; > 0.
-    n_components, order, activation, features
-        The dictionary, as in `harfe`. Its columns are taken as they are.
+    n_components : int, default 10_000
+        The number of features to draw.
+    order, activation, features
+        The dictionary, as in `harfe` with scale=None; where features are left out, sines.
     fit_intercept, sample_weight, rng, workers
         As in `harfe`.
     tol : float, default 1e-6
@@ -99,14 +102,21 @@ def srfe(
     >>> bool(np.std(model.predict(X) - y) <= 0.0506 * np.std(y))
     True
     """
-    given = FitOptions(
-        features=features, rows=RowSetting(sample_weight=sample_weight, workers=workers), rng=rng
+    if features is None and activation is None:
+        activation = "sin"
+    given = HarfeOptions(
+        features=features,
+        n_components=n_components,
+        order=order,
+        activation=activation,
+        rows=RowSetting(sample_weight=sample_weight, workers=workers),
+        rng=rng,
     )
     options = SparseRFOptions(fit_intercept=fit_intercept, tol=tol)
     task = Task.from_options(X, y, given).centered(options.fit_intercept)
     rows = task.rows
     eta, max_iter = check_real("eta", eta, 0, strict=True), check_integer("max_iter", max_iter, 1)
-    everything = draw_dictionary(task, n_components, activation, order, given.rng)
+    everything = draw_dictionary(task, given)
     dictionary = make_dictionary(
         everything, rows, n_components=None, batch_size=None, gamma=None, rng=None
     )

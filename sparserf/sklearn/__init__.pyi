@@ -311,14 +311,15 @@ class MFGAClassifier(_FitMixin, _Classifier):
     scale: Units
     missing: Missing
     categorical: Categorical
-    n_components: int
+    n_components: int | None
     loss: LossLike
-    alpha: float
+    alpha: float | None
     n_select: int
     normalize: bool
     best_phase: bool
     fit_intercept: bool
     class_weight: ClassWeight
+    validation: float | Splits | None
     tol: float | None
     time_limit: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -335,14 +336,15 @@ class MFGAClassifier(_FitMixin, _Classifier):
         scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
-        n_components: int = 10000,
+        n_components: int | None = None,
         loss: LossLike = "logistic",
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_select: int = 1,
         normalize: bool = False,
         best_phase: bool = False,
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        validation: float | Splits | None = None,
         tol: float | None = None,
         time_limit: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -359,13 +361,14 @@ class MFGARegressor(_FitMixin, _Regressor):
     scale: Units
     missing: Missing
     categorical: Categorical
-    n_components: int
+    n_components: int | None
     loss: LossLike
-    alpha: float
+    alpha: float | None
     n_select: int
     normalize: bool
     best_phase: bool
     fit_intercept: bool
+    validation: float | Splits | None
     tol: float | None
     time_limit: float | None
     random_state: int | np.random.RandomState | np.random.Generator | None
@@ -382,13 +385,14 @@ class MFGARegressor(_FitMixin, _Regressor):
         scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
-        n_components: int = 10000,
+        n_components: int | None = None,
         loss: LossLike = "squared",
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_select: int = 1,
         normalize: bool = False,
         best_phase: bool = False,
         fit_intercept: bool = True,
+        validation: float | Splits | None = None,
         tol: float | None = None,
         time_limit: float | None = None,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,

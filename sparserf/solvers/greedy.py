@@ -181,6 +181,9 @@ class CoefficientsOnRows:
             if self._problem.loss.is_quadratic:
                 d, e, _ = self._newton_step(partial(solve_lines, self._hessian()))
                 return self.iterate.w + d, self.iterate.b + e
+            problem, at = self._problem, self.iterate
+            objective = problem.objective(problem.margins(at.f, at.b), at.w, alpha)
+            self.iterate = replace(at, objective=objective)
             self._compute_hessian()
             self.refit()
             return self.iterate.w, self.iterate.b

@@ -243,7 +243,8 @@ def cross_validate(
     -----
     Where the grid has the parameter of a path ("alpha" of `sparse_rf` and `drp`, "n_nonzero_coefs"
     of `harfe` and `mfga`), one call of `sparse_rf_path` and so on, for each fold and each
-    combination of the other parameters, fits the models of all its values. The model of all rows
+    combination of the other parameters, fits the models of all its values; of `harfe` and `mfga`
+    where alpha is given, which they else choose for each model. The model of all rows
     comes from the same path, followed down to the best value, so that it is made as those that were
     compared. Nothing is learned from the rows of a fold before they are predicted: units of
     columns, levels of categories and random features come from the other folds.
@@ -530,12 +531,21 @@ def runs_of_grid(
 def _can_follow(path, function, grid):
     """Return whether one run of the path gives the models of all its values in the grid.
 
-    It does if the path takes all other parameters, and the values are numbers and multiples of its
-    step.
+    It does if the path takes all other parameters, those that are not given are the same by
+    default (a function may choose what its path does not), and the values are numbers and multiples
+    of its step.
     """
     bound = _bound_arguments(function)
     names = {*grid, *bound} - {path.parameter}
-    if path.parameter not in grid or not names <= set(inspect.signature(path.function).parameters):
+    takes = inspect.signature(path.function).parameters
+    if path.parameter not in grid or not names <= set(takes):
+        return False
+    single = inspect.signature(function.func if isinstance(function, partial) else function)
+    if any(
+        name in takes and takes[name].default != one.default
+        for name, one in single.parameters.items()
+        if name not in names and name not in (path.parameter, path.argument)
+    ):
         return False
     values = grid[path.parameter]
     if any(

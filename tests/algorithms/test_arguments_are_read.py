@@ -15,7 +15,7 @@ from ..conftest import bits
 MOST_PARAMETERS = 8
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = X[:, 0]
-MODEL = srf.mfga(X, Y, features=srf.Linear(), n_nonzero_coefs=2)
+MODEL = srf.mfga(X, Y, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-3)
 
 
 def classifier(function):
@@ -96,9 +96,9 @@ def test_gamma_is_taken_by_all_functions_whose_features_are_named():
     fits = {
         "sparse_rf": partial(srf.sparse_rf, X, y, alpha=0.01, **few),
         "sparse_rf_path": lambda **more: srf.sparse_rf_path(X, y, alphas=[0.01], **few, **more)[0],
-        "harfe": partial(srf.harfe, X, y, n_nonzero_coefs=5, **few),
+        "harfe": partial(srf.harfe, X, y, n_nonzero_coefs=5, alpha=1e-4, **few),
         "harfe_path": lambda **more: srf.harfe_path(X, y, n_nonzero_coefs=[5], **few, **more)[0],
-        "mfga": partial(srf.mfga, X, y, n_nonzero_coefs=5, **few),
+        "mfga": partial(srf.mfga, X, y, n_nonzero_coefs=5, alpha=1e-3, **few),
         "mfga_path": lambda **more: srf.mfga_path(X, y, n_nonzero_coefs=5, **few, **more)[-1],
     }
     for name, fit in fits.items():

@@ -31,8 +31,8 @@ CASES |= {
 }
 ALL = {"sample_weight": SOME, "offset": OFFSET, "groups": GROUPS}
 AUTO = {
-    "harfe": partial(srf.harfe, n_nonzero_coefs=2),
-    "mfga": partial(srf.mfga, n_nonzero_coefs=2),
+    "harfe": partial(srf.harfe, n_nonzero_coefs=2, alpha=1e-4),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=2, alpha=1e-3),
 }
 OF_ESTIMATORS = {
     "SparseRF": (srf.sparse_rf, {"alpha": 0.01, "features": "gaussian", "n_components": 100}),

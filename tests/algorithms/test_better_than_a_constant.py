@@ -151,9 +151,9 @@ FITS = {
         X, y, loss=loss, features="gaussian", alpha=0.01, n_components=300, rng=0
     ),
     "harfe": lambda X, y, loss: srf.harfe(
-        X, y, loss=loss, n_nonzero_coefs=20, n_components=300, rng=0
+        X, y, loss=loss, n_nonzero_coefs=20, alpha=1e-4, n_components=300, rng=0
     ),
-    "mfga": lambda X, y, loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=9, rng=0),
+    "mfga": lambda X, y, loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=9, alpha=1e-3, rng=0),
     "drp": lambda X, y, loss: srf.drp(X, y, loss=loss, alpha=1e-3, rng=0),
 }
 

@@ -20,7 +20,7 @@ LABELS = np.array(["few", "many", "some"])[
 ]
 SOME = RNG.integers(0, 4, N).astype(float)
 FITS = EVERY_LOSS | {
-    "harfe, auto": partial(srf.harfe, rng=0, features="auto", n_nonzero_coefs=5),
+    "harfe, auto": partial(srf.harfe, rng=0, features="auto", n_nonzero_coefs=5, alpha=1e-4),
     "boosting": partial(baselines.boosting, alpha=0.01, n_terms=4),
 }
 FEW = {"features": "gaussian", "alpha": 0.01, "n_components": 100, "rng": 0}
@@ -48,8 +48,8 @@ def test_a_class_weight_is_a_sample_weight(fit, weight):
     "fit",
     [
         partial(srf.sparse_rf, **FEW),
-        partial(srf.harfe, n_nonzero_coefs=5, n_components=100, rng=0),
-        partial(srf.mfga, n_nonzero_coefs=5, rng=0),
+        partial(srf.harfe, n_nonzero_coefs=5, alpha=1e-4, n_components=100, rng=0),
+        partial(srf.mfga, n_nonzero_coefs=5, alpha=1e-3, rng=0),
         partial(srf.drp, alpha=0.1, rng=0),
     ],
     ids=["sparse_rf", "harfe", "mfga", "drp"],

@@ -224,6 +224,7 @@ FITS = {
 @pytest.mark.parametrize("where", ["X", "column", "y"])
 @pytest.mark.parametrize("solver", FITS)
 @ignore_convergence
+@pytest.mark.filterwarnings("ignore:.*columns of very different spread")
 def test_no_other_warning_at_the_ends_of_float(alpha, size, where, solver):
     """A fit gives finite numbers, or an error that says what is not of moderate size."""
     Z, y = SMALL.copy(), np.sin(3 * SMALL[:, 0]) + SMALL[:, 1]

@@ -138,7 +138,15 @@ def test_l1_fits_are_those_of_scikit_learn(alpha, exact):
         **({"l1_ratio": 1.0} if _version() >= (1, 8) else {"penalty": "l1"}), **how
     ).fit(X, y)
     model = srf.sparse_rf(
-        X, y, features=srf.Linear(), loss="multinomial", alpha=alpha, exact=exact, tol=1e-8, rng=0
+        X,
+        y,
+        features=srf.Linear(),
+        scale=None,
+        loss="multinomial",
+        alpha=alpha,
+        exact=exact,
+        tol=1e-8,
+        rng=0,
     )
     expected = mean_loss(other.decision_function(X), y) + alpha * np.abs(other.coef_).sum()
     assert abs(objective(model, X, y, lambda w: alpha * np.abs(w).sum()) / expected - 1) < 1e-7
@@ -317,7 +325,7 @@ def test_baselines_refuse_it():
 
 MORE = {
     "found terms": lambda X, y: srf.mfga(
-        X, y, features="auto", n_nonzero_coefs=5, loss="multinomial", rng=0
+        X, y, features="auto", n_nonzero_coefs=5, alpha=1e-3, loss="multinomial", rng=0
     ),
     "harfe_path": lambda X, y: srf.harfe_path(
         X, y, n_nonzero_coefs=[2, 5], n_components=100, loss="multinomial", rng=0

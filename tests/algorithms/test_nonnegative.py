@@ -282,6 +282,7 @@ def test_harfe_counts_only_entries_of_the_right_sign():
         -5 * X[:, 0] + X[:, 1] + 0.5 * X[:, 2],
         features=features,
         n_nonzero_coefs=1,
+        alpha=1e-4,
         start="zero",
         tol=0.0,
     )
@@ -292,8 +293,13 @@ def test_harfe_ends_where_no_term_of_the_right_sign_helps():
     y = -np.tanh(X @ np.ones(D))
     (block,) = neurons(1, True).blocks
     features = FeatureSet([replace(block, weights=np.ones((1, D)), offset=np.zeros(1))], D)
-    assert len(srf.harfe(X, y, features=features, n_nonzero_coefs=1, tol=0.0).support) == 0
-    assert len(srf.harfe(X, -y, features=features, n_nonzero_coefs=1, tol=0.0).support) == 1
+    assert (
+        len(srf.harfe(X, y, features=features, n_nonzero_coefs=1, alpha=1e-4, tol=0.0).support) == 0
+    )
+    assert (
+        len(srf.harfe(X, -y, features=features, n_nonzero_coefs=1, alpha=1e-4, tol=0.0).support)
+        == 1
+    )
     assert len(srf.sparse_rf(X, y, features=features, alpha=1e-6).support) == 0
 
 
@@ -305,7 +311,10 @@ def test_a_mask_of_the_other_features_gives_another_model():
         MIXED.order,
     )
     free = FeatureSet([replace(block, nonnegative=False) for block in MIXED.blocks], D, MIXED.order)
-    for method in (partial(srf.sparse_rf, alpha=0.01), partial(srf.harfe, n_nonzero_coefs=30)):
+    for method in (
+        partial(srf.sparse_rf, alpha=0.01),
+        partial(srf.harfe, n_nonzero_coefs=30, alpha=1e-4),
+    ):
         model, other, unbound = (
             method(X, F, features=features) for features in (MIXED, flipped, free)
         )

@@ -26,19 +26,21 @@ FITS = {
         X, y, alpha=1e-4, features=srf.Rules(), rng=0, **how
     ),
     "harfe": lambda X, y, **how: srf.harfe(
-        X, y, n_nonzero_coefs=10, n_components=100, rng=0, **how
+        X, y, n_nonzero_coefs=10, alpha=1e-4, n_components=100, rng=0, **how
     ),
     "harfe, the paper's": lambda X, y, **how: srf.harfe(
         X,
         y,
         n_nonzero_coefs=10,
+        activation="sin",
+        alpha=1e-4,
         n_components=100,
         backtracking=False,
         start="zero",
         rng=0,
         **how,
     ),
-    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=10, rng=0, **how),
+    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=10, alpha=1e-3, rng=0, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, rng=0, **how),
 }
 TARGETS = {

@@ -575,7 +575,7 @@ def test_no_part_of_a_product_of_more_columns(rng):
 def test_monomials_of_few_factors_stay_whole(rng):
     X = rng.uniform(-2, 2, (300, 3))
     y, features = X[:, 0] * X[:, 1] + X[:, 2] ** 2, srf.Taylor(2, 0.1)
-    model = srf.mfga(X, y, features=features, n_nonzero_coefs=8, rng=0)
+    model = srf.mfga(X, y, features=features, n_nonzero_coefs=8, alpha=1e-3, rng=0)
     with pytest.raises(ValueError, match="max_order must leave some part"):
         srf.prune(model, X, max_order=1)
     small = srf.prune(model, X, max_order=2, max_terms=4)

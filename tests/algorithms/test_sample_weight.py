@@ -46,11 +46,13 @@ EVERY_LOSS = {
     ),
     "harfe": partial(srf.harfe, rng=0, n_components=100),
     "harfe, more terms than rows": partial(
-        srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, max_iter=3
+        srf.harfe, rng=0, n_components=200, n_nonzero_coefs=120, alpha=1e-4, max_iter=3
     ),
     "harfe_path": partial(path, srf.harfe_path, rng=0, n_components=100),
-    "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8),
-    "mfga, normalized": partial(srf.mfga, rng=0, n_nonzero_coefs=8, normalize=True, n_select=2),
+    "mfga": partial(srf.mfga, rng=0, n_nonzero_coefs=8, alpha=1e-3),
+    "mfga, normalized": partial(
+        srf.mfga, rng=0, n_nonzero_coefs=8, alpha=1e-3, normalize=True, n_select=2
+    ),
     "drp": partial(srf.drp, rng=0, alpha=0.01),
     "drp, a sketch": partial(srf.drp, rng=0, alpha=1.0, n_projections=60, accelerate=False),
     "drp_path": partial(path, srf.drp_path, rng=0, alphas=[1.0, 0.1]),
@@ -186,7 +188,7 @@ OF_FIXED = {
     "harfe, more terms than rows": partial(
         srf.harfe, features=FIXED, alpha=1e-2, n_nonzero_coefs=120, max_iter=5
     ),
-    "mfga": partial(srf.mfga, features=FIXED, n_nonzero_coefs=12),
+    "mfga": partial(srf.mfga, features=FIXED, n_nonzero_coefs=12, alpha=1e-3),
     "drp": partial(srf.drp, alpha=0.01, tol=1e-9, rng=0),
     "rks": partial(baselines.rks, features=FIXED),
     "eerf": partial(baselines.eerf, features=FIXED, n_nonzero_coefs=20),

@@ -236,7 +236,16 @@ def test_draws_of_maps(features):
     arguments = {"monotone": {0: 1, 3: -1}, "convex": {2: 1}, "interactions": [[0, 1, 2], [3, 1]]}
     for model in (
         srf.sparse_rf(X, y, features=features, alpha=1e-3, n_components=400, rng=0, **arguments),
-        srf.harfe(X, y, features=features, n_components=400, n_nonzero_coefs=4, rng=0, **arguments),
+        srf.harfe(
+            X,
+            y,
+            features=features,
+            n_components=400,
+            n_nonzero_coefs=4,
+            alpha=1e-4,
+            rng=0,
+            **arguments,
+        ),
     ):
         assert is_kept(model, X, **arguments)
         assert (model.features.input_usage()[[0, 3]] > 0).any()
@@ -252,6 +261,7 @@ def test_harfe_with_its_own_features_and_with_auto():
             features=features,
             n_components=500,
             n_nonzero_coefs=20,
+            alpha=1e-4,
             monotone={"grade": 1, "a": 1},
             rng=0,
         )
@@ -437,7 +447,14 @@ def test_maps_that_cannot_keep_them():
         )
     free = srf.RandomNeurons().draw(20, 2, rng=0)
     with pytest.raises(ValueError, match="features must have features that keep"):
-        srf.harfe(X[["a", "c"]].to_numpy(), y, features=free, n_nonzero_coefs=2, monotone={0: 1})
+        srf.harfe(
+            X[["a", "c"]].to_numpy(),
+            y,
+            features=free,
+            n_nonzero_coefs=2,
+            alpha=1e-4,
+            monotone={0: 1},
+        )
 
 
 def test_nothing_asked_is_nothing_changed():

@@ -118,8 +118,10 @@ def test_by_default_fewer_features_are_drawn():
 
 STARTS = {
     "steps, linear functions and cosines": lambda: srf.sparse_rf(X, F, rng=0, n_components=300),
-    "harfe": lambda: srf.harfe(X, F, n_components=300, n_nonzero_coefs=10, order=2, rng=0),
-    "mfga": lambda: srf.mfga(X, F, n_nonzero_coefs=10, rng=0),
+    "harfe": lambda: srf.harfe(
+        X, F, n_components=300, n_nonzero_coefs=10, alpha=1e-4, order=2, rng=0
+    ),
+    "mfga": lambda: srf.mfga(X, F, n_nonzero_coefs=10, alpha=1e-3, rng=0),
     "drp": lambda: srf.drp(X, F, alpha=0.01),
     "perceptron": lambda: srf.sparse_rf(
         X, F, features="perceptron", scale=None, n_components=200, alpha=0.03, rng=0

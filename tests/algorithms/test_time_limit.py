@@ -147,13 +147,18 @@ def test_a_path_leaves_out_the_penalties_that_there_is_no_time_for(clock_of):
 
 FEW = {"n_components": 200}
 OF_FEW_TERMS = {
-    "harfe": (srf.harfe, {"n_nonzero_coefs": 8, **FEW}),
+    "harfe": (srf.harfe, {"n_nonzero_coefs": 8, "alpha": 1e-4, **FEW}),
+    "harfe chosen": (srf.harfe, FEW),
     "harfe_path": (srf.harfe_path, {"n_nonzero_coefs": [2, 4, 8], **FEW}),
-    "mfga": (srf.mfga, {"n_nonzero_coefs": 8, "features": "gaussian", **FEW}),
+    "mfga": (srf.mfga, {"n_nonzero_coefs": 8, "alpha": 1e-3, "features": "gaussian", **FEW}),
+    "mfga chosen": (srf.mfga, {"features": "gaussian", **FEW}),
     "mfga_path": (srf.mfga_path, {"n_nonzero_coefs": 5, "features": "gaussian", **FEW}),
-    "several a round": (srf.mfga, {"n_nonzero_coefs": 9, "n_select": 3, "normalize": True}),
-    "by a search": (srf.harfe, {"features": "auto", "n_nonzero_coefs": 4}),
-    "rounds by a search": (srf.mfga, {"features": "auto", "n_nonzero_coefs": 4}),
+    "several a round": (
+        srf.mfga,
+        {"n_nonzero_coefs": 9, "alpha": 1e-3, "n_select": 3, "normalize": True},
+    ),
+    "by a search": (srf.harfe, {"features": "auto", "n_nonzero_coefs": 4, "alpha": 1e-4}),
+    "rounds by a search": (srf.mfga, {"features": "auto", "n_nonzero_coefs": 4, "alpha": 1e-3}),
 }
 # By a search of one target alone, which takes most of the time.
 CASES_OF_FEW = [
@@ -236,7 +241,7 @@ def test_the_search_for_features_has_its_share_of_the_time(monkeypatch, set_cloc
         lambda *a, **k: given.append(k["time_limit"]) or whole,
     )
     whole = srf.sparse_rf(X, Y, features="gaussian", alpha=0.05, n_components=100, rng=0)
-    srf.mfga(X, Y, features="auto", n_nonzero_coefs=2, time_limit=10.0)
+    srf.mfga(X, Y, features="auto", n_nonzero_coefs=2, alpha=1e-3, time_limit=10.0)
     assert given == [pytest.approx(8.0)]
 
 

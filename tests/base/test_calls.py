@@ -126,13 +126,14 @@ def asked_by(name):
                 ROWS, TARGET, features="gaussian", n_components=50, rng=0, callback=own
             ),
             lambda own: srf.harfe(
-                ROWS, TARGET, n_components=50, n_nonzero_coefs=5, rng=0, callback=own
+                ROWS, TARGET, n_components=50, n_nonzero_coefs=5, alpha=1e-4, rng=0, callback=own
             ),
             lambda own: srf.mfga(
                 ROWS,
                 TARGET > 0,
                 loss="logistic",
                 n_nonzero_coefs=3,
+                alpha=1e-3,
                 n_components=50,
                 rng=0,
                 callback=own,
@@ -283,6 +284,7 @@ def test_a_callback_ends_a_fit_by_anything_true(answer):
         ROWS,
         TARGET,
         n_nonzero_coefs=5,
+        alpha=1e-3,
         n_components=50,
         rng=0,
         callback=lambda info: calls.append(info) or answer,

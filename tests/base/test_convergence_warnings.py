@@ -21,9 +21,9 @@ X32 = X.astype(np.float32)
 UNFINISHED = {  # each on a line of its own, at which the warning must point
     "sparse_rf": lambda: srf.sparse_rf(X, Y, **TINY),
     "sparse_rf_path": lambda: srf.sparse_rf_path(X, Y, alphas=[1e-9], **NAMED, max_iter=1),
-    "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, **START),
+    "harfe": lambda: srf.harfe(X, Y, n_nonzero_coefs=8, alpha=1e-4, **START),
     "harfe_path": lambda: srf.harfe_path(X, Y, n_nonzero_coefs=[8], **START),
-    "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=9, rng=0),
+    "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=9, alpha=1e-3, rng=0),
     "mfga_path": lambda: srf.mfga_path(X, Y, n_nonzero_coefs=9, rng=0),
     "drp": lambda: srf.drp(X, LABELS, **LATE),
     "drp_path": lambda: srf.drp_path(X, LABELS, alphas=[1e-12], loss="logistic", rng=0, tol=1e-15),

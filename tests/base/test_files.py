@@ -20,7 +20,7 @@ WRITERS = ["save", "to_c", "to_sql", "to_onnx"]
 
 @pytest.fixture(scope="module")
 def model():
-    return srf.harfe(X, X[:, 0], n_nonzero_coefs=3, n_components=20, rng=0)
+    return srf.harfe(X, X[:, 0], n_nonzero_coefs=3, alpha=1e-4, n_components=20, rng=0)
 
 
 def write(model, how, path):

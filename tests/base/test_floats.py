@@ -33,8 +33,10 @@ BY_LOSS = {
     "gaussian": lambda X, y, **how: srf.sparse_rf(
         X, y, features="gaussian", alpha=0.01, n_components=100, **how
     ),
-    "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=5, n_components=100, **how),
-    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=4, **how),
+    "harfe": lambda X, y, **how: srf.harfe(
+        X, y, n_nonzero_coefs=5, alpha=1e-4, n_components=100, **how
+    ),
+    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=4, alpha=1e-3, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, **how),
 }
 HOMES = {
@@ -166,8 +168,10 @@ def test_what_is_asked_of_models(models, name, what):
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill", "sums"])
 def test_other_functions(name):
     y = TARGETS["squared"]
-    fit = lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=3, **how)  # noqa: E731
-    of_labels = lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=3, loss="logistic", **how)  # noqa: E731
+    fit = lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=3, alpha=1e-3, **how)  # noqa: E731
+    of_labels = lambda X, y, **how: srf.mfga(
+        X, y, n_nonzero_coefs=3, alpha=1e-3, loss="logistic", **how
+    )
     linear = srf.Linear().draw(3, 3, rng=0)
     work = {
         "calibrated": lambda: bits(srf.calibrated(of_labels, ROWS, TARGETS["logistic"], rng=0)),
@@ -252,7 +256,7 @@ def test_functions_of_the_caller_have_the_state_of_the_caller(state):
 
     with np.errstate(all=state, under="warn"):
         outside = np.geterr()
-        srf.mfga(ROWS, F, n_nonzero_coefs=2, callback=look, rng=0)
+        srf.mfga(ROWS, F, n_nonzero_coefs=2, alpha=1e-3, callback=look, rng=0)
         srf.distill(teacher, ROWS, n_made=20, effort=0.02, rng=0)
         assert np.geterr() == outside
     assert len(seen) > 2 and all(each == outside for each in seen)
@@ -261,5 +265,5 @@ def test_functions_of_the_caller_have_the_state_of_the_caller(state):
 def test_an_error_leaves_the_state_as_it_was():
     before = np.geterr()
     with pytest.raises(ValueError, match="n_nonzero_coefs"):
-        srf.mfga(ROWS, F, n_nonzero_coefs=-1)
+        srf.mfga(ROWS, F, n_nonzero_coefs=-1, alpha=1e-3)
     assert np.geterr() == before

@@ -139,7 +139,7 @@ def test_many_settings_and_losses_that_are_no_numbers(monkeypatch, shown):
 
 
 def test_models_without_terms_are_shown():
-    constant = srf.mfga(np.eye(4), np.ones(4), n_nonzero_coefs=1, rng=0)
+    constant = srf.mfga(np.eye(4), np.ones(4), n_nonzero_coefs=1, alpha=1e-3, rng=0)
     empty = srf.sparse_rf(np.eye(4), [1.0, 1.0, 1.0, 1.0], features="gaussian", alpha=1.0, rng=0)
     for model in (constant, empty):
         Seen(model._repr_html_())

@@ -32,7 +32,7 @@ FITS = {
     "harfe_path": lambda **k: srf.harfe_path(
         X, Y, n_nonzero_coefs=[2, 5], n_components=100, rng=0, **k
     ),
-    "mfga": lambda **k: srf.mfga(X, Y, n_nonzero_coefs=5, n_select=2, rng=0, **k),
+    "mfga": lambda **k: srf.mfga(X, Y, n_nonzero_coefs=5, alpha=1e-3, n_select=2, rng=0, **k),
     "drp": lambda **k: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0, **k),
     "multinomial": lambda **k: srf.sparse_rf(
         X, LABELS, loss="multinomial", alpha=0.05, batch_size=50, **NAMED, **k
@@ -41,7 +41,7 @@ FITS = {
         X, LABELS, loss="multinomial", n_components=100, rng=0, **k
     ),
     "multinomial mfga": lambda **k: srf.mfga(
-        X, LABELS, loss="multinomial", n_nonzero_coefs=4, rng=0, **k
+        X, LABELS, loss="multinomial", n_nonzero_coefs=4, alpha=1e-3, rng=0, **k
     ),
     "multinomial drp": lambda **k: srf.drp(X, LABELS, loss="multinomial", alpha=1e-3, rng=0, **k),
     "drp_path": lambda **k: srf.drp_path(X, Y, alphas=[1, 0.1], rng=0, **k),
@@ -72,7 +72,12 @@ def test_held_out_loss_is_told_while_alpha_is_searched():
 def test_a_callback_that_ends_the_fit_is_not_asked_again():
     told = []
     srf.mfga(
-        X, Y, n_nonzero_coefs=5, rng=0, callback=lambda info: told.append(info) or len(told) == 2
+        X,
+        Y,
+        n_nonzero_coefs=5,
+        alpha=1e-3,
+        rng=0,
+        callback=lambda info: told.append(info) or len(told) == 2,
     )
     assert len(told) == 2
 
@@ -104,7 +109,7 @@ def test_lines_of_the_log(caplog):
 @pytest.mark.slow
 def test_intervals_and_calibration_are_shown(caplog):
     caplog.set_level("INFO", "sparserf")
-    fit = partial(srf.mfga, n_nonzero_coefs=5)
+    fit = partial(srf.mfga, n_nonzero_coefs=5, alpha=1e-3)
     for method in ("split", "cv+"):
         one, other = (
             srf.intervals(fit, X, Y, method=method, cv=3, rng=0, verbose=verbose)
@@ -255,14 +260,20 @@ def test_a_terminal_that_goes_away_ends_no_fit(terminal):
 @pytest.mark.parametrize("inner", [None, True])
 def test_the_outermost_call_has_the_line(terminal, inner):
     """A call with verbose=False silences all fits that it makes."""
-    fit = partial(srf.mfga, n_nonzero_coefs=5, verbose=inner)
+    fit = partial(srf.mfga, n_nonzero_coefs=5, alpha=1e-3, verbose=inner)
     for verbose in (False, None):
         srf.cross_validate(fit, X, Y, {"alpha": [0.1, 0.01]}, cv=3, rng=0, verbose=verbose)
         srf.intervals(fit, X, Y, method="cv+", cv=3, rng=0, verbose=verbose)
         shown = {text.split(":")[0] for text in drawn(terminal)}
         assert shown == (set() if verbose is False else {"cross_validate", "intervals"})
     srf.mfga(
-        X, Y, n_nonzero_coefs=2, rng=0, verbose=False, callback=lambda info: FITS["drp"]() is None
+        X,
+        Y,
+        n_nonzero_coefs=2,
+        alpha=1e-3,
+        rng=0,
+        verbose=False,
+        callback=lambda info: FITS["drp"]() is None,
     )
     assert not any(text.startswith(("mfga", "drp")) for text in drawn(terminal))
 
@@ -295,7 +306,7 @@ def test_fits_within_a_call_show_how_far_it_is(name, monkeypatch):
         "display",
         lambda name, screen, verbose, is_inner, limit: None if is_inner else line,
     )
-    fit = partial(srf.harfe, n_nonzero_coefs=5, n_components=100)
+    fit = partial(srf.harfe, n_nonzero_coefs=5, alpha=1e-4, n_components=100)
     call = {
         "calibrated": lambda **more: (
             srf.calibrated(partial(fit, loss="logistic"), X, LABELS, cv=2, **more).coef

@@ -425,8 +425,8 @@ FITS = {
     "gaussian": partial(srf.sparse_rf, features="gaussian", alpha=0.003, n_components=400, rng=0),
     "bumps": partial(srf.sparse_rf, features=srf.Bumps(), alpha=0.01, scale="robust", rng=0),
     "raw": partial(srf.sparse_rf, features=srf.Linear(), alpha=0.001, rng=0),
-    "harfe": partial(srf.harfe, n_components=300, n_nonzero_coefs=30, rng=0),
-    "mfga": partial(srf.mfga, n_nonzero_coefs=12, rng=0),
+    "harfe": partial(srf.harfe, n_components=300, n_nonzero_coefs=30, alpha=1e-4, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=12, alpha=1e-3, rng=0),
     "drp": partial(srf.drp, alpha=1e-3, rng=0),
 }
 each_fit = pytest.mark.parametrize("name", FITS)
@@ -790,7 +790,7 @@ def test_drawn_features_that_see_columns_as_they_are_refuse_words_and_dates():
         with pytest.raises(
             TypeError, match=r"^X must hold numbers alone where features is a FeatureSet"
         ):
-            srf.harfe(X, Y, features=drawn, n_nonzero_coefs=5, rng=0)
+            srf.harfe(X, Y, features=drawn, n_nonzero_coefs=5, alpha=1e-4, rng=0)
 
 
 @pytest.mark.parametrize("turn", [2 * np.pi, 2 * np.pi / 7, 2 * np.pi / 365.2425])

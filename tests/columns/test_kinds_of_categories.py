@@ -22,7 +22,9 @@ DATES = [dt.date(2021, 1, 2), dt.date(2020, 1, 2), dt.date(2022, 1, 2)]
 
 def fitted(frame):
     """Return a small model of a frame."""
-    return srf.mfga(frame, np.arange(len(frame)), features=srf.Linear(), n_nonzero_coefs=1)
+    return srf.mfga(
+        frame, np.arange(len(frame)), features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-3
+    )
 
 
 def levels_of(model):

@@ -33,9 +33,9 @@ FITS = {
         X, y, features="perceptron", alpha=0.003, n_components=2000, rng=0, **how
     ),
     "harfe": lambda X, y=Y, **how: srf.harfe(
-        X, y, n_components=1000, n_nonzero_coefs=60, order=2, rng=0, **how
+        X, y, n_components=1000, n_nonzero_coefs=60, alpha=1e-4, order=2, rng=0, **how
     ),
-    "mfga": lambda X, y=Y, **how: srf.mfga(X, y, n_nonzero_coefs=15, rng=0, **how),
+    "mfga": lambda X, y=Y, **how: srf.mfga(X, y, n_nonzero_coefs=15, alpha=1e-3, rng=0, **how),
 }
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
@@ -249,21 +249,19 @@ def test_rows_of_weight_zero_move_nothing(fit):
 @each_fit
 @pytest.mark.slow
 def test_scale_none_leaves_columns_as_they_are(fit):
-    """By default the columns that maps and FeatureSets see are not scaled either."""
+    """Whatever the features are; those of a FeatureSet, which is already drawn, are never scaled."""
     stage = fit(X, scale=None).features.stage  # of a fit without alpha that knows the ends
     assert stage is None or ((stage.unit == 1).all() and not stage.center.any())
     maps = srf.Linear(), srf.Fourier(gamma=0.1)
-    for features in (maps, maps[0].draw(None, D).concat(maps[1].draw(50, D, rng=0))):
-        model = srf.harfe(X, Y, features=features, n_components=50, n_nonzero_coefs=5, rng=0)
+    drawn = maps[0].draw(None, D).concat(maps[1].draw(50, D, rng=0))
+    how = {"n_components": 50, "n_nonzero_coefs": 5, "alpha": 1e-4, "rng": 0}
+    for features, scale in ((maps, None), (drawn, None), (drawn, "robust")):
+        model = srf.harfe(X, Y, features=features, scale=scale, **how)
         assert model.features.stage is None
-    assert (
-        srf.harfe(
-            X, Y, features=maps, n_components=50, n_nonzero_coefs=5, rng=0, scale="robust"
-        ).features.stage
-        is not None
-    )
-    with pytest.raises(ValueError, match="scale must be one of 'auto', 'robust'"):
-        fit(X, scale="standard")
+    assert srf.harfe(X, Y, features=maps, **how).features.stage is not None
+    for scale in ("standard", "auto"):
+        with pytest.raises(ValueError, match=f"scale must be 'robust', got '{scale}'"):
+            fit(X, scale=scale)
 
 
 @each_fit
@@ -295,7 +293,12 @@ def test_features_see_columns_as_they_are(fit):
     assert np.allclose(phi, phi_oracle(model.features, shifted))
     assert np.allclose(phi @ model.coef + model.intercept, model.predict(shifted))
     again = srf.harfe(
-        shifted, Y, features=model.features, n_nonzero_coefs=min(5, len(model.features)), rng=0
+        shifted,
+        Y,
+        features=model.features,
+        n_nonzero_coefs=min(5, len(model.features)),
+        alpha=1e-4,
+        rng=0,
     )
     assert np.allclose(
         again.features.transform(shifted) @ again.coef + again.intercept, again.predict(shifted)

@@ -982,6 +982,7 @@ def test_a_model_of_numbers_read_as_words_says_so_to_its_user():
             pd.DataFrame({"a": [*cells, *cells], "b": np.arange(120.0)}),
             np.arange(120.0),
             n_nonzero_coefs=2,
+            alpha=1e-3,
             rng=0,
         )
     assert [warning.filename for warning in caught] == [__file__]

@@ -120,7 +120,7 @@ USES_OF_NUMBERS = {
         for name in OF_FIT
     },
     "offset of predict": lambda v: srf.drp(X, X[:, 0], alpha=0.1).predict(X, offset=v),
-    "mfga": lambda v: srf.mfga(X, v, n_nonzero_coefs=2, rng=0),
+    "mfga": lambda v: srf.mfga(X, v, n_nonzero_coefs=2, alpha=1e-3, rng=0),
     "cross_validate": lambda v: srf.cross_validate(srf.drp, X, v, ALPHAS, **QUIET).model,
     "weights of cross_validate": lambda v: (
         srf.cross_validate(srf.drp, X, X[:, 0], ALPHAS, sample_weight=v, **QUIET).model
@@ -155,6 +155,6 @@ def test_decimals_may_be_labels(make):
 def test_decimals_of_several_outputs():
     y = np.column_stack([np.array(DECIMALS, object)] * 2)
     np.testing.assert_array_equal(
-        srf.mfga(X, y, n_nonzero_coefs=2, rng=0).coef,
-        srf.mfga(X, y.astype(float), n_nonzero_coefs=2, rng=0).coef,
+        srf.mfga(X, y, n_nonzero_coefs=2, alpha=1e-3, rng=0).coef,
+        srf.mfga(X, y.astype(float), n_nonzero_coefs=2, alpha=1e-3, rng=0).coef,
     )

@@ -26,7 +26,9 @@ PLAIN = [str(k % 30) for k in range(N)]
 
 def fitted(X, **how):
     """Return a small model of X."""
-    return srf.mfga(X, np.arange(len(X)), features=srf.Linear(), n_nonzero_coefs=1, **how)
+    return srf.mfga(
+        X, np.arange(len(X)), features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-3, **how
+    )
 
 
 # Columns of words that are numbers, with what the warning says of them.
@@ -198,14 +200,20 @@ def test_large_integers_of_arrays_are_warned_of(values):
     x = np.arange(3.0)[:, None]
     for name, arguments in {"X": (values[:, None], x[:, 0]), "y": (x, values)}.items():
         with pytest.warns(UserWarning, match=f"^{name}{LOST}"):
-            srf.mfga(*arguments, n_nonzero_coefs=1, rng=0)
+            srf.mfga(*arguments, n_nonzero_coefs=1, alpha=1e-3, rng=0)
     with pytest.warns(UserWarning, match=f"^sample_weight{LOST}"):
-        srf.mfga(x, x[:, 0], n_nonzero_coefs=1, sample_weight=abs(values), rng=0)
+        srf.mfga(x, x[:, 0], n_nonzero_coefs=1, alpha=1e-3, sample_weight=abs(values), rng=0)
 
 
 def test_large_integers_of_sparse_rows_are_warned_of():
     with pytest.warns(UserWarning, match=f"^X{LOST}"):
-        srf.mfga(sp.csr_array(INTEGERS["int64"][:, None]), np.arange(3.0), n_nonzero_coefs=1, rng=0)
+        srf.mfga(
+            sp.csr_array(INTEGERS["int64"][:, None]),
+            np.arange(3.0),
+            n_nonzero_coefs=1,
+            alpha=1e-3,
+            rng=0,
+        )
 
 
 @each_frame

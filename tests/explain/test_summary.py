@@ -39,7 +39,7 @@ def test_the_largest_terms_of_several_kinds_have_their_own_names(rng):
     X = rng.standard_normal((300, 6))
     y = np.sign(X[:, 0]) + np.cos(3 * X[:, 1]) + 2 * np.sign(X[:, 2]) + np.cos(2 * X[:, 3] + 1)
     some = [srf.RandomNeurons("cos", order=1), srf.RandomNeurons("sign", order=1)]
-    model = srf.mfga(X, y, features=some, n_components=300, n_nonzero_coefs=12, rng=0)
+    model = srf.mfga(X, y, features=some, n_components=300, n_nonzero_coefs=12, alpha=1e-3, rng=0)
     assert len(model.features.blocks) == 2
     one = [model.features.take([k]) for k in range(12)]
     said = [f"{each.blocks[0].activation}(x{each.input_usage().argmax()})" for each in one]

@@ -63,7 +63,7 @@ def expansion(map_, features=None, **how):
     """Fit all of some draws, each with a coefficient."""
     features = map_.draw(60, D, rng=0) if features is None else features
     return srf.harfe(
-        SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), rng=0, **how
+        SEEN, Y, features=features, n_nonzero_coefs=min(40, len(features)), alpha=1e-4, rng=0, **how
     )
 
 
@@ -94,29 +94,33 @@ EXPANSIONS = NEURONS | {
 }
 REGRESSIONS = EXPANSIONS | {
     "sparse_rf": lambda: srf.sparse_rf(X, Y, rng=0, n_components=500),
-    "harfe": lambda: srf.harfe(X, Y, n_components=300, n_nonzero_coefs=30, order=2, rng=0),
-    "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, rng=0),
+    "harfe": lambda: srf.harfe(
+        X, Y, n_components=300, n_nonzero_coefs=30, alpha=1e-4, order=2, rng=0
+    ),
+    "mfga": lambda: srf.mfga(X, Y, n_nonzero_coefs=15, alpha=1e-3, rng=0),
     "drp": lambda: srf.drp(X, Y, alpha=1e-3, rng=0),
     "outputs": lambda: srf.mfga(
-        X, np.stack([Y, -(Y**2), 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, rng=0
+        X, np.stack([Y, -(Y**2), 3 + X[:, 0]], axis=1), n_nonzero_coefs=15, alpha=1e-3, rng=0
     ),
     "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.02, n_components=300, rng=0),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
     "no terms, raw": lambda: srf.sparse_rf(
         X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None
     ),
-    "constant": lambda: srf.mfga(np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, rng=0),
+    "constant": lambda: srf.mfga(
+        np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, alpha=1e-3, rng=0
+    ),
     "thousands": lambda: srf.harfe(
-        X, Y, n_components=4000, n_nonzero_coefs=3000, rng=0, max_iter=1
+        X, Y, n_components=4000, n_nonzero_coefs=3000, alpha=1e-4, rng=0, max_iter=1
     ),
     "poisson": lambda: srf.sparse_rf(
         X, np.exp(Y), loss="poisson", features="gaussian", alpha=1e-2, n_components=200, rng=0
     ),
     "tweedie": lambda: srf.mfga(
-        X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, rng=0
+        X, np.maximum(Y, 0), loss=srf.losses.Tweedie(1.3), n_nonzero_coefs=10, alpha=1e-3, rng=0
     ),
     "limited": lambda: srf.harfe(
-        X, Y, n_components=300, n_nonzero_coefs=30, lower=-0.1, upper=0.7, rng=0
+        X, Y, n_components=300, n_nonzero_coefs=30, alpha=1e-4, lower=-0.1, upper=0.7, rng=0
     ),
     "limited above": lambda: srf.sparse_rf(
         X,
@@ -155,20 +159,23 @@ OF_CSR = {
         features=srf.RandomNeurons("sin", order=1),
         n_components=200,
         n_nonzero_coefs=20,
+        alpha=1e-4,
         rng=0,
     ),
     "words, bumps": lambda: srf.harfe(
-        WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, rng=0
+        WORDS, OF_WORDS, features=bumps(40), n_nonzero_coefs=60, alpha=1e-4, rng=0
     ),
 }
 CLASSIFIERS = {
     "logistic": lambda: srf.sparse_rf(X, Y > 0, loss="logistic", rng=0, n_components=300),
     "multinomial": lambda: srf.mfga(
-        X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, rng=0
+        X, NAMES[CLASSES], loss="multinomial", n_nonzero_coefs=10, alpha=1e-3, rng=0
     ),
-    "multinomial of two": lambda: srf.mfga(X, Y > 0, loss="multinomial", n_nonzero_coefs=10, rng=0),
+    "multinomial of two": lambda: srf.mfga(
+        X, Y > 0, loss="multinomial", n_nonzero_coefs=10, alpha=1e-3, rng=0
+    ),
     "logistic, names": lambda: srf.mfga(
-        X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, rng=0
+        X, NAMES[CLASSES], loss="logistic", n_nonzero_coefs=10, alpha=1e-3, rng=0
     ),
     "hinge": lambda: srf.sparse_rf(
         X,
@@ -180,7 +187,13 @@ CLASSIFIERS = {
         rng=0,
     ),
     "hinge, floats": lambda: srf.harfe(
-        X, CLASSES + 0.5, loss="squared_hinge", n_components=200, n_nonzero_coefs=20, rng=0
+        X,
+        CLASSES + 0.5,
+        loss="squared_hinge",
+        n_components=200,
+        n_nonzero_coefs=20,
+        alpha=1e-4,
+        rng=0,
     ),
     "drp, bytes": lambda: srf.drp(
         X, np.array([b"no", b"yes"])[(Y > 0).astype(int)], loss="logistic", alpha=1e-2, rng=0
@@ -433,7 +446,9 @@ def test_onnx_of_columns_that_float32_holds_is_float32(how):
 
 
 def test_onnx_of_columns_that_have_the_names_of_outputs():
-    model = srf.mfga(FRAME[["label"]], CLASSES, loss="logistic", n_nonzero_coefs=2, rng=0)
+    model = srf.mfga(
+        FRAME[["label"]], CLASSES, loss="logistic", n_nonzero_coefs=2, alpha=1e-3, rng=0
+    )
     answer = asked(model, feed_of(FRAME[["label"]], np.float32))
     assert list(answer) == ["label_", "probabilities"]
 
@@ -464,7 +479,7 @@ def test_onnx_of_an_array_with_categories(strings):
 
 def test_onnx_refuses_by_the_name_of_the_column():
     levels = np.c_[np.arange(N) % 4 + 2**24, SEEN[:, 0]]
-    model = srf.mfga(levels, Y, categorical=[0], n_nonzero_coefs=3, rng=0)
+    model = srf.mfga(levels, Y, categorical=[0], n_nonzero_coefs=3, alpha=1e-3, rng=0)
     pytest.importorskip("onnx")
     with (
         pytest.warns(UserWarning, match="float32 does not tell all numbers apart, 0: "),
@@ -475,10 +490,10 @@ def test_onnx_refuses_by_the_name_of_the_column():
         asked(model, {"X": levels}, dtype="float64")["variable"].ravel(), model.predict(levels)
     )
     with pytest.raises(ValueError, match=r"got X\[''\]"):
-        srf.mfga(pd.DataFrame({"": SEEN[:, 0]}), Y, n_nonzero_coefs=1, rng=0).to_onnx()
+        srf.mfga(pd.DataFrame({"": SEEN[:, 0]}), Y, n_nonzero_coefs=1, alpha=1e-3, rng=0).to_onnx()
     broken = np.array([["a"], ["\ud800"]], object)[CLASSES % 2]
     with pytest.raises(ValueError, match=r"X\[:, 0\] has a level that is no text in UTF-8"):
-        srf.mfga(broken, Y, categorical=[0], n_nonzero_coefs=1, rng=0).to_onnx()
+        srf.mfga(broken, Y, categorical=[0], n_nonzero_coefs=1, alpha=1e-3, rng=0).to_onnx()
     with pytest.raises(ValueError, match="dtype must be one of 'float32', 'float64', got 'half'"):
         model.to_onnx(dtype="half")
 
@@ -700,7 +715,9 @@ def test_phases_of_any_size(activation, tmp_path):
     """Phases up to 1e6 go through a polynomial, larger ones through the C library; one that
     overflows counts as the mean, 0."""
     features = srf.RandomNeurons(activation).draw(40, 1, rng=0)
-    model = srf.mfga(SEEN[:, :1], Y, features=features, n_nonzero_coefs=20, rng=0, scale=None)
+    model = srf.mfga(
+        SEEN[:, :1], Y, features=features, n_nonzero_coefs=20, alpha=1e-3, rng=0, scale=None
+    )
     library = compiled(model, tmp_path, "-O2")
     for power in (-9, -1, 0, 0.5, 1, 2, 4, 5, 5.9, 6.1, 8, 15):
         rows = 10.0**power * RNG.standard_normal((200, 1))
@@ -716,7 +733,9 @@ def test_phases_of_any_size(activation, tmp_path):
 @pytest.mark.parametrize("options", [("-O2",), ("-O3", "-march=native")], ids=" ".join)
 def test_activations_are_those_of_many_digits(options, tmp_path):
     mpmath.mp.prec = 200
-    plain = srf.mfga(SEEN[:, :1], Y, features=srf.Linear(), n_nonzero_coefs=1, rng=0, scale=None)
+    plain = srf.mfga(
+        SEEN[:, :1], Y, features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-3, rng=0, scale=None
+    )
     x = RNG.choice([-1, 1], 3200) * 10 ** RNG.uniform(-12, 6, 3200)
     x[:100] = np.pi / 2 * RNG.integers(-600_000, 600_000, 100)
     for name in ("cos", "sin", "tanh"):
@@ -743,7 +762,7 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
 def test_only_what_is_seen_is_read():
     features = srf.RandomNeurons("sin", order=2).draw(3, 100, rng=0)
     wide = RNG.standard_normal((200, 100))
-    model = srf.mfga(wide, wide[:, 0], features=features, n_nonzero_coefs=2, rng=0)
+    model = srf.mfga(wide, wide[:, 0], features=features, n_nonzero_coefs=2, alpha=1e-3, rng=0)
     seen = [f"x{j}" for j in np.flatnonzero(model.input_usage())]
     assert len(seen) <= 4 and set(re.findall(r"\bx\d+\b", model.to_sql())) == set(seen)
 
@@ -771,7 +790,9 @@ def test_views_of_every_kind(tmp_path):
         table=Table(None, (None,) * 4 + ((5.0, 6.0, 7.0),)),
     )
     some, y = RNG.standard_normal((50, n)), RNG.standard_normal(50)
-    model = srf.mfga(some, y, features=srf.Linear(), n_nonzero_coefs=n, rng=0, scale=None)
+    model = srf.mfga(
+        some, y, features=srf.Linear(), n_nonzero_coefs=n, alpha=1e-3, rng=0, scale=None
+    )
     model = replace(model, features=model.features.staged(stage))
     rows = np.stack(
         [

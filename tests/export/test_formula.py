@@ -185,7 +185,9 @@ def test_formulas_of_bumps():
     """The size of each distance from the center is written with its weight; an input of weight 0 is
     left out."""
     bump = BumpBlock(1.0, np.array([[2.0, 0.0, -0.5, 1.0]]), np.array([[0.25, 9.0, -1.0, 0.0]]))
-    model = srf.mfga(X, Y, features=srf.FeatureSet([bump], 4), n_nonzero_coefs=1, rng=0, scale=None)
+    model = srf.mfga(
+        X, Y, features=srf.FeatureSet([bump], 4), n_nonzero_coefs=1, alpha=1e-3, rng=0, scale=None
+    )
     assert " exp(-2 |x0 - 0.25| - 0.5 |x2 + 1| - 1 |x3|)" in model.formula()
     latex = " \\operatorname{exp}(-2 |\\text{x0} - 0.25| - 0.5 |\\text{x2} + 1| - 1 |\\text{x3}|)"
     assert latex in model.formula("latex")
@@ -265,7 +267,15 @@ def test_bad_arguments_are_named(models, wrong):
 def test_code_stays_within_the_limits(loss, lower, upper):
     y = np.exp(Y) if loss == "poisson" else Y
     model = srf.harfe(
-        X, y, loss=loss, n_components=200, n_nonzero_coefs=20, lower=lower, upper=upper, rng=0
+        X,
+        y,
+        loss=loss,
+        n_components=200,
+        n_nonzero_coefs=20,
+        alpha=1e-4,
+        lower=lower,
+        upper=upper,
+        rng=0,
     )
     code, rows = run(model), np.concatenate([X, 3 * X])
     assert_same(model, code["decision_function"](rows), rows)

@@ -15,17 +15,25 @@ NASTY = [None, float("nan"), 0.0, -0.0, 1e-320, 5e-324, -1e-160, 1e-110, 1e20]
 HUGE = [1e60, -1e154, 1e308, -1.7e308]
 MODELS = FITS | {
     "hinge": lambda: srf.mfga(
-        X, np.where(Y > 0, "p", "n"), loss="squared_hinge", n_nonzero_coefs=4, rng=0
+        X, np.where(Y > 0, "p", "n"), loss="squared_hinge", n_nonzero_coefs=4, alpha=1e-3, rng=0
     ),
     "as they are": lambda: srf.mfga(
-        X, Y, features=srf.RandomNeurons("tanh", 2), scale=None, n_nonzero_coefs=10, **FEW
+        X,
+        Y,
+        features=srf.RandomNeurons("tanh", 2),
+        scale=None,
+        n_nonzero_coefs=10,
+        alpha=1e-3,
+        **FEW,
     ),
     "tiny units": lambda: srf.sparse_rf(X * 1e-300, Y, features="gaussian", alpha=0.03, **FEW),
     "huge units": lambda: srf.sparse_rf(X * 1e290, Y, features="gaussian", alpha=0.03, **FEW),
     "limited": lambda: srf.harfe(
-        X, np.exp(Y), loss="poisson", lower=0.7, upper=1.3, n_nonzero_coefs=10, **FEW
+        X, np.exp(Y), loss="poisson", lower=0.7, upper=1.3, n_nonzero_coefs=10, alpha=1e-4, **FEW
     ),
-    "two targets": lambda: srf.harfe(X, np.column_stack([Y, X[:, 0]]), n_nonzero_coefs=10, **FEW),
+    "two targets": lambda: srf.harfe(
+        X, np.column_stack([Y, X[:, 0]]), n_nonzero_coefs=10, alpha=1e-4, **FEW
+    ),
     "labels of numbers": lambda: srf.drp(
         X, np.where(Y > 0, 0.1, 2.5), alpha=0.01, loss="logistic", rng=0
     ),
@@ -246,7 +254,7 @@ def test_names_that_are_no_names_are_errors(name):
 @pytest.mark.parametrize("level", ["a\0b", "\ud800"])
 def test_levels_that_are_no_text_are_errors(level):
     words = np.where(X[:, :1] > 0, level, "b").astype(object)
-    model = srf.harfe(words, X[:, 0], n_nonzero_coefs=2, categorical=[0], **FEW)
+    model = srf.harfe(words, X[:, 0], n_nonzero_coefs=2, alpha=1e-4, categorical=[0], **FEW)
     with pytest.raises(ValueError, match="text in SQL must be valid"):
         model.to_sql()
 

@@ -55,7 +55,14 @@ def models():
     yield (
         "strings",
         X,
-        srf.mfga(X, np.where(Y > 0, "ja", "nein"), loss="squared_hinge", n_nonzero_coefs=4, rng=0),
+        srf.mfga(
+            X,
+            np.where(Y > 0, "ja", "nein"),
+            loss="squared_hinge",
+            n_nonzero_coefs=4,
+            alpha=1e-3,
+            rng=0,
+        ),
     )
     yield "chosen", X, srf.sparse_rf(X, Y, n_components=40, max_terms=6, rng=0)
     yield "frame", FRAME, srf.sparse_rf(FRAME, Y, alpha=0.03, **few)
@@ -63,16 +70,20 @@ def models():
     yield (
         "limited",
         X,
-        srf.harfe(X, np.exp(Y), loss="gamma", n_nonzero_coefs=5, lower=0.5, upper=2.0, **few),
+        srf.harfe(
+            X, np.exp(Y), loss="gamma", n_nonzero_coefs=5, alpha=1e-4, lower=0.5, upper=2.0, **few
+        ),
     )
     yield (
         "nonnegative",
         X,
-        srf.harfe(X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, rng=0),
+        srf.harfe(
+            X, Y, features=nonnegative(), selection="positive", n_nonzero_coefs=5, alpha=1e-4, rng=0
+        ),
     )
     yield "times", TIMES, srf.sparse_rf(TIMES, Y, alpha=0.03, **few)
     yield "drp", X, srf.drp(X, Y, alpha=0.01, rng=0)
-    yield "zeros", X, srf.mfga(X, Y, features=mostly_zero(), n_nonzero_coefs=20, rng=0)
+    yield "zeros", X, srf.mfga(X, Y, features=mostly_zero(), n_nonzero_coefs=20, alpha=1e-3, rng=0)
 
 
 def mostly_zero():

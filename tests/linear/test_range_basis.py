@@ -1,9 +1,9 @@
 """A basis of the range of the rows as preconditioner: what it is, when it is drawn, and the passes
 over X that it saves."""
 
-import dask.array as da
 from functools import partial
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -88,9 +88,7 @@ def test_all_rows_leave_nothing():
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_low_rank_takes_few_passes_wherever_the_rows_are(home, loss, monkeypatch):
     homes.OtherDevice.patch(monkeypatch)
-    model = drp(
-        HOMES[home](LOW), Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, rng=0
-    )
+    model = drp(HOMES[home](LOW), Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, rng=0)
     plain = drp(
         LOW,
         Y if loss == "squared" else LABELS,
@@ -212,8 +210,7 @@ def test_flat_spectra_draw_no_basis_that_they_keep():
 
 def test_any_number_of_workers_gives_the_same_bits():
     one, two = (
-        drp(LOW, LABELS, alpha=ALPHA, loss="logistic", workers=workers, rng=0)
-        for workers in (1, 2)
+        drp(LOW, LABELS, alpha=ALPHA, loss="logistic", workers=workers, rng=0) for workers in (1, 2)
     )
     assert np.array_equal(one.coef, two.coef) and one.info == two.info
 

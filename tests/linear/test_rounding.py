@@ -238,37 +238,6 @@ def test_a_shift_of_float32(layout):
     assert norm(model.coef - plain.coef) <= 1e-5 * norm(plain.coef)
 
 
-@each_layout
-@each_loss
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    ("n", "d", "how"),
-    [
-        (100, 8, {}),
-        (40, 300, {}),
-        (40, 300, {"n_projections": 5}),
-        (100, 8, {"n_projections": 100} | A_FEW),
-    ],
-)
-def test_a_power_of_two_changes_nothing(layout, loss, dtype, n, d, how):
-    """X 2^k with alpha 4^k gives w 2^-k in the same steps, bit for bit."""
-    rng = np.random.default_rng(1)
-    X = (rng.standard_normal((n, d)) + 0.5).astype(dtype)
-    y = X[:, 0] + rng.standard_normal(n)
-    y = y if loss == "squared" else np.where(y > np.median(y), 1.0, -1.0)
-    first = quietly(layout(X), y, alpha=0.02, loss=loss, rng=0, **how)
-    for k in (-20, 20) if dtype is np.float32 else (-60, 300):
-        model = quietly(layout(X * dtype(2.0**k)), y, alpha=0.02 * 4.0**k, loss=loss, rng=0, **how)
-        assert (
-            np.array_equal(model.coef * 2.0**k, first.coef) and model.intercept == first.intercept
-        )
-        assert (
-            model.info.objective == first.info.objective
-            and model.info.error_bound == first.info.error_bound
-        )
-        assert model.info.n_conjugate == first.info.n_conjugate
-
-
 @each_loss
 @pytest.mark.parametrize(("n", "d"), [(80, 5), (80, 300)])
 @pytest.mark.parametrize("scale", [1e9, 1e18, 1e100])

@@ -363,8 +363,10 @@ def test_a_loss_of_your_own(fit, tmp_path):
     fits = {
         "sparse_rf": lambda loss: srf.sparse_rf(X, y, loss=loss, alpha=0.01, **EXACT),
         "default": lambda loss: srf.sparse_rf(X, y, loss=loss, n_components=300, rng=0),
-        "harfe": lambda loss: srf.harfe(X, y, loss=loss, n_nonzero_coefs=6, features=FIXED, rng=0),
-        "mfga": lambda loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=6, rng=0),
+        "harfe": lambda loss: srf.harfe(
+            X, y, loss=loss, n_nonzero_coefs=6, alpha=1e-4, features=FIXED, rng=0
+        ),
+        "mfga": lambda loss: srf.mfga(X, y, loss=loss, n_nonzero_coefs=6, alpha=1e-3, rng=0),
         "drp": lambda loss: srf.drp(X, y, loss=loss, alpha=0.1, rng=0),
     }
     model = fits[fit](LogCosh())
@@ -433,7 +435,7 @@ def test_errors_name_what_is_wrong():
         (
             ValueError,
             "y must have one output for loss='huber', got 3",
-            lambda: srf.mfga(X, X, n_nonzero_coefs=2, loss="huber"),
+            lambda: srf.mfga(X, X, n_nonzero_coefs=2, alpha=1e-3, loss="huber"),
         ),
         (ValueError, "delta must be finite and > 0, got 0", lambda: Huber(0)),
         (ValueError, "level must be below 1, got 1", lambda: Quantile(1)),

@@ -55,9 +55,9 @@ FITS = {
     "sparse_rf_path": partial(
         last, srf.sparse_rf_path, features=DRAWN, alphas=[0.1, 0.02], exact=True, tol=1e-7
     ),
-    "harfe": partial(srf.harfe, features=DRAWN, n_nonzero_coefs=12),
+    "harfe": partial(srf.harfe, features=DRAWN, n_nonzero_coefs=12, alpha=1e-4),
     "harfe_path": partial(last, srf.harfe_path, features=DRAWN, n_nonzero_coefs=[4, 12]),
-    "mfga": partial(srf.mfga, n_nonzero_coefs=6, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=6, alpha=1e-3, rng=0),
     "mfga_path": partial(last, srf.mfga_path, n_nonzero_coefs=6, n_select=2, rng=0),
     "drp": partial(srf.drp, alpha=0.01, rng=0),
     "drp, a sketch": partial(srf.drp, alpha=0.01, n_projections=3, rng=0),

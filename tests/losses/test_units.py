@@ -36,10 +36,18 @@ LOSSES = {
 }
 # Functions with the penalty that they have by default or that is the same in all units.
 FITS = {
-    "mfga": partial(srf.mfga, n_nonzero_coefs=10, rng=0),
+    "mfga": partial(srf.mfga, n_nonzero_coefs=10, alpha=1e-3, rng=0),
     "harfe": partial(srf.harfe, n_components=200, rng=0),
     "harfe, the paper's": partial(
-        srf.harfe, n_components=100, backtracking=False, start="zero", rng=0
+        srf.harfe,
+        activation="sin",
+        scale=None,
+        n_components=100,
+        n_nonzero_coefs=10,
+        alpha=1e-4,
+        backtracking=False,
+        start="zero",
+        rng=0,
     ),
     "drp": partial(srf.drp, alpha=1e-3, rng=0),
     "drp, a large penalty": partial(srf.drp, alpha=1.0, rng=0),
@@ -149,7 +157,7 @@ def test_what_is_done_with_models_is_the_same_in_all_units_of_y(loss, unit):
     of_unit, y = LOSSES[loss]
     found = []
     for u in (1.0, unit):
-        fit = partial(srf.mfga, n_nonzero_coefs=8, rng=0, loss=of_unit(u))
+        fit = partial(srf.mfga, n_nonzero_coefs=8, alpha=1e-3, rng=0, loss=of_unit(u))
         pruned = srf.prune(fit(X, u * y), X, max_terms=4)
         low, high = srf.intervals(fit, X, u * y, adaptive=False, rng=0).predict(X)
         best = srf.cross_validate(fit, X, u * y, {"alpha": [1e-3, 1.0, 1e3]}, cv=2, rng=0).best
@@ -209,7 +217,7 @@ def test_counts_of_the_smallest_numbers_are_refused(loss):
 def test_no_prediction_is_infinite_far_out(loss, fit, dtype):
     fits = {
         "relu": partial(srf.harfe, activation="relu", scale=None, n_components=100, rng=0),
-        "taylor": partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=3, rng=0),
+        "taylor": partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=3, alpha=1e-3, rng=0),
         **FITS,
     }
     model = fits[fit](X, LOSSES[loss][1], loss=loss)

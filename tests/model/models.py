@@ -31,6 +31,7 @@ def fit(X=X, y=Y, alpha=0.01, n_components=100, rng=0, **k):
 MIXED = (srf.Fourier(), srf.Linear(), srf.RandomNeurons("relu"), srf.RandomNeurons("tanh", order=3))
 PRODUCTS = {
     "features": (srf.Taylor(2, 0.1), srf.Linear(), srf.Fourier()),
+    "scale": None,
     "nu": (20, 1, 1),
     "n_nonzero_coefs": 20,
 }
@@ -44,10 +45,10 @@ BUMPS = srf.FeatureSet(
 ).concat(srf.Bumps(X[:20], 0.3).draw(None, D))
 KINDS = {
     "fourier": {},
-    "mixed": {"features": MIXED, "alpha": 0.003},
-    "q-sparse": {"features": srf.RandomNeurons(order=2)},
+    "mixed": {"features": MIXED, "scale": None, "alpha": 0.003},
+    "q-sparse": {"features": srf.RandomNeurons(order=2), "scale": None},
     "perceptron": {"features": "perceptron"},
-    "linear": {"features": srf.Linear()},
+    "linear": {"features": srf.Linear(), "scale": None},
     "rules": {"features": srf.Rules()},
     "fixed": {"features": srf.Fourier(gamma=1.0).draw(50, D, rng=0)},
     "no intercept": {"fit_intercept": False},
@@ -71,7 +72,12 @@ KINDS = {
         "features": INTERLEAVED,
         "n_nonzero_coefs": 12,
     },
-    "products alone": {"features": srf.Taylor(5, include_squares=False), "alpha": 1e-3},
+    "products alone": {
+        "features": srf.Taylor(5, include_squares=False),
+        "scale": None,
+        "alpha": 1e-3,
+    },
+    "mixed, in robust units": {"features": MIXED, "alpha": 0.003},
     "bumps": {"features": BUMPS, "alpha": 0.003},
     "bumps of csr": {"X": sp.csr_array(X.astype(np.float32)), "features": BUMPS, "alpha": 0.003},
     "products of csr": {"X": sp.csr_array(X.astype(np.float32)), **PRODUCTS},

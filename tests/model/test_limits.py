@@ -27,7 +27,9 @@ FITS = {
     "sparse_rf_path": lambda **how: srf.sparse_rf_path(
         X, Y, alphas=[0.1, 0.003], features="gaussian", **FEW, **how
     )[-1],
-    "harfe": lambda **how: srf.harfe(X, Y, n_nonzero_coefs=20, **FEW, **how),
+    "harfe": lambda **how: srf.harfe(
+        X, Y, activation="sin", n_nonzero_coefs=20, alpha=1e-4, **FEW, **how
+    ),
     "harfe_path": lambda **how: srf.harfe_path(X, Y, n_nonzero_coefs=[5, 20], **FEW, **how)[-1],
     "outputs": lambda **how: srf.sparse_rf(
         X, np.stack([Y, 2 - Y], axis=1), alpha=0.003, **FEW, **how
@@ -37,7 +39,9 @@ FITS = {
     ),
 }
 LOG_FITS = {
-    loss: partial(srf.harfe, X, np.exp(Y), loss=loss, n_nonzero_coefs=20, **FEW)
+    loss: partial(
+        srf.harfe, X, np.exp(Y), loss=loss, activation="sin", n_nonzero_coefs=20, alpha=1e-4, **FEW
+    )
     for loss in ("poisson", "gamma", "tweedie")
 }
 pytestmark = pytest.mark.filterwarnings("ignore::sparserf.ConvergenceWarning")
@@ -151,7 +155,9 @@ def test_estimators_and_what_is_made_of_models():
     estimator = clone(estimators.SparseRFRegressor(lower=-0.2, upper=0.2, **how)).fit(X, Y)
     assert np.abs(estimator.predict(3 * X)).max() == 0.2
     assert not {"lower", "upper"} & set(estimators.SparseRFClassifier().get_params())
-    fit = partial(srf.harfe, n_nonzero_coefs=10, n_components=100, lower=-0.2, upper=0.2)
+    fit = partial(
+        srf.harfe, n_nonzero_coefs=10, alpha=1e-4, n_components=100, lower=-0.2, upper=0.2
+    )
     inside = srf.intervals(fit, X, Y, rng=0)
     assert all(np.abs(expert.model.predict(X)).max() <= 0.2 for expert in inside.experts)
     low, high = inside.predict(X)
@@ -252,9 +258,9 @@ ALL = {
     "sparse_rf_path": lambda X, y, **how: srf.sparse_rf_path(
         X, y, alphas=[0.001], features="gaussian", **FEW, **how
     )[0],
-    "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=20, **FEW, **how),
+    "harfe": lambda X, y, **how: srf.harfe(X, y, n_nonzero_coefs=20, alpha=1e-4, **FEW, **how),
     "mfga": lambda X, y, **how: srf.mfga(
-        X, y, n_nonzero_coefs=9, features="gaussian", **FEW, **how
+        X, y, n_nonzero_coefs=9, alpha=1e-3, features="gaussian", **FEW, **how
     ),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, rng=0, **how),
     "rks": lambda X, y, **how: srf.baselines.rks(

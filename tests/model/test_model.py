@@ -62,7 +62,7 @@ def test_the_bits_of_a_row_do_not_depend_on_the_others(kind, dtype):
         assert m.features.stage is not None
     else:
         m = (
-            srf.harfe(X, Y, n_components=200, n_nonzero_coefs=20, rng=0)
+            srf.harfe(X, Y, n_components=200, n_nonzero_coefs=20, alpha=1e-4, rng=0)
             if kind == "harfe"
             else model(kind)
         )

@@ -33,8 +33,10 @@ FITS = {
         X, y, features="gaussian", alpha=0.01, n_components=400, **how
     ),
     "auto": lambda X, y, **how: srf.sparse_rf(X, y, n_components=400, **how),
-    "harfe": lambda X, y, **how: srf.harfe(X, y, n_components=400, n_nonzero_coefs=20, **how),
-    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=15, **how),
+    "harfe": lambda X, y, **how: srf.harfe(
+        X, y, n_components=400, n_nonzero_coefs=20, alpha=1e-4, **how
+    ),
+    "mfga": lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=15, alpha=1e-3, **how),
     "drp": lambda X, y, **how: srf.drp(X, y, alpha=1e-3, n_projections=3, **how),
 }
 
@@ -140,8 +142,12 @@ LONG = {
         *BIG, features="gaussian", alpha=1e-5, n_components=20_000, rng=0, workers=2
     ),
     "auto": lambda: srf.sparse_rf(*BIG, rng=0, workers=2),
-    "harfe": lambda: srf.harfe(*BIG, n_components=5_000, n_nonzero_coefs=500, rng=0, workers=2),
-    "mfga": lambda: srf.mfga(*BIG, n_nonzero_coefs=2_000, features="gaussian", rng=0, workers=2),
+    "harfe": lambda: srf.harfe(
+        *BIG, n_components=5_000, n_nonzero_coefs=500, alpha=1e-4, rng=0, workers=2
+    ),
+    "mfga": lambda: srf.mfga(
+        *BIG, n_nonzero_coefs=2_000, alpha=1e-3, features="gaussian", rng=0, workers=2
+    ),
     "drp": lambda: srf.drp(WIDE, BIG[1][:4_000], alpha=1e-9, rng=0, workers=2),
     "cross_validate": lambda: srf.cross_validate(
         srf.sparse_rf, *BIG, {"alpha": [1e-3, 1e-4]}, rng=0

@@ -126,11 +126,11 @@ def wave(taken):
     block = NeuronBlock("cos", 1.0, np.array([[2 * np.pi, 0.0]]), np.zeros(1))
     linear = srf.Linear().draw(None, 2)
     features = srf.FeatureSet([block, *linear.blocks], 2)
-    fit = srf.mfga(ARRAY[:, 2:], Y, features=srf.Linear(), n_nonzero_coefs=2, rng=0)
+    fit = srf.mfga(ARRAY[:, 2:], Y, features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-3, rng=0)
     coef = np.append(1.0, np.ones(len(linear)))
     ranges = srf.mfga(
         np.column_stack([np.resize(taken, 60), np.linspace(-1, 1, 60)]), np.linspace(0, 1, 60),
-        features=srf.Linear(), n_nonzero_coefs=2, rng=0,
+        features=srf.Linear(), n_nonzero_coefs=2, alpha=1e-3, rng=0,
     ).ranges  # fmt: skip
     return replace(
         fit,

@@ -213,8 +213,8 @@ CHANGES = {
 }
 PASSES = {
     "sparse_rf": lambda Z: srf.sparse_rf(Z, Y, alpha=0.01, **NAMED),
-    "harfe": lambda Z: srf.harfe(Z, Y, n_components=200, n_nonzero_coefs=5, rng=0),
-    "mfga": lambda Z: srf.mfga(Z, Y, n_nonzero_coefs=4, n_components=200, rng=0),
+    "harfe": lambda Z: srf.harfe(Z, Y, n_components=200, n_nonzero_coefs=5, alpha=1e-4, rng=0),
+    "mfga": lambda Z: srf.mfga(Z, Y, n_nonzero_coefs=4, alpha=1e-3, n_components=200, rng=0),
     "drp": lambda Z: srf.drp(Z, LABELS > 0, alpha=1e-3, loss="logistic", rng=0),
 }
 
@@ -280,8 +280,10 @@ def test_missing_cells_are_learnt_as_of_an_array():
         )
     for fit in (
         PASSES["drp"],
-        partial(srf.mfga, y=Y, n_nonzero_coefs=4, missing="raise", rng=0),
-        partial(srf.mfga, y=Y, n_nonzero_coefs=4, features=srf.Linear(), rng=0),
+        partial(srf.mfga, y=Y, n_nonzero_coefs=4, alpha=1e-3, missing="raise", rng=0),
+        partial(
+            srf.mfga, y=Y, n_nonzero_coefs=4, alpha=1e-3, features=srf.Linear(), scale=None, rng=0
+        ),
     ):
         with pytest.raises(srf.BlockError, match=r"X\[0:250\].*finite, got nan"):
             fit(in_chunks(holes))
@@ -308,9 +310,11 @@ def test_a_block_in_which_all_is_missing(home):
 def test_the_error_of_a_broken_block_holds_the_model_so_far(name):
     fit = {
         "sparse_rf": lambda X: srf.sparse_rf(X, Y, alpha=0.005, exact=True, **NAMED),
-        "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=60, rng=0),
-        "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=30, rng=0),
-        "mfga logistic": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=6, loss="logistic", rng=0),
+        "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=60, alpha=1e-4, rng=0),
+        "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=30, alpha=1e-3, rng=0),
+        "mfga logistic": lambda X: srf.mfga(
+            X, LABELS, n_nonzero_coefs=6, alpha=1e-3, loss="logistic", rng=0
+        ),
         "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
     }[name]
     with pytest.raises(srf.BlockError) as caught:
@@ -327,10 +331,12 @@ EVERY = {
     ),
     "sparse_rf chosen": lambda X: srf.sparse_rf(X, Y, features="gaussian", n_components=200, rng=0),
     "harfe of classes": lambda X: srf.harfe(
-        X, LABELS, n_components=100, n_nonzero_coefs=5, loss="logistic", rng=0
+        X, LABELS, n_components=100, n_nonzero_coefs=5, alpha=1e-4, loss="logistic", rng=0
     ),
-    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=4, rng=0),
-    "mfga of classes": lambda X: srf.mfga(X, LABELS, n_nonzero_coefs=4, loss="logistic", rng=0),
+    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=4, alpha=1e-3, rng=0),
+    "mfga of classes": lambda X: srf.mfga(
+        X, LABELS, n_nonzero_coefs=4, alpha=1e-3, loss="logistic", rng=0
+    ),
     "mfga_path": lambda X: srf.mfga_path(X, Y > 0, n_nonzero_coefs=4, loss="squared_hinge", rng=0),
     "drp": lambda X: srf.drp(X, LABELS, alpha=1e-3, loss="logistic", rng=0),
     "drp, the paper's": lambda X: srf.drp(

@@ -32,8 +32,10 @@ FITS = {
     "sparse_rf logistic": lambda Z, **more: srf.sparse_rf(
         Z, Y > 0, loss="logistic", alpha=0.05, **KERNEL, **more
     ),
-    "harfe": lambda Z, **more: srf.harfe(Z, Y, n_nonzero_coefs=8, n_components=200, rng=0, **more),
-    "mfga": lambda Z, **more: srf.mfga(Z, Y, n_nonzero_coefs=8, **KERNEL, **more),
+    "harfe": lambda Z, **more: srf.harfe(
+        Z, Y, n_nonzero_coefs=8, alpha=1e-4, n_components=200, rng=0, **more
+    ),
+    "mfga": lambda Z, **more: srf.mfga(Z, Y, n_nonzero_coefs=8, alpha=1e-3, **KERNEL, **more),
     "drp": lambda Z, **more: srf.drp(Z, Y, alpha=0.1, rng=0, **more),
 }
 KINDS = {
@@ -136,7 +138,7 @@ def test_levels_that_are_refused(levels, words):
 def test_weights_of_zero_and_groups():
     weight, groups = np.where(KIND == "w", 0.0, 1.0), CITY % 7
     for Z in (in_chunks(FRAME), FRAME):
-        model = srf.mfga(Z, Y, n_nonzero_coefs=6, sample_weight=weight, **KERNEL)
+        model = srf.mfga(Z, Y, n_nonzero_coefs=6, alpha=1e-3, sample_weight=weight, **KERNEL)
         assert model.features.stage.table.levels[2] == ("u", "v")
     models = [
         srf.sparse_rf(Z, Y, groups=groups, alpha=0.05, **KERNEL) for Z in (in_chunks(FRAME), FRAME)
@@ -181,14 +183,14 @@ def test_orders_of_levels_and_constraints():
 
 def test_single_precision_where_all_blocks_have_it():
     frame = FRAME.astype({"a": np.float32, "b": np.float32})
-    model = srf.mfga(in_chunks(frame), Y, n_nonzero_coefs=8, **KERNEL)
+    model = srf.mfga(in_chunks(frame), Y, n_nonzero_coefs=8, alpha=1e-3, **KERNEL)
     np.testing.assert_allclose(
         model.predict(frame),
-        srf.mfga(frame, Y, n_nonzero_coefs=8, **KERNEL).predict(frame),
+        srf.mfga(frame, Y, n_nonzero_coefs=8, alpha=1e-3, **KERNEL).predict(frame),
         atol=1e-4,
     )
     mixed = [frame[:ROWS], FRAME[ROWS:]]
-    srf.mfga(srf.Chunks.of_batches(mixed), Y, n_nonzero_coefs=8, **KERNEL)
+    srf.mfga(srf.Chunks.of_batches(mixed), Y, n_nonzero_coefs=8, alpha=1e-3, **KERNEL)
 
 
 def changed(block, what):

@@ -17,13 +17,13 @@ Y = X[:, 0] + np.sin(X[:, 1])
 FEW = {"n_components": 40, "rng": 0}
 NAMED, PRODUCTS = (
     srf.sparse_rf(X[:500], Y[:500], features="gaussian", alpha=0.1, **FEW),
-    srf.mfga(X[:500], Y[:500], n_nonzero_coefs=4, rng=0),
+    srf.mfga(X[:500], Y[:500], n_nonzero_coefs=4, alpha=1e-3, rng=0),
 )
 USES = {
     "sparse_rf": lambda X: srf.sparse_rf(X, Y, features="gaussian", alpha=0.3, **FEW),
     "sparse_rf auto": lambda X: srf.sparse_rf(X, Y, alpha=0.3, **FEW),
-    "harfe": lambda X: srf.harfe(X, Y, n_nonzero_coefs=4, max_iter=2, **FEW),
-    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=2, rng=0),
+    "harfe": lambda X: srf.harfe(X, Y, n_nonzero_coefs=4, alpha=1e-4, max_iter=2, **FEW),
+    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=2, alpha=1e-3, rng=0),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp sketched": lambda X: srf.drp(X, Y, alpha=0.01, n_projections=4, rng=0),
     "boosting": lambda X: srf.baselines.boosting(X, Y > 0, alpha=0.1, n_terms=1),

@@ -16,7 +16,13 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 10))
 Y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2] + 0.1 * RNG.standard_normal(2000)
 KERNEL = {"features": "gaussian", "gamma": 0.05, "n_components": 1000, "rng": 0}
-HARFE = {"n_components": 1000, "n_nonzero_coefs": 50, "rng": 0}
+HARFE = {
+    "activation": "sin",
+    "n_components": 1000,
+    "n_nonzero_coefs": 50,
+    "alpha": 1e-4,
+    "rng": 0,
+}
 
 EXACT = {"alpha": 0.005, "exact": True, "tol": 1e-6, **KERNEL}
 
@@ -32,20 +38,24 @@ FITS = {
     "harfe squared_hinge": (9, 1, lambda: srf.harfe(X, Y > 0, loss="squared_hinge", **HARFE)),
     # Once the first gradient and at the end the residual; once in some iterations two for several
     # lines of the table.
-    "mfga": (0.6, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, **KERNEL)),
+    "mfga": (0.6, 2, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, alpha=1e-3, **KERNEL)),
     # Once the first gradient; each iteration the products of new columns, and the new iterate with
     # its gradient.
-    "mfga several": (2, 1, lambda: srf.mfga(X, Y, n_nonzero_coefs=20, n_select=4, **KERNEL)),
+    "mfga several": (
+        2,
+        1,
+        lambda: srf.mfga(X, Y, n_nonzero_coefs=20, alpha=1e-3, n_select=4, **KERNEL),
+    ),
     "mfga best phase": (
         2,
         1,
-        lambda: srf.mfga(X, Y, n_nonzero_coefs=10, best_phase=True, **KERNEL),
+        lambda: srf.mfga(X, Y, n_nonzero_coefs=10, alpha=1e-3, best_phase=True, **KERNEL),
     ),
     "mfga two outputs": (
         2,
         1,
         lambda: srf.mfga(
-            X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, n_select=2, **KERNEL
+            X, np.column_stack([Y, X[:, 1]]), n_nonzero_coefs=10, alpha=1e-3, n_select=2, **KERNEL
         ),
     ),
     # Each iteration some five steps of Newton's method with a Hessian that is kept, the last with
@@ -53,12 +63,12 @@ FITS = {
     "mfga logistic": (
         7,
         1,
-        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="logistic", **KERNEL),
+        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, alpha=1e-3, loss="logistic", **KERNEL),
     ),
     "mfga squared_hinge": (
         7,
         1,
-        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, loss="squared_hinge", **KERNEL),
+        lambda: srf.mfga(X, Y > 0, n_nonzero_coefs=20, alpha=1e-3, loss="squared_hinge", **KERNEL),
     ),
     # Each batch its gradients, unless they came with the last step before it; each round in it the
     # products of the features that enter, and the step together with the gradients after it.
@@ -99,8 +109,11 @@ def test_passes_over_all_rows(name, monkeypatch):
 FITS_TO_CHUNKS = {
     "sparse_rf": (60, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, **IN_BATCHES)),
     "sparse_rf exact": (52, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, exact=True, **IN_BATCHES)),
-    "harfe": (25, lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, rng=0)),
-    "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, rng=0)),
+    "harfe": (
+        25,
+        lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
+    ),
+    "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, alpha=1e-3, rng=0)),
     "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, rng=0)),
     "drp logistic": (18, lambda X, y: srf.drp(X, y > 0, alpha=0.01, loss="logistic", rng=0)),
 }

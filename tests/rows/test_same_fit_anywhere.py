@@ -39,17 +39,24 @@ FITS = {
     "sparse_rf_path": lambda X: srf.sparse_rf_path(
         X, Y > 0, n_alphas=4, alpha_min_ratio=0.05, loss="squared_hinge", **NAMED
     ),
-    "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, rng=0),
+    "harfe": lambda X: srf.harfe(X, Y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
     "harfe order 2": lambda X: srf.harfe(
-        X, Y > 0, n_components=500, n_nonzero_coefs=12, order=2, loss="logistic", rng=0
+        X, Y > 0, n_components=500, n_nonzero_coefs=12, alpha=1e-4, order=2, loss="logistic", rng=0
     ),
     "harfe_path": lambda X: srf.harfe_path(X, Y, n_components=300, n_nonzero_coefs=[4, 9], rng=0),
-    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, rng=0),
+    "mfga": lambda X: srf.mfga(X, Y, n_nonzero_coefs=10, alpha=1e-3, rng=0),
     "mfga_path": lambda X: srf.mfga_path(
         X, LABELS, n_nonzero_coefs=6, n_select=2, loss="logistic", rng=0
     ),
     "mfga best phase": lambda X: srf.mfga(
-        X, Y, n_nonzero_coefs=5, features="gaussian", n_components=200, best_phase=True, rng=0
+        X,
+        Y,
+        n_nonzero_coefs=5,
+        alpha=1e-3,
+        features="gaussian",
+        n_components=200,
+        best_phase=True,
+        rng=0,
     ),
     "drp": lambda X: srf.drp(X, Y, alpha=0.01, rng=0),
     "drp weighted": lambda X: srf.drp(
@@ -64,7 +71,7 @@ FITS = {
         X, LABELS, alpha=0.01, loss="multinomial", sample_weight=WEIGHT, exact=True, **NAMED
     ),
     "multinomial harfe": lambda X: srf.harfe(
-        X, LABELS, n_components=300, n_nonzero_coefs=4, loss="multinomial", rng=0
+        X, LABELS, n_components=300, n_nonzero_coefs=4, alpha=1e-4, loss="multinomial", rng=0
     ),
     "multinomial mfga_path": lambda X: srf.mfga_path(
         X, LABELS, n_nonzero_coefs=6, n_select=3, loss="multinomial", rng=0
@@ -280,7 +287,7 @@ def test_mixed_devices_are_named(monkeypatch):
         with pytest.raises(ValueError, match=r"y must be on the device of X, .*, got one on"):
             srf.sparse_rf(of_x, bad_y, alpha=0.1, sample_weight=bad_weight)
     with pytest.raises(ValueError, match=r"sample_weight must be on the device of X, .*device1"):
-        srf.mfga(X, Y, n_nonzero_coefs=2, sample_weight=there)
+        srf.mfga(X, Y, n_nonzero_coefs=2, alpha=1e-3, sample_weight=there)
 
 
 @pytest.mark.every_case
@@ -412,7 +419,7 @@ def test_row_vectors_travel_once():
         there = da.from_array(big, chunks=(18_000, D)).persist()
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "144 kB"}):
             srf.drp(there, y, alpha=0.01, rng=0)
-            srf.mfga(there, y, n_nonzero_coefs=2, n_components=50, rng=0)
+            srf.mfga(there, y, n_nonzero_coefs=2, alpha=1e-3, n_components=50, rng=0)
 
 
 def test_partitions_that_cannot_be_made():

@@ -45,10 +45,12 @@ OF_WEIGHTS = (
     "check_sample_weight_equivalence_on_sparse_data",
 )
 EXPECTED = {  # checks that the method itself cannot pass, with the reason
-    srf.harfe: dict.fromkeys(
-        OF_WEIGHTS, "n_nonzero_coefs=None is a share of the rows, however heavy they are"
-    ),
-    srf.sparse_rf: dict.fromkeys(OF_WEIGHTS, "alpha=None holds out each of the copies on its own"),
+    function: dict.fromkeys(OF_WEIGHTS, f"{what}=None holds out each of the copies on its own")
+    for function, what in (
+        (srf.sparse_rf, "alpha"),
+        (srf.harfe, "n_nonzero_coefs"),
+        (srf.mfga, "n_nonzero_coefs"),
+    )
 }
 PAPER = {
     "alpha": 0.01,
@@ -61,12 +63,17 @@ PAPER = {
 WHOLE = [
     srfs.SparseRFRegressor(**PAPER),
     srfs.SparseRFClassifier(**PAPER),
-    srfs.MFGARegressor(),
-    srfs.MFGAClassifier(),
+    srfs.MFGARegressor(n_nonzero_coefs=30, alpha=1e-3),
+    srfs.MFGAClassifier(n_nonzero_coefs=30, alpha=1e-3),
     srfs.DRPRegressor(),
     srfs.DRPClassifier(),
 ]
-ALL_BUT_SOME = [srfs.HARFERegressor(n_components=2000), srfs.HARFEClassifier(n_components=2000)]
+ALL_BUT_SOME = [
+    srfs.HARFERegressor(),
+    srfs.HARFEClassifier(),
+    srfs.MFGARegressor(),
+    srfs.MFGAClassifier(),
+]
 RULES = [
     srfs.SparseRFRegressor(features=srf.Rules(), alpha=0.01),
     srfs.SparseRFClassifier(features=srf.Rules(), alpha=0.01),
@@ -133,13 +140,15 @@ KERNEL = {
 }
 REGRESSORS = {
     "SparseRF": srfs.SparseRFRegressor(**KERNEL),
-    "HARFE": srfs.HARFERegressor(n_components=500, n_nonzero_coefs=40, random_state=0),
+    "HARFE": srfs.HARFERegressor(
+        activation="sin", n_components=500, n_nonzero_coefs=40, alpha=1e-4, random_state=0
+    ),
     "MFGA": srfs.MFGARegressor(random_state=0),
     "DRP": srfs.DRPRegressor(random_state=0),
 }
 CLASSIFIERS = {
     "SparseRF": srfs.SparseRFClassifier(**KERNEL),
-    "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, random_state=0),
+    "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, alpha=1e-4, random_state=0),
     "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0),
     "DRP": srfs.DRPClassifier(random_state=0),
 }
@@ -398,7 +407,7 @@ def test_pipelines_and_cross_validation(estimator):
 def test_grid_search_in_processes():
     grid = {"harferegressor__n_nonzero_coefs": [5, 40], "harferegressor__order": [2, None]}
     pipeline = make_pipeline(
-        StandardScaler(), srfs.HARFERegressor(n_components=300, random_state=0)
+        StandardScaler(), srfs.HARFERegressor(n_components=300, alpha=1e-4, random_state=0)
     )
     search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2).fit(X, Y)
     alone = GridSearchCV(pipeline, grid, cv=3).fit(X, Y)
@@ -736,13 +745,13 @@ def test_rows_that_are_elsewhere():
 @pytest.fixture
 def regression():
     """A model of a real target."""
-    return srf.mfga(X, Y, n_nonzero_coefs=15, rng=0)
+    return srf.mfga(X, Y, n_nonzero_coefs=15, alpha=1e-3, rng=0)
 
 
 @pytest.fixture
 def classification():
     """A model of three classes."""
-    return srf.mfga(X, LABELS, n_nonzero_coefs=15, loss="logistic", rng=0)
+    return srf.mfga(X, LABELS, n_nonzero_coefs=15, alpha=1e-3, loss="logistic", rng=0)
 
 
 def test_a_model_as_a_regressor(regression):
@@ -767,7 +776,9 @@ def test_a_model_as_a_classifier(classification):
     assert np.array_equal(estimator.predict_proba(X), classification.predict_proba(X))
     assert np.array_equal(estimator.decision_function(X), classification.decision_function(X))
     assert estimator.score(X, LABELS) == np.mean(classification.predict(X) == LABELS)
-    hinge = srf.mfga(X, LABELS, n_nonzero_coefs=5, loss="squared_hinge", rng=0).to_estimator()
+    hinge = srf.mfga(
+        X, LABELS, n_nonzero_coefs=5, alpha=1e-3, loss="squared_hinge", rng=0
+    ).to_estimator()
     assert not hasattr(hinge, "predict_proba")
     calibrated = CalibratedClassifierCV(hinge, cv=3).fit(X, LABELS)
     assert calibrated.predict_proba(X).shape == (N, 3)
@@ -844,7 +855,7 @@ def test_names_of_a_made_estimator_can_be_set():
     """As other packages do on a copy, so that nothing warns of arrays in place of frames."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
-    estimator = srf.mfga(frame, Y, n_nonzero_coefs=3, rng=0).to_estimator()
+    estimator = srf.mfga(frame, Y, n_nonzero_coefs=3, alpha=1e-3, rng=0).to_estimator()
     names, again = estimator.feature_names_in_.tolist(), copy.deepcopy(estimator)
     again.feature_names_in_ = None
     assert again.feature_names_in_ is None and again.model.feature_names_in_ == tuple(names)

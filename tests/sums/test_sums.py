@@ -41,11 +41,20 @@ FITS = {
     ),
     "sparse_rf one round a batch": (srf.sparse_rf, {"alpha": 0.01, "batch_size": 30, "tol": 1e-3}),
     "sparse_rf_path": (srf.sparse_rf_path, {"n_alphas": 5, "tol": 1e-12}),
-    "harfe": (srf.harfe, {"n_nonzero_coefs": 15}),
-    "harfe positive": (srf.harfe, {"n_nonzero_coefs": 15, "selection": "positive"}),
+    "harfe": (srf.harfe, {"n_nonzero_coefs": 15, "alpha": 1e-4}),
+    "harfe positive": (
+        srf.harfe,
+        {"n_nonzero_coefs": 15, "alpha": 1e-4, "selection": "positive"},
+    ),
     "harfe as printed": (
         srf.harfe,
-        {"n_nonzero_coefs": 9, "backtracking": False, "start": "zero", "normalize": False},
+        {
+            "n_nonzero_coefs": 9,
+            "alpha": 1e-4,
+            "backtracking": False,
+            "start": "zero",
+            "normalize": False,
+        },
     ),
     "harfe_path": (srf.harfe_path, {"n_nonzero_coefs": [3, 10, 20], "alpha": 0.01}),
     "mfga": (srf.mfga, {"n_nonzero_coefs": 15}),
@@ -288,8 +297,8 @@ def test_sparse_rows_and_single_precision():
         Sums.of(single, Y, bounded).covariance, np.cov(columns.T, bias=True), atol=1e-12
     )
     np.testing.assert_allclose(
-        sums.fit(srf.harfe, n_nonzero_coefs=10).predict(X),
-        srf.harfe(X, Y, features=FEATURES, n_nonzero_coefs=10).predict(X),
+        sums.fit(srf.harfe, n_nonzero_coefs=10, alpha=1e-4).predict(X),
+        srf.harfe(X, Y, features=FEATURES, n_nonzero_coefs=10, alpha=1e-4).predict(X),
         atol=1e-4,
     )
 
@@ -570,26 +579,30 @@ REFUSED = {
         ValueError,
         "outputs: 1, got",
         lambda: SUMS.mean_loss(
-            srf.mfga(X, Y > 3, features=FEATURES, n_nonzero_coefs=3, loss="logistic")
+            srf.mfga(X, Y > 3, features=FEATURES, n_nonzero_coefs=3, alpha=1e-3, loss="logistic")
         ),
     ),
     "outputs": (
         ValueError,
         "outputs: 1, got",
-        lambda: SUMS.mean_loss(srf.mfga(X, TWO, features=FEATURES, n_nonzero_coefs=3)),
+        lambda: SUMS.mean_loss(srf.mfga(X, TWO, features=FEATURES, n_nonzero_coefs=3, alpha=1e-3)),
     ),
     "a model of others": (
         ValueError,
         "the features of these sums",
         lambda: SUMS.mean_loss(
-            srf.mfga(X, Y, features=FEATURES.take(np.arange(100)[::-1]), n_nonzero_coefs=3)
+            srf.mfga(
+                X, Y, features=FEATURES.take(np.arange(100)[::-1]), n_nonzero_coefs=3, alpha=1e-3
+            )
         ),
     ),
     "a model of more": (
         ValueError,
         "the features of these sums",
         lambda: SUMS.mean_loss(
-            srf.mfga(X, Y, features=INPUTS.scaled(2).concat(FEATURES), n_nonzero_coefs=3)
+            srf.mfga(
+                X, Y, features=INPUTS.scaled(2).concat(FEATURES), n_nonzero_coefs=3, alpha=1e-3
+            )
         ),
     ),
 }

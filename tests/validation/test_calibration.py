@@ -105,7 +105,7 @@ def test_uneven_weights_leave_sure_probabilities_sure(kind, n_classes, unit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("labels", [LABELS, LABELS * 1, np.where(LABELS, "p", "n"), KINDS])
-@pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5)])
+@pytest.mark.parametrize("given", [srf.harfe, partial(srf.mfga, n_nonzero_coefs=5, alpha=1e-3)])
 def test_labels_without_a_loss_are_taken(given, labels):
     said, unsaid = (
         srf.calibrated(f, X[FEW], labels[FEW], rng=0)
@@ -173,7 +173,7 @@ def test_copies_do_not_make_probabilities_sure():
         rng.random(60) < 0.5,
         np.repeat(np.arange(60), 5),
     )
-    fit = partial(srf.harfe, n_components=400, n_nonzero_coefs=50, loss="squared_hinge")
+    fit = partial(srf.harfe, n_components=400, n_nonzero_coefs=50, alpha=1e-4, loss="squared_hinge")
     unsure = (
         srf.calibrated(fit, rows[groups], labels[groups], groups=each, rng=0)
         for each in (None, groups)

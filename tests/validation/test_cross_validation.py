@@ -32,7 +32,7 @@ FIT = partial(srf.sparse_rf, features="gaussian", n_components=120)
 # Folds
 
 
-QUICK = partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=1, loss="logistic")
+QUICK = partial(srf.mfga, features=srf.Linear(), n_nonzero_coefs=1, alpha=1e-3, loss="logistic")
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 7])
@@ -182,10 +182,14 @@ def test_the_table_is_what_fits_to_the_other_folds_make_of_each():
 
 PATHS = {
     "sparse_rf": (partial(FIT, exact=True, tol=1e-7), {"alpha": [0.003, 0.1, 0.02]}, 4),
-    "harfe": (partial(srf.harfe, n_components=200), {"n_nonzero_coefs": [9, 3, 20]}, 4),
+    "harfe": (
+        partial(srf.harfe, n_components=200, alpha=1e-3),
+        {"n_nonzero_coefs": [9, 3, 20]},
+        4,
+    ),
     # three folds for each alpha; all rows
     "mfga": (srf.mfga, {"n_nonzero_coefs": [2, 7], "alpha": [1e-3, 1e-2]}, 7),
-    "mfga by two": (partial(srf.mfga, n_select=2), {"n_nonzero_coefs": [2, 8]}, 4),
+    "mfga by two": (partial(srf.mfga, n_select=2, alpha=1e-3), {"n_nonzero_coefs": [2, 8]}, 4),
     "drp": (srf.drp, {"alpha": [1e-3, 10.0, 0.1]}, 4),
 }
 
@@ -237,8 +241,15 @@ def test_what_a_path_does_not_take_is_fitted_one_by_one():
     ]
     assert [
         run.path
-        for run in validation.runs_of_grid(srf.mfga, {"n_nonzero_coefs": [3, 4], "n_select": [2]})
+        for run in validation.runs_of_grid(
+            srf.mfga, {"n_nonzero_coefs": [3, 4], "n_select": [2], "alpha": [0.1]}
+        )
     ] == [None, None]
+    for function in (srf.harfe, srf.mfga):  # which choose alpha where it is not given
+        grid = {"n_nonzero_coefs": [3, 6]}
+        assert [run.path for run in validation.runs_of_grid(function, grid)] == [None, None]
+        (run,) = validation.runs_of_grid(partial(function, alpha=0.1), grid)
+        assert run.path.parameter == "n_nonzero_coefs"
     assert [
         run.path for run in validation.runs_of_grid(lambda X, y, rng: None, {"alpha": [1.0]})
     ] == [None]

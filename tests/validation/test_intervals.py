@@ -52,7 +52,7 @@ def test_a_model_holds_the_share_that_was_asked_for(coverage):
 def test_ends_are_the_formula_of_cv_plus():
     """The ends are order statistics of f_k(x) -+ R_i s_k(x) over all rows."""
     coverage, n = 0.9, 100
-    fit = partial(srf.mfga, n_nonzero_coefs=8)
+    fit = partial(srf.mfga, n_nonzero_coefs=8, alpha=1e-3)
     bands = srf.intervals(fit, X[:n], Y[:n], coverage=coverage, method="cv+", rng=0)
     lower, upper = bands.predict(X[REST])
     down, up = [], []
@@ -403,7 +403,9 @@ def test_intervals_of_counts_and_amounts_are_not_below_zero(loss, method):
 @pytest.mark.slow
 def test_intervals_keep_to_the_limits_of_a_model_that_targets_keep_to():
     y = np.clip(Y, -0.5, 0.5)
-    fit = partial(srf.harfe, n_components=200, n_nonzero_coefs=20, lower=-0.5, upper=0.5)
+    fit = partial(
+        srf.harfe, n_components=200, n_nonzero_coefs=20, alpha=1e-4, lower=-0.5, upper=0.5
+    )
     for beyond, limits in ((0.0, (-0.5, 0.5)), (0.1, (-0.5, np.inf)), (-0.2, (-np.inf, 0.5))):
         y_there = y.copy()
         y_there[0] += np.sign(beyond) - y[0] if beyond else 0.0

@@ -25,7 +25,7 @@ class Searches:
     def __call__(self, X, y, *, max_terms, rng, time_limit=None):
         self.limits.append(time_limit)
         self.time[0] += self.seconds
-        return srf.mfga(X, y, n_nonzero_coefs=max_terms, rng=rng)
+        return srf.mfga(X, y, n_nonzero_coefs=max_terms, alpha=1e-3, rng=rng)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_each_fit_of_a_calibration_has_a_share_of_what_is_left(time, seconds, li
 
     def fit(X, y, *, rng, time_limit=None):
         function(X, X[:, 0], max_terms=2, rng=rng, time_limit=time_limit)
-        return srf.mfga(X, y, n_nonzero_coefs=2, loss="logistic", rng=rng)
+        return srf.mfga(X, y, n_nonzero_coefs=2, alpha=1e-3, loss="logistic", rng=rng)
 
     with warnings.catch_warnings(action="ignore", category=srf.ConvergenceWarning):
         model = srf.calibrated(fit, X, Y > 0, cv=3, time_limit=8.0, rng=0)

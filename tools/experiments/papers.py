@@ -40,7 +40,12 @@ def sparse_rf(data, seed, first, said, kernel, widths):
     def path(width, X, y, X_test, y_test, seed):
         start, how = (
             time.process_time(),
-            {"features": scaled(kernel, width, X), "loss": data.loss, "tol": 1e-3},
+            {
+                "features": scaled(kernel, width, X),
+                "scale": None,
+                "loss": data.loss,
+                "tol": 1e-3,
+            },
         )
         models = srf.sparse_rf_path(X, y, alphas=n_alpha / n, rng=seed, workers=WORKERS, **how)
         return (
@@ -216,9 +221,8 @@ def harfe(_, name, said, best=None, centre=False, **options):
             else options
         )
         N = min(said["N"], 10_000) if best else said["N"]
-        model = ours(
-            Data(X=X, y=y, loss="squared"), "harfe", seed, said, n_components=N, **settings
-        )
+        settings |= {"n_components": N, "unscaled": True}
+        model = ours(Data(X=X, y=y, loss="squared"), "harfe", seed, said, **settings)
         sizes.append(len(model.features))
         for what, truth in targets.items():
             found.setdefault(what, []).append(
@@ -276,6 +280,7 @@ def choose(name, said, centre, orders, magnitude, positive, samples, sizes=8):
             how = {
                 "n_nonzero_coefs": sizes,
                 "n_components": N,
+                "scale": None,
                 "tol": 0,
                 "rng": seed,
                 "workers": WORKERS,
