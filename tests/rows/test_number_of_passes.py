@@ -114,7 +114,7 @@ FITS_TO_CHUNKS = {
         lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
     ),
     "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, alpha=1e-3, rng=0)),
-    "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, rng=0)),
+    "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, scale=None, rng=0)),
     "drp logistic": (18, lambda X, y: srf.drp(X, y > 0, alpha=0.01, loss="logistic", rng=0)),
 }
 
