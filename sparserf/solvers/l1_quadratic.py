@@ -53,7 +53,7 @@ def minimize(
     # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
     # point; and after it.
     quick_rounds = 2
-    few_rounds = 4
+    few_rounds = 12
     most_rounds = 30
     # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
     wait = 10
