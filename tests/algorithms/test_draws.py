@@ -49,7 +49,7 @@ def test_what_single_precision_may_change(seed, power, law):
     rng, kinds = np.random.default_rng(seed), ["sin", "cos", "tanh", "relu", "sign"]
     X = {
         "normal": lambda: rng.standard_normal((N, 3)),
-        "far": lambda: rng.standard_normal((N, 3)) + [0, 1e3, -1e5],
+        "far": lambda: rng.standard_normal((N, 3)) + np.array([0, 1e3, -1e5]),
         "heavy": lambda: rng.standard_cauchy((N, 3)) ** 3,
     }[law]()
     X *= 10.0**power

@@ -267,6 +267,34 @@ def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
         assert not np.array_equal(x, w)
 
 
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_a_newton_step_on_a_large_support_goes_on_where_it_was_cut(nonnegative, monkeypatch):
+    """It ends no higher than the first cut: at the minimum over what is left of the support, where
+    signs have changed, or after a fifth of it has become zero. Nearly equal columns have most steps
+    cut."""
+    n_lower, mask = 0, np.full(60, nonnegative)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(80, 1)) + 0.05 * rng.normal(size=(80, 60))
+        H, g, alpha, w = A.T @ A, 20 * rng.normal(size=60), 0.3, rng.normal(size=60)
+        w, ends = np.abs(w) if nonnegative else w, []
+        for large in (61, 60):
+            monkeypatch.setattr("sparserf.solvers.l1_quadratic.LARGE", large)
+            x = w.copy()
+            newton_step(H, x, g.copy(), alpha, mask)
+            ends.append(x)
+            assert not nonnegative or (x >= 0).all()
+        first, last = (value(H, g, w, alpha, x) for x in ends)
+        assert last <= first < value(H, g, w, alpha, w)
+        S = np.flatnonzero(x)
+        slopes = g[S] + H[S] @ (x - w) + alpha * np.sign(x[S])
+        if last < first:
+            has_crossed = (np.sign(x[S]) != np.sign(w[S])).any()
+            assert 60 - len(S) > 12 or has_crossed or np.abs(slopes).max() < 1e-6
+            n_lower += 1
+    assert n_lower >= 5
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("alpha", [0.3, 1e-12])
 def test_a_newton_step_makes_no_coefficient_negative_that_must_not_be(seed, alpha):
