@@ -42,11 +42,6 @@ if TYPE_CHECKING:
     from ...solvers.l1 import WorkingSet
 
 
-# The most numbers in the weights of draws that are kept, or made again for one pass over the rows:
-# 128 MB.
-MOST_WEIGHTS = 2**24
-
-
 class LazyBatch:
     """Features of a batch, made when they are needed. A pickle has the function that makes them,
     with its seed."""
@@ -107,9 +102,8 @@ class Draws:
         # Filled in once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be
         # at least 0.
         self._largest, self._nonnegative = np.zeros(n), np.zeros(n, bool)
-        # the features of each batch, where they are kept
-        self._kept: dict[int, FeatureSet] = {}
-        self._are_kept = rows.in_memory and n * rows.n_features_in <= MOST_WEIGHTS
+        # the rows in double precision, where they have turned to another since
+        self._double: Rows | None = None
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
         """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both
@@ -167,19 +161,10 @@ class Draws:
         return bool(np.isfinite(self._g).all())
 
     def turn_to(self, rows: Rows) -> None:
-        """Go on with the same rows in another precision, one of which is single: gradients become
-        bounds on those there."""
-        self._is_exact[:] = False
-        known = np.flatnonzero(np.isfinite(self._g))
-        if len(known):
-            size = rows.vectors.map(lambda v: namespace(v).abs(v), self._v)
-            total = float(rows.vectors.total(size))
-            # by Cauchy and Schwarz no less than sum_i |v_i x_ik|
-            sizes = np.sqrt(total * rows.sum(lambda block, s: block.scaled_sum(s, 1.0, 0.0), size))
-            for part, batch in self._parts(known):
-                widths = batch.features.rounding_in_single(total, sizes)
-                self._g[part] += np.copysign(widths, self._g[part])
+        """Go on with the same rows in another precision; of both, one is single."""
+        self._double = max(self._rows, rows, key=lambda rows: rows.dtype.itemsize)
         self._rows, self._moved = rows, np.inf
+        self._is_exact[:] = False
 
     def forget_last_move(self) -> Self:
         """Forget how far v moved the last time, so that the next `question` is about all draws;
@@ -188,7 +173,11 @@ class Draws:
         return self
 
     def _move_to(self, v):
-        """Turn the gradients, or the bounds on them, into bounds at the dual point v."""
+        """Turn the gradients, or the bounds on them, into bounds at the dual point v, in the
+        precision of the rows."""
+        if self._double is not None:
+            self._widen_by_rounding()
+            self._double = None
         if v is self._v:
             return
         if self._v is not None:
@@ -197,6 +186,20 @@ class Draws:
                 self._is_exact[:] = False
                 self._g += np.copysign(self._largest * self._moved, self._g)
         self._v = v
+
+    def _widen_by_rounding(self):
+        """Turn the gradients that are known into bounds on those in another precision, at the same
+        dual point."""
+        known = np.flatnonzero(np.isfinite(self._g))
+        if not len(known):
+            return
+        size = self._double.vectors.map(lambda v: namespace(v).abs(v), self._v)
+        squares = self._double.sum(lambda block, size: block.scaled_sum(size, 1.0, 0.0), size)
+        total = float(self._double.vectors.total(size))
+        sizes = np.sqrt(total * squares)  # by Cauchy and Schwarz
+        for part, batch in self._parts(known):
+            rounding = batch.features.rounding_in_single(total, sizes)
+            self._g[part] += np.copysign(rounding, self._g[part])
 
     def _learn(self, positions, g):
         """Note the gradients of the draws at these positions, at the dual point."""
@@ -230,38 +233,35 @@ class Draws:
     def learn_from(self, few: Draws, v: RowVector) -> None:
         """Take the gradients of some of these draws at the dual point v, or bounds on them, from
         what these know."""
-        self._move_to(v), few._move_to(v)
+        self._move_to(v)
+        few._move_to(v)
         positions = np.searchsorted(self.index, few.index)
         self._g[positions], self._is_exact[positions] = few._g, few._is_exact
 
     def _parts(self, positions):
         """Yield, for each batch, the part of the ascending positions that is in it, and the
         `LazyBatch` of that part."""
-        for k, (index, make) in enumerate(self._batches):
-            start, end = self._ends[k : k + 2]
+        for (index, make), start, end in zip(
+            self._batches, self._ends[:-1], self._ends[1:], strict=True
+        ):
             part = positions[(positions >= start) & (positions < end)]
             if len(part):
-                places = None if len(part) == len(index) else part - start
-                batch = LazyBatch(make, places, self._features_kept(k, places))
+                batch = LazyBatch(make, None if len(part) == len(index) else part - start)
                 if np.isinf(self._g[part]).any():
                     self._describe(part, batch.features)
                 yield part, batch
 
-    def _features_kept(self, k, places):
-        """Return the features at some places of batch k, or None where they are not kept."""
-        if not self._are_kept:
-            return None
-        if k not in self._kept:
-            self._kept[k] = self._batches[k][1]()
-        return self._kept[k] if places is None else self._kept[k].take(places)
-
     def _passes(self, positions):
         """Split the positions into passes over the rows: yield (positions, batches) of each
         pass."""
+        # The most numbers in the weights of the batches that are made again for one pass over the
+        # rows: 128 MB.
+        weights_a_pass = 2**24
+
         positions_of_pass, batches, size = [], [], 0
         for part, batch in self._parts(positions):
             more = len(part) * self._rows.n_features_in
-            if batches and size + more > MOST_WEIGHTS:
+            if batches and size + more > weights_a_pass:
                 yield np.concatenate(positions_of_pass), batches
                 positions_of_pass, batches, size = [], [], 0
             positions_of_pass.append(part)
