@@ -82,7 +82,8 @@ class Draws:
 
     The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most
     max_x |phi_h(x)| times sum_i |u_i - v_i|, and when the rows turn to another precision by what
-    that rounds, so that draws whose gradient cannot have come to alpha need no second look.
+    that rounds, so that draws whose gradient cannot have come to alpha need no second look. The
+    sphere of gap-safe screening would tell less (docs/performance.md).
 
     index : the numbers of the draws in the dictionary
     """
