@@ -253,7 +253,8 @@ class FittedRegressor(Fitted, Regressor):
     --------
     >>> import numpy as np, sparserf as srf
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> estimator = srf.mfga(X, X[:, 0] - X[:, 1], n_nonzero_coefs=2, rng=0).to_estimator()
+    >>> model = srf.mfga(X, X[:, 0] - X[:, 1], features=srf.Linear(), rng=0)
+    >>> estimator = model.to_estimator()
     >>> round(estimator.score(X, X[:, 0] - X[:, 1]), 3)  # R^2
     1.0
     """

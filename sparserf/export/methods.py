@@ -98,6 +98,7 @@ class ExportMethods(Expansion):
         ...     X,
         ...     3 * X[:, 0] + X[:, 1] + 1,
         ...     features=srf.Linear(),
+        ...     scale=None,
         ...     n_nonzero_coefs=2,
         ...     alpha=1e-9,
         ...     rng=0,

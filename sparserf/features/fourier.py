@@ -49,7 +49,7 @@ class Fourier:
         Inverse width of the kernel, > 0. None: 1/(2 s^2) with s the median distance between at most
         2,000 of the training rows (laplacian: 1/s, with s the median L1 distance). "knn": the same
         with s the mean distance to the 50th nearest neighbour, the rule of Shahrampour & Tarokh
-        (2018).
+        (2018). It is in the units of the columns as a fit sees them: robust, unless scale=None.
 
     Raises
     ------

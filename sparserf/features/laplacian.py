@@ -37,6 +37,8 @@ class Bumps:
         Inverse width of the kernel, > 0. None: 1 / the median l1 distance of two training rows.
         "knn": 1 / the mean l1 distance to the 50th nearest row.
 
+    Both are in the units of the columns as a fit sees them: robust, unless scale=None.
+
     Raises
     ------
     ValueError, TypeError
@@ -45,10 +47,8 @@ class Bumps:
 
     Notes
     -----
-    The features are functions of the columns in the units that a fit gives them: by default, with a
-    map, as they are. Columns of very different spread need `scale="robust"` there, which centers
-    that are drawn from the rows follow. Values are in (0, 1], 1 at the center. Memory O(n_centers
-    n_features), also for CSR X; time O(n_features) for each value.
+    Values are in (0, 1], 1 at the center. Memory O(n_centers n_features), also for CSR X; time
+    O(n_features) for each value.
 
     References
     ----------

@@ -33,7 +33,8 @@ class RandomNeurons:
     weights : {"normal", "uniform", "cauchy"}, default "normal"
         Distribution of the entries of w: N(0, scale^2), U[-scale, scale], or Cauchy of that scale.
     scale : float, default 1.0
-        Scale of the weights, > 0.
+        Scale of the weights, > 0, for columns in the units in which a fit sees them: robust, unless
+        scale=None there.
 
     Raises
     ------

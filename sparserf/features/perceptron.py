@@ -33,6 +33,8 @@ class Perceptron:
         Center of the ball. None: the weighted mean of the training rows where radius is None too,
         and the origin otherwise.
 
+    Both are in the units of the columns as a fit sees them: robust, unless scale=None.
+
     Raises
     ------
     ValueError, TypeError

@@ -47,7 +47,8 @@ class Taylor:
     degree : int, default 2
         Highest degree, >= 1. There are C(n_features + degree, degree) features.
     gamma : float, None or "knn", default None
-        Inverse width of the kernel, > 0; None and "knn" as in `Fourier`.
+        Inverse width of the kernel, > 0; None and "knn" as in `Fourier`. It is in the units of the
+        columns as a fit sees them: robust, unless scale=None.
     include_squares : bool, default True
         False: only monomials in which every input occurs at most once. They are fewer, and do not
         add up to the kernel.

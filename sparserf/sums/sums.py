@@ -86,9 +86,9 @@ class Sums:
     >>> folds = srf.Sums.of_folds(X, y, features, np.arange(3000) % 5)  # the one pass
     >>> whole, sizes, errors = sum(folds), [10, 30, 100], np.zeros(3)
     >>> for fold in folds:
-    ...     models = (whole - fold).fit(srf.harfe_path, n_nonzero_coefs=sizes)
+    ...     models = (whole - fold).fit(srf.harfe_path, n_nonzero_coefs=sizes, alpha=1e-4)
     ...     errors += [fold.mean_loss(model) for model in models]
-    >>> model = whole.fit(srf.harfe, n_nonzero_coefs=sizes[np.argmin(errors)])
+    >>> model = whole.fit(srf.harfe, n_nonzero_coefs=sizes[np.argmin(errors)], alpha=1e-4)
     >>> len(model.features), bool(np.mean((model.predict(X) - y) ** 2) < 0.02 * y.var())
     (100, True)
     """
@@ -284,8 +284,8 @@ class Sums:
             Arguments of the function, except those that are about the rows or that draw features:
             X, y, sample_weight, offset, groups, features, gamma, n_components, nu, activation,
             order, best_phase, and (except for `drp`) rng; for `drp` scale. The loss must be the
-            squared loss. `sparse_rf` and `drp` need alpha, and `harfe` and `harfe_path` need
-            n_nonzero_coefs, as their defaults look at the rows.
+            squared loss. `sparse_rf` and `drp` need alpha, `harfe` and `mfga` need n_nonzero_coefs
+            and alpha, and their paths n_nonzero_coefs, as their defaults look at the rows.
 
         Returns
         -------

@@ -1,6 +1,8 @@
 """NumPy's error state of the caller changes nothing, and functions of the caller's are called in
 it."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -168,10 +170,8 @@ def test_what_is_asked_of_models(models, name, what):
 @pytest.mark.parametrize("name", ["calibrated", "intervals", "cross_validate", "distill", "sums"])
 def test_other_functions(name):
     y = TARGETS["squared"]
-    fit = lambda X, y, **how: srf.mfga(X, y, n_nonzero_coefs=3, alpha=1e-3, **how)  # noqa: E731
-    of_labels = lambda X, y, **how: srf.mfga(
-        X, y, n_nonzero_coefs=3, alpha=1e-3, loss="logistic", **how
-    )
+    fit = partial(srf.mfga, n_nonzero_coefs=3, alpha=1e-3)
+    of_labels = partial(fit, loss="logistic")
     linear = srf.Linear().draw(3, 3, rng=0)
     work = {
         "calibrated": lambda: bits(srf.calibrated(of_labels, ROWS, TARGETS["logistic"], rng=0)),

@@ -249,7 +249,7 @@ def test_rows_of_weight_zero_move_nothing(fit):
 @each_fit
 @pytest.mark.slow
 def test_scale_none_leaves_columns_as_they_are(fit):
-    """Whatever the features are; those of a FeatureSet, which is already drawn, are never scaled."""
+    """Whatever the features are; those of a FeatureSet, already drawn, are never scaled."""
     stage = fit(X, scale=None).features.stage  # of a fit without alpha that knows the ends
     assert stage is None or ((stage.unit == 1).all() and not stage.center.any())
     maps = srf.Linear(), srf.Fourier(gamma=0.1)

@@ -35,10 +35,11 @@ def fit(X, y, alpha, loss="squared", **options):
 
 
 def paper(X, y, alpha, loss, m, T, seed, projection="gaussian", **options):
-    """Fit by T iterations of Algorithm 2, or fewer once the error is below the tolerance."""
+    """Fit by T iterations of Algorithm 2, or fewer once the error is below the tolerance; R is that
+    of `projection_of`."""
     how = {"accelerate": False, "n_projections": m, "n_iter": T, "projection": projection}
     with convergence_ignored():
-        return fit(X, y, alpha, loss, rng=seed, **how, **options)
+        return fit(X, y, alpha, loss, rng=np.random.default_rng(seed), **how, **options)
 
 
 def row_space(X):

@@ -29,7 +29,7 @@ PAPER = {"start": "zero", "backtracking": False}  # the steps of Algorithm 1 as 
 def fit(A, y, **options):
     """Fit with the columns of A as features, unless others are given."""
     options = {
-        "features": Linear(),
+        "features": Linear().draw(None, A.shape[1]),
         "scale": None,
         "fit_intercept": False,
         "normalize": False,
@@ -148,7 +148,7 @@ def test_h2_large_steps_return_the_best_point(seed):
 @pytest.mark.every_case
 @each_selection
 @each_loss
-@examples(24)
+@examples(16)
 @given(seeds)
 def test_the_certificate_is_a_bound(loss, selection, seed):
     """Problem (6) of s = 2 terms: objective - dual_gap is at most the best objective of all
@@ -345,7 +345,7 @@ def unit_columns(seed, **options):
     their norms, and gives the coefficients."""
     rows = random_rows(seed, "squared", neurons)
     p = Problem(phi_oracle(rows.features, rows.X), rows.y)
-    how = {"alpha": 0.1, "normalize": True, **options}
+    how = {"alpha": 0.1, "normalize": True, "fit_intercept": True, **options}
     return lambda units=1.0, t=1.0: p.coef(fit(units * p.phi, t * p.y, **how))
 
 
