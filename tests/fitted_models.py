@@ -36,7 +36,9 @@ FITS = {
         X, Y, features=srf.RandomNeurons("relu", 3), n_nonzero_coefs=10, alpha=1e-3, **FEW
     ),
     "sin": lambda: srf.harfe(X, Y, activation="sin", n_nonzero_coefs=10, alpha=1e-4, **FEW),
-    "products": lambda: srf.mfga(X, Y, n_nonzero_coefs=10, alpha=1e-3, rng=0),
+    "products": lambda: srf.mfga(
+        X, Y, features=(srf.Taylor(2), srf.Linear()), n_nonzero_coefs=10, alpha=1e-3, rng=0
+    ),
     "cubes": lambda: srf.mfga(
         X, Y, features=srf.Taylor(3, 0.1), n_nonzero_coefs=10, alpha=1e-3, rng=0
     ),

@@ -624,6 +624,7 @@ BAD_OPTIONS = {
 # Options for which zero is legal.
 LEGAL_ZEROS = {
     ("harfe", "tol"),
+    ("harfe chosen", "tol"),
     ("harfe_path", "tol"),
     ("mfga", "tol"),
     ("mfga_path", "tol"),

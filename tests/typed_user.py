@@ -61,7 +61,7 @@ assert_type(srf.baselines.kernel_ridge(X, y, kernel="gaussian+linear").dual_gap,
 
 sums = srf.Sums.of(X, y, srf.Fourier(kernel="matern32").draw(10, 3))
 assert_type(sums + sums, srf.Sums)
-assert_type(sums.fit(srf.mfga, n_nonzero_coefs=3), srf.SparseModel)
+assert_type(sums.fit(srf.mfga, n_nonzero_coefs=3, alpha=1e-3), srf.SparseModel)
 assert_type(sums.fit(srf.mfga_path), list[srf.SparseModel])
 assert_type(srf.Chunks(X, block_rows=10).shape, tuple[int, ...])
 srf.sparse_rf(srf.Chunks(X), y)

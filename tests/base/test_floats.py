@@ -180,7 +180,9 @@ def test_other_functions(name):
         "distill": lambda: bits(
             srf.distill(lambda X: X[:, 0], ROWS, n_made=50, effort=0.02, rng=0)
         ),
-        "sums": lambda: bits(srf.Sums.of(ROWS, y, linear).fit(srf.mfga, n_nonzero_coefs=2)),
+        "sums": lambda: bits(
+            srf.Sums.of(ROWS, y, linear).fit(srf.mfga, n_nonzero_coefs=2, alpha=1e-3)
+        ),
     }[name]
     same_bits(work)
 

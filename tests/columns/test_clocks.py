@@ -514,7 +514,9 @@ def test_everything_that_takes_rows(models):
         HOURS.astype("M8[s]")[:, None],
         np.column_stack([HOURS.astype("M8[s]").astype(object), FRAME["a"]]),
     ):
-        estimator = srf.sklearn.MFGARegressor(n_nonzero_coefs=12, random_state=0).fit(X, Y)
+        estimator = srf.sklearn.MFGARegressor(n_nonzero_coefs=12, alpha=1e-3, random_state=0).fit(
+            X, Y
+        )
         assert (
             estimator.score(X, Y) > 0.8 and estimator.model_.features.stage.table.clocks[0] == DATES
         )

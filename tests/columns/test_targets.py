@@ -513,11 +513,12 @@ def test_models_of_targets_in_other_units():
         in_their_units(in_their_units(model, *huge), *huge)
 
 
-def test_terms_of_mfga_by_default():
-    # all features that three inputs have: 1, x, x x' and x again
-    assert len(srf.mfga(X, Y, rng=0).features) == 13
-    wide = RNG.standard_normal((N, 10))
-    assert len(srf.mfga(wide, wide[:, 0] * wide[:, 1] + wide[:, 2], rng=0).features) == 30
+def test_candidates_of_mfga_by_default():
+    """They are 1, x, x x' and x again, and sines; in robust units of the columns and of ranks."""
+    how = {"n_nonzero_coefs": 3, "alpha": 1e-3, "rng": 0}
+    assert srf.mfga(X, Y, scale=None, **how).info.n_drawn == 10 + 3 + 2000
+    assert srf.mfga(X, Y, **how).info.n_drawn == 28 + 6 + 2000
+    assert srf.mfga(X, Y, scale=None, gamma=0.1, **how).info.n_drawn == 10 + 3
 
 
 def test_the_name_of_a_target_is_no_target():

@@ -519,7 +519,7 @@ def test_estimators_take_offsets():
 
     from sparserf import sklearn
 
-    counts = sklearn.MFGARegressor(n_nonzero_coefs=6, loss="poisson", random_state=0)
+    counts = sklearn.MFGARegressor(n_nonzero_coefs=6, alpha=1e-3, loss="poisson", random_state=0)
     model = clone(counts).fit(X, COUNTS, offset=OFFSET)
     assert bits(model.model_) == bits(FITS["mfga"](X, COUNTS, loss="poisson", offset=OFFSET))
     assert np.array_equal(model.predict(X, offset=OFFSET), model.model_.predict(X, offset=OFFSET))
@@ -553,7 +553,7 @@ def test_offsets_are_routed():
     from sparserf.sklearn import MFGARegressor
 
     with sklearn.config_context(enable_metadata_routing=True):
-        model = MFGARegressor(n_nonzero_coefs=6, loss="poisson", random_state=0)
+        model = MFGARegressor(n_nonzero_coefs=6, alpha=1e-3, loss="poisson", random_state=0)
         model = (
             model.set_fit_request(offset=True)
             .set_predict_request(offset=True)

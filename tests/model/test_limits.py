@@ -334,7 +334,7 @@ def test_ranges_of_columns_that_are_no_longer_seen_go():
 
 def test_models_that_have_seen_no_rows_have_no_ranges():
     sums = srf.Sums.of(X, Y, srf.Fourier(gamma=0.3).draw(50, D, rng=0))
-    model = sums.fit(srf.harfe, n_nonzero_coefs=9, lower=-0.1, upper=0.1)
+    model = sums.fit(srf.harfe, n_nonzero_coefs=9, alpha=1e-4, lower=-0.1, upper=0.1)
     assert model.ranges == {} and np.abs(model.predict(X)).max() == 0.1
 
 

@@ -152,7 +152,7 @@ REGRESSORS = {
 CLASSIFIERS = {
     "SparseRF": srfs.SparseRFClassifier(**KERNEL),
     "HARFE": srfs.HARFEClassifier(n_components=500, n_nonzero_coefs=20, alpha=1e-4, random_state=0),
-    "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, random_state=0),
+    "MFGA": srfs.MFGAClassifier(n_nonzero_coefs=10, alpha=1e-3, random_state=0),
     "DRP": srfs.DRPClassifier(random_state=0),
 }
 EVERY = [*REGRESSORS.values(), *CLASSIFIERS.values()]
@@ -272,7 +272,9 @@ def test_regressors_of_all_losses(estimator, loss):
 @pytest.mark.slow
 def test_a_search_over_losses_and_their_parameters():
     scorer = make_scorer(mean_pinball_loss, greater_is_better=False, alpha=0.9)
-    model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0, loss=srf.losses.Quantile(0.5))
+    model = srfs.MFGARegressor(
+        n_nonzero_coefs=4, alpha=1e-3, random_state=0, loss=srf.losses.Quantile(0.5)
+    )
     search = GridSearchCV(model, {"loss__level": [0.1, 0.5, 0.9]}, scoring=scorer, cv=3).fit(X, Y)
     assert (
         search.best_params_ == {"loss__level": 0.9}
@@ -337,7 +339,7 @@ def test_errors_are_those_of_the_function():
 
 
 def test_a_classifier_of_another_loss_has_no_probabilities():
-    model = srfs.MFGAClassifier(loss="squared_hinge", n_nonzero_coefs=5).fit(X, LABELS)
+    model = srfs.MFGAClassifier(loss="squared_hinge", n_nonzero_coefs=5, alpha=1e-3).fit(X, LABELS)
     assert model.decision_function(X).shape == (N, 3) and not hasattr(model, "predict_proba")
     assert hasattr(srfs.MFGAClassifier(), "predict_proba")
 
@@ -600,7 +602,7 @@ def test_a_column_of_targets():
 
 def test_a_callback():
     told = []
-    srfs.MFGARegressor(n_nonzero_coefs=4, callback=told.append).fit(X, Y)
+    srfs.MFGARegressor(n_nonzero_coefs=4, alpha=1e-3, callback=told.append).fit(X, Y)
     assert len(told) == 4
 
 
@@ -692,7 +694,7 @@ def test_set_output_of_what_comes_before(frame):
 def test_a_frame_of_categories_then_an_array(frame):
     """An array after a frame is matched by the places of its columns."""
     rows, y = frame
-    model = srfs.MFGARegressor(n_nonzero_coefs=4, random_state=0).fit(rows, y)
+    model = srfs.MFGARegressor(n_nonzero_coefs=4, alpha=1e-3, random_state=0).fit(rows, y)
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         assert np.array_equal(model.predict(rows.to_numpy(object)), model.predict(rows))
 

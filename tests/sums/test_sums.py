@@ -57,7 +57,7 @@ FITS = {
         },
     ),
     "harfe_path": (srf.harfe_path, {"n_nonzero_coefs": [3, 10, 20], "alpha": 0.01}),
-    "mfga": (srf.mfga, {"n_nonzero_coefs": 15}),
+    "mfga": (srf.mfga, {"n_nonzero_coefs": 15, "alpha": 1e-3}),
     "mfga some a round": (srf.mfga, {"n_nonzero_coefs": 12, "n_select": 4, "alpha": 0.1}),
     "mfga matching pursuit": (srf.mfga, {"n_nonzero_coefs": 10, "normalize": True, "alpha": 0.0}),
     "mfga_path": (srf.mfga_path, {"n_nonzero_coefs": 6, "tol": 0.01}),
@@ -148,7 +148,7 @@ def test_batches_are_those_of_the_inputs(monkeypatch):
 def test_several_outputs(fit_intercept):
     sums, options = (
         Sums.of(X, TWO, FEATURES),
-        {"n_nonzero_coefs": 10, "fit_intercept": fit_intercept},
+        {"n_nonzero_coefs": 10, "alpha": 1e-3, "fit_intercept": fit_intercept},
     )
     model = sums.fit(srf.mfga, **options)
     assert_same(model, srf.mfga(X, TWO, features=FEATURES, **options))
@@ -199,7 +199,10 @@ def test_any_cut_of_the_rows_adds_up(weight, seed):
     )
     whole = Sums.of(X, Y, FEATURES, sample_weight=weight)
     assert_moments(sums, (whole.weight, whole.mean, whole.covariance))
-    assert_same(sums.fit(srf.harfe, n_nonzero_coefs=12), whole.fit(srf.harfe, n_nonzero_coefs=12))
+    assert_same(
+        sums.fit(srf.harfe, n_nonzero_coefs=12, alpha=1e-4),
+        whole.fit(srf.harfe, n_nonzero_coefs=12, alpha=1e-4),
+    )
 
 
 def test_a_weight_counts_as_so_many_rows_beside_those_of_other_sums():
@@ -334,8 +337,8 @@ def test_the_same_bits_for_any_number_of_workers():
         and one.mean.tobytes() == three.mean.tobytes()
     )
     assert (
-        one.fit(srf.harfe, n_nonzero_coefs=9).coef.tobytes()
-        == three.fit(srf.harfe, n_nonzero_coefs=9).coef.tobytes()
+        one.fit(srf.harfe, n_nonzero_coefs=9, alpha=1e-4).coef.tobytes()
+        == three.fit(srf.harfe, n_nonzero_coefs=9, alpha=1e-4).coef.tobytes()
     )
 
 
@@ -456,14 +459,14 @@ def test_a_residual_that_squares_still_know():
 
 def test_a_warning_points_at_the_caller():
     with pytest.warns(srf.ConvergenceWarning) as caught:
-        SUMS.fit(srf.harfe, n_nonzero_coefs=20, max_iter=1, tol=0.0, start="zero")
+        SUMS.fit(srf.harfe, n_nonzero_coefs=20, alpha=1e-4, max_iter=1, tol=0.0, start="zero")
     assert caught[0].filename == __file__
 
 
 def test_a_callback_ends_the_fit():
     assert (
         SUMS.fit(
-            srf.mfga, n_nonzero_coefs=20, callback=lambda info: info.n_nonzero == 7
+            srf.mfga, n_nonzero_coefs=20, alpha=1e-3, callback=lambda info: info.n_nonzero == 7
         ).support.size
         == 7
     )
@@ -471,7 +474,7 @@ def test_a_callback_ends_the_fit():
 
 def test_sums_can_be_pickled():
     sums = Sums.of(X, Y, FEATURES)
-    sums.fit(srf.mfga, n_nonzero_coefs=2)
+    sums.fit(srf.mfga, n_nonzero_coefs=2, alpha=1e-3)
     again = pickle.loads(pickle.dumps(sums))
     assert len(pickle.dumps(sums)) < 3 * sums.covariance.nbytes / 2
     both = again + sums
@@ -545,7 +548,7 @@ REFUSED = {
     "a loss": (
         ValueError,
         "loss must be 'squared'",
-        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, loss="logistic"),
+        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, alpha=1e-3, loss="logistic"),
     ),
     "alpha": (ValueError, "alpha must be given to sparse_rf", lambda: SUMS.fit(srf.sparse_rf)),
     "terms": (ValueError, "n_nonzero_coefs must be given to harfe", lambda: SUMS.fit(srf.harfe)),
@@ -557,12 +560,12 @@ REFUSED = {
     "drawing": (
         ValueError,
         "rng must not be given",
-        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, rng=0),
+        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, alpha=1e-3, rng=0),
     ),
     "turning": (
         ValueError,
         "best_phase must not",
-        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, best_phase=True),
+        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, alpha=1e-3, best_phase=True),
     ),
     "an option": (
         ValueError,
@@ -572,7 +575,7 @@ REFUSED = {
     "a flag": (
         TypeError,
         "fit_intercept must be True",
-        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, fit_intercept="no"),
+        lambda: SUMS.fit(srf.mfga, n_nonzero_coefs=3, alpha=1e-3, fit_intercept="no"),
     ),
     "no model": (TypeError, "model must be a SparseModel", lambda: SUMS.mean_loss(3)),
     "a classifier": (
