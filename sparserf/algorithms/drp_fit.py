@@ -196,6 +196,7 @@ class PenaltyPath:
 
     has_constant: bool
     errors = 0.5
+    patience = 2
 
     def __init__(self, task: Task, options: DRPOptions):
         """task : the rows from which the folds are drawn"""

@@ -534,6 +534,7 @@ class HarfePath:
     # With 0.25 in its place the error of `harfe` on 15 tables was 1.006 of it, and 1.04 in the
     # median over that of `sparse_rf`.
     errors = 0.0
+    patience = 3
 
     def __init__(
         self, dictionary: FeatureSet, options: HarfeOptions, s: int | None, is_joint: bool
