@@ -52,9 +52,9 @@ def minimize(
     nonnegative : a mask of the x_j that must be at least 0, as the w_j are; None: there are none
     """
     # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
-    # point; and after it.
+    # point, whose factors are of all features, not of the support; and after it.
     quick_rounds = 2
-    few_rounds = 12
+    few_rounds = 12 if len(w) >= LARGE else 4
     most_rounds = 30
     # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
     wait = 10
