@@ -318,6 +318,7 @@ def test_drp_after_each_iteration(loss, m):
             accelerate=False,
             projection="gaussian",
             loss=loss,
+            scale=None,
             fit_intercept=False,
             tol=1e-13,
             rng=np.random.default_rng(3),

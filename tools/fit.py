@@ -166,7 +166,7 @@ def linear_error(X, y, train, test, how):
     """Of least squares, or of a linear classifier."""
     if how["loss"] == "squared":
         how = {key: how[key] for key in ("rng", "workers", "categorical")}
-        linear = srf.drp(X[train], y[train], alpha=1e-6, **how)
+        linear = srf.drp(X[train], y[train], alpha=1e-6, scale=None, **how)
     else:
         linear = srf.sparse_rf(X[train], y[train], features=srf.Linear(), **how)
     return test_error(linear, X[test], y[test])

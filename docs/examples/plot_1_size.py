@@ -49,7 +49,7 @@ smaller = [
     srf.prune(model, X, max_terms=size, tol=0, workers=-1) for size in sizes
 ]
 
-linear = error(srf.drp(X, y, alpha=1e-9))
+linear = error(srf.drp(X, y, alpha=1e-9, scale=None))
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.plot(sizes, [error(one) for one in smaller], "o-", label="pruned")

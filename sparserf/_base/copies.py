@@ -98,9 +98,11 @@ def copies_of(
     has_same_y = n_same >= SAME_Y * n_copies
     if not (has_same_y or len(different) >= MANY_DIFFERENT * len(number)):
         return None
-    room = 0.0
-    for j in _some_columns(X):
-        column = X[first][:, [j]].toarray() if is_sparse(X) else X[first, j]
+    room, some = 0.0, _some_columns(X)
+    if is_sparse(X):
+        X = X[first].tocsc()
+    for j in some:
+        column = X[:, [j]].toarray() if is_sparse(X) else X[first, j]
         n_values = len(np.unique(column))
         tells_apart = n_values >= max(FEWEST_VALUES, VALUES_OF_ROWS * len(different))
         if tells_apart and not is_category[j]:

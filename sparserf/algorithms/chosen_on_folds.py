@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from .folds import Folds
     from .task import Fit, Task
 
-# A path ends after so many places in a row that lower the loss of the rows held out by no more than
-# the share NEGLIGIBLE of it.
-PATIENCE, NEGLIGIBLE = 3, 1e-3
+# A place that lowers the loss of the rows held out by no more than this share of it is no gain.
+NEGLIGIBLE = 1e-3
 # About the most rows that are looked at to choose.
 MOST_ROWS = 16_000
 
@@ -98,10 +97,12 @@ class Method(Protocol):
 
     has_constant : whether models have an intercept
     errors : the simplest model is taken whose loss is within so many standard errors of the least
+    patience : the path ends after so many places in a row without a gain
     """
 
     has_constant: bool
     errors: float
+    patience: int
 
     def places(self, n_rows: int) -> Sequence[Any]:
         """Return the places on the path of so many rows, in the order in which fits come to them,
@@ -205,7 +206,7 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
             n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
         if effort.is_late:
             effort.note_cut("paths")
-        if effort.is_late or n_waited == PATIENCE or any(fit.ended for fit in fits):
+        if effort.is_late or n_waited == method.patience or any(fit.ended for fit in fits):
             break
 
     zeros = np.zeros(loss.targets.shape[-2:])

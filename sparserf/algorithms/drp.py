@@ -1,5 +1,5 @@
-"""Dual Random Projection: the optimal linear model, recovered from a problem of a few random
-projections of the inputs.
+"""Linear models by Newton's method, certified; and Dual Random Projection, which recovers the
+optimal linear model from a problem of a few random projections of the inputs.
 
 Algorithms 1 and 2 of L. Zhang, M. Mahdavi, R. Jin, T. Yang, S. Zhu, Recovering the Optimal Solution
 by Dual Random Projection, COLT 2013, are `algorithm_2` below, with T = 1 and more. The paper sums
@@ -7,60 +7,46 @@ the losses, and here is their mean: lambda is n alpha.
 
 By default a fit goes to the same optimum by Newton's method on the problem itself, where random
 combinations of the rows or projections of the inputs precondition conjugate gradients that would be
-slow without; see `linear/`.
+slow without; see `linear/`. Where no penalty is given, folds choose it (`chosen_on_folds.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .._base.checks import (
-    check_alphas,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_real,
-    checked,
-)
-from .._base.progress import parts, shows_progress
+from .._base.checks import check_alphas, check_real
+from .._base.progress import part, parts, shows_progress
 from .._base.threads import single_threaded_blas
-from ..features import PROJECTIONS, Linear, make_projection
-from ..linear import (
-    AdaptiveSteps,
-    Inputs,
-    InputSteps,
-    LinearFit,
-    LinearProblem,
-    MultinomialLinearFit,
-    ProjectedProblem,
-    RangeBasis,
-    RangeSteps,
-    Sketch,
-    SketchSteps,
-    descend,
-)
-from ..losses import LOSSES
+from ..features import make_projection
+from ..linear import ProjectedProblem
 from ..model import warn_unconverged
-from ..solvers.multinomial import MultinomialProblem
-from .arguments import FitOptions
-from .task import Task, model_of, partial_fits_on_error, with_ranges
+from ..solvers.effort import Effort
+from .chosen_on_folds import FoldOptions, chosen_on_folds, folds_to_choose_on, info_of_choice
+from .drp_fit import DRPOptions, NewtonFit, PenaltyPath, read_task
+from .task import model_of, partial_fits_on_error, with_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
+    from .._base.splits import Splits
     from .._base.types import MatrixLike, Seed
-    from ..columns.stage import Missing
+    from ..columns.stage import Missing, Units
     from ..columns.table import Categorical
     from ..columns.targets import ClassWeight
     from ..features.projections import ProjectionName
+    from ..linear import LinearFit
     from ..losses import LinearLossLike
     from ..model import Callback, SparseModel
+    from .task import Task
+
+# The share of the progress bar that the choice of a penalty has.
+CHOOSING = 0.8
 
 
 def algorithm_2(fit: LinearFit, projected: ProjectedProblem, T: int) -> bool:
@@ -115,11 +101,12 @@ def drp(
     X: MatrixLike,
     y: ArrayLike,
     *,
-    alpha: float,
+    alpha: float | None = None,
     n_projections: int | None = None,
     n_iter: int | None = None,
     accelerate: bool = True,
     projection: Literal["auto"] | ProjectionName = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     loss: LinearLossLike = "squared",
@@ -127,6 +114,7 @@ def drp(
     sample_weight: ArrayLike | None = None,
     class_weight: ClassWeight = None,
     offset: ArrayLike | None = None,
+    validation: float | Splits | None = None,
     groups: ArrayLike | None = None,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -134,25 +122,31 @@ def drp(
     callback: Callback = None,
     verbose: bool | None = None,
 ) -> SparseModel:
-    r"""Fit the optimal linear model of many inputs, certified, by Dual Random Projection.
+    r"""Fit a linear model by Newton's method, with a proved bound on the error of its coefficients;
+    with ``accelerate=False`` by the paper's Dual Random Projection.
 
     It minimises, over the coefficients w of all inputs and the intercept b,
 
     .. math:: \frac1n \sum_i s_i L(b + w^T x_i, y_i) + \frac\alpha2 \|w\|^2
 
-    with sample weights s of mean 1, and bounds how far w is from its optimum w*. By default it
-    takes Newton steps, whose conjugate gradients are preconditioned where they would be slow; with
-    ``accelerate=False`` it runs the paper's algorithm.
+    with sample weights s of mean 1, and bounds how far w is from its optimum w*. Without `alpha`
+    the penalty is chosen on folds. The paper's own setting, with its lambda, m and T::
+
+        drp(X, y, alpha=lambda / n, accelerate=False, n_projections=m, n_iter=T,
+            scale=None, fit_intercept=False)
 
     Parameters
     ----------
     X : data frame, array or CSR matrix of shape (n_samples, n_features)
-        As in `sparse_rf`; never copied whole or made dense.
+        As in `sparse_rf`; never made dense, and with `alpha` and ``scale=None`` never copied whole.
     y : array of shape (n_samples,) or (n_samples, n_outputs)
-        Real targets, which share one basis or sketch, or labels for a classification loss.
-    alpha : float
-        Penalty, > 0: the paper's lambda / n, scikit-learn's Ridge alpha / n, 1 / (n C) of
-        LogisticRegression. With "quantile", "poisson" and "tweedie" it is in a unit of the loss.
+        Real targets, which share one penalty and one basis or sketch, or labels for a
+        classification loss.
+    alpha : float, optional
+        Penalty, > 0, in the units of the columns as seen: the paper's lambda / n, scikit-learn's
+        Ridge alpha / n, 1 / (n C) of LogisticRegression. With "quantile", "poisson" and "tweedie"
+        it is in a unit of the loss. None: the one of least loss on held-out rows, or nearly so; no
+        coefficients where none is better than the constant.
     n_projections : int, optional
         The number m of projections; needed with ``accelerate=False``. None: what takes the fewest
         passes over X.
@@ -163,16 +157,19 @@ def drp(
     projection : {"auto", "gaussian", "sparse_sign", "srht"}, default "auto"
         The kind of R: normal entries, eight random signs an input, or a subsampled Hadamard
         transform. "auto": "sparse_sign", or the paper's "gaussian" with ``accelerate=False``.
+    scale : "robust" or None, default "robust"
+        Units in which the columns of dense X are seen, as in `sparse_rf`; `coef` are of the columns
+        as seen. None: as they are, as CSR columns are in any case.
     missing : {"learn", "raise"}, default "learn"
-        "learn": NaN in dense X is the mean of its column, and a further input says so. "raise": a
+        "learn": NaN in dense X is at its column's centre, and a further input says so. "raise": a
         ValueError.
     loss : str or `sparserf.losses.Loss`, default "squared"
         As in `sparse_rf`, and "smoothed_hinge"; a loss of your own must have a finite `smoothness`.
     tol : float, default 1e-4
         Stop where the relative error of the coefficients, ``||w - w*|| / ||w*||``, is proved to be
         at most tol.
-    categorical, fit_intercept, sample_weight, class_weight, offset, groups, rng, workers, callback,
-    verbose
+    categorical, fit_intercept, sample_weight, class_weight, offset, validation, groups, rng,
+    workers, callback, verbose
         As in `sparse_rf`. The paper has no intercept.
 
     Returns
@@ -180,6 +177,8 @@ def drp(
     SparseModel
         Its `coef` has all inputs. `info.error_bound` bounds ``||w - w*|| / ||w*||``, rounding
         included; `info.n_passes`, `info.n_projections` and `info.n_conjugate` tell what it took.
+        An alpha that was chosen is `info.alpha`, and a call with it gives the same bits; of the
+        constant it is None.
 
     Raises
     ------
@@ -192,6 +191,8 @@ def drp(
     ConvergenceWarning
         The bound is above tol at the end: by n_iter, by rounding, or since the paper's iteration
         diverges with too few projections.
+    CopiedRowsWarning, GroupedRowsWarning
+        As `sparse_rf`, for alpha=None.
 
     See Also
     --------
@@ -201,7 +202,8 @@ def drp(
     -----
     Time O(nnz k) for k passes over the nnz numbers of X, and O(nnz r + d r^2) for a basis of r
     directions, or O(n m^2 + m^3) a step for a sketch. Memory, beyond X: O((n + d) n_outputs), with
-    a basis (2 n + d) r, with a sketch n m. The page "The algorithms" has more on the arguments.
+    a basis (2 n + d) r, with a sketch n m. For alpha=None penalties fall by a factor of 5 on folds
+    of at most 16,000 rows, which are copied. The page "The algorithms" has more on the arguments.
 
     References
     ----------
@@ -217,9 +219,17 @@ def drp(
     >>> model = srf.drp(X, y, alpha=0.1, rng=0)
     >>> model.coef.shape, model.info.error_bound < 1e-4
     ((5000,), True)
+    >>> model = srf.drp(X, y, rng=0)
+    >>> model.info.chosen
+    'alpha=0.1065, by the loss on 5 folds'
     """
-    alphas = [check_real("alpha", alpha, 0, strict=True)]
-    return _fit_path(X, y, alphas, DRPOptions.of_call(locals()))[0]
+    call = locals()
+    options, choice = DRPOptions.of_call(call), FoldOptions.of_call(call)
+    if alpha is None:
+        return model_of_best_penalty(X, y, options, choice)
+    alpha = check_real("alpha", alpha, 0, strict=True)
+    choice.check_not_given("alpha is given")
+    return fit_path(read_task(X, y, options), [alpha], options)[0]
 
 
 @shows_progress
@@ -232,6 +242,7 @@ def drp_path(
     n_iter: int | None = None,
     accelerate: bool = True,
     projection: Literal["auto"] | ProjectionName = "auto",
+    scale: Units = "robust",
     missing: Missing = "learn",
     categorical: Categorical = None,
     loss: LinearLossLike = "squared",
@@ -255,7 +266,7 @@ def drp_path(
         As in `drp`.
     alphas : sequence of float
         Penalties, > 0; they are used in descending order.
-    n_projections, n_iter, accelerate, projection, missing, categorical, loss, fit_intercept,
+    n_projections, n_iter, accelerate, projection, scale, missing, categorical, loss, fit_intercept,
     sample_weight
         As in `drp`. Where n_projections is None, the basis or sketch grows for smaller penalties.
     class_weight, offset, groups, tol, rng, workers, callback, verbose
@@ -294,74 +305,61 @@ def drp_path(
     >>> [model.info.alpha for model in models], all(model.info.converged for model in models)
     ([1.0, 0.1, 0.01], True)
     """
-    return _fit_path(X, y, check_alphas(alphas).tolist(), DRPOptions.of_call(locals()))
+    options = DRPOptions.of_call(locals())
+    alphas = check_alphas(alphas).tolist()
+    return fit_path(read_task(X, y, options), alphas, options)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DRPOptions(FitOptions):
-    """The arguments of `drp` and `drp_path` beyond X, y and the penalties, checked.
-
-    An accelerated fit draws its projections and directions, and samples rows, with rng.
-    """
-
-    features: Linear = field(default_factory=Linear)
-    n_projections: int | None = checked(check_integer, 1, default=None)
-    n_iter: int | None = checked(check_integer, 1, default=None)
-    accelerate: bool = checked(check_flag, default=True)
-    projection: Literal["auto"] | ProjectionName = checked(
-        check_choice, ("auto", *PROJECTIONS), default="auto"
-    )
-    tol: float = checked(check_real, 0, strict=True, default=1e-4)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.accelerate and self.n_projections is None:
-            raise ValueError(
-                "n_projections must be given where accelerate=False, got None: some 20 times the "
-                "rank of X"
-            )
-
-    @property
-    def most_iterations(self) -> int:
-        """The most iterations; so many that the tolerance decides where the user gives none."""
-        return 100 if self.n_iter is None else self.n_iter
-
-    @property
-    def kind(self) -> ProjectionName:
-        """The kind of projection."""
-        if self.projection != "auto":
-            return self.projection
-        return "sparse_sign" if self.accelerate else "gaussian"
+def model_of_best_penalty(
+    X: MatrixLike, y: ArrayLike, options: DRPOptions, choice: FoldOptions
+) -> SparseModel:
+    """Return the model whose penalty is chosen on folds, or the constant."""
+    task = read_task(X, y, options)
+    # so that the fit to all rows draws what it draws where this alpha is given
+    own = replace(options, rng=deepcopy(options.rng))
+    folds = folds_to_choose_on(task, own, choice.with_splits(X, y, options.rows.groups))
+    with single_threaded_blas(), task.rows, folds.task.rows:
+        with part(CHOOSING):
+            best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Effort())
+        if best.is_gain:
+            # rows that are more have a penalty that is as much less
+            alpha = best.value * folds.n_fitted / task.rows.n_rows
+            (model,) = fit_path(task, [alpha], options)
+        else:
+            alpha = None
+            constant = NewtonFit(task, [1.0], own)
+            constant.turn_to(1.0, np.inf, 0)
+            model = with_ranges(model_of([constant.fit], constant.task), task)
+            model = replace(model, info=replace(model.info, alpha=None))
+    how = info_of_choice([best], [alpha and (alpha,)], ("alpha",))
+    return replace(model, info=replace(model.info, **how))
 
 
-def _fit_path(X, y, alphas, options):
+def fit_path(task: Task, alphas: Sequence[float], options: DRPOptions) -> list[SparseModel]:
     """Return a model of each penalty, each fit started from the one before; a warning names the
     line that called the caller."""
     models, complaints = [], []
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, alphas, options)
+        newton = NewtonFit(task, alphas, options)
+        fit, task = newton.fit, newton.task
         if not options.accelerate:
             R = make_projection(
                 options.kind, fit.inputs.n_features, options.n_projections, options.rng
             )
             projected = ProjectedProblem(fit, R)
-        else:
-            steps = _choose_steps(fit, options, n_fits=len(task.targets) if task.is_joint else 1)
 
         with fit.inputs.rows, partial_fits_on_error([fit], task):
             for alpha in parts(alphas, is_open=True):
                 with np.errstate(over="ignore", invalid="ignore"):
                     fit.progress.restart()
-                    fit.begin(alpha, options.tol)
                     diverges = False
-                    if not options.accelerate:
+                    if options.accelerate:
+                        newton.turn_to(alpha, options.tol, options.most_iterations)
+                    else:
+                        fit.begin(alpha, options.tol)
                         diverges = algorithm_2(fit, projected, options.most_iterations)
                         # on the way to w* it may rise
                         fit.progress.correct(fit.objective())
-                    elif task.is_joint:
-                        fit.descend(steps, options.most_iterations)
-                    else:
-                        descend(fit, steps[0], options.most_iterations)
 
                     models.append(with_ranges(model_of([fit], task), task))
                     complaints.append(_complaint(fit, diverges))
@@ -370,71 +368,6 @@ def _fit_path(X, y, alphas, options):
         if complaint:
             warn_unconverged(f"alpha={model.info.alpha:.3g}: {complaint}")
     return models
-
-
-def linear_fit(
-    X: MatrixLike, y: ArrayLike, alphas: Sequence[float], options: DRPOptions
-) -> tuple[LinearFit | MultinomialLinearFit, Task]:
-    """Return a fit at zero coefficients, of all outputs or of all classes together, and its task.
-
-    alphas : the penalties that the fit will turn to
-    """
-    task = Task.from_options(X, y, options, losses=LOSSES, several_outputs="together")
-    smoothness = task.loss_of(np.vstack(task.targets)).smoothness
-    if np.isinf(smoothness) and not task.loss.is_self_concordant:
-        raise ValueError(
-            "loss must have a finite smoothness, with which drp bounds the effect of rounding, "
-            f"got {task.loss!r}"
-        )
-
-    fit_intercept = options.fit_intercept
-    task = task.centered(fit_intercept)
-    if task.is_joint and not options.accelerate:
-        raise ValueError(
-            "accelerate must be True for loss='multinomial' and more than two classes, got False"
-        )
-
-    targets = np.vstack(task.targets)
-    problem = task.problem(LinearProblem, targets, 1.0, fit_intercept)
-    progress = task.progress(options.callback, targets)
-    inputs = Inputs.from_rows(task.rows, problem.weight, fit_intercept, alphas)
-
-    if task.is_joint:
-        problems = [
-            task.problem(LinearProblem, y[None, :], 1.0, fit_intercept) for y in task.targets
-        ]
-        joint = MultinomialProblem.from_targets(
-            task.rows.vectors, task.targets, task.weight, fit_intercept
-        )
-        return MultinomialLinearFit(inputs, problems, joint, progress), task
-    return LinearFit(inputs, problem, progress, unit=problem.alpha), task
-
-
-def _choose_steps(fit, options, n_fits):
-    """Return the `NewtonSteps` of each of n_fits."""
-    # The inputs' own second moments take the place of a sketch of few inputs, or of more where X is
-    # dense.
-    few_inputs, most_few_inputs = 256, 2048
-    least_density = 0.25
-    # Second moments that take longer than this number of passes over the rows wait until conjugate
-    # gradients take as many steps.
-    few_passes = 10
-
-    inputs, m = fit.inputs, options.n_projections
-    few = max(few_inputs, min(most_few_inputs, inputs.rows.row_size / least_density))
-    if inputs.n_features <= min(inputs.n_rows, few, inputs.n_features if m is None else m):
-        steps = [InputSteps(inputs, options.rng) for _ in range(n_fits)]
-        if m or steps[0].n_passes <= few_passes:
-            return steps
-        return [AdaptiveSteps(lambda own=own: own, slow=own.n_passes) for own in steps]
-    # all share one
-    sketch = cache(lambda: Sketch(inputs, m, options.kind, fit.problem.fit_intercept, options.rng))
-    if m:
-        return [SketchSteps(sketch()) for _ in range(n_fits)]
-    basis = RangeBasis(inputs, fit.problem.fit_intercept, options.rng)
-    return [
-        AdaptiveSteps(lambda: SketchSteps(sketch()), first=RangeSteps(basis)) for _ in range(n_fits)
-    ]
 
 
 def _complaint(fit, diverges):

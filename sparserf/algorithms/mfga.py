@@ -483,9 +483,9 @@ class MfgaPath:
     Classes that are fitted together have one penalty alone.
     """
 
-    # With 0.25 in its place the error of `harfe` on 15 tables was 1.006 of it, and 1.04 in the
-    # median over that of `sparse_rf`.
+    # With 0.25 in its place the error on 15 tables was 1.017 of it.
     errors = 0.0
+    patience = 3
 
     def __init__(self, candidates: FeatureSet, options: MfgaOptions, s: int | None, is_joint: bool):
         self.has_constant = options.fit_intercept

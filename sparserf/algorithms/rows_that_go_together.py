@@ -226,13 +226,16 @@ class Column:
         there = cells[~missing]
         is_measured = not is_date and bool((there != np.rint(there)).any())
         cells = np.where(missing, np.median(there), cells)
-        _, place, counts = np.unique(cells, return_inverse=True, return_counts=True)
+        place = np.searchsorted(np.unique(cells), cells)  # faster than an inverse
+        counts = np.bincount(place)
         return cls(place, counts, number, is_measured, is_measured and rising(place) == 1)
 
     def of_rows(self, index: np.ndarray) -> Self:
         """Return the column of some of its rows."""
-        _, place, counts = np.unique(self.place[index], return_inverse=True, return_counts=True)
-        return replace(self, place=place, counts=counts)
+        place = self.place[index]
+        counts = np.bincount(place, minlength=len(self.counts))
+        is_there = counts > 0
+        return replace(self, place=(np.cumsum(is_there) - 1)[place], counts=counts[is_there])
 
     def ranks(self) -> np.ndarray:
         """Return the ranks of the cells, the mean of those that are equal, in robust units: of mean

@@ -10,7 +10,7 @@ import numpy as np
 from .._base.calls import checks_call
 from .._base.checks import check_choice, check_integer, check_real
 from .._base.threads import single_threaded_blas
-from ..algorithms.drp import DRPOptions, linear_fit
+from ..algorithms.drp_fit import DRPOptions, linear_fit, read_task
 from ..algorithms.task import model_of, with_ranges
 from ..features import PROJECTIONS, make_projection
 from ..linear import ProjectedProblem
@@ -92,7 +92,7 @@ def random_projection(
     kind = check_choice("projection", projection, PROJECTIONS)
     options = DRPOptions.of_call(locals())
     with single_threaded_blas():
-        fit, task = linear_fit(X, y, [alpha], options)
+        fit, task = linear_fit(read_task(X, y, options), [alpha], options)
         if task.is_joint:
             raise ValueError(
                 f"loss must not be {task.loss.name!r} for more than two classes: 'logistic' is "

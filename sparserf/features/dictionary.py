@@ -156,6 +156,26 @@ class RandomDictionary:
 
     def batch(self, k: int) -> FeatureSet:
         """Return the features of batch k. Batch 0 begins with the features of the finite maps."""
+        # A dictionary of at most so many weights, 16 MB, is kept: all targets and looks share it.
+        most_kept = 2**21
+
+        if k not in self._kept:
+            drawn = self._drawn(k)
+            if len(self) * self.n_features_in > most_kept:
+                return drawn
+            self._kept[k] = drawn
+        return self._kept[k]
+
+    @cached_property
+    def _kept(self):
+        """The batches that are kept, by their number."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:  # what can be drawn again does not travel
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
+
+    def _drawn(self, k):
+        """Draw the features of batch k."""
         features = self._finite if k == 0 else FeatureSet((), self.n_features_in)
         random = [
             (map_, scale)

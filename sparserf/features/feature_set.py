@@ -195,6 +195,11 @@ class FeatureSet:
             np.concatenate([np.zeros(0), *(block.largest_value() for block in self.blocks)])
         )
 
+    def rounding_in_single(self, total: float, sizes: np.ndarray) -> np.ndarray:
+        """Return `FeatureBlock.rounding_in_single` of each feature."""
+        each = [block.rounding_in_single(total, sizes) for block in self.blocks]
+        return self.from_blocks(np.concatenate([np.zeros(0), *each]))
+
     def take(self, indices: ArrayLike) -> FeatureSet:
         """Return the features at `indices` (integers, in any order, repeats allowed), as a
         FeatureSet."""

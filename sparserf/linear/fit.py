@@ -174,8 +174,12 @@ class LinearFit(CertifiedFit):
         self.tol = tol
         self.certificate = None
         self._is_on_the_way = is_on_the_way
-        self.problem = replace(self.problem, alpha=self._unit * alpha / self.inputs.unit**2)
+        self.problem = replace(self.problem, alpha=self.penalty_on_inputs(alpha))
         self.certify(known)
+
+    def penalty_on_inputs(self, alpha: float) -> float:
+        """Return a penalty on X in the units of the inputs and of the problem."""
+        return self._unit * alpha / self.inputs.unit**2
 
     def move_to(self, iterate: Iterate) -> None:
         """Move to an iterate at the best intercepts for its w. They are written into the iterate
@@ -215,6 +219,12 @@ class LinearFit(CertifiedFit):
     def _penalties(self, w):
         """Return (alpha/2) |w|^2 of each output."""
         return 0.5 * norms(np.sqrt(self.problem.alpha) * w) ** 2
+
+    def trace(self) -> float:
+        """Return the trace of the Hessian of the losses at the iterate, the largest of the outputs,
+        in the unit of penalties on X."""
+        h, inputs = self.certificate.evaluation.total.max(), self.inputs
+        return float(h * (inputs.unit * inputs.sizes) @ (inputs.unit * inputs.sizes) / self._unit)
 
     def record(self, objective: float | None = None) -> bool:
         """End an iteration: note the objective and call the callback; return whether to stop."""

@@ -244,6 +244,10 @@ class MultinomialLinearFit(CertifiedFit):
         """The steps of conjugate gradients of all classes."""
         return sum(fit.n_conjugate for fit in self._fits)
 
+    def trace(self) -> float:
+        """Return the largest of the traces of the Hessian of each class."""
+        return max(fit.trace() for fit in self._fits)
+
     def solution(self) -> Solution:
         """Return (index, features, w, b) of all inputs, in the units of X."""
         of_each = [fit.solution() for fit in self._fits]

@@ -121,7 +121,7 @@ class MFGAClassifier(FitMixin, Classifier, algorithm="mfga"):
     """
 
 
-class DRPRegressor(FitMixin, Regressor, algorithm="drp", alpha=1e-3):
+class DRPRegressor(FitMixin, Regressor, algorithm="drp"):
     """Ridge regression on many inputs, with a certified error bound, as `sparserf.drp` (dual random
     projection).
 
@@ -136,7 +136,7 @@ class DRPRegressor(FitMixin, Regressor, algorithm="drp", alpha=1e-3):
     """
 
 
-class DRPClassifier(FitMixin, Classifier, algorithm="drp", alpha=1e-3):
+class DRPClassifier(FitMixin, Classifier, algorithm="drp"):
     """Logistic regression, or a linear SVM, with a certified error bound, as `sparserf.drp` (dual
     random projection).
 

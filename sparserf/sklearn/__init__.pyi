@@ -96,16 +96,18 @@ class FittedClassifier(_Classifier):
 def to_estimator(model: SparseModel) -> FittedRegressor | FittedClassifier: ...
 
 class DRPClassifier(_FitMixin, _Classifier):
-    alpha: float
+    alpha: float | None
     n_projections: int | None
     n_iter: int | None
     accelerate: bool
     projection: Literal["auto"] | ProjectionName
+    scale: Units
     missing: Missing
     categorical: Categorical
     loss: LinearLossLike
     fit_intercept: bool
     class_weight: ClassWeight
+    validation: float | Splits | None
     tol: float
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
@@ -114,16 +116,18 @@ class DRPClassifier(_FitMixin, _Classifier):
     def __init__(
         self,
         *,
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_projections: int | None = None,
         n_iter: int | None = None,
         accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         loss: LinearLossLike = "logistic",
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
+        validation: float | Splits | None = None,
         tol: float = 0.0001,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,
@@ -132,15 +136,17 @@ class DRPClassifier(_FitMixin, _Classifier):
     ) -> None: ...
 
 class DRPRegressor(_FitMixin, _Regressor):
-    alpha: float
+    alpha: float | None
     n_projections: int | None
     n_iter: int | None
     accelerate: bool
     projection: Literal["auto"] | ProjectionName
+    scale: Units
     missing: Missing
     categorical: Categorical
     loss: LinearLossLike
     fit_intercept: bool
+    validation: float | Splits | None
     tol: float
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_jobs: int | None
@@ -149,15 +155,17 @@ class DRPRegressor(_FitMixin, _Regressor):
     def __init__(
         self,
         *,
-        alpha: float = 0.001,
+        alpha: float | None = None,
         n_projections: int | None = None,
         n_iter: int | None = None,
         accelerate: bool = True,
         projection: Literal["auto"] | ProjectionName = "auto",
+        scale: Units = "robust",
         missing: Missing = "learn",
         categorical: Categorical = None,
         loss: LinearLossLike = "squared",
         fit_intercept: bool = True,
+        validation: float | Splits | None = None,
         tol: float = 0.0001,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         n_jobs: int | None = None,

@@ -13,7 +13,6 @@ On the implementation of a primal-dual interior point method, SIAM J. Optimizati
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 # Passes of coordinate descent before each Newton step.
 PASSES = 20
+# On a support of fewer features, another factor is no more work than the passes before it.
+LARGE = 500
 # Steps of the interior point at most.
 INTERIOR_STEPS = 60
 # Of the way to the boundary, how much a step of the interior point goes.
@@ -53,7 +54,7 @@ def minimize(
     # Rounds of passes and a Newton step: to the tolerance; to what is enough, before the interior
     # point; and after it.
     quick_rounds = 2
-    few_rounds = 4
+    few_rounds = 12
     most_rounds = 30
     # Multiplications of a matrix product in the time of one of a pass, which waits for memory.
     wait = 10
@@ -88,38 +89,100 @@ def minimize(
 def newton_step(
     H: np.ndarray, x: np.ndarray, v: np.ndarray, alpha: float, nonnegative: np.ndarray | None = None
 ) -> None:
-    """Move x, in place, to the minimum on its support, where the penalty is linear as long as no
-    sign changes.
+    """Move x, in place, towards the minimum on its support, where the penalty is linear as long as
+    no sign changes.
 
     A coefficient that would change its sign becomes zero, or keeps the new sign if that is allowed
     and lower, as where alpha is next to nothing. If neither lowers the objective, the step is cut
     where half of the coefficients that become zero on the way have done so, or a quarter, ...: at
-    the first of these that does. The last of them, at the first change of a sign, is sure to.
+    the first of these that does. The last of them, at the first change of a sign, is sure to. From
+    there the same is done on what is left of a large support, whose minimum the factor tells as
+    well.
 
     v : the slopes of the quadratic at x
     """
+    # A new factor costs less than to go on once this share of the support has become zero.
+    most_zeros = 0.2
+
     A = np.flatnonzero(x)
-    x_A, H_A = x[A], H.take(A, axis=0).take(A, axis=1)
-    d = solve_positive(H_A, -(v[A] + alpha * np.sign(x_A)))
-    if d is None:
-        return
-    to_zero = np.divide(-x_A, d, out=np.full(len(A), np.inf), where=x_A * d < 0)
+    x_A, v_A, H_A = x[A], v[A], H.take(A, axis=0).take(A, axis=1)
+    may_cross = None if nonnegative is None else ~nonnegative[A]
+    support = OnSupport(H_A, v_A + alpha * np.sign(x_A), x_A)
+    while (d := support.way_to_minimum(x_A)) is not None:
+        d[x_A == 0] = 0.0
+        step, is_whole = _descent(H_A, x_A, v_A, d, alpha, may_cross)
+        if step is None:
+            break
+        x_A, v_A = step
+        x[A] = x_A
+        n_left = np.count_nonzero(x_A)
+        if is_whole or len(A) < LARGE or n_left < (1 - most_zeros) * len(A):
+            break
+        support.fix_zeros(x_A)
+
+
+class OnSupport:
+    """The quadratic with the penalty linear, on a support of which more and more becomes zero.
+
+    With H the Hessian on the support, y the minimum, and E the columns of the identity where x is
+    to be zero, the minimum under E' x = 0 is y - Z (E' Z)^-1 E' y, Z = H^-1 E.
+    """
+
+    def __init__(self, H: np.ndarray, slopes: np.ndarray, x: np.ndarray):
+        """Take H, the slopes at x, and x, from where the first way to the minimum is."""
+        self._factor = factor_positive(H)
+        self._way = None if self._factor is None else self._solve(-slopes)
+        self._minimum = None if self._way is None else x + self._way
+        self._zeros, self._Z = np.zeros(0, np.intp), np.zeros((len(x), 0))
+
+    def _solve(self, b):
+        """Return H^-1 b."""
+        from scipy.linalg import cho_solve
+
+        return cho_solve(self._factor, b, check_finite=False)
+
+    def way_to_minimum(self, x: np.ndarray) -> np.ndarray | None:
+        """Return the minimum less x; None where rounding leaves none that is finite."""
+        way = self._way
+        if len(self._zeros):
+            pull = solve_positive(self._Z[self._zeros], self._minimum[self._zeros])
+            way = None if pull is None else self._minimum - self._Z @ pull - x
+        return way if way is not None and np.isfinite(way).all() else None
+
+    def fix_zeros(self, x: np.ndarray) -> None:
+        """Let what is zero in x stay zero from now on."""
+        new = np.setdiff1d(np.flatnonzero(x == 0), self._zeros)
+        columns = np.zeros((len(x), len(new)))
+        columns[new, np.arange(len(new))] = 1.0
+        self._zeros = np.concatenate([self._zeros, new])
+        self._Z = np.hstack([self._Z, self._solve(columns)])
+
+
+def _descent(H, x, v, d, alpha, may_cross):
+    """Return ((x, the slopes) where a step along d from x lowers the objective, or None; whether it
+    is all of d)."""
+    to_zero = np.divide(-x, d, out=np.full(len(x), np.inf), where=x * d < 0)
     changing = np.sort(to_zero[to_zero <= 1])
     ends = [changing[len(changing) >> k] for k in range(1, len(changing).bit_length() + 1)]
 
-    def change(new):
-        step = new - x_A
-        return step @ (v[A] + 0.5 * (H_A @ step)) + alpha * (np.abs(new) - np.abs(x_A)).sum()
+    def after(new):
+        step = new - x
+        moved = H @ step
+        return step @ (v + 0.5 * moved) + alpha * (np.abs(new) - np.abs(x)).sum(), new, v + moved
 
-    at_zero = np.where(to_zero <= 1, 0.0, x_A + d)
-    crossed = (
-        x_A + d if nonnegative is None else np.where((to_zero <= 1) & nonnegative[A], 0.0, x_A + d)
-    )
-    shorter = (np.where(to_zero <= t, 0.0, x_A + t * d) for t in ends)
-    for new in itertools.chain([min(at_zero, crossed, key=change)], shorter):
-        if change(new) < 0:
-            x[A] = new
-            return
+    at_zero = np.where(to_zero <= 1, 0.0, x + d)
+    whole = [at_zero]
+    if len(changing):
+        crossed = x + d if may_cross is None else np.where((to_zero <= 1) & ~may_cross, 0.0, x + d)
+        whole.append(crossed)
+    change, *end = min(map(after, whole), key=lambda each: each[0])
+    if change < 0:
+        return end, True
+    for t in ends:
+        change, *end = after(np.where(to_zero <= t, 0.0, x + t * d))
+        if change < 0:
+            return end, False
+    return None, False
 
 
 def interior_point(

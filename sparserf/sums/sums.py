@@ -283,9 +283,9 @@ class Sums:
         **options
             Arguments of the function, except those that are about the rows or that draw features:
             X, y, sample_weight, offset, groups, features, gamma, n_components, nu, activation,
-            order, best_phase, and (except for `drp`) rng. The loss must be the squared loss.
-            `sparse_rf` needs alpha, `harfe` and `mfga` need n_nonzero_coefs and alpha, and their
-            paths n_nonzero_coefs, as their defaults look at the rows.
+            order, best_phase, and (except for `drp`) rng; for `drp` scale. The loss must be the
+            squared loss. `sparse_rf` and `drp` need alpha, `harfe` and `mfga` need n_nonzero_coefs
+            and alpha, and their paths n_nonzero_coefs, as their defaults look at the rows.
 
         Returns
         -------
@@ -399,7 +399,8 @@ def _arguments_for(method, options, features):
             f"method must be one of {', '.join(each.__name__ for each in METHODS)}, got {method!r}"
         )
     known, name = signature(method).parameters, method.__name__
-    refused = [*ARGUMENTS_OF_ROWS, *(ARGUMENTS_OF_FEATURES if "features" in known else ())]
+    chooses = "features" in known
+    refused = [*ARGUMENTS_OF_ROWS, *(ARGUMENTS_OF_FEATURES if chooses else ("scale",))]
     for given in options:
         if given in refused:
             raise ValueError(
@@ -416,8 +417,10 @@ def _arguments_for(method, options, features):
                 "summed up"
             )
     arguments = dict(options)
-    if "features" in known:
+    if chooses:
         arguments["features"] = Linear().draw(None, len(features))
+    else:
+        arguments["scale"] = None
     if "batch_size" in known and options.get("batch_size") is None:
         arguments["batch_size"] = default_batch_size(features.n_features_in)
     return arguments

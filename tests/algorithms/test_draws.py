@@ -4,12 +4,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sparserf import FeatureSet, Fourier, Linear, RandomNeurons
+from sparserf import FeatureSet, Fourier, Linear, Perceptron, RandomNeurons
 from sparserf.algorithms.sparse_rf.draws import DrawsInMemory, LearningSource, RandomSource
 from sparserf.rows import as_rows
 
-from ..features.sets import dictionary_of, learning
+from ..conftest import as_within_a_call, examples
+from ..features.sets import dictionary_of, learning, seeds
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -35,6 +38,81 @@ def test_draws_are_looked_at_where_they_may_violate():
         assert np.all(close | ((np.abs(exact) <= np.abs(g)) & (np.abs(g) <= 0.05)))
     # of 7 passes over all draws; relu and Linear are looked at in each
     assert 2 * len(phi.T) < sum(looked) < 6 * len(phi.T)
+
+
+@examples(60)
+@given(seeds, st.floats(-30, 30), st.sampled_from(["normal", "far", "heavy"]))
+@as_within_a_call
+def test_what_single_precision_may_change(seed, power, law):
+    """A gradient in single precision differs by no more than the bound says; of inputs of a size
+    that features can tell, the bound is small."""
+    rng, kinds = np.random.default_rng(seed), ["sin", "cos", "tanh", "relu", "sign"]
+    X = {
+        "normal": lambda: rng.standard_normal((N, 3)),
+        "far": lambda: rng.standard_normal((N, 3)) + np.array([0, 1e3, -1e5]),
+        "heavy": lambda: rng.standard_cauchy((N, 3)) ** 3,
+    }[law]()
+    X *= 10.0**power
+    v = rng.standard_normal(N) * rng.random(N) ** 8
+    maps = [Fourier(gamma=0.1), Fourier("laplacian", gamma=0.1), Perceptron(1.0), Linear()]
+    maps += [RandomNeurons(kind, order=order) for kind in kinds for order in (None, 2)]
+    total, sizes = np.abs(v).sum(), np.abs(v) @ np.abs(X)
+    told = 0
+    for each in maps:
+        features = each.draw(None if isinstance(each, Linear) else 20, 3, rng=0)
+        bound = features.rounding_in_single(total, sizes)
+        double = as_rows(X).correlate(features, v)
+        single = as_rows(X.astype(np.float32)).correlate(features, v)
+        is_bound = np.isfinite(bound)
+        assert np.all(np.abs(double - single)[is_bound] <= bound[is_bound])
+        told += np.count_nonzero(bound <= 1e-4 * total * np.sqrt(2))
+    assert told >= 100 or law != "normal" or power > 0
+
+
+def test_gradients_stay_known_in_another_precision():
+    """Draws that turn to single precision, and back, at other dual points, look again at few, and
+    entries are gradients or bounds within alpha."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.standard_normal((N, 3)), 50 * rng.standard_normal((3, 3))])
+    double = as_rows(X)
+    single = double.in_single()
+    dictionary = dictionary_of([Fourier(gamma=0.3), RandomNeurons("tanh")], X, 90, 40)
+    source = RandomSource(double, dictionary, 0)
+    draws, looked = source.everything(), []
+    learn, draws._learn = draws._learn, lambda some, g: looked.append(len(some)) or learn(some, g)
+    phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
+    v = rng.standard_normal(len(X)) / len(X)
+    assert not source.knows_all
+    for rows in (double, single, double, double, single):
+        source.turn_to(rows)
+        v = v + 1e-7 * rng.standard_normal(len(X))
+        g, exact = source.everything().gradient(v, 0.1), phi.T @ v
+        close = np.isclose(g, exact, rtol=0, atol=1e-5 if rows is single else 1e-14)
+        assert np.all(close | ((np.abs(exact) <= np.abs(g)) & (np.abs(g) <= 0.1)))
+        assert source.knows_all
+    n_above = np.count_nonzero(np.abs(exact) > 0.09)
+    assert 5 < n_above < 60 and sum(looked) <= len(exact) + 4 * n_above
+
+
+def test_what_few_draws_know_is_known_of_all():
+    """The nearest draws are the largest in size, and what they learn at another dual point is not
+    asked for again."""
+    rng, rows = np.random.default_rng(0), as_rows(X)
+    dictionary = dictionary_of([Fourier(gamma=0.3)], X, 90, 40)
+    draws = RandomSource(rows, dictionary, 0).everything()
+    phi = np.hstack([dictionary.batch(k).transform(X) for k in range(dictionary.n_batches)])
+    v = rng.standard_normal(N) / N
+    g = draws.gradient(v)
+    few = draws.nearest(0.05, 10)
+    assert set(few.index) == set(np.argsort(-np.abs(g))[:10])
+    assert set(draws.nearest(0.05, 1000).index) == set(np.flatnonzero(np.abs(g) > 0.05))
+    v = v + 0.1 * rng.standard_normal(N) / N
+    few.gradient(v)
+    draws.learn_from(few, v)
+    looked, learn = [], draws._learn
+    draws._learn = lambda some, g: looked.extend(some) or learn(some, g)
+    np.testing.assert_allclose(draws.gradient(v), phi.T @ v, rtol=1e-12, atol=1e-14)
+    assert sorted(looked) == sorted(set(range(90)) - set(few.index))
 
 
 @pytest.mark.parametrize("n_batches", [1, 3])

@@ -1,6 +1,8 @@
 """drp and drp_path against scikit-learn, and themselves where the result must not change; its steps
 and what it asks of the rows. The bounds of the paper are among the invariants."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.linalg import norm
@@ -9,13 +11,15 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 import sparserf as srf
-from sparserf import drp, drp_path
+from sparserf.algorithms.drp_fit import NewtonFit
 from sparserf.rows.core_block import CoreBlock
 
 from ..conftest import each_intercept
 from ..invariants.problems import LINEAR_LOSSES, low_rank
 
 D = 150
+# as other solvers see the columns
+drp, drp_path = partial(srf.drp, scale=None), partial(srf.drp_path, scale=None)
 
 
 each_loss = pytest.mark.parametrize("loss", LINEAR_LOSSES)
@@ -260,3 +264,170 @@ def test_passes_over_the_rows(loss, fit_intercept):
     assert info.converged and info.n_projections == 0
     assert info.n_passes == 2 + info.n_iter + info.n_conjugate
     assert [starts.count(a) for a in (15, 30, 45)] == [info.n_passes] * 3
+
+
+# What is chosen on folds
+
+
+CHOICES = {
+    "squared": ({}, lambda f: f),
+    "few columns, logistic": ({"loss": "logistic"}, lambda f: f > 0),
+    "classes together": ({"loss": "multinomial"}, lambda f: np.digitize(f, [-1.0, 1.0])),
+    "one-vs-rest": ({"loss": "logistic"}, lambda f: np.digitize(f, [-1.0, 1.0])),
+    "counts": ({"loss": "poisson"}, lambda f: np.round(np.exp(f / 2))),
+    "hinge": ({"loss": "squared_hinge"}, lambda f: f > 0),
+    "outputs": ({}, lambda f: np.column_stack([f, -f])),
+    "through zero": ({"fit_intercept": False, "scale": None}, lambda f: f),
+    "the paper's iteration": ({"accelerate": False, "n_projections": 300}, lambda f: f),
+    "a sketch": ({"n_projections": 5}, lambda f: f),
+}
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Return rows of eight columns, two of them far from the units of the others, and f."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((250, 8)) * [1, 1e-3, 1e4, 1, 1, 1, 1, 1]
+    f = X[:, 0] + 1e3 * X[:, 1] + 1e-4 * X[:, 2] + 0.3 * rng.standard_normal(250)
+    return X, f
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_what_is_chosen_is_the_call_with_that_alpha(case, table):
+    (X, f), (how, target) = table, CHOICES[case]
+    model = srf.drp(X, target(f), rng=0, **how)
+    given = srf.drp(X, target(f), rng=0, alpha=model.info.alpha, **how)
+    np.testing.assert_array_equal(model.coef, given.coef)
+    np.testing.assert_array_equal(model.intercept, given.intercept)
+    assert model.info.objective == given.info.objective and model.coef.any()
+    assert model.info.chosen == f"alpha={model.info.alpha:.4g}, by the loss on 5 folds"
+    assert given.info.chosen is None and given.info.validation_loss is None
+    assert 0 < model.info.validation_loss < np.inf
+
+
+def test_the_seed_of_a_call_is_that_of_its_fit():
+    """Where the fit draws a basis: the folds take nothing from a generator that it would not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 6)) @ rng.standard_normal((6, 400))
+    y = X[:, 0] + rng.standard_normal(120)
+    model = srf.drp(X, y, rng=np.random.default_rng(1))
+    given = srf.drp(X, y, rng=np.random.default_rng(1), alpha=model.info.alpha)
+    np.testing.assert_array_equal(model.coef, given.coef)
+    assert model.info.n_projections > 0
+
+
+@pytest.mark.parametrize("kind", ["dense", "CSR", "float32"])
+def test_the_choice_is_that_of_exact_fits(kind, table):
+    """The penalty is the largest within half a standard error of the least loss among those tried,
+    and as good as the best of scikit-learn's RidgeCV."""
+    X, f = table
+    X = X * [1, 1e3, 1e-4, 1, 1, 1, 1, 1]
+    new, f_new = X[150:], f[150:]
+    rows = {"dense": np.asarray, "CSR": csr_array, "float32": np.float32}[kind](X[:150])
+    model = srf.drp(rows, f[:150], scale=None, rng=0)
+    best = min(
+        np.mean((Ridge(alpha=150 * alpha).fit(X[:150], f[:150]).predict(new) - f_new) ** 2)
+        for alpha in np.geomspace(1e-6, 1, 13)
+    )
+    assert np.mean((model.predict(new) - f_new) ** 2) < 1.05 * best
+
+
+def test_ridge_regression_of_folds_needs_no_passes(table, monkeypatch):
+    """Of few columns and the squared loss the second moments give all penalties; they are those of
+    Newton's method."""
+    X, f = table
+    model = srf.drp(X, f, rng=0)
+    monkeypatch.setattr("sparserf.algorithms.drp_fit.RidgeFit", NewtonFit)
+    other = srf.drp(X, f, rng=0)
+    assert model.info.alpha == other.info.alpha
+    assert model.info.validation_loss == pytest.approx(other.info.validation_loss, rel=1e-6)
+
+
+def test_units_of_columns():
+    """In robust units the model is the same, whatever the units of the columns and of y; the
+    coefficients are of the columns as seen."""
+    rng = np.random.default_rng(0)
+    X, units = rng.standard_normal((200, 4)), np.array([1.0, 2.0**30, 2.0**-20, 2.0])
+    y = X[:, 0] + X[:, 1] + rng.standard_normal(200)
+    one, other = srf.drp(X, y, rng=0), srf.drp(X * units, y, rng=0)
+    np.testing.assert_allclose(one.coef, other.coef, rtol=1e-9)
+    np.testing.assert_allclose(one.predict(X), other.predict(X * units), rtol=1e-9)
+    raw = srf.drp(X * units, y, alpha=0.1, scale=None)
+    assert abs(raw.coef[1]) < 1e-6 < abs(other.coef[1])
+
+
+def test_more_rows_than_a_fold_have_less_of_a_penalty(table):
+    """A penalty beside the mean loss was chosen for four fifths of the rows."""
+    X, f = table
+    tried = []
+    for validation in (0.2, 0.5):
+        model = srf.drp(X[:240], f[:240], validation=validation, rng=0)
+        tried.append(model.info.alpha / ((1 - validation) * min(1, 100 / (240 * (1 - validation)))))
+    steps = np.log(tried[1] / tried[0]) / np.log(5)
+    assert abs(steps - round(steps)) < 0.05
+
+
+BAD = {
+    "one row": (1, {}, "X must have at least two rows.*give more"),
+    "a row of a class": (3, {"loss": "logistic", "labels": True}, "X must have rows to hold out"),
+    "of an alpha": (20, {"alpha": 1.0, "validation": 0.2}, "validation must be None where alpha"),
+    "a share": (20, {"validation": 2.0}, "validation must be below 1"),
+    "one group": (20, {"groups": np.zeros(20)}, "groups must have at least two groups"),
+    "no projections": (20, {"accelerate": False}, "n_projections must be given"),
+    "units": (20, {"scale": "z"}, "scale must be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_chosen_is_told(case):
+    n, how, message = BAD[case]
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    y = np.arange(n) if how.get("labels") else X[:, 0]
+    with pytest.raises(ValueError, match=message):
+        srf.drp(X, y, **{key: value for key, value in how.items() if key != "labels"})
+
+
+NOTHING = {
+    "few rows": lambda X, y: (X[:4], y[:4]),
+    "a constant": lambda X, y: (X, np.full(60, 3.0)),
+    "a constant beside rounding": lambda X, y: (X, np.full(60, 1e-300)),
+    "no columns that vary": lambda X, y: (np.ones((60, 3)), y),
+    "zeros": lambda X, y: (csr_array((60, 3)), y),
+    "noise": lambda X, y: (X, np.random.default_rng(2).standard_normal(60)),
+    "a class of one row": lambda X, y: (X, np.arange(60) == 3),
+}
+
+
+@pytest.mark.parametrize("case", NOTHING)
+def test_the_constant_where_nothing_is_better(case):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 3))
+    X, y = NOTHING[case](X, X[:, 0] + rng.standard_normal(60))
+    how = {"loss": "logistic"} if y.dtype == bool else {}
+    model = srf.drp(X, y, rng=0, **how)
+    assert not model.coef.any() and model.info.converged and model.info.alpha is None
+    assert model.info.chosen.startswith("the constant, by the loss on ")
+    if not how:
+        np.testing.assert_allclose(model.predict(X), y.mean(), rtol=1e-12)
+
+
+HARD = {
+    "y of 1e300": lambda X, y: (X, y * 1e300),
+    "X of 1e300": lambda X, y: (X * 1e300, y),
+    "a missing column": lambda X, y: (np.where(np.arange(3) == 1, np.nan, X), y),
+    "missing cells": lambda X, y: (
+        np.where(np.arange(60)[:, None] % 3 == np.arange(3), np.nan, X),
+        y,
+    ),
+    "outputs of other units": lambda X, y: (X, np.column_stack([y, 1e6 * y])),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_hard_tables(case):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 3))
+    X, y = HARD[case](X, X[:, 0] + 0.1 * rng.standard_normal(60))
+    model = srf.drp(X, y, rng=0)
+    assert np.isfinite(model.coef).all() and np.isfinite(model.predict(X)).all()
+    assert model.coef.any() and model.info.converged

@@ -48,7 +48,7 @@ FITS = {
         **{"n_components": 200, "n_nonzero_coefs": 6, "order": 2, "alpha": 1e-3, "rng": 0, **how},
     ),
     "mfga": lambda X, y, **how: srf.mfga(X, y, **{"n_nonzero_coefs": 6, "rng": 0, **how}),
-    "drp": lambda X, y, **how: srf.drp(X, y, **{"alpha": 0.01, "rng": 0, **how}),
+    "drp": lambda X, y, **how: srf.drp(X, y, **{"alpha": 0.01, "rng": 0, "scale": None, **how}),
 }
 each = pytest.mark.parametrize("name", FITS)
 
@@ -170,7 +170,8 @@ def test_drp_has_the_coefficients_of_scikit_learn(alpha, fit_intercept):
     other = linear.LogisticRegression(
         C=C, tol=1e-10, solver="newton-cg", max_iter=5000, fit_intercept=fit_intercept
     ).fit(X, y)
-    model = srf.drp(X, y, alpha=alpha, loss="multinomial", fit_intercept=fit_intercept, rng=0)
+    how = {"loss": "multinomial", "scale": None, "fit_intercept": fit_intercept}
+    model = srf.drp(X, y, alpha=alpha, **how, rng=0)
     error = np.linalg.norm(model.coef - other.coef_) / np.linalg.norm(other.coef_)
     assert model.info.converged and error < model.info.error_bound + 1e-7
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=2e-6)

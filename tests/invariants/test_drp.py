@@ -30,7 +30,7 @@ penalties = st.sampled_from([1.0, 0.1, 1e-2, 1e-3])
 
 def fit(X, y, alpha, loss="squared", **options):
     """Fit to a bound of 1e-8 on the error, without intercept, unless other options are given."""
-    options = {"fit_intercept": False, "tol": 1e-8, "rng": 1, **options}
+    options = {"scale": None, "fit_intercept": False, "tol": 1e-8, "rng": 1, **options}
     return drp(X, y, alpha=alpha, loss=loss, **options)
 
 

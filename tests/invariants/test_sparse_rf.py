@@ -222,6 +222,40 @@ def test_s6_the_largest_penalty(seed, loss, fit_intercept, weighted):
     assert len(model.features) > 0 and model.info.objective[-1] < empty.info.objective[-1]
 
 
+@examples(40)
+@each_problem
+def test_s6_what_the_gap_tells_to_be_zero(seed, loss, fit_intercept, weighted):
+    """S6 along a path through single precision, where gradients are known from the last penalty,
+    and many stay bounds: info.dual_gap is the gap e over the whole dictionary. The dual optimum is
+    in a sphere around the dual point, made feasible, and a draw with |g_h| + sqrt(2 gamma_h e) <
+    lambda there is zero at the optimum (Ndiaye et al. 2017)."""
+    p, atoms, largest = random_problem(seed, loss, fit_intercept, weighted)
+    options = {"features": atoms, "exact": True, "batch_size": 7}
+    with patch.object(descent, "WORTH_SINGLE", 0):
+        models = sparse_rf_path(
+            p.X,
+            p.y,
+            alphas=largest * np.array([0.5, 0.3, 0.299, 0.29, 0.1]),
+            loss=loss,
+            fit_intercept=fit_intercept,
+            sample_weight=p.weight,
+            scale=None,
+            tol=1e-4,
+            **options,
+        )
+    n_zero = 0
+    for model in models:
+        alpha, gap = model.info.alpha, p.l1_gap(model, model.info.alpha)
+        assert model.info.dual_gap == pytest.approx(gap, abs=1e-10)
+        assert gap <= 1e-4 * p.F(model, alpha) * (1 + 1e-6) + 1e-10
+        g = np.abs(p.phi.T @ p.v(p.margins(model)))
+        radius = np.sqrt(2 * p.beta() * (max(gap, 0) + 1e-10))
+        is_zero = min(1.0, alpha / g.max()) * g + radius < alpha
+        assert not is_zero[p.fit(alpha, **options).support].any()
+        n_zero += np.count_nonzero(is_zero)
+    assert n_zero >= 20  # of 200
+
+
 @pytest.mark.one_case
 @each_loss
 @each_intercept

@@ -1,6 +1,8 @@
 """A basis of the range of the rows as preconditioner: what it is, when it is drawn, and the passes
 over X that it saves."""
 
+from functools import partial
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from sparserf.rows import as_rows
 
 from ..rows import homes
 
+# columns as they are, of low rank
+drp, drp_path = partial(srf.drp, scale=None), partial(srf.drp_path, scale=None)
 N, D, RANK = 500, 700, 30
 RNG = np.random.default_rng(0)
 LOW = (RNG.standard_normal((N, RANK)) * np.geomspace(30, 0.3, RANK)) @ RNG.standard_normal(
@@ -84,10 +88,8 @@ def test_all_rows_leave_nothing():
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_low_rank_takes_few_passes_wherever_the_rows_are(home, loss, monkeypatch):
     homes.OtherDevice.patch(monkeypatch)
-    model = srf.drp(
-        HOMES[home](LOW), Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, rng=0
-    )
-    plain = srf.drp(
+    model = drp(HOMES[home](LOW), Y if loss == "squared" else LABELS, alpha=ALPHA, loss=loss, rng=0)
+    plain = drp(
         LOW,
         Y if loss == "squared" else LABELS,
         alpha=ALPHA,
@@ -113,7 +115,7 @@ def test_from_disk_low_rank_reads_the_file_few_times(tmp_path):
         n_read += stop - start
         return np.load(tmp_path / "X.npy", mmap_mode="r")[start:stop]
 
-    model = srf.drp(
+    model = drp(
         srf.Chunks(read, LOW.shape, block_rows=90), LABELS, alpha=ALPHA, loss="logistic", rng=0
     )
     assert model.info.converged
@@ -127,7 +129,7 @@ def test_from_disk_low_rank_reads_the_file_few_times(tmp_path):
 )
 def test_the_optimum_is_that_of_scikit_learn(dtype, weight):
     X = LOW.astype(dtype)
-    model = srf.drp(X, LABELS, alpha=ALPHA, loss="logistic", sample_weight=weight, tol=1e-6, rng=0)
+    model = drp(X, LABELS, alpha=ALPHA, loss="logistic", sample_weight=weight, tol=1e-6, rng=0)
     best = reference(X.astype(np.float64), LABELS, ALPHA, weight)
     assert model.info.converged and model.info.n_projections > 0
     assert np.linalg.norm(model.coef - best) <= 1e-5 * np.linalg.norm(best)
@@ -149,7 +151,7 @@ def test_every_loss_and_several_outputs(loss):
         y = np.digitize(Y, [-0.5, 0.5])
     # of Poisson's, rounding allows little more
     how = {"alpha": ALPHA, "loss": loss, "tol": 1e-4, "rng": 0}
-    model, sketched = (srf.drp(LOW, y, n_projections=m, **how) for m in (None, 300))
+    model, sketched = (drp(LOW, y, n_projections=m, **how) for m in (None, 300))
     assert model.info.converged and sketched.info.converged and model.info.n_projections == RANK
     assert model.info.n_passes <= 20
     error = model.info.error_bound + sketched.info.error_bound
@@ -161,7 +163,7 @@ def test_every_loss_and_several_outputs(loss):
 def test_multinomial_shares_one_basis():
     y = np.digitize(Y, [-0.5, 0.5])
     how = {"alpha": 1e-3, "loss": "multinomial", "tol": 1e-6, "rng": 0}
-    model, sketched = (srf.drp(LOW, y, n_projections=m, **how) for m in (None, 300))
+    model, sketched = (drp(LOW, y, n_projections=m, **how) for m in (None, 300))
     assert model.info.converged and model.info.n_projections == RANK
     assert model.info.n_passes < sketched.info.n_passes
     assert np.linalg.norm(model.coef - sketched.coef) <= 2e-6 * np.linalg.norm(sketched.coef)
@@ -170,12 +172,12 @@ def test_multinomial_shares_one_basis():
 @pytest.mark.slow
 def test_a_path_keeps_the_basis():
     alphas = [1e-2, 1e-3, 1e-4, 1e-5]
-    models = srf.drp_path(LOW, LABELS, alphas=alphas, loss="logistic", rng=0)
+    models = drp_path(LOW, LABELS, alphas=alphas, loss="logistic", rng=0)
     assert all(model.info.converged for model in models)
     passes = [model.info.n_passes for model in models]
     assert passes[0] <= 12 and max(np.diff(passes)) <= 6
     for model, alpha in zip(models, alphas, strict=True):
-        best = srf.drp(
+        best = drp(
             LOW, LABELS, alpha=alpha, loss="logistic", n_projections=300, tol=1e-7, rng=1
         ).coef
         assert np.linalg.norm(model.coef - best) <= 1.01e-4 * np.linalg.norm(best)
@@ -188,7 +190,7 @@ def test_the_basis_grows_along_a_path():
     n = 600
     X = RNG.standard_normal((n, 800)) * np.geomspace(1, 1e-4, 800)
     y = np.where(X[:, 0] + 0.01 * RNG.standard_normal(n) > 0, 1, 0)
-    models = srf.drp_path(X, y, alphas=[1e-3, 1e-6, 1e-8], loss="logistic", rng=0)
+    models = drp_path(X, y, alphas=[1e-3, 1e-6, 1e-8], loss="logistic", rng=0)
     sizes = [model.info.n_projections for model in models]
     assert (
         all(model.info.converged for model in models)
@@ -201,15 +203,14 @@ def test_flat_spectra_draw_no_basis_that_they_keep():
     X = RNG.standard_normal((500, 800))
     y = np.where(X[:, :20].sum(axis=1) > 0, 1, 0)
     for alpha in (10.0, 0.1):
-        info = srf.drp(X, y, alpha=alpha, loss="logistic", rng=0).info
+        info = drp(X, y, alpha=alpha, loss="logistic", rng=0).info
         assert info.converged and info.n_projections == 0
         assert info.n_passes <= 5 + info.n_conjugate + 2 * info.n_iter
 
 
 def test_any_number_of_workers_gives_the_same_bits():
     one, two = (
-        srf.drp(LOW, LABELS, alpha=ALPHA, loss="logistic", workers=workers, rng=0)
-        for workers in (1, 2)
+        drp(LOW, LABELS, alpha=ALPHA, loss="logistic", workers=workers, rng=0) for workers in (1, 2)
     )
     assert np.array_equal(one.coef, two.coef) and one.info == two.info
 
@@ -218,6 +219,6 @@ def test_any_number_of_workers_gives_the_same_bits():
 def test_a_penalty_below_rounding_ends():
     X = 1e9 * LOW
     with pytest.warns(srf.ConvergenceWarning, match="with no bound on the error"):
-        model = srf.drp(X, Y, alpha=1e-8, rng=0)
+        model = drp(X, Y, alpha=1e-8, rng=0)
     assert np.isfinite(model.coef).all()
     assert np.linalg.norm(model.predict(X) - Y) <= 1.05 * np.linalg.norm(Y - Y.mean())

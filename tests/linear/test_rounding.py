@@ -5,6 +5,7 @@ what float64 can resolve.
 """
 
 import warnings
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.linalg import norm
 from scipy.sparse import csr_array
 
 import sparserf as srf
-from sparserf import drp
 from sparserf.baselines import random_projection
 
+drp = partial(srf.drp, scale=None)  # columns as hard as they are
 LOSSES = ("squared", "squared_hinge", "smoothed_hinge", "logistic")
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 nightly = pytest.mark.nightly

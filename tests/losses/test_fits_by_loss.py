@@ -187,7 +187,8 @@ def test_drp_is_scikit_learns_solution(loss, power):
     solver = linear.TweedieRegressor(power=power, link="log", alpha=0.1, tol=1e-10, max_iter=10000)
     theirs = solver.fit(X, Y[name], sample_weight=WEIGHT)
     alpha = 0.1 / np.average(Y[name], weights=WEIGHT) ** (2 - power)
-    ours = srf.drp(X, Y[name], loss=loss, alpha=alpha, sample_weight=WEIGHT, tol=1e-8, rng=0)
+    how = {"sample_weight": WEIGHT, "scale": None, "rng": 0}
+    ours = srf.drp(X, Y[name], loss=loss, alpha=alpha, tol=1e-8, **how)
     assert ours.info.converged
     assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
     assert np.allclose(ours.coef, theirs.coef_, rtol=1e-5)
@@ -214,8 +215,9 @@ def l2_oracle(loss, Z, y, weight, alpha):
 def test_drp_is_within_its_bound_of_the_oracle(name, alpha):
     loss, y = OBJECTS[name], Y[name]
     found = l2_oracle(loss, X, y, WEIGHT, alpha)
+    how = {"sample_weight": WEIGHT, "scale": None, "rng": 0}
     for tol in (1e-8, 1e-2):
-        model = srf.drp(X, y, loss=loss, alpha=alpha, sample_weight=WEIGHT, tol=tol, rng=0)
+        model = srf.drp(X, y, loss=loss, alpha=alpha, tol=tol, **how)
         error = np.linalg.norm(model.coef - found.x[:3]) / np.linalg.norm(found.x[:3])
         assert model.info.converged and error <= model.info.error_bound + 1e-5
         assert model.info.objective[-1] - found.fun <= model.info.dual_gap + 1e-9 * found.fun

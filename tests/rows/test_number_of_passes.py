@@ -7,6 +7,7 @@ import pytest
 import sparserf as srf
 from sparserf import baselines
 from sparserf.rows import Rows
+from sparserf.rows.core_block import CoreBlock
 
 from .homes import NAMED as IN_BATCHES
 from .homes import X as IN_MEMORY
@@ -105,6 +106,44 @@ def test_passes_over_all_rows(name, monkeypatch):
     assert 0 < asked[0].n_passes <= an_iteration * n_iter + beside
 
 
+# Of an exact fit, the most looks at the whole dictionary in single and in double precision, the
+# terms that it has, and the fit. The bounds on gradients go from one precision to the other, and
+# from one penalty to the next.
+MANY = {**KERNEL, "n_components": 5000, "batch_size": 500, "exact": True}
+EXACT_FITS = {
+    "squared": (6.2, 0.2, 250, lambda: srf.sparse_rf(X, Y, alpha=0.005, **MANY)),
+    "logistic": (
+        5.4,
+        0.2,
+        120,
+        lambda: srf.sparse_rf(X, Y > 0, alpha=0.005, loss="logistic", **MANY),
+    ),
+    "path of 12": (
+        21.5,
+        0.8,
+        250,
+        lambda: srf.sparse_rf_path(X, Y, alphas=np.geomspace(0.1, 0.005, 12), **MANY)[-1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT_FITS)
+def test_looks_at_the_dictionary(name, monkeypatch):
+    """An exact fit makes few features for its certificate, and the gap is that over all of them."""
+    most_single, most_double, n_terms, fit = EXACT_FITS[name]
+    made, correlate = {np.float32: 0, np.float64: 0}, CoreBlock.correlate
+
+    def counted(block, features, v):
+        made[block.dtype.type] += len(features) * block.n_rows
+        return correlate(block, features, v)
+
+    monkeypatch.setattr(CoreBlock, "correlate", counted)
+    model = fit()
+    single, double = (made[kind] / len(X) / 5000 for kind in (np.float32, np.float64))
+    assert 2 < single <= most_single and double <= most_double
+    assert model.info.converged and len(model.coef) >= n_terms
+
+
 # The most passes over all rows that each fit to chunks takes, and the fit.
 FITS_TO_CHUNKS = {
     "sparse_rf": (60, lambda X, y: srf.sparse_rf(X, y, alpha=0.01, **IN_BATCHES)),
@@ -114,7 +153,7 @@ FITS_TO_CHUNKS = {
         lambda X, y: srf.harfe(X, y, n_components=500, n_nonzero_coefs=20, alpha=1e-4, rng=0),
     ),
     "mfga": (14, lambda X, y: srf.mfga(X, y, n_nonzero_coefs=10, alpha=1e-3, rng=0)),
-    "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, rng=0)),
+    "drp": (5, lambda X, y: srf.drp(X, y, alpha=0.01, scale=None, rng=0)),
     "drp logistic": (18, lambda X, y: srf.drp(X, y > 0, alpha=0.01, loss="logistic", rng=0)),
 }
 

@@ -50,6 +50,7 @@ EXPECTED = {  # checks that the method itself cannot pass, with the reason
         (srf.sparse_rf, "alpha"),
         (srf.harfe, "n_nonzero_coefs"),
         (srf.mfga, "n_nonzero_coefs"),
+        (srf.drp, "alpha"),
     )
 }
 PAPER = {
@@ -65,14 +66,16 @@ WHOLE = [
     srfs.SparseRFClassifier(**PAPER),
     srfs.MFGARegressor(features=srf.Taylor(2), n_nonzero_coefs=3, alpha=1e-3),
     srfs.MFGAClassifier(features=srf.Taylor(2), n_nonzero_coefs=3, alpha=1e-3),
-    srfs.DRPRegressor(),
-    srfs.DRPClassifier(),
+    srfs.DRPRegressor(alpha=1e-3),
+    srfs.DRPClassifier(alpha=1e-3),
 ]
 ALL_BUT_SOME = [
     srfs.HARFERegressor(),
     srfs.HARFEClassifier(),
     srfs.MFGARegressor(),
     srfs.MFGAClassifier(),
+    srfs.DRPRegressor(),
+    srfs.DRPClassifier(),
 ]
 RULES = [
     srfs.SparseRFRegressor(features=srf.Rules(), alpha=0.01),

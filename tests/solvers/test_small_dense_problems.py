@@ -19,7 +19,7 @@ from sparserf.solvers.cholesky import (
 )
 from sparserf.solvers.effort import Effort, work_of_pass
 from sparserf.solvers.krylov import ArrayVectors, DampedInverse, conjugate_gradients, norms
-from sparserf.solvers.l1_quadratic import interior_point, minimize, newton_step
+from sparserf.solvers.l1_quadratic import OnSupport, interior_point, minimize, newton_step
 from sparserf.solvers.nonnegative import nonnegative_minimum
 from sparserf.solvers.problem import backtrack
 
@@ -265,6 +265,48 @@ def test_a_newton_step_descends_and_is_the_minimum_where_no_sign_changes(seed):
         if min(ends) < value(H, g, w, alpha, w):
             assert value(H, g, w, alpha, x) == pytest.approx(min(ends), rel=1e-9)
         assert not np.array_equal(x, w)
+
+
+@pytest.mark.parametrize(("nonnegative", "some"), [(False, 1), (True, 4)])
+def test_a_newton_step_on_a_large_support_goes_on_where_it_was_cut(nonnegative, some, monkeypatch):
+    """It ends no higher than the first cut, and for some nearly equal columns lower; more has
+    become zero."""
+    n_lower, mask = 0, np.full(60, nonnegative)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        A = rng.normal(size=(80, 1)) + 0.05 * rng.normal(size=(80, 60))
+        H, w, alpha, ends = A.T @ A, rng.normal(size=60), 30.0, []
+        w = np.abs(w) if nonnegative else w
+        g = -H @ rng.normal(size=60) - alpha * np.sign(w)
+        for large in (61, 60):
+            monkeypatch.setattr("sparserf.solvers.l1_quadratic.LARGE", large)
+            x = w.copy()
+            newton_step(H, x, g.copy(), alpha, mask)
+            ends.append(x)
+            assert not nonnegative or (x >= 0).all()
+        first, last = (value(H, g, w, alpha, x) for x in ends)
+        assert last <= first < value(H, g, w, alpha, w)
+        n_lower += last < first
+        assert np.array_equal(*ends) or np.all((ends[0] != 0) | (ends[1] == 0))
+    assert n_lower >= some
+
+
+def test_the_minimum_where_more_and_more_is_zero(rng):
+    """It is that on what is left of the support."""
+    A = rng.normal(size=(30, 9))
+    H, x, slopes = A.T @ A, rng.normal(size=9), rng.normal(size=9)
+    support = OnSupport(H, slopes, x)
+    minimum = x - np.linalg.solve(H, slopes)
+    np.testing.assert_allclose(support.way_to_minimum(x), minimum - x, rtol=1e-9)
+    at = x.copy()
+    for zeros in ([4], [1, 4, 7]):
+        at[zeros] = 0.0
+        support.fix_zeros(at)
+        S = np.setdiff1d(np.arange(9), zeros)
+        expected = np.linalg.solve(H[np.ix_(S, S)], H[S] @ minimum)
+        way = support.way_to_minimum(at)
+        np.testing.assert_allclose((at + way)[S], expected, rtol=1e-9)
+        np.testing.assert_allclose((at + way)[zeros], 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -168,7 +168,7 @@ def test_drp_takes_all_features(options):
     Phi = FEATURES.transform(X)
     model, expected = (
         Sums.of(X, TWO, FEATURES).fit(srf.drp, **options, tol=1e-10),
-        srf.drp(Phi, TWO, tol=1e-10, **options),
+        srf.drp(Phi, TWO, tol=1e-10, scale=None, **options),
     )
     np.testing.assert_allclose(model.coef, expected.coef, atol=1e-9 * np.abs(expected.coef).max())
     np.testing.assert_allclose(model.predict(X), expected.predict(Phi), atol=1e-8)

@@ -46,6 +46,7 @@ def ours(
         "workers": WORKERS,
         "loss": value(loss) if "." in (loss or "") else loss or data.loss,
     }
+    unscaled = unscaled or call in ("drp", "drp_path")  # as the rivals see them
     options |= ({} if n_alpha is None else {"alpha": n_alpha / len(data.y)}) | (
         {"scale": None} if unscaled else {}
     )

@@ -97,14 +97,15 @@ def exact_descent(fit: BaseL1Fit) -> None:
     needed, not stored.
 
     One round a batch comes near to the optimum for the price of one look at the dictionary; then
-    each round looks at all of it.
+    each round looks at all of it, as far as a gradient may have come to alpha. What is known of the
+    gradients at the end of a fit is where the next begins.
     """
     n_batches = fit.dictionary.n_batches
-    for t in parts(range(n_batches), rest=n_batches):
+    for t in parts(range(0 if fit.knows_all else n_batches), rest=n_batches):
         fit.improve_over(fit.draw(t))
         if fit.record():
             return
-    everything = fit.draw(*range(n_batches))
+    everything = fit.draw_all()
     done = False
     while not done:
         done = fit.descend_over(everything)
@@ -167,6 +168,17 @@ class BaseL1Fit(ABC):
         """Return the draws of these batches, and note that they were drawn."""
         self._drawn[list(batches)] = True
         self._last_drawn = batches[-1]
+
+    @abstractmethod
+    def draw_all(self) -> Any:
+        """Return all draws of the dictionary, with what is known of their gradients."""
+        self._drawn[:] = True
+        self._last_drawn = self.dictionary.n_batches - 1
+
+    @property
+    @abstractmethod
+    def knows_all(self) -> bool:
+        """Whether the gradients of all draws are known, or bounds on them."""
 
     def minimise_over(self, draws: Any) -> None:
         """Minimise (9) over A and the draws: to the tolerance where the rules say so of the last
@@ -345,7 +357,7 @@ class L1Fit(BaseL1Fit):
             share = self.rules.work * min(1.0, targets_of_full_work / len(task.targets))
             effort = Effort.for_l1_fit(task.rows, starts[-1], share)
         self.A = WorkingSet(task.rows, self.problem, effort)
-        # violators that are kept in memory: as many as a batch holds
+        # draws that are looked at alone: as many as a batch holds
         self._most_kept = int(np.diff(starts).max())
         # the relative gap that is near enough over the present batch, where that is more than `tol`
         self._batch_tol = 0.0
@@ -429,6 +441,16 @@ class L1Fit(BaseL1Fit):
         super().draw(*batches)
         return self._source.draw(batches, self.A)
 
+    def draw_all(self) -> Draws:
+        """Return all draws of the dictionary, with what is known of their gradients."""
+        super().draw_all()
+        return self._source.everything()
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether the gradients of all draws are known, or bounds on them."""
+        return self._source.knows_all
+
     def improve_over(self, draws: Draws, again: bool = False) -> bool:
         """Take one round: where the gap over A and the draws is not within tolerance, violators
         enter, and (9) is solved on A.
@@ -448,25 +470,26 @@ class L1Fit(BaseL1Fit):
         return True
 
     def descend_over(self, draws: Draws) -> bool:
-        """Take one round over the draws, then cheaper rounds over the violators among them; return
-        as `improve_over`.
+        """Take one round over the draws, then cheaper rounds over those that violate or nearly do;
+        return as `improve_over`.
 
-        The further rounds end where the gap over the violators is a share of the gap over all.
+        The further rounds end where the gap over these is a share of the gap over all.
         """
-        # `descend_over` looks at the violators alone until their gap is this share of the gap over
-        # all draws, and for at most most_rounds rounds.
+        # `descend_over` looks alone at the draws whose gradient was this share of alpha or more,
+        # until their gap is that share of the gap over all draws, and for at most most_rounds
+        # rounds.
+        nearly = 0.9
         share_of_gap = 0.3
         most_rounds = 20
 
         is_done = self.improve_over(draws)
         if is_done and self._is_single and not self.stopped:
             self.end_in_double()
-            draws.turn_to(self._double)
             is_done = self.improve_over(draws)
         if is_done:
             return True
         with self.progress.asked_within(self.info):
-            few = draws.violators(self.problem.alpha, self._most_kept)
+            few = draws.nearest(nearly * self.problem.alpha, self._most_kept)
             for _ in range(most_rounds):
                 violation, gap, _, tolerance = self.look_at(few)
                 tolerance = max(tolerance, share_of_gap * self.gap)
@@ -476,6 +499,7 @@ class L1Fit(BaseL1Fit):
                     or not self._let_in(few, violation, tolerance, True)
                 ):
                     break
+            draws.learn_from(few, self.A.v)
             return False
         self.stopped = True  # the callback has ended the fit within the rounds
         return True

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ..._base.arrays import namespace
 from ..._core.search import top_k
 from ...features import FeatureSet
 from ...rows import correlation_pair
@@ -80,8 +81,9 @@ class Draws:
     """Draws in batches that are made when needed, with their gradients, or bounds on these.
 
     The gradient of a draw is computed at a dual point v. When v moves to u it changes by at most
-    max_x |phi_h(x)| times sum_i |u_i - v_i|, so that draws whose gradient cannot have come to alpha
-    need no second look.
+    max_x |phi_h(x)| times sum_i |u_i - v_i|, and when the rows turn to another precision by what
+    that rounds, so that draws whose gradient cannot have come to alpha need no second look. The
+    sphere of gap-safe screening would tell less (docs/performance.md).
 
     index : the numbers of the draws in the dictionary
     """
@@ -101,6 +103,8 @@ class Draws:
         # Filled in once a batch has been drawn: max |phi_h(x)|, and whether a coefficient must be
         # at least 0.
         self._largest, self._nonnegative = np.zeros(n), np.zeros(n, bool)
+        # the rows in double precision, where they have turned to another since
+        self._double: Rows | None = None
 
     def gradient(self, v: RowVector, alpha: float = 0.0, A: WorkingSet | None = None) -> np.ndarray:
         """Return phi_h' v of each draw, as far as it is `usable`, or perhaps a bound, where both
@@ -152,10 +156,16 @@ class Draws:
             self._describe(positions, A.features, there)
             self._learn(positions, A.g[there])
 
+    @property
+    def are_known(self) -> bool:
+        """Whether the gradients of all draws are known, or bounds on them."""
+        return bool(np.isfinite(self._g).all())
+
     def turn_to(self, rows: Rows) -> None:
-        """Go on with the same rows in another precision, in which no gradient is known yet."""
-        self._rows, self._v, self._moved = rows, None, np.inf
-        self._g[:], self._is_exact[:] = np.inf, False
+        """Go on with the same rows in another precision; of both, one is single."""
+        self._double = max(self._rows, rows, key=lambda rows: rows.dtype.itemsize)
+        self._rows, self._moved = rows, np.inf
+        self._is_exact[:] = False
 
     def forget_last_move(self) -> Self:
         """Forget how far v moved the last time, so that the next `question` is about all draws;
@@ -164,7 +174,11 @@ class Draws:
         return self
 
     def _move_to(self, v):
-        """Turn the gradients, or the bounds on them, into bounds at the dual point v."""
+        """Turn the gradients, or the bounds on them, into bounds at the dual point v, in the
+        precision of the rows."""
+        if self._double is not None:
+            self._widen_by_rounding()
+            self._double = None
         if v is self._v:
             return
         if self._v is not None:
@@ -173,6 +187,20 @@ class Draws:
                 self._is_exact[:] = False
                 self._g += np.copysign(self._largest * self._moved, self._g)
         self._v = v
+
+    def _widen_by_rounding(self):
+        """Turn the gradients that are known into bounds on those in another precision, at the same
+        dual point."""
+        known = np.flatnonzero(np.isfinite(self._g))
+        if not len(known):
+            return
+        size = self._double.vectors.map(lambda v: namespace(v).abs(v), self._v)
+        squares = self._double.sum(lambda block, size: block.scaled_sum(size, 1.0, 0.0), size)
+        total = float(self._double.vectors.total(size))
+        sizes = np.sqrt(total * squares)  # by Cauchy and Schwarz
+        for part, batch in self._parts(known):
+            rounding = batch.features.rounding_in_single(total, sizes)
+            self._g[part] += np.copysign(rounding, self._g[part])
 
     def _learn(self, positions, g):
         """Note the gradients of the draws at these positions, at the dual point."""
@@ -190,16 +218,26 @@ class Draws:
         for part, batch in self._parts(positions):
             A.add(batch.features, self.index[part], self._g[part])
 
-    def violators(self, alpha: float, most: int) -> DrawsInMemory:
-        """Return the draws whose gradient, when last computed, was above alpha in size: the
-        largest, at most `most`."""
+    def nearest(self, least: float, most: int) -> DrawsInMemory:
+        """Return the draws whose gradient, or the bound on it, was above `least` in size when last
+        computed: the largest, at most `most`."""
         largest = np.empty(min(most, len(self.index)), np.intp)
-        largest = np.sort(largest[: top_k(np.abs(self._g), alpha, largest)])
+        largest = np.sort(largest[: top_k(np.abs(self._g), least, largest)])
         nothing = FeatureSet((), self._rows.n_features_in)
         features = reduce(
             FeatureSet.concat, (batch.features for _, batch in self._parts(largest)), nothing
         )
-        return DrawsInMemory(self._rows, features, self.index[largest], self._v, self._g[largest])
+        few = DrawsInMemory(self._rows, features, self.index[largest], self._v)
+        few._g[:], few._is_exact[:] = self._g[largest], self._is_exact[largest]
+        return few
+
+    def learn_from(self, few: Draws, v: RowVector) -> None:
+        """Take the gradients of some of these draws at the dual point v, or bounds on them, from
+        what these know."""
+        self._move_to(v)
+        few._move_to(v)
+        positions = np.searchsorted(self.index, few.index)
+        self._g[positions], self._is_exact[positions] = few._g, few._is_exact
 
     def _parts(self, positions):
         """Yield, for each batch, the part of the ascending positions that is in it, and the
@@ -291,6 +329,16 @@ class DrawSource(ABC):
         of its own.
         """
 
+    def everything(self) -> Draws:
+        """Return all draws of the dictionary, where they can be made again, with what was known of
+        them the last time."""
+        raise NotImplementedError(f"{type(self).__name__} makes no draw twice")
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether the gradients of all draws are known, or bounds on them."""
+        return False
+
     def forget(self) -> None:  # noqa: B027
         """Drop the answers to questions that were asked ahead, unless any next batch can use
         them."""
@@ -302,26 +350,24 @@ class DrawSource(ABC):
 
 
 class RandomSource(DrawSource):
-    """Draws from the distributions of maps, or a FeatureSet, in batches; the batch that was drawn
-    last is kept."""
+    """Draws from the distributions of maps, or a FeatureSet, in batches.
+
+    The batch that was drawn last is kept; and what is known of all draws, from one penalty to the
+    next.
+    """
 
     batches_at_zero: Sequence[int]
 
     def __init__(self, rows: Rows, dictionary: RandomDictionary | FixedDictionary, target: int):
         """Take a dictionary; all targets have the same draws."""
-        self._rows, self._dictionary, self._last = rows, dictionary, (None, None)
+        self._rows, self._dictionary, self._last, self._all = rows, dictionary, (None, None), None
         self.batches_at_zero = range(dictionary.n_batches)
 
     def draw(self, batches: Sequence[int], A: WorkingSet) -> Draws:
-        """Return the draws of these batches: a single one in memory, several made again when
-        needed."""
-        starts = self._dictionary.starts
-        each = [
-            (np.arange(*starts[k : k + 2]), partial(self._dictionary.batch, k)) for k in batches
-        ]
-        if len(each) > 1:
-            return Draws(self._rows, each)
-        ((index, make),) = each
+        """Return the draws of one batch, in memory, or those of all batches."""
+        if len(batches) > 1:
+            return self.everything()
+        ((index, make),) = self._made(batches)
         # the draws of the batch: its number k does not identify them
         which = index[:1].tolist(), len(index)
         if which != self._last[0]:
@@ -329,11 +375,28 @@ class RandomSource(DrawSource):
             self._last = which, DrawsInMemory(self._rows, make(), index, make=make_again)
         return self._last[1].forget_last_move()
 
+    def everything(self) -> Draws:
+        """Return all draws, made again when needed, with what was known of them the last time."""
+        if self._all is None:
+            self._all = Draws(self._rows, self._made(range(self._dictionary.n_batches)))
+        return self._all
+
+    def _made(self, batches):
+        """Return, for each batch, the numbers of its draws and the function that makes them."""
+        starts, make = self._dictionary.starts, self._dictionary.batch
+        return [(np.arange(*starts[k : k + 2]), partial(make, k)) for k in batches]
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether the gradients of all draws are known, or bounds on them."""
+        return self._all is not None and self._all.are_known
+
     def turn_to(self, rows: Rows) -> None:
-        """Go on with the same rows in another precision; the batch that is kept stays."""
+        """Go on with the same rows in another precision."""
         super().turn_to(rows)
-        if self._last[1] is not None:
-            self._last[1].turn_to(rows)
+        self._last = None, None
+        if self._all is not None:
+            self._all.turn_to(rows)
 
     def ask_ahead(self, t: int, A: WorkingSet, w: np.ndarray) -> list[Question]:
         """Return the question for the gradients of batch t."""

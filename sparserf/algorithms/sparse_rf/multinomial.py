@@ -75,15 +75,15 @@ class OneClassL1Fit(L1Fit):
 
 
 class DrawsOfClasses:
-    """The draws of some batches, which each class makes when its turn comes."""
+    """Draws that each class makes when its turn comes, by a function of the fit of the class."""
 
-    def __init__(self, batches: Sequence[int]):
-        self._batches, self._made = batches, {}
+    def __init__(self, make: Callable[[OneClassL1Fit], Draws]):
+        self._make, self._made = make, {}
 
     def of(self, fit: OneClassL1Fit) -> Draws:
         """Return the draws of a class, making them the first time."""
         if fit not in self._made:
-            self._made[fit] = fit.draw(*self._batches)
+            self._made[fit] = self._make(fit)
         return self._made[fit]
 
 
@@ -163,7 +163,17 @@ class MultinomialL1Fit(BaseL1Fit):
     def draw(self, *batches: int) -> DrawsOfClasses:
         """Return the draws of these batches, for each class, and note that they were drawn."""
         super().draw(*batches)
-        return DrawsOfClasses(batches)
+        return DrawsOfClasses(lambda fit: fit.draw(*batches))
+
+    def draw_all(self) -> DrawsOfClasses:
+        """Return all draws of the dictionary, with what each class knows of their gradients."""
+        super().draw_all()
+        return DrawsOfClasses(lambda fit: fit.draw_all())
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether each class knows the gradients of all draws, or bounds on them."""
+        return all(fit.knows_all for fit in self._fits)
 
     def improve_over(self, draws: DrawsOfClasses, again: bool = False) -> bool:
         """Let each class make one round over its draws; return whether there is no more to do."""

@@ -210,6 +210,15 @@ class FeatureBlock(ABC):
         """Return sup over x of |phi_j(x)| of each feature; infinite where it has no bound."""
         return np.full(len(self), abs(self.scale) if self.is_bounded else np.inf)
 
+    def rounding_in_single(self, total: float, sizes: np.ndarray) -> np.ndarray:
+        """Return a bound on what single precision may change phi_j'v by, of each feature; infinite
+        where none is known.
+
+        total : sum_i |v_i|
+        sizes : sum_i |v_i x_ik| of each input k, or more
+        """
+        return np.full(len(self), np.inf)
+
     @property
     def heights(self) -> np.ndarray | None:
         """The number that each feature is in some rows where it is 0 in all others, else None.

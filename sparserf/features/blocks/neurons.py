@@ -56,6 +56,24 @@ class Neurons(WeightedBlock):
             len(self), abs(self.scale) * self.sigma.largest if self.is_bounded else np.inf
         )
 
+    def rounding_in_single(self, total: float, sizes: np.ndarray) -> np.ndarray:
+        # Roundings of the value of an activation beside those of its argument.
+        of_value = 8
+
+        if self.sigma.has_steps or not self.is_bounded:
+            return super().rounding_in_single(total, sizes)
+        single = np.finfo(np.float32)
+        # Numbers below the smallest normal one are rounded to a multiple of eps times it, not of
+        # their own.
+        size, least = np.abs(self.weights), 2.0 * float(single.tiny)
+        argument = ((size + least) * (sizes + least * total)[self.own_inputs]).sum(axis=1)
+        argument += np.abs(self.offset) * total
+        roundings = (self.order + of_value) * argument + of_value * total
+        largest = np.maximum(size.max(axis=1, initial=0.0), np.abs(self.offset))
+        is_held = (largest <= single.max) & np.isfinite(roundings)
+        bound = abs(self.scale) * float(single.eps) * roundings  # |sigma'| is at most 1
+        return np.where(is_held, bound, np.inf)
+
     def evaluator(self, xp: Any, put: Put, dtype: np.dtype, widen: Evaluator) -> Evaluator:
         weights, inputs = self.weights, None
         if self.inputs is not None:
