@@ -132,7 +132,7 @@ def test_no_more_than_some_blocks_are_in_memory(tmp_path):
     y = np.array(big[:, 0])
     source = srf.Chunks(np.load(tmp_path / "X.npy", mmap_mode="r"), block_rows=1024)
     with peak_below(20e6):
-        model = srf.sparse_rf(source, y, features=srf.Linear(), alpha=0.01)
+        model = srf.sparse_rf(source, y, features=srf.Linear(), scale=None, alpha=0.01)
     assert model.support.tolist() == [0]
 
 

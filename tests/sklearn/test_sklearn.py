@@ -64,8 +64,8 @@ PAPER = {
 WHOLE = [
     srfs.SparseRFRegressor(**PAPER),
     srfs.SparseRFClassifier(**PAPER),
-    srfs.MFGARegressor(n_nonzero_coefs=30, alpha=1e-3),
-    srfs.MFGAClassifier(n_nonzero_coefs=30, alpha=1e-3),
+    srfs.MFGARegressor(features=srf.Taylor(2), n_nonzero_coefs=3, alpha=1e-3),
+    srfs.MFGAClassifier(features=srf.Taylor(2), n_nonzero_coefs=3, alpha=1e-3),
     srfs.DRPRegressor(alpha=1e-3),
     srfs.DRPClassifier(alpha=1e-3),
 ]
