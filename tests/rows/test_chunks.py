@@ -270,7 +270,7 @@ def test_rows_may_change_between_calls():
 def test_missing_cells_are_learnt_as_of_an_array():
     """With missing="raise", and where columns are as they are, they are an error."""
     holes = np.where(np.random.default_rng(3).random(X.shape) < 0.1, np.nan, X)
-    for name in ("sparse_rf", "harfe", "mfga"):
+    for name in PASSES:
         models = [PASSES[name](Z) for Z in (in_chunks(holes), holes)]
         np.testing.assert_allclose(
             *(model.decision_function(holes) for model in models),
@@ -279,7 +279,7 @@ def test_missing_cells_are_learnt_as_of_an_array():
             err_msg=name,
         )
     for fit in (
-        PASSES["drp"],
+        partial(srf.drp, y=Y, alpha=1e-3, scale=None, rng=0),
         partial(srf.mfga, y=Y, n_nonzero_coefs=4, alpha=1e-3, missing="raise", rng=0),
         partial(
             srf.mfga, y=Y, n_nonzero_coefs=4, alpha=1e-3, features=srf.Linear(), scale=None, rng=0
