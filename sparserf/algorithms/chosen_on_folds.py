@@ -20,6 +20,7 @@ import numpy as np
 from .._base.checks import as_array, check_real
 from .._base.progress import check_not_ended, ends_at, note_held_out_loss, parts
 from .._base.splits import read_splits
+from .._base.warnings import TimeLimitWarning, warn
 from .arguments import Arguments
 from .folds import folds_of, given_splits, strata_of
 from .held_out_loss import HeldOutLoss, best_constant
@@ -206,6 +207,11 @@ def chosen_on_folds(method: Method, folds: Folds, effort: Effort) -> Chosen:
             n_waited = 0 if taken.loss < (1 - NEGLIGIBLE) * least else n_waited + 1
         if effort.is_late:
             effort.note_cut("paths")
+            warn(
+                "time_limit: the search for what is not given was cut short, and the best until "
+                "then is taken, maybe the constant; raise time_limit",
+                TimeLimitWarning,
+            )
         if effort.is_late or n_waited == method.patience or any(fit.ended for fit in fits):
             break
 

@@ -499,7 +499,7 @@ def model_of_best_size(
         folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
     path = HarfePath(dictionary, options, s, task.is_joint)
     targets = list(zip(each_output(task), each_output(folds.task), strict=True))
-    fits, chosen, n_done = [], [], 0
+    fits, goals, chosen, n_done = [], [], [], 0
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):
             for k, (_, sample) in parts(list(enumerate(targets))):
@@ -511,7 +511,9 @@ def model_of_best_size(
             own = replace(options, alpha=alpha)
             begun = fits_in_time(target, dictionary, own)
             fits += begun
-            for fit in begun:
+            goals += [(size, own)] * len(begun)
+        with partial_fits_on_error(fits, task):
+            for fit, (size, own) in zip(fits, goals, strict=True):
                 fit.at_rest = size == 0
                 n_done += size == 0 or is_done_in_time(fit, size, own, effort)
         if n_done < len(fits):

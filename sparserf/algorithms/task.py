@@ -328,8 +328,9 @@ class Task:
             names = names_of_frame(X) if names is None and is_frame(X) else names
             of = [f"column {k if names is None else repr(names[k])}" for k in (high, low)]
             warn(
-                f"scale=None: features mix columns of very different spread, {spread[high]:.3g} of "
-                f"{of[0]} and {spread[low]:.3g} of {of[1]}; leave scale out, or scale X",
+                "features see X as it is, and mix columns of very different spread, "
+                f"{spread[high]:.3g} of {of[0]} and {spread[low]:.3g} of {of[1]}: scale X, or leave "
+                "out scale=None",
                 UserWarning,
             )
 

@@ -212,7 +212,7 @@ def test_levels_and_codes_are_the_same(fit):
 
 
 def test_names_of_terms():
-    model = FITS["drp"](TABLE.drop(columns="shop"), OF_TABLE)
+    model = FITS["drp"](TABLE.drop(columns="shop"), OF_TABLE, scale=None)
     assert model.features.names() == ["age", "city=Aa", "city=Bb", "city=Cc", "is_open"]
     assert model.coef[2] > model.coef[1] + 0.8
     holes = pd.DataFrame(HOLES, columns=["a", "b", "c"])

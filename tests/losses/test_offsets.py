@@ -59,9 +59,9 @@ FITS = {
     "harfe_path": partial(last, srf.harfe_path, features=DRAWN, n_nonzero_coefs=[4, 12]),
     "mfga": partial(srf.mfga, n_nonzero_coefs=6, alpha=1e-3, rng=0),
     "mfga_path": partial(last, srf.mfga_path, n_nonzero_coefs=6, n_select=2, rng=0),
-    "drp": partial(srf.drp, alpha=0.01, rng=0),
+    "drp": partial(srf.drp, alpha=0.01, scale=None, rng=0),
     "drp, a sketch": partial(srf.drp, alpha=0.01, n_projections=3, rng=0),
-    "drp_path": partial(last, srf.drp_path, alphas=[0.1, 0.01], rng=0),
+    "drp_path": partial(last, srf.drp_path, alphas=[0.1, 0.01], scale=None, rng=0),
 }
 EVERY = [(name, loss) for name in FITS for loss in TARGETS]
 each_fit = pytest.mark.parametrize(("name", "loss"), EVERY, ids=lambda value: value)
@@ -184,9 +184,8 @@ def test_drp_minimises_what_it_says(loss, weighted):
         )
 
     found = minimize(objective, np.zeros(4), jac=True, method="BFGS", options={"gtol": 1e-10})
-    model = srf.drp(
-        X, TARGETS[loss], alpha=0.01, loss=loss, offset=OFFSET, sample_weight=weight, rng=0
-    )
+    how = {"loss": loss, "offset": OFFSET, "sample_weight": weight, "scale": None}
+    model = srf.drp(X, TARGETS[loss], alpha=0.01, rng=0, **how)
     np.testing.assert_allclose(np.append(model.coef, model.intercept), found.x, atol=1e-6)
     np.testing.assert_allclose(model.info.objective[-1], found.fun, rtol=1e-9)
     assert np.linalg.norm(model.coef - found.x[:3]) <= (
