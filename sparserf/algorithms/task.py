@@ -329,8 +329,8 @@ class Task:
             of = [f"column {k if names is None else repr(names[k])}" for k in (high, low)]
             warn(
                 "features see X as it is, and mix columns of very different spread, "
-                f"{spread[high]:.3g} of {of[0]} and {spread[low]:.3g} of {of[1]}: scale X, or leave "
-                "out scale=None",
+                f"{spread[high]:.3g} of {of[0]} and {spread[low]:.3g} of {of[1]}: scale X, or "
+                "leave out scale=None",
                 UserWarning,
             )
 
