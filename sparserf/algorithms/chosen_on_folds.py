@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 1e-3
 # About the most rows that are looked at to choose.
 MOST_ROWS = 16_000
-
-
 # The numbers of terms that are tried begin at FIRST, each twice as many as the one before; they end
 # at MOST_TERMS, or this share of the rows of a fold.
 FIRST, MOST_TERMS, TERMS_PER_ROW = 3, 384, 0.6
@@ -281,10 +279,10 @@ class FoldFit:
 
 
 class Taken:
-    """The penalty taken along a path: the largest whose loss is within so many standard errors of
-    the least loss; the difference and its error are paired over folds.
+    """The place taken along a path: the first, which is the simplest, whose loss is within so many
+    standard errors of the least loss; the difference and its error are paired over folds.
 
-    A penalty is forgotten where a later one is better by more, so few are kept at a time.
+    A place is forgotten where a later one is better by more, so few are kept at a time.
 
     loss : the least loss so far
     """
@@ -296,11 +294,11 @@ class Taken:
 
     @property
     def what(self) -> Any:
-        """What was seen at the penalty taken."""
+        """What was seen at the place taken."""
         return self._kept[0][1]
 
     def see(self, of_folds: np.ndarray, what: Any) -> None:
-        """See the next penalty, by what each fold adds to its loss."""
+        """See the next place, by what each fold adds to its loss."""
         here = float(of_folds.sum())
         if self._kept and not here < self.loss:
             return
