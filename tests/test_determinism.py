@@ -222,7 +222,7 @@ OF_INPUTS = {
         X, y, features=(srf.Linear(), FEATURES), alpha=0.01, n_components=100, rng=0
     ),
     "auto": lambda X, y: srf.sparse_rf(X[:120], y[:120], rng=0),
-    "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8, alpha=1e-3),
+    "mfga": lambda X, y: srf.mfga(X, y, n_nonzero_coefs=8, alpha=1e-3, rng=0),
     "drp": lambda X, y: srf.drp(X, np.sign(y), alpha=1e-3, loss="logistic", rng=0),
     "random_projection": lambda X, y: srf.baselines.random_projection(
         X, y, n_projections=3, alpha=0.01, rng=0

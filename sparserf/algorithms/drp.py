@@ -317,7 +317,8 @@ def model_of_best_penalty(
     task = read_task(X, y, options)
     # so that the fit to all rows draws what it draws where this alpha is given
     own = replace(options, rng=deepcopy(options.rng))
-    folds = folds_to_choose_on(task, own, choice.with_splits(X, y, options.rows.groups))
+    centered = task.centered(options.fit_intercept)  # so that a constant is one without rounding
+    folds = folds_to_choose_on(centered, own, choice.with_splits(X, y, options.rows.groups))
     with single_threaded_blas(), task.rows, folds.task.rows:
         with part(CHOOSING):
             best = chosen_on_folds(PenaltyPath(folds.task, own), folds, Effort())

@@ -271,7 +271,9 @@ class ArrayBlock(Block):
                     np.eye(min(N_UNIT_VECTORS, d - start), d, start),
                     R[start : start + N_UNIT_VECTORS, columns],
                 )
-        return self.X @ self._put(R, self.X.dtype)
+        R = self._put(R, self.X.dtype)
+        parts = [self.X[rows, :] @ R for rows in slices(self.n_rows, max(1, TILE // max(1, d)))]
+        return self.xp.concat(parts, axis=0)
 
     def extremes(self) -> np.ndarray:
         xp = self.xp

@@ -373,6 +373,7 @@ def test_arguments_that_do_not_go_together_are_named(change, names, path):
 
 
 @pytest.mark.one_case
+@pytest.mark.filterwarnings("ignore:.*columns of very different spread")
 @pytest.mark.parametrize("kind", [np.asarray, csr_array])
 @each_loss
 def test_columns_of_extreme_size(kind, loss):

@@ -35,7 +35,9 @@ FITS = {
     "harfe": lambda X, y=Y, **how: srf.harfe(
         X, y, n_components=1000, n_nonzero_coefs=60, alpha=1e-4, order=2, rng=0, **how
     ),
-    "mfga": lambda X, y=Y, **how: srf.mfga(X, y, n_nonzero_coefs=15, alpha=1e-3, rng=0, **how),
+    "mfga": lambda X, y=Y, **how: srf.mfga(
+        X, y, n_nonzero_coefs=15, gamma="knn", alpha=1e-3, rng=0, **how
+    ),
 }
 each_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 

@@ -104,9 +104,7 @@ REGRESSIONS = EXPANSIONS | {
     ),
     "rules": lambda: srf.sparse_rf(X, Y, features=srf.Rules(), alpha=0.02, n_components=300, rng=0),
     "no terms": lambda: srf.sparse_rf(X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0),
-    "no terms, raw": lambda: srf.sparse_rf(
-        X, Y, features="gaussian", alpha=1e6, n_components=50, rng=0, scale=None
-    ),
+    "no terms, raw": lambda: srf.sparse_rf(X, Y, features=srf.Linear(), alpha=1e6, scale=None),
     "constant": lambda: srf.mfga(
         np.ones((9, 2)), np.arange(9.0), n_nonzero_coefs=1, alpha=1e-3, rng=0
     ),

@@ -144,7 +144,7 @@ def test_sql_of_a_table_with_a_key_is_not_slow_where_subqueries_are_flattened(of
 def test_a_sum_of_many_is_not_deep():
     """A sum of 3000 terms is nested less than 10 deep: SQLite allows a depth of a thousand."""
     wide = np.random.default_rng(0).standard_normal((100, 3000))
-    model = srf.drp(wide, wide[:, 0], alpha=0.1, rng=0)
+    model = srf.drp(wide, wide[:, 0], alpha=0.1, scale=None, rng=0)
     code = model.formula("sql", digits=3)
     connection = sqlite3.connect(":memory:")
     connection.execute(f"CREATE TABLE data ({', '.join(f'x{j}' for j in range(1500))})")

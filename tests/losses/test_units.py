@@ -37,7 +37,7 @@ LOSSES = {
 # Functions with the penalty that they have by default or that is the same in all units.
 FITS = {
     "mfga": partial(srf.mfga, n_nonzero_coefs=10, alpha=1e-3, rng=0),
-    "harfe": partial(srf.harfe, n_components=200, rng=0),
+    "harfe": partial(srf.harfe, n_components=200, n_nonzero_coefs=20, alpha=1e-3, rng=0),
     "harfe, the paper's": partial(
         srf.harfe,
         activation="sin",

@@ -261,6 +261,7 @@ def test_few_blocks(kind):
     """Features of one map are one block: each block is padded to a panel of 32 features."""
     several = {
         "mixed": 4,
+        "mixed, in robust units": 4,
         "three mixed": 4,
         "products": 3,
         "products of csr": 3,
