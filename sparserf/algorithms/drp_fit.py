@@ -141,6 +141,9 @@ def linear_fit(
 class NewtonFit:
     """A fit by Newton's method along falling penalties, and the way it makes its steps."""
 
+    fit: LinearFit | MultinomialLinearFit
+    task: Task
+
     def __init__(self, task: Task, alphas: Sequence[float], options: DRPOptions):
         self.fit, self.task = linear_fit(task, alphas, options)
         self._options = options
@@ -195,8 +198,8 @@ class PenaltyPath:
     """
 
     has_constant: bool
-    errors = 0.5
-    patience = 2
+    errors: float = 0.5
+    patience: int = 2
 
     def __init__(self, task: Task, options: DRPOptions):
         """task : the rows from which the folds are drawn"""

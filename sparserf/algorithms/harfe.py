@@ -535,8 +535,9 @@ class HarfePath:
 
     # With 0.25 in its place the error on 15 tables was 1.006 of it; over that of `sparse_rf` it was
     # 1.30 in the median, and is 1.26.
-    errors = 0.0
-    patience = 3
+    errors: float = 0.0
+    patience: int = 3
+    has_constant: bool
 
     def __init__(
         self, dictionary: FeatureSet, options: HarfeOptions, s: int | None, is_joint: bool

@@ -484,8 +484,9 @@ class MfgaPath:
     """
 
     # With 0.25 in its place the error on 15 tables was 1.017 of it.
-    errors = 0.0
-    patience = 3
+    errors: float = 0.0
+    patience: int = 3
+    has_constant: bool
 
     def __init__(self, candidates: FeatureSet, options: MfgaOptions, s: int | None, is_joint: bool):
         self.has_constant = options.fit_intercept
