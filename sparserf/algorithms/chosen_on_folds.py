@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .._base.splits import Split, Splits
     from .._base.types import MatrixLike
+    from ..features import FeatureSet
     from ..features.feature_set import Solution
     from ..solvers.effort import Effort
     from .arguments import FitOptions
@@ -237,6 +238,54 @@ def sizes_to_try(n_rows: int, n_features: int, given: int | None) -> list[int]:
     most = min(most, n_features)
     sizes = (FIRST * 2**k for k in count())
     return [*takewhile(lambda size: size < most, sizes), most]
+
+
+class SizePath:
+    """The numbers of terms of a method, which the fits of a fold go through, with several penalties
+    on each support; or one of both, where it is given.
+
+    A subclass has `begin` and `turn_to` of a `Method`; its fits have a `solution_with` a penalty.
+
+    alpha : the penalty of the fits; those that are tried on their supports are `alphas` of the
+        subclass, or where each takes several Newton steps, as the loss is not quadratic, its
+        `few_alphas`. Classes that are fitted together have `alpha` alone.
+    """
+
+    # With 0.25 in its place the error on 15 tables was 1.006 (harfe) and 1.017 (mfga) of it; over
+    # that of `sparse_rf` it was 1.30 in the median for harfe, and is 1.26.
+    errors: float = 0.0
+    patience: int = 3
+    first_alpha: ClassVar[float]
+    alphas: ClassVar[tuple[float, ...]]
+    few_alphas: ClassVar[tuple[float, ...]]
+    has_constant: bool
+    alpha: float
+
+    def __init__(self, features: FeatureSet, options: Any, s: int | None, task: Task):
+        """Take all features, the options of a fit, and the number of terms where it is given."""
+        self.has_constant = options.fit_intercept
+        self.alpha = self.first_alpha if options.alpha is None else options.alpha
+        self._features, self._options, self._s = features, replace(options, alpha=self.alpha), s
+        self._tried = self.alphas if task.loss.is_quadratic else self.few_alphas
+        if options.alpha is not None or task.is_joint:
+            self._tried = ()
+
+    def places(self, n_rows: int) -> list[int]:
+        """Return the numbers of terms."""
+        return sizes_to_try(n_rows, len(self._features), self._s)
+
+    def models(
+        self, fits: Sequence[Any], place: int
+    ) -> list[tuple[tuple[int, float], list[Solution]]]:
+        """Return a model for each penalty, the largest first; at the number of terms that is given
+        alone where it is."""
+        if self._s is not None and place < self._s:
+            return []
+        if not self._tried:
+            return [((place, self.alpha), [fit.solution() for fit in fits])]
+        return [
+            ((place, alpha), [fit.solution_with(alpha) for fit in fits]) for alpha in self._tried
+        ]
 
 
 def with_single_outputs(task: Task) -> Task:

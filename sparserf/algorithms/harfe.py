@@ -44,12 +44,12 @@ from .auto_features import begin
 from .chosen_on_folds import (
     CHOOSING,
     FoldOptions,
+    SizePath,
     chosen_on_folds,
     folds_to_choose_on,
     info_of_choice,
-    sizes_to_try,
 )
-from .harfe_fit import HarfeOptions, begin_fits
+from .harfe_fit import HarfeOptions, L0Fit, begin_fits
 from .sparse_rf.outputs import each_output
 from .task import Fit, Task, model_in_time, partial_fits_on_error
 
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from ..features import FeatureSet
     from ..features.bandwidth import Gamma
     from ..features.dictionary import Features
-    from ..features.feature_set import Solution
     from ..features.neurons import Activation
     from ..losses import LossLike
     from ..model import Callback, SparseModel
@@ -77,9 +76,6 @@ if TYPE_CHECKING:
 
 # The sines that are drawn by default.
 N_DEFAULT = 4_000
-# The penalty of the fits on folds; and those that are tried on their supports, fewer where the loss
-# is not quadratic, since each takes several Newton steps.
-ALPHA, ALPHAS, FEW_ALPHAS = 1e-2, (1.0, 1e-1, 1e-2, 1e-3, 1e-4), (1e-1, 1e-2, 1e-3)
 # On a fold terms are exchanged by so many iterations for each number of terms.
 EXCHANGES = 2
 
@@ -497,7 +493,7 @@ def model_of_best_size(
         if s is not None:
             s = min(int(sizes_within([s], dictionary, options)[0]), len(dictionary))
         folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
-    path = HarfePath(dictionary, options, s, task.is_joint)
+    path = HarfePath(dictionary, options, s, task)
     targets = list(zip(each_output(task), each_output(folds.task), strict=True))
     fits, goals, chosen, n_done = [], [], [], 0
     with single_threaded_blas(), task.rows, folds.task.rows:
@@ -507,7 +503,7 @@ def model_of_best_size(
                 chosen.append(chosen_on_folds(path, replace(folds, task=sample), own))
         values = [best.value if best.is_gain or s is not None else None for best in chosen]
         for (target, _), value in zip(targets, values, strict=True):
-            size, alpha = value or (s or 0, options.alpha or ALPHA)
+            size, alpha = value or (s or 0, path.alpha)
             own = replace(options, alpha=alpha)
             begun = fits_in_time(target, dictionary, own)
             fits += begun
@@ -526,58 +522,24 @@ def model_of_best_size(
     return model
 
 
-class HarfePath:
-    """The numbers of terms of HARFE, which the fits of a fold go through, with several penalties on
-    each support; or one of both, where it is given.
+class HarfePath(SizePath):
+    """The path of HARFE over a dictionary, of rows in single precision."""
 
-    Classes that are fitted together have one penalty alone.
-    """
-
-    # With 0.25 in its place the error on 15 tables was 1.006 of it; over that of `sparse_rf` it was
-    # 1.30 in the median, and is 1.26.
-    errors: float = 0.0
-    patience: int = 3
-    has_constant: bool
-
-    def __init__(
-        self, dictionary: FeatureSet, options: HarfeOptions, s: int | None, is_joint: bool
-    ):
-        self.has_constant = options.fit_intercept
-        self._dictionary, self._s, self._is_joint = dictionary, s, is_joint
-        self._alpha = ALPHA if options.alpha is None else options.alpha
-        self._is_chosen = options.alpha is None and not is_joint
-        self._options = replace(options, alpha=self._alpha, start="zero")
-
-    def places(self, n_rows: int) -> list[int]:
-        """Return the numbers of terms."""
-        return sizes_to_try(n_rows, len(self._dictionary), self._s)
+    first_alpha = 1e-2
+    alphas, few_alphas = (1.0, 1e-1, 1e-2, 1e-3, 1e-4), (1e-1, 1e-2, 1e-3)
 
     def begin(self, task: Task) -> Sequence[PursuitFit]:
-        """Return the fits of a fold, at the best constants, of rows in single precision."""
-        return fits_in_time(replace(task, is_single=True), self._dictionary, self._options)
+        """Return the fits of a fold, at the best constants."""
+        options = replace(self._options, start="zero")
+        return fits_in_time(replace(task, is_single=True), self._features, options)
 
     def turn_to(self, fits: Sequence[PursuitFit], place: int) -> None:
         """Let the fits go on to so many terms, and exchange terms a few times."""
         for fit in fits:
             fit.restart()
             algorithm_1(fit, place, EXCHANGES)
-            if not self._is_joint:  # sweeps over the classes at the end are not worth their time
+            if isinstance(fit, L0Fit):  # sweeps over classes at the end are not worth their time
                 fit.finish()
-
-    def models(
-        self, fits: Sequence[PursuitFit], place: int
-    ) -> list[tuple[tuple[int, float], list[Solution]]]:
-        """Return a model for each penalty, the largest first; at the number of terms that is given
-        alone where it is."""
-        if self._s is not None and place < self._s:
-            return []
-        if not self._is_chosen:
-            return [((place, self._alpha), [fit.solution() for fit in fits])]
-        is_quadratic = fits[0].problem.loss.is_quadratic
-        return [
-            ((place, alpha), [fit.solution_with(alpha) for fit in fits])
-            for alpha in (ALPHAS if is_quadratic else FEW_ALPHAS)
-        ]
 
 
 def _warn_of_unrest(info, options):

@@ -57,10 +57,10 @@ from .auto_features import begin
 from .chosen_on_folds import (
     CHOOSING,
     FoldOptions,
+    SizePath,
     chosen_on_folds,
     folds_to_choose_on,
     info_of_choice,
-    sizes_to_try,
 )
 from .task import Task, model_in_time, partial_fits_on_error
 
@@ -112,9 +112,6 @@ class MfgaOptions(FitOptions):
 N_DEFAULT = 2_000
 # The rounds in which a fit on a fold comes from one number of terms to the next.
 ROUNDS = 4
-# The penalty of the fits on folds; and those that are tried on their supports, fewer where the loss
-# is not quadratic, since each takes several Newton steps.
-ALPHA, ALPHAS, FEW_ALPHAS = 1e-3, (1e-1, 1e-2, 1e-3, 1e-4, 1e-6), (1e-1, 1e-3, 1e-5)
 
 
 def algorithm_1(fits: Sequence[GreedyFit], n_nonzero_coefs: int, n_select: int) -> Iterator[None]:
@@ -457,73 +454,38 @@ def model_of_best_size(
 ) -> SparseModel:
     """Return the model whose number of terms and penalty, where they are not given, are chosen on
     folds."""
-    effort, groups, s = (
-        Effort(deadline=options.deadline),
-        options.rows.groups,
-        options.n_nonzero_coefs,
-    )
+    effort, s = Effort(deadline=options.deadline), options.n_nonzero_coefs
     with limits_time(options.deadline):
         task, candidates = read_call(X, y, options, effort)
         s = None if s is None else most_terms(s, candidates, options)
-        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, groups))
-    path = MfgaPath(candidates, options, s, task.is_joint)
+        folds = folds_to_choose_on(task, options, choice.with_splits(X, y, options.rows.groups))
+    path = MfgaPath(candidates, options, s, task)
     with single_threaded_blas(), folds.task.rows, part(CHOOSING):
         best = chosen_on_folds(path, folds, effort.part(CHOOSING))
     value = best.value if best.is_gain or s is not None else None
-    size, alpha = value or (s or 0, ALPHA if options.alpha is None else options.alpha)
+    size, alpha = value or (s or 0, path.alpha)
     model = fitted(task, candidates, size, replace(options, alpha=alpha), effort)[-1]
     how = info_of_choice([best], [value], ("n_nonzero_coefs", "alpha"))
     return replace(model, info=replace(model.info, **how))
 
 
-class MfgaPath:
-    """The numbers of terms of MFGA, which the fits of a fold go through, with several penalties on
-    each support; or one of both, where it is given.
+class MfgaPath(SizePath):
+    """The path of MFGA over its candidates, of rows in single precision."""
 
-    Classes that are fitted together have one penalty alone.
-    """
-
-    # With 0.25 in its place the error on 15 tables was 1.017 of it.
-    errors: float = 0.0
-    patience: int = 3
-    has_constant: bool
-
-    def __init__(self, candidates: FeatureSet, options: MfgaOptions, s: int | None, is_joint: bool):
-        self.has_constant = options.fit_intercept
-        self._candidates, self._s = candidates, s
-        self._alpha = ALPHA if options.alpha is None else options.alpha
-        self._is_chosen = options.alpha is None and not is_joint
-        # so that inner products are asked of the rows, which has any number of features a round
-        self._options = replace(options, alpha=self._alpha, n_select=ROUNDS)
-
-    def places(self, n_rows: int) -> list[int]:
-        """Return the numbers of terms."""
-        return sizes_to_try(n_rows, len(self._candidates), self._s)
+    first_alpha = 1e-3
+    alphas, few_alphas = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6), (1e-1, 1e-3, 1e-5)
 
     def begin(self, task: Task) -> Sequence[GreedyFit]:
-        """Return the fits of a fold before the first round, of rows in single precision."""
-        most = len(self._candidates)
-        return fits_in_time(replace(task, is_single=True), self._candidates, most, self._options)
+        """Return the fits of a fold before the first round."""
+        # so that inner products are asked of the rows, which has any number of features a round
+        options, most = replace(self._options, n_select=ROUNDS), len(self._features)
+        return fits_in_time(replace(task, is_single=True), self._features, most, options)
 
     def turn_to(self, fits: Sequence[GreedyFit], place: int) -> None:
         """Let ROUNDS rounds add what is left to so many terms."""
         n_new = place - min(len(fit) for fit in fits)
         for _ in algorithm_1(fits, place, max(1, -(-n_new // ROUNDS))):
             pass
-
-    def models(
-        self, fits: Sequence[GreedyFit], place: int
-    ) -> list[tuple[tuple[int, float], list[Solution]]]:
-        """Return a model for each penalty, the largest first; at the number of terms that is given
-        alone where it is."""
-        if self._s is not None and place < self._s:
-            return []
-        if not self._is_chosen:
-            return [((place, self._alpha), [fit.solution() for fit in fits])]
-        return [
-            ((place, alpha), [fit.solution_with(alpha) for fit in fits])
-            for alpha in (ALPHAS if fits[0].is_quadratic else FEW_ALPHAS)
-        ]
 
 
 def _check_outputs(task, options):
@@ -805,11 +767,6 @@ class GreedyFit:
         self._solver.settle(True)
         at = self._solver.iterate
         return self._solution_of(at.w, at.b)
-
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether the loss is."""
-        return self._problem.loss.is_quadratic
 
     def solution_with(self, alpha: float) -> Solution:
         """Return the same with another penalty on the features that are in."""
