@@ -310,26 +310,26 @@ class Task:
     def _warn_of_units(self, X, table):
         """Warn if features that mix columns see some of very different spread, whose sums are
         those of the widest column; X, table : as in `_constrained`."""
-        # The spread of a column over that of another from which on it is told; the rows looked at.
-        very_different, most_rows = 1e3, 2_000
+        # The spread of a column over that of another from which on it is told.
+        very_different = 1e3
 
         if self.raw.is_sparse or not self.raw.in_memory:
             return
-        some = self.raw.array(np.arange(0, self.raw.n_rows, -(-self.raw.n_rows // most_rows)))
-        spread = np.nanmax(some, axis=0, initial=-np.inf) - np.nanmin(some, axis=0, initial=np.inf)
+        low, high = self.raw.extremes  # which ranges of the model ask for, too
+        spread = high - low
         if table is not None:  # levels have no units
             spread[[levels is not None for levels in table.levels]] = 0.0
         varies = np.flatnonzero((spread > 0) & (spread < np.inf))
         if not len(varies):
             return
-        low, high = varies[spread[varies].argmin()], varies[spread[varies].argmax()]
-        if spread[high] > very_different * spread[low]:
+        narrow, wide = varies[spread[varies].argmin()], varies[spread[varies].argmax()]
+        if spread[wide] > very_different * spread[narrow]:
             names = None if table is None else table.names
             names = names_of_frame(X) if names is None and is_frame(X) else names
-            of = [f"column {k if names is None else repr(names[k])}" for k in (high, low)]
+            of = [f"column {k if names is None else repr(names[k])}" for k in (wide, narrow)]
             warn(
                 "features see X as it is, and mix columns of very different spread, "
-                f"{spread[high]:.3g} of {of[0]} and {spread[low]:.3g} of {of[1]}: scale X, or "
+                f"{spread[wide]:.3g} of {of[0]} and {spread[narrow]:.3g} of {of[1]}: scale X, or "
                 "leave out scale=None",
                 UserWarning,
             )
