@@ -126,8 +126,8 @@ def _subsets(rng, n, order, d):
 
 
 # The standard deviation of w'x of `sines_of_few`, for inputs of deviation 1. By errors of `harfe`
-# over them and the inputs themselves, over those of `sparse_rf`, on 15 tables: 0.25, 0.5, 1 had 1.13
-# times the geometric mean, and .96 of the median; 0.5, 1.5 1.13 and 1.04 times.
+# over them and the inputs themselves, over those of `sparse_rf`, on 15 tables: 0.25, 0.5, 1 had
+# 1.13 times the geometric mean, and .96 of the median; 0.5, 1.5 1.13 and 1.04 times.
 WIDTHS = (0.4, 1.0)
 
 
