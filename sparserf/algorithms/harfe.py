@@ -29,7 +29,7 @@ of the loop on one target is in `harfe_fit`; on classes that are fitted together
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -525,8 +525,9 @@ def model_of_best_size(
 class HarfePath(SizePath):
     """The path of HARFE over a dictionary, of rows in single precision."""
 
-    first_alpha = 1e-2
-    alphas, few_alphas = (1.0, 1e-1, 1e-2, 1e-3, 1e-4), (1e-1, 1e-2, 1e-3)
+    first_alpha: ClassVar[float] = 1e-2
+    alphas: ClassVar[tuple[float, ...]] = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
+    few_alphas: ClassVar[tuple[float, ...]] = (1e-1, 1e-2, 1e-3)
 
     def begin(self, task: Task) -> Sequence[PursuitFit]:
         """Return the fits of a fold, at the best constants."""

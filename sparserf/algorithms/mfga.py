@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -472,8 +472,9 @@ def model_of_best_size(
 class MfgaPath(SizePath):
     """The path of MFGA over its candidates, of rows in single precision."""
 
-    first_alpha = 1e-3
-    alphas, few_alphas = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6), (1e-1, 1e-3, 1e-5)
+    first_alpha: ClassVar[float] = 1e-3
+    alphas: ClassVar[tuple[float, ...]] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
+    few_alphas: ClassVar[tuple[float, ...]] = (1e-1, 1e-3, 1e-5)
 
     def begin(self, task: Task) -> Sequence[GreedyFit]:
         """Return the fits of a fold before the first round."""
