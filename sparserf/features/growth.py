@@ -165,6 +165,19 @@ class Bins:
         number_low[low > high] = np.inf  # nothing is above it
         return column, number_low, up_to[column, high], missing.astype(np.uint8)
 
+    def boxes(self, column: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Return the boxes of which low < x <= high are the `thresholds`; -1 is no column."""
+        boxes = np.zeros((*column.shape, 4), np.int32)
+        boxes[:, :, 0], boxes[:, :, 2] = -1, HIGHEST
+        for j, edges in enumerate(self.edges):
+            here = (column == j) & ((low > -np.inf) | (high < np.inf))
+            first = np.searchsorted(edges, low[here], side="right")
+            last = np.where(high[here] < np.inf, np.searchsorted(edges, high[here]), HIGHEST)
+            is_empty = low[here] == np.inf
+            first[is_empty], last[is_empty] = 1, 0
+            boxes[here, 0], boxes[here, 1], boxes[here, 2] = j, first, last
+        return boxes
+
 
 # ---------------------------------------------------------------- passes over the rows
 

@@ -20,6 +20,7 @@ from .._base.arrays import is_foreign, to_host
 from .._base.checks import check_integer, check_real, is_sparse
 from .._base.random import draw_seed, sample_rows
 from .._base.threads import Workers
+from ..rows.vectors import HostVectors
 from .blocks import BoxBlock
 from .feature_set import FeatureSet
 from .following import Follower, FollowingDictionary
@@ -221,6 +222,21 @@ class RuleInputs:
         return cls(inputs, bins, limits, d)
 
 
+class BinnedRows:
+    """Rows in memory of which the bins are known: rules are grown on them on one thread.
+
+    bins : uint8 (n_inputs, n_rows)
+    """
+
+    def __init__(self, bins: np.ndarray):
+        self.bins, self.n_rows, self.workers = bins, bins.shape[1], Workers(1)
+        self.vectors = HostVectors(self.n_rows)
+
+    def sum(self, answer: Callable[..., np.ndarray], *vectors: np.ndarray) -> np.ndarray:
+        """Return what is asked of the rows, which are one block."""
+        return answer(self, *vectors)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RuleDictionary(FollowingDictionary):
     """A dictionary of rules, grown batch by batch along the gradient of a fit.
@@ -238,11 +254,13 @@ class RuleDictionary(FollowingDictionary):
 
     kind = "grown"
 
-    def binned(self, rows: Rows) -> np.ndarray | None:
+    def binned(self, rows: Rows | BinnedRows) -> np.ndarray | None:
         """Return the bins of rows in memory, which all targets share, uint8 (n_inputs, n_rows).
 
         None: the rows are elsewhere.
         """
+        if isinstance(rows, BinnedRows):
+            return rows.bins
         if rows.in_memory and rows not in self._binned:
             self._binned[rows] = rows.map(partial(_bins_of, self.seen))
         return self._binned.get(rows)
@@ -265,6 +283,21 @@ class RuleDictionary(FollowingDictionary):
     def numbers(self) -> np.ndarray:
         """The number of each row."""
         return np.arange(len(self.weight))
+
+    def boxes_of(self, features: FeatureSet) -> tuple[np.ndarray, np.ndarray]:
+        """Return rules of this dictionary as boxes of bins, and their heights."""
+        boxes, height = [], []
+        for block in features.blocks:
+            column = np.searchsorted(self.seen.inputs, block.inputs)
+            boxes.append(self.seen.bins.boxes(column, block.low, block.high))
+            height.append(block.heights)
+        order = features.from_blocks(np.arange(len(features)))
+        return np.concatenate(boxes)[order], np.concatenate(height)[order]
+
+    def correlate(self, features: FeatureSet, rows: BinnedRows, V: np.ndarray) -> np.ndarray:
+        """Return the correlations of rules of this dictionary with vectors (n_targets, n_rows)."""
+        boxes, height = self.boxes_of(features)
+        return sums_in_boxes(boxes, rows.bins, V, rows.workers) * height
 
     def grower(self, target: int) -> RuleGrower:
         """Return the object that grows the batches of one target of a fit."""

@@ -11,30 +11,25 @@ Rows are in memory, those fitted first.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..._base.progress import check_not_ended
-from ..._base.threads import Workers
 from ...features import FeatureSet
-from ...rows.core_block import CoreBlock
-from ...rows.memory import MemoryRows
+from ...rows.vectors import HostVectors
 from ...solvers.l1 import L1Problem
 from ...solvers.multinomial import CLASS_VERSUS_REST
-from ..folds import rows_within
 from .class_turns import Turns
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from ..._base.types import DenseOrCSR
     from ...losses import Loss
     from ...model import FitInfo
-    from ...rows import Rows
     from ..task import Progress, Task
     from .options import SparseRFOptions
+    from .term_values import TermValues
 
     # The terms, their numbers, and the weights and intercepts of all targets, in units of y.
     State: TypeAlias = tuple[FeatureSet, np.ndarray, np.ndarray, np.ndarray]
@@ -51,20 +46,18 @@ class FoldPath(ABC):
     """Newton steps on terms that are kept, for rows in memory.
 
     features, index : the terms, and their numbers as draws
-    phi : their values (p, n_rows), the n rows fitted first
+    values : their values at the rows, the n rows fitted first
     w, b, z : the weights (n_targets, p), the intercepts, and the margins (n_targets, n_rows), in
         the units of the targets
-    rows, weight, s : the rows in that order, the weights of the n rows fitted, of mean 1, and these
-        over n
+    weight, s : the weights of the n rows fitted, of mean 1, and these over n
     alpha : the penalty
     gram : the Gram matrix of the terms, of a square; None where it is not known
     """
 
     features: FeatureSet
     index: np.ndarray
-    phi: np.ndarray
+    values: TermValues
     n: int
-    rows: Rows
     weight: np.ndarray
     s: np.ndarray
     alpha: float
@@ -88,8 +81,7 @@ class FoldPath(ABC):
         fitted = np.ones(n_rows, bool) if fitted is None else fitted & (task.weight > 0)
         self._order = np.argsort(~fitted, kind="stable")
         self.n = n = int(np.count_nonzero(fitted))
-        some, X = self._order[:n], rows_within(task, fitted)
-        self.rows = rows_on_one_thread(X if n == n_rows else X[self._order])
+        some = self._order[:n]
         self.weight = task.weight[some] / task.weight[some].mean()
         self.s, self._has_intercept = self.weight / n, options.fit_intercept
         self._targets = [task.target_of(y)[..., some] for y in task.targets]
@@ -103,18 +95,11 @@ class FoldPath(ABC):
         self.z = np.repeat(self.b[:, None], n_rows, axis=1)
         self.w, self.gram = np.zeros((K, 0)), None
 
-    @cached_property
-    def fitted_rows(self) -> Rows:
-        """The rows fitted."""
-        if self.n == self.rows.n_rows:
-            return self.rows
-        return rows_on_one_thread(self.rows.array()[: self.n])
-
     def _first_intercepts(self):
         """Return the best intercepts without a term."""
         if self._turns is not None:
             return self._turns.first_intercepts() * self._has_intercept
-        nothing, vectors = np.zeros(self.n), self.fitted_rows.vectors
+        nothing, vectors = np.zeros(self.n), HostVectors(self.n)
         return np.array(
             [
                 L1Problem(vectors, loss, y, self.weight, 0.0, self._has_intercept).best_intercept(
@@ -187,21 +172,21 @@ class FoldPath(ABC):
 
     def _step(self, k, alpha, loss, y):
         """Make the step of target k; return the largest violation before it."""
-        n, z, w, phi = self.n, self.z[k], self.w[k], self.phi
+        n, z, w, values = self.n, self.z[k], self.w[k], self.values
         u, h = self.s * loss.derivative(z[:n], y), self.curvature(loss, z[:n], y)
-        g = (phi[:, :n] @ u.astype(phi.dtype)).astype(np.float64)
+        g = values.correlate(u)
         A = self._active(g, w, alpha)
-        if len(A) < len(phi):
-            phi, g = phi[A], g[A]
-        self._total, H = h.sum(), self._hessian(A, phi[:, :n], h, loss.is_quadratic)
-        m, total = (phi[:, :n] @ h.astype(phi.dtype)).astype(np.float64), 0.0
+        curvature = values.of_model(h, loss.is_quadratic)
+        self._total, H = curvature.h.sum(), self._hessian(A, curvature, loss.is_quadratic)
+        m, g, total = values.correlate(curvature.h)[A], g[A], 0.0
         if self._has_intercept:
             total = self._total
             g -= m * (u.sum() / total)
         new, worst = self._minimise(H, m, total, g, w[A], alpha, A)
-        d = new - w[A]
-        db = -(u.sum() + m @ d) / total if self._has_intercept else 0.0
-        self._move(k, alpha, loss, y, A, new, db, d.astype(phi.dtype) @ phi + db)
+        d = np.zeros(len(w))
+        d[A] = new - w[A]
+        db = -(u.sum() + m @ d[A]) / total if self._has_intercept else 0.0
+        self._move(k, alpha, loss, y, A, new, db, values.apply(d) + db)
         return worst
 
     def _move(self, k, alpha, loss, y, A, new, db, change):
@@ -223,17 +208,15 @@ class FoldPath(ABC):
         self.b[k] += t * db
         self.z[k] += t * change
 
-    def _hessian(self, A, phi, h, is_quadratic):
+    def _hessian(self, A, curvature, is_quadratic):
         """Return Phi diag(h) Phi' of the terms A; kept where h is always the same."""
         if not is_quadratic:
-            rooted = phi * np.sqrt(h).astype(phi.dtype)
-            return rooted @ rooted.T
+            return self.values.gram(curvature, A)
         if self.gram is None:
-            self.gram = Square(phi.dtype)
+            self.gram = Square(self.values.dtype)
         done = self.gram.size
-        if done < len(self.phi):
-            every = self.phi[:, : self.n]
-            self.gram.append((every[done:] * h.astype(phi.dtype)) @ every.T)
+        if done < len(self.values):
+            self.gram.append(self.values.gram_of_last(curvature, done))
         H = self.gram.values
         return H if len(A) == len(H) else H[np.ix_(A, A)]
 
@@ -305,18 +288,14 @@ class FoldPath(ABC):
         return index[order], features.take(order), w[..., order], b
 
 
-def rows_on_one_thread(X: DenseOrCSR) -> Rows:
-    """Return the rows of a matrix in memory, on the thread that asks."""
-    return MemoryRows(CoreBlock(X, Workers(1)))
-
-
 class Square:
     """A symmetric matrix that grows by doubling its place."""
 
     size: int
+    dtype: np.dtype
 
     def __init__(self, dtype: np.dtype):
-        self._all, self.size = np.empty((64, 64), dtype), 0
+        self._all, self.size, self.dtype = np.empty((64, 64), dtype), 0, dtype
 
     @property
     def values(self) -> np.ndarray:

@@ -10,8 +10,8 @@ Algorithm 1 of Yen et al. (2014), with a batch of draws for each penalty alpha:
                  (w_k, b_k, z_k) += t (d, ...), t = 1, 1/2, ... until F falls
     drop the terms without a weight
 
-that is one Newton step a target and penalty: the next draws move the solution anyway. Phi is kept,
-in float32 where features are bounded.
+that is one Newton step a target and penalty: the next draws move the solution anyway. Phi is kept
+(`term_values.py`): of rules in bits, else in float32 where features are bounded.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from ..._base.progress import check_not_ended
 from ..._core.descent import descend, largest_violation
 from ..._core.search import top_k
 from ...features import FeatureSet
+from ...features.rules import BinnedRows
 from ...solvers.l1_quadratic import newton_step
 from ...solvers.problem import SLOPE_ROUNDING, usable
 from .fold_path import FoldPath, centred
 from .path_draws import DRAWS_OF, most_to_enter
+from .path_rows import rows_in_order, rows_on_one_thread
+from .term_values import Bits, Numbers
 
 if TYPE_CHECKING:
     from ...features.dictionary import Dictionary
@@ -59,14 +62,18 @@ class L1Path(FoldPath):
     ):
         """Begin without a term; k : the number of the fold."""
         super().__init__(task, options, fitted)
-        self._draws: PathDraws = DRAWS_OF[dictionary.kind](self, dictionary, k)
         self.features = FeatureSet((), task.rows.n_features_in)
         self.index, self._nonnegative = np.zeros(0, np.intp), np.zeros(0, bool)
-        self._values = np.empty((64, len(task.weight)), np.float32)
-
-    @property
-    def phi(self) -> np.ndarray:
-        return self._values[: len(self.index)]
+        if dictionary.kind == "grown":
+            bins = dictionary.binned(task.rows).take(self._order, axis=1)
+            self.fitted_rows = BinnedRows(bins[:, : self.n])
+            self.values = Bits(dictionary, bins, self.n)
+        else:
+            X = rows_in_order(task, self._order, self.n)
+            self.fitted_rows = rows_on_one_thread(X[: self.n])
+            nothing = np.empty((0, len(X)), np.float32)
+            self.values = Numbers(nothing, self.n, rows_on_one_thread(X))
+        self._draws: PathDraws = DRAWS_OF[dictionary.kind](self, dictionary, k)
 
     def largest_alpha(self) -> float:
         _, features, g = self._draws.draw()
@@ -89,17 +96,11 @@ class L1Path(FoldPath):
 
     def enter(self, features: FeatureSet, index: np.ndarray) -> None:
         """Add terms of weight 0."""
-        p, end = self.n_terms, self.n_terms + len(index)
-        if end == p:
+        if not len(index):
             return
-        if not all(block.is_bounded for block in features.blocks):
-            self._values = self._values.astype(np.float64, copy=False)
+        self.values.enter(features)
+        if self.gram is not None and self.gram.dtype != self.values.dtype:
             self.gram = None
-        if end > len(self._values):
-            more = np.empty((max(end, 2 * p), self._values.shape[1]), self._values.dtype)
-            more[:p] = self.phi
-            self._values = more
-        self.rows.map(lambda block: block.fill(features, self._values[p:end].T))
         self.features = self.features.concat(features)
         self.index = np.concatenate([self.index, index])
         self._nonnegative = self.features.nonnegative
@@ -115,7 +116,7 @@ class L1Path(FoldPath):
         free, last = np.flatnonzero(~has_weight[:n]), n + np.flatnonzero(has_weight[n:])
         kept = np.arange(n)
         kept[free] = last
-        self._values[free] = self._values[last]
+        self.values.move(last, free, n)
         if self.gram is not None:
             self.gram.move(last, free, n)
         self.features, self.index = self.features.take(kept), self.index[kept]
@@ -147,7 +148,7 @@ class L1Path(FoldPath):
         features, index, w, b = state
         self.enter(features, index)
         self.w, self.b = w / self._units[:, None], b / self._units
-        self.z = self.w.astype(self.phi.dtype) @ self.phi + self.b[:, None]
+        self.z = self.values.apply(self.w) + self.b[:, None]
         self.alpha, self.is_last = alpha, True
         for _ in range(most):
             if self.sweep() <= tol:

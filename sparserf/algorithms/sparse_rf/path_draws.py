@@ -15,7 +15,7 @@ from ...solvers.problem import usable
 
 if TYPE_CHECKING:
     from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
-    from .fold_path import FoldPath
+    from .l1_path import L1Path
 
 # The most violators that enter at a penalty: so many, or this share of the terms.
 ENTER, ENTER_PER_TERM = 100, 0.5
@@ -32,7 +32,7 @@ class PathDraws(ABC):
     """Features that are drawn for a path."""
 
     @abstractmethod
-    def __init__(self, path: FoldPath, dictionary: Any, k: int):
+    def __init__(self, path: L1Path, dictionary: Any, k: int):
         """Take the path, its dictionary, and the number of the fold."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class CosineDraws(PathDraws):
     """Cosines that follow the terms, each turned to the phase at which the gradient of some target
     is largest: with C and S the correlations of v with the cosine and the sine, atan2(-S, C)."""
 
-    def __init__(self, path: FoldPath, dictionary: LearningDictionary, k: int):
+    def __init__(self, path: L1Path, dictionary: LearningDictionary, k: int):
         self._path, self._n = path, dictionary.n_components
         self._proposer = dictionary.proposer(k)
 
@@ -63,10 +63,11 @@ class CosineDraws(PathDraws):
 class RuleDraws(PathDraws):
     """Rules that are grown along the gradient of a few targets in turn."""
 
-    def __init__(self, path: FoldPath, dictionary: RuleDictionary, k: int):
+    def __init__(self, path: L1Path, dictionary: RuleDictionary, k: int):
         K, few = len(path.w), min(len(path.w), TARGETS_AT_ONCE)
         trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
         own = replace(dictionary, weight=path.weight, trees=trees)
+        self._dictionary = dictionary
         self._path, self._n, self._few = path, -(-dictionary.batch_size // few), few
         self._growers = [own.grower(k * K + j) for j in range(K)]
         self._next = 0
@@ -83,14 +84,14 @@ class RuleDraws(PathDraws):
             return found[0]
         index, each, _ = zip(*found, strict=True)
         features = reduce(FeatureSet.concat, each)
-        return np.concatenate(index), features, path.fitted_rows.correlate(features, V)
+        return np.concatenate(index), features, self._dictionary.correlate(features, path.fitted_rows, V)
 
 
 class GivenDraws(PathDraws):
     """The features of a fixed distribution, or those that the user gives: of each batch the ones
     with the largest gradients that are no terms yet."""
 
-    def __init__(self, path: FoldPath, dictionary: RandomDictionary | FixedDictionary, k: int):
+    def __init__(self, path: L1Path, dictionary: RandomDictionary | FixedDictionary, k: int):
         self._path, self._dictionary = path, dictionary
 
     def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:

@@ -11,6 +11,8 @@ from ..._base.progress import check_not_ended
 from ...features import FeatureSet, inputs_times
 from ...solvers.krylov import ArrayVectors, conjugate_gradients
 from .fold_path import FoldPath, centred
+from .path_rows import rows_in_order
+from .term_values import Numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +43,7 @@ class RidgePath(FoldPath):
 
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         super().__init__(task, options, fitted)
-        X = self.rows.array()
+        X = rows_in_order(task, self._order, self.n)
         X, n = (X.toarray() if is_sparse(X) else X).astype(np.float64), self.n
         share = self.s / self.s.sum()
         self._mean = (share @ X[:n]) * self._has_intercept
@@ -50,14 +52,11 @@ class RidgePath(FoldPath):
         is_constant = deviation <= 1e-7 * np.maximum(np.abs(self._mean), 1e-30)
         self._scale = np.where(is_constant, 0.0, 1 / np.where(is_constant, 1.0, deviation))
         X *= self._scale
-        self._held = np.ascontiguousarray(X.T)
+        held = np.ascontiguousarray(X.T)
+        self.values = Numbers(held, n)
         self.features, self.index = inputs_times(np.ones(X.shape[1])), np.arange(X.shape[1])
-        self.w = np.zeros((len(self.w), len(self._held)))
-        self._missing = missing_variance((self._held[:, :n] * share) @ self._held[:, :n].T)
-
-    @property
-    def phi(self) -> np.ndarray:
-        return self._held
+        self.w = np.zeros((len(self.w), len(held)))
+        self._missing = missing_variance((held[:, :n] * share) @ held[:, :n].T)
 
     def largest_alpha(self) -> float:
         return max(1.0, len(self._scale) / self.n)
@@ -73,7 +72,7 @@ class RidgePath(FoldPath):
             before = now
 
     def _active(self, g, w, alpha):
-        return np.arange(len(self._held))
+        return np.arange(len(w))
 
     def _minimise(self, H, m, total, g, w, alpha, A):
         unit = alpha * self._slope_units[0]
@@ -105,7 +104,7 @@ class WideRidgePath(RidgePath):
 
     def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
         FoldPath.__init__(self, task, options, fitted)
-        self._X, share = self.rows.array(), self.s / self.s.sum()
+        self._X, share = rows_in_order(task, self._order, self.n), self.s / self.s.sum()
         X = self._X[: self.n]
         mean, squares = X.T @ share, (X.multiply(X) if is_sparse(X) else X * X).T @ share
         deviation = np.sqrt(np.maximum(squares - mean**2, 0.0))

@@ -1,0 +1,223 @@
+"""The values of the terms of a path at its rows: numbers or, of rules, bits.
+
+The rows that are fitted come first. A Gram matrix of bits is a count of the rows that two boxes
+have in common: 32 times less memory than numbers in single precision, and less time.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..._core.boxes import BinBoxes, apply, common, correlate
+
+if TYPE_CHECKING:
+    from ...features import FeatureSet, RuleDictionary
+    from ...rows import Rows
+
+# Weights of rows that are not all alike become whole numbers of so many bits: where the Gram matrix
+# is made once, and where it is made anew for each step.
+BITS_ONCE, BITS_A_STEP = 12, 4
+# So many boxes are counted at a time.
+COUNTED = 512
+
+
+class Curvature(NamedTuple):
+    """The curvature of each row fitted, as the quadratic model of a step has it.
+
+    planes : where it is in bits, pairs (a number, the rows to which it is added; None: all), whose
+        sum it is
+    """
+
+    h: np.ndarray
+    planes: list[tuple[float, np.ndarray | None]] = []
+
+
+class TermValues(ABC):
+    """The values of p terms at n_rows rows, of which the first n are fitted.
+
+    dtype : of Gram matrices
+    """
+
+    dtype: np.dtype
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of terms."""
+
+    @abstractmethod
+    def enter(self, features: FeatureSet) -> None:
+        """Add terms."""
+
+    @abstractmethod
+    def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
+        """Move terms to places that are free, and keep the first n."""
+
+    @abstractmethod
+    def correlate(self, v: np.ndarray) -> np.ndarray:
+        """Return the sum of each term times v over the rows fitted, v (n,) or (n_targets, n)."""
+
+    @abstractmethod
+    def apply(self, w: np.ndarray) -> np.ndarray:
+        """Return the sum of the terms with weights w at each row: w @ Phi'."""
+
+    def of_model(self, h: np.ndarray, is_once: bool) -> Curvature:
+        """Return curvatures of the rows fitted as the quadratic model of a step has them.
+
+        is_once : whether they are the same at each step
+        """
+        return Curvature(h)
+
+    @abstractmethod
+    def gram(self, curvature: Curvature, A: np.ndarray) -> np.ndarray:
+        """Return Phi_A diag(h) Phi_A' over the rows fitted, of the terms A."""
+
+    @abstractmethod
+    def gram_of_last(self, curvature: Curvature, done: int) -> np.ndarray:
+        """Return the products of the terms from `done` on with all terms, likewise."""
+
+
+class Numbers(TermValues):
+    """Values as numbers, (p, n_rows)."""
+
+    def __init__(self, values: np.ndarray, n: int, rows: Rows | None = None):
+        """Take the values of the first terms; rows : of which those that enter are made."""
+        self._all, self._p, self._n, self._rows = values, len(values), n, rows
+        self.dtype = values.dtype
+
+    def __len__(self) -> int:
+        return self._p
+
+    @property
+    def values(self) -> np.ndarray:
+        """The values of the terms."""
+        return self._all[: self._p]
+
+    @property
+    def _fitted(self):
+        return self._all[: self._p, : self._n]
+
+    def enter(self, features: FeatureSet) -> None:
+        if not all(block.is_bounded for block in features.blocks):
+            self._all, self.dtype = self._all.astype(np.float64, copy=False), np.dtype(np.float64)
+        p, end = self._p, self._p + len(features)
+        if end > len(self._all):
+            more = np.empty((max(64, end, 2 * p), self._all.shape[1]), self.dtype)
+            more[:p] = self.values
+            self._all = more
+        self._rows.map(lambda block: block.fill(features, self._all[p:end].T))
+        self._p = end
+
+    def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
+        self._all[free], self._p = self._all[last], n
+
+    def correlate(self, v: np.ndarray) -> np.ndarray:
+        return (v.astype(self.dtype) @ self._fitted.T).astype(np.float64)
+
+    def apply(self, w: np.ndarray) -> np.ndarray:
+        return w.astype(self.dtype) @ self.values
+
+    def gram(self, curvature: Curvature, A: np.ndarray) -> np.ndarray:
+        phi = self._fitted if len(A) == self._p else self._fitted[A]
+        rooted = phi * np.sqrt(curvature.h).astype(self.dtype)
+        return rooted @ rooted.T
+
+    def gram_of_last(self, curvature: Curvature, done: int) -> np.ndarray:
+        return (self._fitted[done:] * curvature.h.astype(self.dtype)) @ self._fitted.T
+
+
+class Bits(TermValues):
+    """Values of rules as bits: which of the rows are in the box of each, and its height."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, dictionary: RuleDictionary, bins: np.ndarray, n: int):
+        """Begin without a term; bins : uint8 (n_inputs, n_rows), of the inputs that rules see."""
+        self._dictionary, self._bins, self._n = dictionary, bins, n
+        self._random = np.random.default_rng(n).random(n)
+        self._words = -(-n // 64)
+        self._all = np.empty((0, self._words + -(-(bins.shape[1] - n) // 64)), np.uint64)
+        self._height = np.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self._height)
+
+    @property
+    def _fitted(self):
+        return self._all[: len(self), : self._words]
+
+    def enter(self, features: FeatureSet) -> None:
+        p, end = len(self), len(self) + len(features)
+        if end > len(self._all):
+            more = np.empty((max(64, end, 3 * p // 2), self._all.shape[1]), np.uint64)
+            more[:p] = self._all[:p]
+            self._all = more
+        boxes, height = self._dictionary.boxes_of(features)
+        tests, words = BinBoxes(boxes, len(self._bins)), self._words
+        tests.evaluate(self._bins[:, : self._n], self._all[p:end, :words])
+        tests.evaluate(self._bins[:, self._n :], self._all[p:end, words:])
+        self._height = np.concatenate([self._height, height])
+
+    def move(self, last: np.ndarray, free: np.ndarray, n: int) -> None:
+        self._all[free], self._height[free] = self._all[last], self._height[last]
+        self._height = self._height[:n]
+
+    def correlate(self, v: np.ndarray) -> np.ndarray:
+        sums = np.zeros((np.size(v) // self._n, len(self)))
+        correlate(self._fitted, np.atleast_2d(v), sums)
+        return (sums * self._height).reshape(*v.shape[:-1], -1)
+
+    def apply(self, w: np.ndarray) -> np.ndarray:
+        heights = np.ascontiguousarray(np.atleast_2d(w) * self._height)
+        f = np.zeros((len(heights), self._bins.shape[1]))
+        apply(self._fitted, heights, f[:, : self._n])
+        apply(self._all[: len(self), self._words :], heights, f[:, self._n :])
+        return f.reshape(*w.shape[:-1], -1)
+
+    def of_model(self, h: np.ndarray, is_once: bool) -> Curvature:
+        """Return curvatures as whole numbers of few bits times a unit, rounded up or down at random
+        such that all sums have the right expectation."""
+        most, n_bits = float(h.max()), BITS_ONCE if is_once else BITS_A_STEP
+        if most == h.min():
+            return Curvature(h, [(most, None)])
+        unit = most / (2**n_bits - 1)
+        whole = np.floor(h / unit + self._random).astype(np.int64)
+        planes = [(unit * 2**k, as_bits(whole >> k & 1)) for k in range(n_bits)]
+        return Curvature(unit * whole, planes)
+
+    def gram(self, curvature: Curvature, A: np.ndarray) -> np.ndarray:
+        bits, p = self._fitted if len(A) == len(self) else self._fitted[A], len(A)
+        out = np.empty((p, p), self.dtype)
+        for start in range(0, p, COUNTED):
+            end = min(start + COUNTED, p)
+            out[start:end, :end] = _sums(bits[start:end], bits[:end], curvature.planes)
+            out[:start, start:end] = out[start:end, :start].T
+        return self._in_heights(out, A, A)
+
+    def gram_of_last(self, curvature: Curvature, done: int) -> np.ndarray:
+        bits, every = self._fitted, np.arange(len(self))
+        sums = _sums(bits[done:], bits, curvature.planes).astype(self.dtype)
+        return self._in_heights(sums, every[done:], every)
+
+    def _in_heights(self, out, left, right):
+        out *= self._height[left].astype(self.dtype)[:, None]
+        out *= self._height[right].astype(self.dtype)
+        return out
+
+
+def _sums(left, right, planes):
+    """Return the sum of a curvature over the rows that each two boxes have in common."""
+    total = np.zeros((len(left), len(right)))
+    for number, rows in planes:
+        counts = np.zeros(total.shape, np.int64)
+        common(left if rows is None else left & rows, right, counts)
+        total += number * counts
+    return total
+
+
+def as_bits(mask: np.ndarray) -> np.ndarray:
+    """Return which rows a mask has as bits, as `_core/boxes.pyx` has them."""
+    packed = np.packbits(mask.astype(bool), bitorder="little")
+    return np.pad(packed, (0, -len(packed) % 8)).view(np.uint64)
