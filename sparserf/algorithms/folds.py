@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,20 @@ PARTS = 5
 MOST_FOLDS = 5
 
 
+class MoreRows(NamedTuple):
+    """The rows of a search, and more that no fold holds out.
+
+    task : the task of all of them
+    place : where those of the search are among them
+    fitted : for each fold the mask of those that it may fit, which are neither held out nor go with
+        rows that are
+    """
+
+    task: Task
+    place: np.ndarray
+    fitted: Sequence[np.ndarray]
+
+
 @dataclass(frozen=True, eq=False)
 class Folds:
     """The rows of a search and its folds.
@@ -46,12 +60,14 @@ class Folds:
         row count as one
     copies : where they were, the number of each row and its copies, which are together; None where
         there are none
+    more : these rows and more, for what is fitted to many; None: there are no more
     """
 
     task: Task
     splits: Sequence[Split]
     are_of_rows: bool = False
     copies: np.ndarray | None = None
+    more: MoreRows | None = None
 
     def __len__(self) -> int:
         return len(self.splits)
@@ -62,9 +78,11 @@ class Folds:
         its own."""
         return self.copies if self.task.groups is None else self.task.groups
 
-    def share(self, k: int) -> float:
-        """Return the share of the weight of all rows that fold k fits."""
-        return float(self.task.weight @ self.splits[k][0]) / len(self.task.weight)
+    @property
+    def many(self) -> MoreRows:
+        """The rows for what is fitted to many: `more`, or those of the search."""
+        every = np.arange(len(self.task.weight))
+        return self.more or MoreRows(self.task, every, [fitted for fitted, _ in self.splits])
 
     @property
     def n_fitted(self) -> int:
@@ -171,37 +189,65 @@ def folds_of(
     validation: float | Sequence[Split] | None,
     most_rows: int,
     rng: np.random.Generator,
+    most_many: int = 0,
 ) -> Folds:
     """Return the folds of a task.
 
     strata : the stratum of each row (`strata_of`)
     validation : a share s, for round(1 / s) folds and at most five; the splits of all rows of X; or
         None, for a number of folds that suits the rows
-    most_rows : about the most rows that are looked at, in the memory of this process
+    most_rows : about the most rows that are searched, in the memory of this process
+    most_many : about the most `more` rows, where these are in memory
     """
     splits = given_splits(validation)
     if splits is not None:
         splits = splits_of_task(splits, task, strata)
     if not task.raw.in_memory:  # wide rows are fewer
         most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
+    elif most_rows < most_many < np.count_nonzero(task.weight):
+        task, strata, splits, _ = _sampled(task, strata, splits, most_many, rng)
+    many, place, given = None, np.arange(len(task.weight)), splits
     if np.count_nonzero(task.weight) > most_rows:
-        task, some = sample_of(task, _parts_of(strata, splits), most_rows, rng)
-        strata = strata[some]
-        if splits is not None:
-            splits = [(fitted[some], held[some]) for fitted, held in splits]
+        many = task if task.raw.in_memory and most_many > most_rows else None
+        task, strata, splits, place = _sampled(task, strata, splits, most_rows, rng)
     elif not task.raw.in_memory:
         task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))
     if splits is not None:
-        return Folds(task, splits)
+        more = many and MoreRows(many, place, [fitted for fitted, _ in given])
+        return Folds(task, splits, more=more)
     if validation is None:
         n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
         n = n if time_left() > 0 else 1
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
-    copies = task.copies if task.groups is None else None
+    every = many or task
+    place = np.arange(len(task.weight)) if many is None else place
+    together = every.copies if every.groups is None else every.groups
+    copies = None if together is None or every.groups is not None else together[place]
     warn_of_copies(copies)
-    splits = drawn_splits(strata, n, rng, task.groups, copies)
-    return Folds(task, splits, are_of_rows=task.groups is None, copies=copies)
+    splits, more = drawn_splits(strata, n, rng, task.groups, copies), None
+    if many is not None:
+        fitted = [_apart(held, place, together, len(many.weight)) for _, held in splits]
+        more = MoreRows(many, place, fitted)
+    return Folds(task, splits, are_of_rows=task.groups is None, copies=copies, more=more)
+
+
+def _sampled(task, strata, splits, n, rng):
+    """Return a task, its strata and its splits for about n of its rows, and their places."""
+    task, some = sample_of(task, _parts_of(strata, splits), n, rng)
+    if splits is not None:
+        splits = [(fitted[some], held[some]) for fitted, held in splits]
+    return task, strata[some], splits, some
+
+
+def _apart(held, place, together, n):
+    """Return the mask of n rows that neither are held out nor go with rows that are.
+
+    held : a mask of the rows at these places
+    together : the number of what each row is together with; None: each is on its own
+    """
+    together = np.arange(n) if together is None else together
+    return ~np.isin(together, together[place[held]])
 
 
 def _parts_of(strata, splits):

@@ -35,7 +35,7 @@ def test_the_more_rows_the_fewer_folds(n, n_folds, share):
     assert len(found) == n_folds
     for k, (fitted, held) in enumerate(found.splits):
         assert not (fitted & held).any() and (fitted | held).all()
-        assert found.share(k) == pytest.approx(share, abs=0.01)
+        assert share_of(found, k) == pytest.approx(share, abs=0.01)
     times = np.bincount(found.row, minlength=n)
     assert (times <= 1).all() and (n_folds == 1 or (times == 1).all())
 
@@ -98,7 +98,7 @@ def test_the_pairs_of_a_user_are_the_folds():
     splits = [tuple(np.isin(np.arange(100), part) for part in pair) for pair in pairs]
     found = folds(task_of(100), splits)
     assert np.array_equal(np.array(found.splits), np.array(splits))
-    assert found.share(0) == pytest.approx(len(pairs[0][0]) / 100)
+    assert share_of(found, 0) == pytest.approx(len(pairs[0][0]) / 100)
     twice = Folds(task_of(100), [splits[0], splits[0]])
     assert len(twice.row) == 2 * len(pairs[0][1]) and twice.weight.sum() == pytest.approx(1)
 
@@ -177,7 +177,7 @@ def test_the_share_of_a_fold_is_that_of_the_weight(rng):
     weight = rng.random(100) + 0.1
     found = folds(task_of(100, sample_weight=weight))
     for k, (fitted, _) in enumerate(found.splits):
-        assert found.share(k) == pytest.approx(weight[fitted].sum() / weight.sum())
+        assert share_of(found, k) == pytest.approx(weight[fitted].sum() / weight.sum())
 
 
 # A sample

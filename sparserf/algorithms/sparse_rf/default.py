@@ -53,6 +53,8 @@ LOOKED_AT = 2_500
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
+# About the most rows to which rules are fitted.
+MOST_RULE_ROWS = 1_000_000
 # The shares of the time that is left which searches and pruning may take.
 SEARCHING, OF_PRUNING = 0.65, 0.6
 # The share of the progress bar that searches have; nothing else depends on it.
@@ -72,11 +74,11 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
     parts, chosen = each_output(task), []
     with single_threaded_blas(), task.rows, workers:
         most_rows = most_search_rows(choice.effort, effort.part(1 / len(parts)).deadline)
-        folds = folds_of(task, strata_of(task), choice.validation, most_rows, options.rng)
-        for k, (one, sample) in enumerate(zip(parts, each_output(folds.task), strict=True)):
+        strata = strata_of(task)
+        folds = folds_of(task, strata, choice.validation, most_rows, options.rng, MOST_RULE_ROWS)
+        for k, (one, of_one) in enumerate(zip(parts, folds_of_each(folds), strict=True)):
             own = effort.part(1 / (len(parts) - k))
             same = replace(options, rng=deepcopy(options.rng), deadline=own.deadline)
-            of_one = replace(folds, task=sample)
             with part(1 / (len(parts) - k)):
                 chosen.append(choose_for_target(one, of_one, same, choice, own, workers))
         model = chosen[0].model
@@ -89,6 +91,15 @@ def choose_model(task: Task, options: SparseRFOptions, choice: ChoiceOptions) ->
                 )
         model = with_ties(with_ranges(model, task))
     return in_their_units(model, units, loss)
+
+
+def folds_of_each(folds: Folds) -> list[Folds]:
+    """Return the folds for each output."""
+    each = [replace(folds, task=task) for task in each_output(folds.task)]
+    if folds.more is None:
+        return each
+    many = [folds.more._replace(task=task) for task in each_output(folds.more.task)]
+    return [replace(own, more=more) for own, more in zip(each, many, strict=True)]
 
 
 def choose_for_target(
@@ -194,7 +205,7 @@ def fit_to_sample(
         return member.constant(task), member.places[0]
     refits, weights, places = [], [], []
     for path, u in stack.used:
-        own = path.member.refits(task, path.found)
+        own = path.member.refits(path.found)
         refits += own
         weights += [u / len(own)] * len(own)
         places += islice(cycle(path.member.places), len(own))

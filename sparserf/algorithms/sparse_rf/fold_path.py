@@ -49,6 +49,7 @@ class FoldPath(ABC):
     values : their values at the rows, the n rows fitted first
     w, b, z : the weights (n_targets, p), the intercepts, and the margins (n_targets, n_rows), in
         the units of the targets
+    share : the share of the weight of all rows that those fitted have
     weight, s : the weights of the n rows fitted, of mean 1, and these over n
     alpha : the penalty
     gram : the Gram matrix of the terms, of a square; None where it is not known
@@ -58,6 +59,7 @@ class FoldPath(ABC):
     index: np.ndarray
     values: TermValues
     n: int
+    share: float
     weight: np.ndarray
     s: np.ndarray
     alpha: float
@@ -72,16 +74,25 @@ class FoldPath(ABC):
     # The number of features that were drawn.
     n_drawn: int = 0
 
-    def __init__(self, task: Task, options: SparseRFOptions, fitted: np.ndarray | None = None):
+    def __init__(
+        self,
+        task: Task,
+        options: SparseRFOptions,
+        fitted: np.ndarray | None = None,
+        told: tuple[np.ndarray, float] | None = None,
+    ):
         """Begin at weights of 0.
 
         fitted : a mask of the rows that are fitted; the others are held out
+        told : the places of the rows whose margins are asked for, and the unit of these; None: all,
+            in the unit of the first target
         """
         n_rows, K = len(task.weight), len(task.targets)
         fitted = np.ones(n_rows, bool) if fitted is None else fitted & (task.weight > 0)
         self._order = np.argsort(~fitted, kind="stable")
         self.n = n = int(np.count_nonzero(fitted))
         some = self._order[:n]
+        self.share = float(task.weight[some].sum() / task.weight.sum())
         self.weight = task.weight[some] / task.weight[some].mean()
         self.s, self._has_intercept = self.weight / n, options.fit_intercept
         self._targets = [task.target_of(y)[..., some] for y in task.targets]
@@ -94,6 +105,7 @@ class FoldPath(ABC):
         self.b = self._first_intercepts()
         self.z = np.repeat(self.b[:, None], n_rows, axis=1)
         self.w, self.gram = np.zeros((K, 0)), None
+        self._told = told or (np.arange(n_rows), self._units[0])
 
     def _first_intercepts(self):
         """Return the best intercepts without a term."""
@@ -244,11 +256,11 @@ class FoldPath(ABC):
         return self.loss() + float(sum(penalties))
 
     def margins(self) -> np.ndarray:
-        """Return the margins of each target at each row, (n_targets, n_rows), in the unit of the
-        first target."""
-        z = np.empty_like(self.z)
-        z[:, self._order] = self.z * (self._units / self._units[0])[:, None]
-        return z
+        """Return the margins of each target at each row that was asked for, (n_targets, n_told)."""
+        place, unit = self._told
+        at = np.empty(len(self._order), np.intp)
+        at[self._order] = np.arange(len(at))
+        return self.z[:, at[place]] * (self._units / unit)[:, None]
 
     def state(self) -> State:
         """Return (terms, their numbers, weights, intercepts) in units of y."""

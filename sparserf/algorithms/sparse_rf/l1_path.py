@@ -59,9 +59,10 @@ class L1Path(FoldPath):
         options: SparseRFOptions,
         k: int = 0,
         fitted: np.ndarray | None = None,
+        told: tuple[np.ndarray, float] | None = None,
     ):
         """Begin without a term; k : the number of the fold."""
-        super().__init__(task, options, fitted)
+        super().__init__(task, options, fitted, told)
         self.features = FeatureSet((), task.rows.n_features_in)
         self.index, self._nonnegative = np.zeros(0, np.intp), np.zeros(0, bool)
         if dictionary.kind == "grown":

@@ -81,9 +81,9 @@ class Member(ABC):
         """Return the model without a term, fitted to all rows."""
 
     @abstractmethod
-    def refits(self, task: Task, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
-        """Return functions that fit what the folds have found to all rows, and return the models
-        whose mean is the member's."""
+    def refits(self, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+        """Return functions that fit what the folds have found to all rows that the member sees, and
+        return the models whose mean is the member's."""
 
 
 # Members whose terms an l1 penalty chooses
@@ -104,27 +104,24 @@ class L1Member(Member):
 
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         task, dictionary = self.seen[k % len(self.seen)]
-        return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
+        if folds.more is None or dictionary.kind != "grown":
+            return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
+        told = folds.more.place, folds.task.unit(folds.task.targets[0])
+        return L1Path(task, dictionary, self.options, k, folds.more.fitted[k], told)
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
         return model_of([L1Path(seen, self.seen[0][1], self.options)], seen, certified=False)
 
-    def refits(self, task: Task, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+    def refits(self, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
         """Return functions that fit the terms of each fold to all rows.
 
         alpha was chosen for a share of the rows, and is multiplied by the root of that share: noise
         falls with the root of the number of rows, and alpha with it.
         """
-        ways = []
-        for places, (seen, dictionary) in zip(self.places, self.seen, strict=True):
-            again = replace(task.with_encodings(places), is_single=seen.is_single)
-            if seen.raw is task.raw:
-                again.__dict__["rows"] = seen.rows
-            ways.append((again, dictionary))
         return [
             partial(self._refit, *way, of_fold)
-            for way, of_fold in zip(cycle(ways), found, strict=False)
+            for way, of_fold in zip(cycle(self.seen), found, strict=False)
         ]
 
     def _refit(self, task, dictionary, of_fold):
@@ -153,7 +150,11 @@ class Given(L1Member):
     def of_folds(cls, folds: Folds, options: SparseRFOptions) -> Given:
         """Return the member for the rows of these folds."""
         dictionary = options.dictionary(folds.task, N_COMPONENTS)
-        return cls(options, [None], [(folds.task, dictionary)])
+        task = folds.task
+        if dictionary.kind == "grown":
+            task = folds.many.task
+            dictionary = options.dictionary(task, N_COMPONENTS)
+        return cls(options, [None], [(task, dictionary)])
 
 
 class Inputs(L1Member):
@@ -200,8 +201,9 @@ class GrownRules(L1Member):
         if options.max_order is not None:
             rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
         own = replace(options, features=rules, max_order=None)
-        places = folds.task.intervals
-        task = replace(folds.task.with_encodings(places), features=own.features, is_single=False)
+        many = folds.many.task
+        places = many.intervals
+        task = replace(many.with_encodings(places), features=own.features, is_single=False)
         return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
 
 
@@ -247,15 +249,14 @@ class Linear(Member):
             features=model.features.take(nothing),
         )
 
-    def refits(self, task: Task, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
-        return [partial(self._refit, task, found)]
+    def refits(self, found: Sequence[Found]) -> list[Callable[[], SparseModel]]:
+        return [partial(self._refit, found)]
 
-    def _refit(self, task, found):
+    def _refit(self, found):
         """Return the linear functions fitted to all rows."""
-        seen = replace(task.with_encodings(self.places[0]), is_single=self.task.is_single)
-        again = self._path(seen)
+        again = self._path(self.task)
         again.turn_to(found[0].alpha * float(np.mean([of_fold.share for of_fold in found])))
-        return as_functions(model_of([again], seen, certified=False))
+        return as_functions(model_of([again], self.task, certified=False))
 
 
 def as_functions(model: SparseModel) -> SparseModel:

@@ -126,7 +126,6 @@ class MemberFits:
         """Take a function that makes the member; begin before the first penalty."""
         self._folds, self._loss, self._workers = folds, loss, workers
         self._most_terms = most_terms
-        self._shares = [folds.share(k) for k in range(len(folds))]
         self._begin(make())
 
     def _begin(self, member):
@@ -191,8 +190,8 @@ class MemberFits:
         self._waited = 0 if is_worth else self._waited + 1
         if not here >= self.loss:
             found = [
-                Found(self._alpha, share, fit.state())
-                for share, fit in zip(self._shares, self._fits, strict=True)
+                Found(self._alpha, fit.share, fit.state())
+                for fit in self._fits
             ]
             what = len(self._of_folds) - 1, (predictions, self._folds.means(margins), found)
             self._taken.see(of_folds, what)
@@ -208,9 +207,8 @@ class MemberFits:
 
     def _is_full(self):
         """Return whether the folds have more terms in the mean than they may."""
-        task = self._folds.task
-        of_rows = TERMS_PER_ROW * min(self._shares) * len(task.weight)
-        most = min(self._most_terms, of_rows, MOST_WEIGHTS / len(task.targets))
+        of_rows = TERMS_PER_ROW * min(fit.n for fit in self._fits)
+        most = min(self._most_terms, of_rows, MOST_WEIGHTS / len(self._folds.task.targets))
         return np.mean([fit.n_terms for fit in self._fits]) > most
 
     def show(self, beaten: float) -> None:
