@@ -78,6 +78,8 @@ CONSTANT = 1e-13
 # The lines of G - Q'Q of so many features, those of the largest gains, are made at once, of so many
 # lines of Q at a time: Q is read from memory once for all of them, the next terms most likely.
 AHEAD, CACHED = 8, 32
+# Beyond so many terms the next is the best of these, while its gain is so near the largest.
+ONE_BY_ONE, NEAR, PART = 300, 0.5, 8
 # A change below this number of units in the last place may be rounding alone; coefficients fitted
 # to it could be of any size.
 ROUNDING_UNITS = 100
@@ -475,9 +477,13 @@ def orthogonal_least_squares(
         j = int(worth.argmax())
         if not gain[j] > 0:
             break
+        near = [i for i in ahead if d[i] > 0 and worth[i] >= NEAR * worth[j]]
+        if j not in ahead and len(S) >= ONE_BY_ONE and near:
+            j = max(near, key=worth.__getitem__)
         if j not in ahead:
             worth[j] = np.inf  # one of the first, where many are equal
-            some = np.argpartition(-worth, min(AHEAD, len(worth)) - 1)[:AHEAD]
+            n = min(max(AHEAD, len(S) // PART), len(worth))
+            some = np.argpartition(-worth, n - 1)[:n]
             lines = _lines(G, Q[: len(S)], some)
             n_ahead, ahead = len(S), dict(zip(some.tolist(), lines, strict=True))
         since = Q[n_ahead : len(S)]

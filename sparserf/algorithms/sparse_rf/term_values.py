@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Weights of rows that are not all alike become whole numbers of so many bits: where the Gram matrix
 # is made once, and where it is made anew for each step.
-BITS_ONCE, BITS_A_STEP = 12, 4
+BITS_ONCE, BITS_A_STEP = 12, 3
 # So many boxes are counted at a time.
 COUNTED = 512
 
