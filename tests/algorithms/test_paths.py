@@ -42,6 +42,8 @@ def path_of_losses(losses, beaten):
         state=lambda: None,
         tell=lambda: None,
         n_terms=1,
+        n=100,
+        share=0.8,
         ended=False,
         n_drawn=0,
     )
@@ -170,6 +172,8 @@ def test_all_folds_begin_again_in_a_way_that_is_twice_the_better(losses, objecti
         def fold_fit(self, folds, k):
             turns = iter([(1, 1), *objectives])
             return SimpleNamespace(
+                n=100,
+                share=0.8,
                 largest_alpha=lambda: 1.0,
                 margins=lambda: None,
                 objective=lambda: next(turns)[k],

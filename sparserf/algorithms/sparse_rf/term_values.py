@@ -7,6 +7,7 @@ have in common: 32 times less memory than numbers in single precision, and less 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,12 +15,16 @@ import numpy as np
 from ..._core.boxes import BinBoxes, apply, common, correlate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...features import FeatureSet, RuleDictionary
     from ...rows import Rows
 
 # Weights of rows that are not all alike become whole numbers of so many bits: where the Gram matrix
 # is made once, and where it is made anew for each step.
 BITS_ONCE, BITS_A_STEP = 12, 3
+# The model of a step is made of at most so many rows, where it is made anew for each.
+MODEL_ROWS = 2**15
 # So many boxes are counted at a time.
 COUNTED = 512
 
@@ -29,10 +34,12 @@ class Curvature(NamedTuple):
 
     planes : where it is in bits, pairs (a number, the rows to which it is added; None: all), whose
         sum it is
+    words : the words of bits that have the rows of the planes; None: all
     """
 
     h: np.ndarray
-    planes: list[tuple[float, np.ndarray | None]] = []
+    planes: Sequence[tuple[float, np.ndarray | None]] = ()
+    words: np.ndarray | None = None
 
 
 class TermValues(ABC):
@@ -178,17 +185,31 @@ class Bits(TermValues):
 
     def of_model(self, h: np.ndarray, is_once: bool) -> Curvature:
         """Return curvatures as whole numbers of few bits times a unit, rounded up or down at random
-        such that all sums have the right expectation."""
-        most, n_bits = float(h.max()), BITS_ONCE if is_once else BITS_A_STEP
-        if most == h.min():
+        such that all sums have the right expectation; where the model is made anew for each step,
+        of at most MODEL_ROWS rows, and 0 of the others."""
+        least, most = float(h.min()), float(h.max())
+        if is_once and least == most:
             return Curvature(h, [(most, None)])
+        words = np.arange(self._words) if is_once else self._sampled_words
+        rows = (64 * words[:, None] + np.arange(64)).ravel()
+        rows, n_bits = rows[rows < self._n], BITS_ONCE if is_once else BITS_A_STEP
         unit = most / (2**n_bits - 1)
-        whole = np.floor(h / unit + self._random).astype(np.int64)
+        whole = np.floor(h[rows] / unit + self._random[rows]).astype(np.int64)
+        unit *= self._n / len(rows)
         planes = [(unit * 2**k, as_bits(whole >> k & 1)) for k in range(n_bits)]
-        return Curvature(unit * whole, planes)
+        of_model = np.zeros(self._n)
+        of_model[rows] = unit * whole
+        return Curvature(of_model, planes, None if len(rows) == self._n else words)
+
+    @cached_property
+    def _sampled_words(self):
+        """The words of rows of which models are made, ascending."""
+        drawn = np.random.default_rng(self._n).permutation(self._words)
+        return np.sort(drawn[: MODEL_ROWS // 64])
 
     def gram(self, curvature: Curvature, A: np.ndarray) -> np.ndarray:
         bits, p = self._fitted if len(A) == len(self) else self._fitted[A], len(A)
+        bits = bits if curvature.words is None else bits.take(curvature.words, axis=1)
         out = np.empty((p, p), self.dtype)
         for start in range(0, p, COUNTED):
             end = min(start + COUNTED, p)
