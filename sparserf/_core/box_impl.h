@@ -5,6 +5,7 @@
  *   BYTE_BITS(m)     the VB bits of a vector of bytes that are 0 or -1
  *   LE_BITS(x, t)    the bits of x <= t, of a vector of doubles; GT_BITS of x > t
  *   ADD_WHERE(s, bits, v)  s + v in the lanes whose bit is set, s elsewhere
+ *   COUNT_BYTES(x)   the number of bits of each byte of a vector; may be left out
  */
 #define VL (VB / 8)
 typedef uint8_t NAME(bytes) __attribute__((vector_size(VB), aligned(1), may_alias));
@@ -116,34 +117,54 @@ TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature,
 
 /* ---------------------------------------------------------------- sums over the rows of a box */
 
-/* Counts of 2, 4 and 8 bits side by side; those of 8 bits are added up for 31 vectors before they
- * could overflow. */
-TARGET_EXTERN int64_t NAME(common)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
-    const uint64_t pairs = 0x5555555555555555u, fours = 0x3333333333333333u;
-    const uint64_t eights = 0x0f0f0f0f0f0f0f0fu, sixteens = 0x00ff00ff00ff00ffu;
+/* The number of bits of each byte; and a carry-save adder: three bits become their sum and the carry
+ * that is returned, so that of eight vectors one is left to count. */
+#define COUNT_OF(x) NAME(bits_of_each_byte)(x)
+TARGET WORDS NAME(bits_of_each_byte)(WORDS x) {
+#ifdef COUNT_BYTES
+    return (WORDS)COUNT_BYTES(x);
+#else
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    return (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+#endif
+}
+TARGET WORDS NAME(add_bits)(WORDS *sum, WORDS x, WORDS y) {
+    WORDS either = *sum ^ x, carry = (*sum & x) | (either & y);
+    *sum = either ^ y;
+    return carry;
+}
+
+/* The number of bits in both, of n_words of a panel. */
+TARGET int64_t NAME(common_bits)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
+    const uint64_t low_bytes = 0x00ff00ff00ff00ffu;
+    WORDS ones = {0}, twos = {0}, fours = {0}, eights = {0}, x[8];
     int64_t count = 0;
     ptrdiff_t w = 0;
-    while (n_words - w >= VL) {
-        ptrdiff_t end = w + 31 * VL <= n_words ? w + 31 * VL : w + (n_words - w) / VL * VL;
-        WORDS bytes = {0};
-        for (; w < end; w += VL) {
-            WORDS x = *(const WORDS *)(a + w) & *(const WORDS *)(b + w);
-            x -= (x >> 1) & pairs;
-            x = (x & fours) + ((x >> 2) & fours);
-            bytes += (x + (x >> 4)) & eights;
-        }
-        bytes = (bytes & sixteens) + ((bytes >> 8) & sixteens);
-        bytes += bytes >> 32;
-        bytes += bytes >> 16;
-        UNROLL for (int l = 0; l < VL; l++) count += (int64_t)(bytes[l] & 0xffff);
+    for (; w + 8 * VL <= n_words; w += 8 * VL) {
+        UNROLL for (int j = 0; j < 8; j++)
+            x[j] = *(const WORDS *)(a + w + j * VL) & *(const WORDS *)(b + w + j * VL);
+        UNROLL for (int j = 0; j < 8; j += 2) x[j] = NAME(add_bits)(&ones, x[j], x[j + 1]);
+        UNROLL for (int j = 0; j < 8; j += 4) x[j] = NAME(add_bits)(&twos, x[j], x[j + 2]);
+        eights += COUNT_OF(NAME(add_bits)(&fours, x[0], x[4]));
     }
-    for (; w < n_words; w++) {
-        uint64_t x = a[w] & b[w];
-        x -= (x >> 1) & pairs;
-        x = (x & fours) + ((x >> 2) & fours);
-        count += (int64_t)((((x + (x >> 4)) & eights) * 0x0101010101010101u) >> 56);
-    }
+    ones = COUNT_OF(ones) + (COUNT_OF(twos) << 1) + (COUNT_OF(fours) << 2);
+    for (; w < n_words; w += VL)
+        ones += COUNT_OF(*(const WORDS *)(a + w) & *(const WORDS *)(b + w));
+    ones = (ones & low_bytes) + ((ones >> 8) & low_bytes)
+           + (((eights & low_bytes) + ((eights >> 8) & low_bytes)) << 3);
+    ones += ones >> 32;
+    ones += ones >> 16;
+    UNROLL for (int l = 0; l < VL; l++) count += (int64_t)(ones[l] & 0xffff);
     return count;
+}
+
+TARGET_EXTERN void NAME(common)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
+                                ptrdiff_t n_words, int64_t *counts) {
+    for (ptrdiff_t b = 0; b < n_right; b++)
+        for (ptrdiff_t a = 0; a < BOX_LEFT; a++)
+            counts[BOX_LEFT * b + a] = NAME(common_bits)(left + BOX_PANEL * a,
+                                                         right + BOX_PANEL * b, n_words);
 }
 
 /* Sums of 16 interleaved parts of the rows, in every instruction set. */

@@ -2,10 +2,9 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-
 cdef extern from "box.h" nogil:
     enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
+    enum: BOX_PANEL, BOX_LEFT, BOX_RIGHT
     enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
     ctypedef struct bin_test:
         int32_t column
@@ -17,13 +16,15 @@ cdef extern from "box.h" nogil:
     ctypedef struct box_split:
         double gain, left_gradient, left_curvature
         int32_t column, bin, missing_left
+    ctypedef void (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t, ptrdiff_t,
+                                       int64_t *) noexcept nogil
     ctypedef struct box_kernels:
         void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
                             uint64_t *) noexcept nogil
         uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
         void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
         void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
+        box_common_kernel common
         double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
         void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                       double *) noexcept nogil

@@ -231,6 +231,33 @@ def test_sums_over_rows_in_boxes(rng, n, level):
 
 
 @each_level
+@pytest.mark.parametrize("n", [*SIZES, 127, 128, 129, 2000, 16_384, 16_385])
+def test_rows_in_both_of_two_boxes(rng, n, level):
+    inside = rng.random((270, n)) < rng.random((270, 1))
+    wide = rng.integers(0, 2**64, (540, box_sums.n_words(n) + 3), np.uint64)
+    wide[::2, 2:-1] = as_bits(inside)
+    bits, expected = read_only(wide)[::2, 2:-1], inside.astype(float) @ inside.T
+    for n_left in (0, 1, 2, 3, 4, 5, 7, 8, 9, 129, 270):
+        for n_right in (n_left, 0, 1, 5, 127, 128, 129):
+            out = np.full((2 * n_left, 3 * n_right), 2**40)
+            core.common(bits[:n_left], bits[270 - n_right :], out[::2, ::3], level=level)
+            np.testing.assert_array_equal(out[::2, ::3] - 2**40, expected[:n_left, 270 - n_right :])
+            out[::2, ::3] = 2**40
+            assert (out == 2**40).all()
+        out = np.ones((n_left, n_left), np.int64)
+        core.common(bits[:n_left], bits[:n_left], out, symmetric=True, level=level)
+        np.testing.assert_array_equal(out, 1 + np.tril(expected[:n_left, :n_left]))
+
+
+@each_level
+def test_all_rows_are_counted(level):
+    bits = np.full((9, 999), 2**64 - 1, np.uint64)
+    out = np.zeros((9, 9), np.int64)
+    core.common(bits, bits, out, level=level)
+    assert (out == 64 * 999).all()
+
+
+@each_level
 @pytest.mark.parametrize("n", [*SIZES, 4096, 9000])
 def test_sums_over_bins_in_boxes(rng, n, level):
     bins, boxes, v = random_bins(rng, n), random_boxes(rng, 40), rng.standard_normal((2, n))
