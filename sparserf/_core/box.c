@@ -64,7 +64,13 @@ static void add_histogram(const uint8_t *bins, const uint32_t *rows, const doubl
 #undef SLOT
 }
 
-/* Lanes whose bit is set, as masks; a sum in such lanes. */
+/* Bit i of half a word of rows, twice. */
+#define TWICE(i) 1u << (i), 1u << (i)
+#define OF_FOUR(i) TWICE(i), TWICE(i + 1), TWICE(i + 2), TWICE(i + 3)
+static const uint32_t bits_of_rows[64] __attribute__((aligned(64))) = {
+    OF_FOUR(0), OF_FOUR(4), OF_FOUR(8), OF_FOUR(12), OF_FOUR(16), OF_FOUR(20), OF_FOUR(24), OF_FOUR(28)};
+
+/* Lanes whose bit is set, as masks. */
 #if HAS_X86_LEVELS
 #define BYTE_BITS(m) (uint16_t)_mm_movemask_epi8((__m128i)(m))
 #define LE_BITS(x, t) _mm_movemask_pd((__m128d)((x) <= (t)))
@@ -82,7 +88,6 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #define LE_BITS(x, t) ((uint64_t)((x)[0] <= (t)[0]) | (uint64_t)((x)[1] <= (t)[1]) << 1)
 #define GT_BITS(x, t) ((uint64_t)((x)[0] > (t)[0]) | (uint64_t)((x)[1] > (t)[1]) << 1)
 #endif
-#define ADD_WHERE(s, bits, v) ((s) + (VEC)((IVEC)(v) & -(IVEC){(bits) & 1, (bits) >> 1}))
 #define NAME(f) JOIN(base, f)
 #define SET
 #define VB 16
@@ -93,14 +98,11 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #undef BYTE_BITS
 #undef LE_BITS
 #undef GT_BITS
-#undef ADD_WHERE
 
 #if HAS_X86_LEVELS
 #define BYTE_BITS(m) (uint32_t)_mm256_movemask_epi8((__m256i)(m))
 #define LE_BITS(x, t) _mm256_movemask_pd((__m256d)((x) <= (t)))
 #define GT_BITS(x, t) _mm256_movemask_pd((__m256d)((x) > (t)))
-#define ADD_WHERE(s, bits, v) \
-    ((s) + (VEC)((IVEC)(v) & ((((IVEC){0} + (int64_t)(bits)) & (IVEC){1, 2, 4, 8}) != 0)))
 /* Of the two halves of each byte, by a table. */
 #define NIBBLES 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4
 #define HALF(x, shift) _mm256_shuffle_epi8(_mm256_setr_epi8(NIBBLES, NIBBLES), \
@@ -116,7 +118,6 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #undef BYTE_BITS
 #undef LE_BITS
 #undef GT_BITS
-#undef ADD_WHERE
 #undef COUNT_BYTES
 
 #if defined(__clang__)
@@ -127,8 +128,9 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #define BYTE_BITS(m) _mm512_movepi8_mask((__m512i)(m))
 #define LE_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_LE_OQ)
 #define GT_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_GT_OQ)
-#define ADD_WHERE(s, bits, v) \
-    ((VEC)_mm512_mask_add_pd((__m512d)(s), (__mmask8)(bits), (__m512d)(s), (__m512d)(v)))
+#define ADD_WHERE(s, word, bits, v) \
+    ((VEC)_mm512_mask_add_pd((__m512d)(s), _mm512_test_epi64_mask((__m512i)(word), (__m512i)(bits)), \
+                             (__m512d)(s), (__m512d)(v)))
 #define NAME(f) JOIN(v4, f)
 #define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma" WIDE)))
 #define VB 64

@@ -19,6 +19,7 @@
 #define BOX_PANEL 256      /* words of a box */
 #define BOX_LEFT 8
 #define BOX_RIGHT 128
+#define BOX_LINE 8         /* words of a line of the cache */
 
 /* Whether (bin - start) mod 256 <= length. */
 typedef struct {

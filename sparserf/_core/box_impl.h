@@ -4,7 +4,8 @@
  *   VB               bytes in a vector
  *   BYTE_BITS(m)     the VB bits of a vector of bytes that are 0 or -1
  *   LE_BITS(x, t)    the bits of x <= t, of a vector of doubles; GT_BITS of x > t
- *   ADD_WHERE(s, bits, v)  s + v in the lanes whose bit is set, s elsewhere
+ *   ADD_WHERE(s, word, bits, v)  s + v in the lanes in which word has bits, s elsewhere; may be left
+ *                    out
  *   COUNT_BYTES(x)   the number of bits of each byte of a vector; may be left out
  */
 #define VL (VB / 8)
@@ -16,8 +17,12 @@ typedef uint64_t NAME(words) __attribute__((vector_size(VB), aligned(8), may_ali
 #define VEC NAME(vec)
 #define IVEC NAME(ivec)
 #define WORDS NAME(words)
-/* The bits of vector j of the rows of a word. */
-#define BITS_AT(word, j) ((unsigned)((word) >> ((j) * VL)) & ((1u << VL) - 1))
+/* Half a word of bits in each half of a lane. */
+typedef uint32_t NAME(halves) __attribute__((vector_size(VB), aligned(4), may_alias));
+#define HALVES NAME(halves)
+#ifndef ADD_WHERE
+#define ADD_WHERE(s, word, bits, v) ((s) + (VEC)((HALVES)(v) & (HALVES)(((word) & (bits)) == (bits))))
+#endif
 
 /* ---------------------------------------------------------------- which rows */
 
@@ -167,11 +172,18 @@ TARGET_EXTERN void NAME(common)(const uint64_t *left, const uint64_t *right, ptr
                                                          right + BOX_PANEL * b, n_words);
 }
 
+/* s + v for the rows of vector j of a word that are in the box, s for the others. */
+TARGET VEC NAME(add_where)(VEC s, uint64_t word, int j, VEC v) {
+    HALVES half = (HALVES){0} + (uint32_t)(j * VL < 32 ? word : word >> 32);
+    HALVES bits = *(const HALVES *)(bits_of_rows + 2 * (j * VL % 32));
+    return ADD_WHERE(s, half, bits, v);
+}
+
 /* Sums of 16 interleaved parts of the rows, in every instruction set. */
 #define PARTS (16 / VL)
 TARGET void NAME(add_word)(VEC *sum, uint64_t word, const double *v) {
     UNROLL for (int j = 0; j < 64 / VL; j++)
-        sum[j % PARTS] = ADD_WHERE(sum[j % PARTS], BITS_AT(word, j), *(const VEC *)(v + j * VL));
+        sum[j % PARTS] = NAME(add_where)(sum[j % PARTS], word, j, *(const VEC *)(v + j * VL));
 }
 
 TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v) {
@@ -190,29 +202,40 @@ TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const do
     return parts[0];
 }
 
-TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
-                             const double *coef, double *out) {
+TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t n_boxes, const double *coef,
+                             double *out) {
     VEC f[64 / VL];
     UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = *(const VEC *)(out + j * VL);
     for (ptrdiff_t r = 0; r < n_boxes; r++) {
-        uint64_t word = words[r * step];
-        if (!word) continue;
+        if (!words[r]) continue;
         VEC c = (VEC){0} + coef[r];
-        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = ADD_WHERE(f[j], BITS_AT(word, j), c);
+        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = NAME(add_where)(f[j], words[r], j, c);
     }
     UNROLL for (int j = 0; j < 64 / VL; j++) *(VEC *)(out + j * VL) = f[j];
 }
 
+/* The words of one row of words are far from each other: as many as lie in a line of the cache are
+ * turned at a time. */
 TARGET_EXTERN void NAME(apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
                                const double *coef, ptrdiff_t n_rows,
                                double *out) {
+    uint64_t turned[BOX_LINE][BOX_RIGHT];
     double last[64] = {0};
-    for (ptrdiff_t w = 0; w < n_rows / 64; w++)
-        NAME(apply_word)(words + w, step, n_boxes, coef, out + 64 * w);
-    if (n_rows % 64 == 0) return;
-    memcpy(last, out + n_rows / 64 * 64, (n_rows % 64) * sizeof(double));
-    NAME(apply_word)(words + n_rows / 64, step, n_boxes, coef, last);
-    memcpy(out + n_rows / 64 * 64, last, (n_rows % 64) * sizeof(double));
+    for (ptrdiff_t i = 0; i < n_rows; i += 64 * BOX_LINE)
+        for (ptrdiff_t first = 0; first < n_boxes; first += BOX_RIGHT) {
+            ptrdiff_t n = n_boxes - first < BOX_RIGHT ? n_boxes - first : BOX_RIGHT;
+            const uint64_t *from = words + first * step + i / 64;
+            int n_words = (int)(n_rows - i < 64 * BOX_LINE ? (n_rows - i + 63) / 64 : BOX_LINE);
+            for (ptrdiff_t r = 0; r < n; r++)
+                for (int w = 0; w < n_words; w++) turned[w][r] = from[r * step + w];
+            for (int w = 0; w < n_words; w++) {
+                double *to = out + i + 64 * w;
+                size_t size = n_rows - i - 64 * w < 64 ? (n_rows - i - 64 * w) * sizeof(double) : 0;
+                if (size) to = memcpy(last, to, size);
+                NAME(apply_word)(turned[w], n, coef + first, to);
+                if (size) memcpy(out + i + 64 * w, last, size);
+            }
+        }
 }
 
 /* v, or 1, in the box and 0 elsewhere, for the 64 rows of a word, of which n are there. */
@@ -222,7 +245,7 @@ TARGET void NAME(spread_word)(uint64_t word, const double *v, int n, double *out
     if (v && n < 64) v = memcpy(last, v, n * sizeof(double));
     UNROLL for (int j = 0; j < 64 / VL; j++)
         *(VEC *)(out + j * VL) =
-            ADD_WHERE((VEC){0}, BITS_AT(word, j), v ? *(const VEC *)(v + j * VL) : one);
+            NAME(add_where)((VEC){0}, word, j, v ? *(const VEC *)(v + j * VL) : one);
 }
 
 #define SPREAD(NUMBER)                                                              \
@@ -350,5 +373,7 @@ static const box_kernels NAME(kernels) = {
 #undef VEC
 #undef IVEC
 #undef WORDS
-#undef BITS_AT
+#undef HALVES
+#undef ADD_WHERE
+#undef COUNT_OF
 #undef PARTS

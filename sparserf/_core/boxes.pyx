@@ -396,18 +396,19 @@ cdef void add_counts(box_common_kernel count, const uint64_t *of_left, const uin
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
               double[:, :] out not None, int level=-1):
     """Add the sum of v[k, i] over the rows i in box r to out[k, r]; v's last axis is contiguous."""
-    cdef ptrdiff_t r, k
+    cdef ptrdiff_t i, r, k, n
     cdef const box_kernels *kernels = kernels_of(level)
     check_words(bits, v.shape[1])
     check_contiguous("v", v.strides[1], sizeof(double), v.shape[1])
     check_equal("out", "outputs", v.shape[0], out.shape[0])
     check_equal("out", "boxes", bits.shape[0], out.shape[1])
-    if v.shape[1] == 0:
-        return
     with nogil:
-        for r in range(bits.shape[0]):
-            for k in range(v.shape[0]):
-                out[k, r] += kernels.sum(&bits[r, 0], v.shape[1], &v[k, 0])
+        # In the order of BinBoxes.correlate: a block of v stays in the cache for all boxes.
+        for i in range((v.shape[1] + BOX_BLOCK - 1) // BOX_BLOCK):
+            n = min(<ptrdiff_t>BOX_BLOCK, v.shape[1] - BOX_BLOCK * i)
+            for r in range(bits.shape[0]):
+                for k in range(v.shape[0]):
+                    out[k, r] += kernels.sum(&bits[r, BLOCK_WORDS * i], n, &v[k, BOX_BLOCK * i])
 
 
 def apply(const uint64_t[:, :] bits not None, const double[:, :] coef not None,
