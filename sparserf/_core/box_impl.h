@@ -122,10 +122,8 @@ TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature,
 
 /* ---------------------------------------------------------------- sums over the rows of a box */
 
-/* The number of bits of each byte; and a carry-save adder: three bits become their sum and the carry
- * that is returned, so that of eight vectors one is left to count. */
-#define COUNT_OF(x) NAME(bits_of_each_byte)(x)
-TARGET WORDS NAME(bits_of_each_byte)(WORDS x) {
+/* The number of bits of each byte. */
+TARGET WORDS NAME(bits_of_bytes)(WORDS x) {
 #ifdef COUNT_BYTES
     return (WORDS)COUNT_BYTES(x);
 #else
@@ -134,34 +132,36 @@ TARGET WORDS NAME(bits_of_each_byte)(WORDS x) {
     return (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
 #endif
 }
+
+/* Add the bits of x and y to sum, and return the carries. */
 TARGET WORDS NAME(add_bits)(WORDS *sum, WORDS x, WORDS y) {
-    WORDS either = *sum ^ x, carry = (*sum & x) | (either & y);
-    *sum = either ^ y;
+    WORDS either = x ^ y, carry = (x & y) | (either & *sum);
+    *sum ^= either;
     return carry;
 }
 
-/* The number of bits in both, of n_words of a panel. */
+/* The number of bits in both. Carries leave one of eight vectors to count; counts in a byte are at
+ * most 128, of BOX_PANEL words. */
 TARGET int64_t NAME(common_bits)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
     const uint64_t low_bytes = 0x00ff00ff00ff00ffu;
     WORDS ones = {0}, twos = {0}, fours = {0}, eights = {0}, x[8];
-    int64_t count = 0;
+    uint64_t count = 0;
     ptrdiff_t w = 0;
     for (; w + 8 * VL <= n_words; w += 8 * VL) {
         UNROLL for (int j = 0; j < 8; j++)
             x[j] = *(const WORDS *)(a + w + j * VL) & *(const WORDS *)(b + w + j * VL);
         UNROLL for (int j = 0; j < 8; j += 2) x[j] = NAME(add_bits)(&ones, x[j], x[j + 1]);
         UNROLL for (int j = 0; j < 8; j += 4) x[j] = NAME(add_bits)(&twos, x[j], x[j + 2]);
-        eights += COUNT_OF(NAME(add_bits)(&fours, x[0], x[4]));
+        eights += NAME(bits_of_bytes)(NAME(add_bits)(&fours, x[0], x[4]));
     }
-    ones = COUNT_OF(ones) + (COUNT_OF(twos) << 1) + (COUNT_OF(fours) << 2);
+    ones = NAME(bits_of_bytes)(ones) + (NAME(bits_of_bytes)(twos) << 1)
+           + (NAME(bits_of_bytes)(fours) << 2);
     for (; w < n_words; w += VL)
-        ones += COUNT_OF(*(const WORDS *)(a + w) & *(const WORDS *)(b + w));
+        ones += NAME(bits_of_bytes)(*(const WORDS *)(a + w) & *(const WORDS *)(b + w));
     ones = (ones & low_bytes) + ((ones >> 8) & low_bytes)
            + (((eights & low_bytes) + ((eights >> 8) & low_bytes)) << 3);
-    ones += ones >> 32;
-    ones += ones >> 16;
-    UNROLL for (int l = 0; l < VL; l++) count += (int64_t)(ones[l] & 0xffff);
-    return count;
+    UNROLL for (int l = 0; l < VL; l++) count += ones[l];
+    return (int64_t)(count * 0x0001000100010001u >> 48); /* its four parts */
 }
 
 TARGET_EXTERN void NAME(common)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
@@ -375,5 +375,4 @@ static const box_kernels NAME(kernels) = {
 #undef WORDS
 #undef HALVES
 #undef ADD_WHERE
-#undef COUNT_OF
 #undef PARTS
