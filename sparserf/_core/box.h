@@ -41,9 +41,6 @@ typedef struct {
     int32_t column, bin, missing_left;
 } box_split;
 
-typedef void (*box_common_kernel)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
-                                  ptrdiff_t n_words, int64_t *counts);
-
 /* The kernels of one instruction set. All give the same bits. */
 typedef struct {
     /* words = whether rows are in a box; bins of column j begin at bins + j * step */
@@ -57,9 +54,6 @@ typedef struct {
     /* words = whether the gradient or the curvature of a row is not 0 */
     void (*in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
                    uint64_t *words);
-    /* counts[BOX_LEFT * b + a] = the number of bits in both box a of BOX_LEFT and box b of n_right,
-     * whose words, a multiple of 8 and at most BOX_PANEL, begin BOX_PANEL apart */
-    box_common_kernel common;
     /* sum of v over the rows in the box */
     double (*sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v);
     /* out[i] += sum of coef[r] over the boxes r that row i is in, whose words begin at r * step */
@@ -100,6 +94,10 @@ static inline uint32_t box_hash(uint64_t key, uint32_t number) {
 
 /* The kernels of a level of tile.h that this processor has. */
 const box_kernels *box_select(int level);
-/* The fastest `common` of a level on this processor. */
+/* counts[BOX_LEFT * b + a] = the number of bits in both box a of BOX_LEFT and box b of n_right, whose
+ * words, a multiple of 8 and at most BOX_PANEL, begin BOX_PANEL apart; the fastest of a level on
+ * this processor. */
+typedef void (*box_common_kernel)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
+                                  ptrdiff_t n_words, int64_t *counts);
 box_common_kernel box_common(int level);
 #endif

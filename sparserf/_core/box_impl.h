@@ -363,10 +363,10 @@ TARGET_EXTERN void NAME(add_double)(const double *restrict x, ptrdiff_t n, doubl
 }
 
 static const box_kernels NAME(kernels) = {
-    NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
-    NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
-    NAME(spread_double), NAME(bin),          list_rows,           add_histogram,
-    NAME(best_split),    NAME(add_single),  NAME(add_double)};
+    NAME(inside_bins),   NAME(inside_numbers), NAME(draw),          NAME(in_use),
+    NAME(sum),           NAME(apply),          NAME(spread_single), NAME(spread_double),
+    NAME(bin),           list_rows,            add_histogram,       NAME(best_split),
+    NAME(add_single),    NAME(add_double)};
 
 #undef VL
 #undef BYTES

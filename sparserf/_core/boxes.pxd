@@ -16,15 +16,12 @@ cdef extern from "box.h" nogil:
     ctypedef struct box_split:
         double gain, left_gradient, left_curvature
         int32_t column, bin, missing_left
-    ctypedef void (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t, ptrdiff_t,
-                                       int64_t *) noexcept nogil
     ctypedef struct box_kernels:
         void (*inside_bins)(const uint8_t *, ptrdiff_t, ptrdiff_t, const bin_test *, int,
                             uint64_t *) noexcept nogil
         uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
         void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
         void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        box_common_kernel common
         double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
         void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                       double *) noexcept nogil
@@ -41,6 +38,8 @@ cdef extern from "box.h" nogil:
         void (*add_double)(const double *, ptrdiff_t, double, double *) noexcept nogil
     uint32_t box_hash(uint64_t, uint32_t)
     const box_kernels *box_select(int)
+    ctypedef void (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t, ptrdiff_t,
+                                       int64_t *) noexcept nogil
     box_common_kernel box_common(int)
 
 
