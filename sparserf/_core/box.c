@@ -64,7 +64,13 @@ static void add_histogram(const uint8_t *bins, const uint32_t *rows, const doubl
 #undef SLOT
 }
 
-/* Lanes whose bit is set, as masks; a sum in such lanes. */
+/* Bit i of half a word of rows, twice. */
+#define TWICE(i) 1u << (i), 1u << (i)
+#define OF_FOUR(i) TWICE(i), TWICE(i + 1), TWICE(i + 2), TWICE(i + 3)
+static const uint32_t bits_of_rows[64] __attribute__((aligned(64))) = {
+    OF_FOUR(0), OF_FOUR(4), OF_FOUR(8), OF_FOUR(12), OF_FOUR(16), OF_FOUR(20), OF_FOUR(24), OF_FOUR(28)};
+
+/* Lanes whose bit is set, as masks. */
 #if HAS_X86_LEVELS
 #define BYTE_BITS(m) (uint16_t)_mm_movemask_epi8((__m128i)(m))
 #define LE_BITS(x, t) _mm_movemask_pd((__m128d)((x) <= (t)))
@@ -82,7 +88,6 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #define LE_BITS(x, t) ((uint64_t)((x)[0] <= (t)[0]) | (uint64_t)((x)[1] <= (t)[1]) << 1)
 #define GT_BITS(x, t) ((uint64_t)((x)[0] > (t)[0]) | (uint64_t)((x)[1] > (t)[1]) << 1)
 #endif
-#define ADD_WHERE(s, bits, v) ((s) + (VEC)((IVEC)(v) & -(IVEC){(bits) & 1, (bits) >> 1}))
 #define NAME(f) JOIN(base, f)
 #define SET
 #define VB 16
@@ -93,14 +98,16 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #undef BYTE_BITS
 #undef LE_BITS
 #undef GT_BITS
-#undef ADD_WHERE
 
 #if HAS_X86_LEVELS
 #define BYTE_BITS(m) (uint32_t)_mm256_movemask_epi8((__m256i)(m))
 #define LE_BITS(x, t) _mm256_movemask_pd((__m256d)((x) <= (t)))
 #define GT_BITS(x, t) _mm256_movemask_pd((__m256d)((x) > (t)))
-#define ADD_WHERE(s, bits, v) \
-    ((s) + (VEC)((IVEC)(v) & ((((IVEC){0} + (int64_t)(bits)) & (IVEC){1, 2, 4, 8}) != 0)))
+/* Of the two halves of each byte, by a table. */
+#define NIBBLES 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4
+#define HALF(x, shift) _mm256_shuffle_epi8(_mm256_setr_epi8(NIBBLES, NIBBLES), \
+                                           (__m256i)(((x) >> (shift)) & 0x0f0f0f0f0f0f0f0fu))
+#define COUNT_BYTES(x) _mm256_add_epi8(HALF(x, 0), HALF(x, 4))
 #define NAME(f) JOIN(v3, f)
 #define SET __attribute__((target("avx2,fma")))
 #define VB 32
@@ -111,7 +118,7 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #undef BYTE_BITS
 #undef LE_BITS
 #undef GT_BITS
-#undef ADD_WHERE
+#undef COUNT_BYTES
 
 #if defined(__clang__)
 #define WIDE /* Clang takes vectors as wide as they are written */
@@ -121,33 +128,50 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #define BYTE_BITS(m) _mm512_movepi8_mask((__m512i)(m))
 #define LE_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_LE_OQ)
 #define GT_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_GT_OQ)
-#define ADD_WHERE(s, bits, v) \
-    ((VEC)_mm512_mask_add_pd((__m512d)(s), (__mmask8)(bits), (__m512d)(s), (__m512d)(v)))
+#define ADD_WHERE(s, word, bits, v) \
+    ((VEC)_mm512_mask_add_pd((__m512d)(s), _mm512_test_epi64_mask((__m512i)(word), (__m512i)(bits)), \
+                             (__m512d)(s), (__m512d)(v)))
 #define NAME(f) JOIN(v4, f)
 #define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma" WIDE)))
 #define VB 64
 #include "box_impl.h"
 
-/* Processors of this level may count bits in an instruction, which takes a third of the time; the
-   counts are the same. */
-static __attribute__((target("avx512f,avx512vpopcntdq"))) int64_t
-v4_common_counted(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
-    __m512i count = _mm512_setzero_si512();
-    for (ptrdiff_t w = 0; w < n_words; w += 8) {
-        __mmask8 there = n_words - w < 8 ? (__mmask8)((1u << (n_words - w)) - 1) : (__mmask8)0xff;
-        __m512i x = _mm512_maskz_loadu_epi64(there, a + w);
-        x = _mm512_and_si512(x, _mm512_maskz_loadu_epi64(there, b + w));
-        count = _mm512_add_epi64(count, _mm512_popcnt_epi64(x));
+/* Processors of this level may count the bits of numbers in an instruction, which takes a third of
+   the time; the counts are the same. */
+#define COUNTED __attribute__((target("avx512f,avx512vpopcntdq")))
+/* The sums of neighbours in a and in b, in turns. */
+static inline COUNTED __m512i sums_of_neighbours(__m512i a, __m512i b) {
+    return _mm512_add_epi64(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+}
+/* The sums of neighbouring pairs of numbers in a, then in b. */
+static inline COUNTED __m512i sums_of_pairs(__m512i a, __m512i b) {
+    return _mm512_add_epi64(_mm512_shuffle_i64x2(a, b, 0x88), _mm512_shuffle_i64x2(a, b, 0xdd));
+}
+static COUNTED void v4_common_counted(const uint64_t *left, const uint64_t *right,
+                                      ptrdiff_t n_right, ptrdiff_t n_words, int64_t *counts) {
+    for (ptrdiff_t b = 0; b < n_right; b++, right += BOX_PANEL) {
+        __m512i n[BOX_LEFT];
+        UNROLL for (int a = 0; a < BOX_LEFT; a++) n[a] = _mm512_setzero_si512();
+        for (ptrdiff_t w = 0; w < n_words; w += 8) {
+            __m512i x = _mm512_loadu_si512(right + w);
+            UNROLL for (int a = 0; a < BOX_LEFT; a++)
+                n[a] = _mm512_add_epi64(n[a], _mm512_popcnt_epi64(_mm512_and_si512(
+                                                  x, _mm512_loadu_si512(left + BOX_PANEL * a + w))));
+        }
+        UNROLL for (int a = 0; a < 8; a += 2) n[a] = sums_of_neighbours(n[a], n[a + 1]);
+        n[0] = sums_of_pairs(sums_of_pairs(n[0], n[2]), sums_of_pairs(n[4], n[6]));
+        _mm512_storeu_si512(counts + BOX_LEFT * b, n[0]);
     }
-    return (int64_t)_mm512_reduce_add_epi64(count);
 }
 #endif
 
-int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t) {
+box_common_kernel box_common(int level) {
 #if HAS_X86_LEVELS
     if (level == LEVEL_V4 && __builtin_cpu_supports("avx512vpopcntdq")) return v4_common_counted;
+    if (level != LEVEL_BASELINE) return v3_common; /* no slower than with wider vectors */
 #endif
-    return box_select(level)->common;
+    (void)level;
+    return base_common;
 }
 
 const box_kernels *box_select(int level) {

@@ -14,6 +14,12 @@
 #define BOX_MISSING 255    /* the bin of a missing cell */
 #define BOX_SLOTS 256      /* most sums of a column: 255 bins, and the missing cells */
 #define BOX_BLOCK 4096     /* rows whose list, with their gradients, stays in the cache */
+/* Pairs of boxes are counted by panels of their words: BOX_LEFT boxes that stay in the first-level
+ * cache, by BOX_RIGHT that stay in the second. */
+#define BOX_PANEL 256      /* words of a box */
+#define BOX_LEFT 8
+#define BOX_RIGHT 128
+#define BOX_LINE 8         /* words of a line of the cache */
 
 /* Whether (bin - start) mod 256 <= length. */
 typedef struct {
@@ -48,8 +54,6 @@ typedef struct {
     /* words = whether the gradient or the curvature of a row is not 0 */
     void (*in_use)(const double *gradient, const double *curvature, ptrdiff_t n_rows,
                    uint64_t *words);
-    /* the number of bits in both */
-    int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t n_words);
     /* sum of v over the rows in the box */
     double (*sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v);
     /* out[i] += sum of coef[r] over the boxes r that row i is in, whose words begin at r * step */
@@ -90,6 +94,10 @@ static inline uint32_t box_hash(uint64_t key, uint32_t number) {
 
 /* The kernels of a level of tile.h that this processor has. */
 const box_kernels *box_select(int level);
-/* The fastest `common` of a level on this processor. */
-int64_t (*box_common(int level))(const uint64_t *, const uint64_t *, ptrdiff_t);
+/* counts[BOX_LEFT * b + a] = the number of bits in both box a of BOX_LEFT and box b of n_right, whose
+ * words, a multiple of 8 and at most BOX_PANEL, begin BOX_PANEL apart; the fastest of a level on
+ * this processor. */
+typedef void (*box_common_kernel)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
+                                  ptrdiff_t n_words, int64_t *counts);
+box_common_kernel box_common(int level);
 #endif

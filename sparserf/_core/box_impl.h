@@ -4,7 +4,9 @@
  *   VB               bytes in a vector
  *   BYTE_BITS(m)     the VB bits of a vector of bytes that are 0 or -1
  *   LE_BITS(x, t)    the bits of x <= t, of a vector of doubles; GT_BITS of x > t
- *   ADD_WHERE(s, bits, v)  s + v in the lanes whose bit is set, s elsewhere
+ *   ADD_WHERE(s, word, bits, v)  s + v in the lanes in which word has bits, s elsewhere; may be left
+ *                    out
+ *   COUNT_BYTES(x)   the number of bits of each byte of a vector; may be left out
  */
 #define VL (VB / 8)
 typedef uint8_t NAME(bytes) __attribute__((vector_size(VB), aligned(1), may_alias));
@@ -15,8 +17,12 @@ typedef uint64_t NAME(words) __attribute__((vector_size(VB), aligned(8), may_ali
 #define VEC NAME(vec)
 #define IVEC NAME(ivec)
 #define WORDS NAME(words)
-/* The bits of vector j of the rows of a word. */
-#define BITS_AT(word, j) ((unsigned)((word) >> ((j) * VL)) & ((1u << VL) - 1))
+/* Half a word of bits in each half of a lane. */
+typedef uint32_t NAME(halves) __attribute__((vector_size(VB), aligned(4), may_alias));
+#define HALVES NAME(halves)
+#ifndef ADD_WHERE
+#define ADD_WHERE(s, word, bits, v) ((s) + (VEC)((HALVES)(v) & (HALVES)(((word) & (bits)) == (bits))))
+#endif
 
 /* ---------------------------------------------------------------- which rows */
 
@@ -116,41 +122,68 @@ TARGET_EXTERN void NAME(in_use)(const double *gradient, const double *curvature,
 
 /* ---------------------------------------------------------------- sums over the rows of a box */
 
-/* Counts of 2, 4 and 8 bits side by side; those of 8 bits are added up for 31 vectors before they
- * could overflow. */
-TARGET_EXTERN int64_t NAME(common)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
-    const uint64_t pairs = 0x5555555555555555u, fours = 0x3333333333333333u;
-    const uint64_t eights = 0x0f0f0f0f0f0f0f0fu, sixteens = 0x00ff00ff00ff00ffu;
-    int64_t count = 0;
+/* The number of bits of each byte. */
+TARGET WORDS NAME(bits_of_bytes)(WORDS x) {
+#ifdef COUNT_BYTES
+    return (WORDS)COUNT_BYTES(x);
+#else
+    x -= (x >> 1) & 0x5555555555555555u;
+    x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+    return (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+#endif
+}
+
+/* Add the bits of x and y to sum, and return the carries. */
+TARGET WORDS NAME(add_bits)(WORDS *sum, WORDS x, WORDS y) {
+    WORDS either = x ^ y, carry = (x & y) | (either & *sum);
+    *sum ^= either;
+    return carry;
+}
+
+/* The number of bits in both. Carries leave one of eight vectors to count; counts in a byte are at
+ * most 128, of BOX_PANEL words. */
+TARGET int64_t NAME(common_bits)(const uint64_t *a, const uint64_t *b, ptrdiff_t n_words) {
+    const uint64_t low_bytes = 0x00ff00ff00ff00ffu;
+    WORDS ones = {0}, twos = {0}, fours = {0}, eights = {0}, x[8];
+    uint64_t count = 0;
     ptrdiff_t w = 0;
-    while (n_words - w >= VL) {
-        ptrdiff_t end = w + 31 * VL <= n_words ? w + 31 * VL : w + (n_words - w) / VL * VL;
-        WORDS bytes = {0};
-        for (; w < end; w += VL) {
-            WORDS x = *(const WORDS *)(a + w) & *(const WORDS *)(b + w);
-            x -= (x >> 1) & pairs;
-            x = (x & fours) + ((x >> 2) & fours);
-            bytes += (x + (x >> 4)) & eights;
-        }
-        bytes = (bytes & sixteens) + ((bytes >> 8) & sixteens);
-        bytes += bytes >> 32;
-        bytes += bytes >> 16;
-        UNROLL for (int l = 0; l < VL; l++) count += (int64_t)(bytes[l] & 0xffff);
+    for (; w + 8 * VL <= n_words; w += 8 * VL) {
+        UNROLL for (int j = 0; j < 8; j++)
+            x[j] = *(const WORDS *)(a + w + j * VL) & *(const WORDS *)(b + w + j * VL);
+        UNROLL for (int j = 0; j < 8; j += 2) x[j] = NAME(add_bits)(&ones, x[j], x[j + 1]);
+        UNROLL for (int j = 0; j < 8; j += 4) x[j] = NAME(add_bits)(&twos, x[j], x[j + 2]);
+        eights += NAME(bits_of_bytes)(NAME(add_bits)(&fours, x[0], x[4]));
     }
-    for (; w < n_words; w++) {
-        uint64_t x = a[w] & b[w];
-        x -= (x >> 1) & pairs;
-        x = (x & fours) + ((x >> 2) & fours);
-        count += (int64_t)((((x + (x >> 4)) & eights) * 0x0101010101010101u) >> 56);
-    }
-    return count;
+    ones = NAME(bits_of_bytes)(ones) + (NAME(bits_of_bytes)(twos) << 1)
+           + (NAME(bits_of_bytes)(fours) << 2);
+    for (; w < n_words; w += VL)
+        ones += NAME(bits_of_bytes)(*(const WORDS *)(a + w) & *(const WORDS *)(b + w));
+    ones = (ones & low_bytes) + ((ones >> 8) & low_bytes)
+           + (((eights & low_bytes) + ((eights >> 8) & low_bytes)) << 3);
+    UNROLL for (int l = 0; l < VL; l++) count += ones[l];
+    return (int64_t)(count * 0x0001000100010001u >> 48); /* its four parts */
+}
+
+TARGET_EXTERN void NAME(common)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
+                                ptrdiff_t n_words, int64_t *counts) {
+    for (ptrdiff_t b = 0; b < n_right; b++)
+        for (ptrdiff_t a = 0; a < BOX_LEFT; a++)
+            counts[BOX_LEFT * b + a] = NAME(common_bits)(left + BOX_PANEL * a,
+                                                         right + BOX_PANEL * b, n_words);
+}
+
+/* s + v for the rows of vector j of a word that are in the box, s for the others. */
+TARGET VEC NAME(add_where)(VEC s, uint64_t word, int j, VEC v) {
+    HALVES half = (HALVES){0} + (uint32_t)(j * VL < 32 ? word : word >> 32);
+    HALVES bits = *(const HALVES *)(bits_of_rows + 2 * (j * VL % 32));
+    return ADD_WHERE(s, half, bits, v);
 }
 
 /* Sums of 16 interleaved parts of the rows, in every instruction set. */
 #define PARTS (16 / VL)
 TARGET void NAME(add_word)(VEC *sum, uint64_t word, const double *v) {
     UNROLL for (int j = 0; j < 64 / VL; j++)
-        sum[j % PARTS] = ADD_WHERE(sum[j % PARTS], BITS_AT(word, j), *(const VEC *)(v + j * VL));
+        sum[j % PARTS] = NAME(add_where)(sum[j % PARTS], word, j, *(const VEC *)(v + j * VL));
 }
 
 TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const double *v) {
@@ -169,29 +202,40 @@ TARGET_EXTERN double NAME(sum)(const uint64_t *words, ptrdiff_t n_rows, const do
     return parts[0];
 }
 
-TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
-                             const double *coef, double *out) {
+TARGET void NAME(apply_word)(const uint64_t *words, ptrdiff_t n_boxes, const double *coef,
+                             double *out) {
     VEC f[64 / VL];
     UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = *(const VEC *)(out + j * VL);
     for (ptrdiff_t r = 0; r < n_boxes; r++) {
-        uint64_t word = words[r * step];
-        if (!word) continue;
+        if (!words[r]) continue;
         VEC c = (VEC){0} + coef[r];
-        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = ADD_WHERE(f[j], BITS_AT(word, j), c);
+        UNROLL for (int j = 0; j < 64 / VL; j++) f[j] = NAME(add_where)(f[j], words[r], j, c);
     }
     UNROLL for (int j = 0; j < 64 / VL; j++) *(VEC *)(out + j * VL) = f[j];
 }
 
+/* The words of one row of words are far from each other: as many as lie in a line of the cache are
+ * turned at a time. */
 TARGET_EXTERN void NAME(apply)(const uint64_t *words, ptrdiff_t step, ptrdiff_t n_boxes,
                                const double *coef, ptrdiff_t n_rows,
                                double *out) {
+    uint64_t turned[BOX_LINE][BOX_RIGHT];
     double last[64] = {0};
-    for (ptrdiff_t w = 0; w < n_rows / 64; w++)
-        NAME(apply_word)(words + w, step, n_boxes, coef, out + 64 * w);
-    if (n_rows % 64 == 0) return;
-    memcpy(last, out + n_rows / 64 * 64, (n_rows % 64) * sizeof(double));
-    NAME(apply_word)(words + n_rows / 64, step, n_boxes, coef, last);
-    memcpy(out + n_rows / 64 * 64, last, (n_rows % 64) * sizeof(double));
+    for (ptrdiff_t i = 0; i < n_rows; i += 64 * BOX_LINE)
+        for (ptrdiff_t first = 0; first < n_boxes; first += BOX_RIGHT) {
+            ptrdiff_t n = n_boxes - first < BOX_RIGHT ? n_boxes - first : BOX_RIGHT;
+            const uint64_t *from = words + first * step + i / 64;
+            int n_words = (int)(n_rows - i < 64 * BOX_LINE ? (n_rows - i + 63) / 64 : BOX_LINE);
+            for (ptrdiff_t r = 0; r < n; r++)
+                for (int w = 0; w < n_words; w++) turned[w][r] = from[r * step + w];
+            for (int w = 0; w < n_words; w++) {
+                double *to = out + i + 64 * w;
+                size_t size = n_rows - i - 64 * w < 64 ? (n_rows - i - 64 * w) * sizeof(double) : 0;
+                if (size) to = memcpy(last, to, size);
+                NAME(apply_word)(turned[w], n, coef + first, to);
+                if (size) memcpy(out + i + 64 * w, last, size);
+            }
+        }
 }
 
 /* v, or 1, in the box and 0 elsewhere, for the 64 rows of a word, of which n are there. */
@@ -201,7 +245,7 @@ TARGET void NAME(spread_word)(uint64_t word, const double *v, int n, double *out
     if (v && n < 64) v = memcpy(last, v, n * sizeof(double));
     UNROLL for (int j = 0; j < 64 / VL; j++)
         *(VEC *)(out + j * VL) =
-            ADD_WHERE((VEC){0}, BITS_AT(word, j), v ? *(const VEC *)(v + j * VL) : one);
+            NAME(add_where)((VEC){0}, word, j, v ? *(const VEC *)(v + j * VL) : one);
 }
 
 #define SPREAD(NUMBER)                                                              \
@@ -319,15 +363,16 @@ TARGET_EXTERN void NAME(add_double)(const double *restrict x, ptrdiff_t n, doubl
 }
 
 static const box_kernels NAME(kernels) = {
-    NAME(inside_bins), NAME(inside_numbers), NAME(draw),          NAME(in_use),
-    NAME(common),      NAME(sum),            NAME(apply),         NAME(spread_single),
-    NAME(spread_double), NAME(bin),          list_rows,           add_histogram,
-    NAME(best_split),    NAME(add_single),  NAME(add_double)};
+    NAME(inside_bins),   NAME(inside_numbers), NAME(draw),          NAME(in_use),
+    NAME(sum),           NAME(apply),          NAME(spread_single), NAME(spread_double),
+    NAME(bin),           list_rows,            add_histogram,       NAME(best_split),
+    NAME(add_single),    NAME(add_double)};
 
 #undef VL
 #undef BYTES
 #undef VEC
 #undef IVEC
 #undef WORDS
-#undef BITS_AT
+#undef HALVES
+#undef ADD_WHERE
 #undef PARTS

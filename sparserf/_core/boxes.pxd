@@ -2,10 +2,9 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-ctypedef int64_t (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
-
 cdef extern from "box.h" nogil:
     enum: BOX_WORD, BOX_MISSING, BOX_SLOTS, BOX_BLOCK
+    enum: BOX_PANEL, BOX_LEFT, BOX_RIGHT
     enum: BLOCK_WORDS "BOX_BLOCK / BOX_WORD"
     ctypedef struct bin_test:
         int32_t column
@@ -23,7 +22,6 @@ cdef extern from "box.h" nogil:
         uint64_t (*inside_numbers)(const double *, const number_test *, int) noexcept nogil
         void (*draw)(uint64_t, uint64_t, uint64_t, ptrdiff_t, uint64_t *) noexcept nogil
         void (*in_use)(const double *, const double *, ptrdiff_t, uint64_t *) noexcept nogil
-        int64_t (*common)(const uint64_t *, const uint64_t *, ptrdiff_t) noexcept nogil
         double (*sum)(const uint64_t *, ptrdiff_t, const double *) noexcept nogil
         void (*apply)(const uint64_t *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                       double *) noexcept nogil
@@ -40,6 +38,8 @@ cdef extern from "box.h" nogil:
         void (*add_double)(const double *, ptrdiff_t, double, double *) noexcept nogil
     uint32_t box_hash(uint64_t, uint32_t)
     const box_kernels *box_select(int)
+    ctypedef void (*box_common_kernel)(const uint64_t *, const uint64_t *, ptrdiff_t, ptrdiff_t,
+                                       int64_t *) noexcept nogil
     box_common_kernel box_common(int)
 
 

@@ -17,7 +17,7 @@ from cython cimport floating
 from libc.math cimport INFINITY
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from sparserf._core import rows as rows_module
@@ -343,37 +343,72 @@ def common(const uint64_t[:, :] left not None, const uint64_t[:, :] right not No
     symmetric : whether left and right are the same boxes; only the entries on and below the
         diagonal are computed
     """
-    cdef ptrdiff_t a, b, start, n, end
-    cdef box_common_kernel number = common_of(level)
+    cdef ptrdiff_t a, b, w, start, n_words
+    cdef uint64_t *of_left
+    cdef uint64_t *of_right
+    cdef box_common_kernel count = common_of(level)
     check_words(left, BOX_WORD * right.shape[1])
     check_words(right, BOX_WORD * left.shape[1])
     check_equal("out", "boxes of left", left.shape[0], out.shape[0])
     check_equal("out", "boxes of right", right.shape[0], out.shape[1])
+    of_left = <uint64_t *>calloc((BOX_LEFT + BOX_RIGHT) * BOX_PANEL, sizeof(uint64_t))
+    if of_left == NULL:
+        raise MemoryError
+    of_right = of_left + BOX_LEFT * BOX_PANEL
     with nogil:
-        # 128 words of each of many boxes stay in the second-level cache together.
-        for start in range(0, left.shape[1], 128):
-            n = min(<ptrdiff_t>128, left.shape[1] - start)
-            for a in range(left.shape[0]):
-                end = min(a + 1, right.shape[0]) if symmetric else right.shape[0]
-                for b in range(end):
-                    out[a, b] += number(&left[a, start], &right[b, start], n)
+        for b in range((right.shape[0] + BOX_RIGHT - 1) // BOX_RIGHT):
+            start = BOX_RIGHT * b // BOX_LEFT if symmetric else 0
+            for w in range((left.shape[1] + BOX_PANEL - 1) // BOX_PANEL):
+                pack(right, BOX_RIGHT * b, BOX_RIGHT, BOX_PANEL * w, of_right)
+                for a in range(start, (left.shape[0] + BOX_LEFT - 1) // BOX_LEFT):
+                    n_words = pack(left, BOX_LEFT * a, BOX_LEFT, BOX_PANEL * w, of_left)
+                    add_counts(count, of_left, of_right, n_words, BOX_LEFT * a, BOX_RIGHT * b,
+                               symmetric, out)
+        free(of_left)
+
+
+cdef ptrdiff_t pack(const uint64_t[:, :] bits, ptrdiff_t first, ptrdiff_t most, ptrdiff_t start,
+                    uint64_t *panel) noexcept nogil:
+    """Copy words from `start` on of at most so many boxes to a panel, and zeros up to a multiple of
+    8, which is returned."""
+    cdef ptrdiff_t r, n = min(<ptrdiff_t>BOX_PANEL, bits.shape[1] - start), whole = (n + 7) // 8 * 8
+    for r in range(min(most, bits.shape[0] - first)):
+        memcpy(panel + BOX_PANEL * r, &bits[first + r, start], n * sizeof(uint64_t))
+        memset(panel + BOX_PANEL * r + n, 0, (whole - n) * sizeof(uint64_t))
+    return whole
+
+
+cdef void add_counts(box_common_kernel count, const uint64_t *of_left, const uint64_t *of_right,
+                     ptrdiff_t n_words, ptrdiff_t a, ptrdiff_t b, bint symmetric,
+                     int64_t[:, :] out) noexcept nogil:
+    """Add the numbers of bits that boxes of two panels have in common to out, from out[a, b] on."""
+    cdef int64_t[BOX_LEFT * BOX_RIGHT] counts
+    cdef ptrdiff_t i, j, n_left = min(<ptrdiff_t>BOX_LEFT, out.shape[0] - a)
+    cdef ptrdiff_t n_right = min(<ptrdiff_t>BOX_RIGHT, out.shape[1] - b)
+    if symmetric:
+        n_right = min(n_right, a + n_left - b)
+    count(of_left, of_right, n_right, n_words, &counts[0])
+    for i in range(n_left):
+        for j in range(min(n_right, a + i + 1 - b) if symmetric else n_right):
+            out[a + i, b + j] += counts[BOX_LEFT * j + i]
 
 
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
               double[:, :] out not None, int level=-1):
     """Add the sum of v[k, i] over the rows i in box r to out[k, r]; v's last axis is contiguous."""
-    cdef ptrdiff_t r, k
+    cdef ptrdiff_t i, r, k, n
     cdef const box_kernels *kernels = kernels_of(level)
     check_words(bits, v.shape[1])
     check_contiguous("v", v.strides[1], sizeof(double), v.shape[1])
     check_equal("out", "outputs", v.shape[0], out.shape[0])
     check_equal("out", "boxes", bits.shape[0], out.shape[1])
-    if v.shape[1] == 0:
-        return
     with nogil:
-        for r in range(bits.shape[0]):
-            for k in range(v.shape[0]):
-                out[k, r] += kernels.sum(&bits[r, 0], v.shape[1], &v[k, 0])
+        # In the order of BinBoxes.correlate: a block of v stays in the cache for all boxes.
+        for i in range((v.shape[1] + BOX_BLOCK - 1) // BOX_BLOCK):
+            n = min(<ptrdiff_t>BOX_BLOCK, v.shape[1] - BOX_BLOCK * i)
+            for r in range(bits.shape[0]):
+                for k in range(v.shape[0]):
+                    out[k, r] += kernels.sum(&bits[r, BLOCK_WORDS * i], n, &v[k, BOX_BLOCK * i])
 
 
 def apply(const uint64_t[:, :] bits not None, const double[:, :] coef not None,

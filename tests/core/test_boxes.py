@@ -231,6 +231,65 @@ def test_sums_over_rows_in_boxes(rng, n, level):
 
 
 @each_level
+@pytest.mark.parametrize("n", [*SIZES, 127, 128, 129, 2000, 16_384, 16_385])
+def test_rows_in_both_of_two_boxes(rng, n, level):
+    inside = rng.random((270, n)) < rng.random((270, 1))
+    wide = rng.integers(0, 2**64, (540, box_sums.n_words(n) + 3), np.uint64)
+    wide[::2, 2:-1] = as_bits(inside)
+    bits, expected = read_only(wide)[::2, 2:-1], inside.astype(float) @ inside.T
+    for n_left in (0, 1, 2, 3, 4, 5, 7, 8, 9, 129, 270):
+        for n_right in (n_left, 0, 1, 5, 127, 128, 129):
+            out = np.full((2 * n_left, 3 * n_right), 2**40)
+            core.common(bits[:n_left], bits[270 - n_right :], out[::2, ::3], level=level)
+            np.testing.assert_array_equal(out[::2, ::3] - 2**40, expected[:n_left, 270 - n_right :])
+            out[::2, ::3] = 2**40
+            assert (out == 2**40).all()
+        out = np.ones((n_left, n_left), np.int64)
+        core.common(bits[:n_left], bits[:n_left], out, symmetric=True, level=level)
+        np.testing.assert_array_equal(out, 1 + np.tril(expected[:n_left, :n_left]))
+
+
+@each_level
+@pytest.mark.parametrize("n", [*SIZES, 127, 128, 129, 511, 513, 4097, 9000])
+def test_sums_over_any_number_of_boxes(rng, n, level):
+    share = rng.choice([0, 0.001, 0.1, 0.9], (260, 1))
+    inside = (rng.random((260, n)) < share).astype(float)
+    wide = rng.integers(0, 2**64, (520, box_sums.n_words(n) + 3), np.uint64)
+    wide[::2, 2:-1] = as_bits(inside)
+    v, coef = rng.standard_normal((3, n + 2)), rng.standard_normal((3, 262))
+    for n_boxes in (0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 129, 260):
+        bits = read_only(wide)[::2, 2:-1][:n_boxes]
+        sums, f = np.ones((3, n_boxes + 1)), np.ones((3, n + 2))
+        core.correlate(bits, read_only(v)[:, 1:-1], sums[:, 1:], level)
+        core.apply(bits, read_only(coef)[:, 1 : n_boxes + 1], f[:, 1:-1], level)
+        np.testing.assert_allclose(
+            sums[:, 1:], 1 + v[:, 1:-1] @ inside[:n_boxes].T, rtol=1e-12, atol=1e-10
+        )
+        np.testing.assert_allclose(
+            f[:, 1:-1], 1 + coef[:, 1 : n_boxes + 1] @ inside[:n_boxes], rtol=1e-12, atol=1e-12
+        )
+        assert (sums[:, 0] == 1).all() and (f[:, [0, -1]] == 1).all()
+
+
+@each_level
+def test_coefficients_are_added_in_the_order_of_boxes(rng, level):
+    inside = rng.random((300, 777)) < rng.choice([0.001, 0.5], (300, 1))
+    coef, f, expected = rng.standard_normal((1, 300)), np.zeros((1, 777)), np.zeros(777)
+    core.apply(as_bits(inside), coef, f, level)
+    for row, c in zip(inside, coef[0], strict=True):
+        expected[row] += c
+    np.testing.assert_array_equal(f[0], expected)
+
+
+@each_level
+def test_all_rows_are_counted(level):
+    bits = np.full((9, 999), 2**64 - 1, np.uint64)
+    out = np.zeros((9, 9), np.int64)
+    core.common(bits, bits, out, level=level)
+    assert (out == 64 * 999).all()
+
+
+@each_level
 @pytest.mark.parametrize("n", [*SIZES, 4096, 9000])
 def test_sums_over_bins_in_boxes(rng, n, level):
     bins, boxes, v = random_bins(rng, n), random_boxes(rng, 40), rng.standard_normal((2, n))
@@ -238,22 +297,22 @@ def test_sums_over_bins_in_boxes(rng, n, level):
     wide[:, 3 : n + 3] = bins
     BinBoxes(boxes, 5).correlate(read_only(wide)[:, 3 : n + 3], read_only(v), sums, level)
     np.testing.assert_allclose(sums, 1 + v @ is_inside(boxes, bins).T, atol=1e-11)
-    if n <= 4096:
-        core.correlate(as_bits(is_inside(boxes, bins)), v, same, level)
-        assert sums.tobytes() == same.tobytes()
+    core.correlate(as_bits(is_inside(boxes, bins)), v, same, level)
+    assert sums.tobytes() == same.tobytes()
     of_threads = [sums_in_boxes(boxes, bins, v, Workers(k)).tobytes() for k in (1, 3)]
     assert of_threads[0] == of_threads[1]
 
 
 @pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
 def test_all_levels_give_the_same_bits(rng):
-    bits, v = as_bits(rng.random((9, 777)) < 0.5), rng.standard_normal((3, 777))
-    answers = []
+    bits = as_bits(rng.random((140, 8777)) < rng.choice([0.01, 0.5], (140, 1)))
+    v, answers = rng.standard_normal((3, 8777)), []
     for level in range(len(LEVELS)):
-        sums, f = np.zeros((3, 9)), np.zeros((3, 777))
+        sums, f, values = np.zeros((3, 140)), np.zeros((3, 8777)), np.zeros((140, 8777))
         core.correlate(bits, v, sums, level)
-        core.apply(bits, v[:, :9].copy(), f, level)
-        answers.append(sums.tobytes() + f.tobytes())
+        core.apply(bits, v[:, :140].copy(), f, level)
+        core.spread(bits, values, v[0].copy(), level)
+        answers.append(sums.tobytes() + f.tobytes() + values.tobytes())
     assert len(set(answers)) == 1
 
 
