@@ -8,12 +8,17 @@ of few rows needs no histograms: theirs are made column by column, where a split
 
 Which columns a node sees depends on the seed of its tree, on its way from the root and on the
 numbers of the columns alone: all ways to grow give the same boxes.
+
+The sums over all rows in the nodes of trees that have grown (`sums_in_nodes`) follow the rows down
+the trees in the same way, some thousand rows at a time.
 """
 from libc.math cimport ceil
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memchr, memcpy, memmove, memset
+
+import numpy as np
 
 from sparserf._core.boxes cimport (BLOCK_WORDS, BOX_BLOCK, BOX_MISSING, BOX_SLOTS, BOX_WORD,
                                    box_hash, box_kernels, box_split, kernels_of)
@@ -196,6 +201,21 @@ cdef class Tree:
     def asks(self):
         """Return the boxes of the nodes whose histograms the tree asks for; none: it has grown."""
         return self.boxes[[self.asked[i] for i in range(self.n_asked)]]
+
+    def splits(self):
+        """Return the splits of the nodes as `sums_in_nodes` takes them, a line for each box."""
+        cdef ptrdiff_t k
+        cdef const box_split *split
+        cdef int32_t[:, ::1] lines
+        splits = np.full((self.conditions.shape[0], 4), NO_COLUMN, np.int32)
+        lines = splits
+        for k in range(1, self.n_nodes, 2):
+            split = &self.nodes[self.nodes[k].parent].split
+            lines[self.nodes[k].parent, 0] = split.column
+            lines[self.nodes[k].parent, 1] = split.bin
+            lines[self.nodes[k].parent, 2] = split.missing_left
+            lines[self.nodes[k].parent, 3] = <int32_t>k
+        return splits
 
     def answer(self, const double[:, ::1] sums not None, const int64_t[::1] counts not None):
         """Take the histograms that the tree asks for, one after the other, and grow by a level.
@@ -472,7 +492,7 @@ cdef class Tree:
             self.bound(k, left + side, side)
             child[side].is_kept = self.keeps_directions(left + side)
         if rows != NULL:
-            part_rows(node, child, self.n_bins[node.split.column], rows)
+            part_rows(node, child, rows)
         if child[0].is_kept or child[1].is_kept:
             side = node.split.left_curvature > node.total[1] - node.split.left_curvature
             self.asked[self.n_asked] = <int32_t>(left + side)
@@ -517,23 +537,156 @@ cdef class Tree:
         return not (rises and falls)
 
 
-cdef void part_rows(const tree_node *node, tree_node *children, int64_t n_bins,
-                    row_list *rows) noexcept nogil:
-    """Part the list of the rows of a node between its children, in the same order."""
-    cdef int64_t i
-    cdef ptrdiff_t n_left = 0, n_right = 0
-    cdef uint32_t *listed = rows.rows + node.start
+# ---------------------------------------------------------------- rows of nodes
+
+
+cdef ptrdiff_t part(uint32_t *listed, ptrdiff_t n, const uint8_t *codes, uint8_t start,
+                    uint8_t length, uint32_t *spare) noexcept nogil:
+    """Put the rows whose codes are in an interval of the ring of 256 before the others, both in the
+    same order; return how many they are."""
+    cdef ptrdiff_t i, n_inside = 0, n_outside = 0
     cdef uint32_t row
-    cdef uint8_t code
-    cdef bint is_left, is_missing_left = node.split.missing_left == 1
-    cdef const uint8_t *codes = rows.bins + node.split.column * rows.step
-    for i in range(node.count):
+    cdef bint is_inside
+    for i in range(n):
         row = listed[i]
-        code = codes[row]
-        is_left = code <= node.split.bin if code < n_bins else is_missing_left
-        listed[n_left] = rows.spare[n_right] = row
-        n_left += is_left
-        n_right += not is_left
-    memcpy(listed + n_left, rows.spare, n_right * sizeof(uint32_t))
+        is_inside = <uint8_t>(codes[row] - start) <= length
+        listed[n_inside] = spare[n_outside] = row
+        n_inside += is_inside
+        n_outside += not is_inside
+    memcpy(listed + n_inside, spare, n_outside * sizeof(uint32_t))
+    return n_inside
+
+
+cdef inline ptrdiff_t part_left(uint32_t *listed, ptrdiff_t n, const uint8_t *codes, int32_t bin,
+                                bint is_missing_left, uint32_t *spare) noexcept nogil:
+    """Put the rows on the left of a split before the others; return how many they are."""
+    cdef uint8_t start = BOX_MISSING if is_missing_left else 0
+    return part(listed, n, codes, start, <uint8_t>(bin - start), spare)
+
+
+cdef void part_rows(const tree_node *node, tree_node *children, row_list *rows) noexcept nogil:
+    """Part the list of the rows of a node between its children."""
+    cdef int64_t n_left = part_left(rows.rows + node.start, node.count,
+                                    rows.bins + node.split.column * rows.step, node.split.bin,
+                                    node.split.missing_left == 1, rows.spare)
     children[0].start, children[0].count = node.start, n_left
-    children[1].start, children[1].count = node.start + n_left, n_right
+    children[1].start, children[1].count = node.start + n_left, node.count - n_left
+
+
+def sums_in_nodes(const int32_t[:, ::1] splits not None, const int64_t[::1] first not None,
+                  const uint8_t[:, :] bins not None, const double[:, :] v not None,
+                  double[:, :] sums not None, ptrdiff_t start, ptrdiff_t stop):
+    """Write the sum of v[j, i] over the rows i in node k of some trees to sums[j, k].
+
+    splits : int32 (n_nodes, 4), of the nodes of each tree, its root first: the column, the last bin
+        on the left, whether missing cells are on the left (1), on the right (0) or in no child
+        (-1), and the number in its tree of the left child, which is above its own and which the
+        right one follows. A column of -1 is a leaf.
+    first : where the nodes of each tree begin, and n_nodes
+    bins : uint8 (n_columns, n_rows), each column contiguous
+    start, stop : the trees
+    """
+    cdef ptrdiff_t b, t, k, n, j, most = 0, n_rows = bins.shape[1]
+    cdef uint32_t *rows
+    cdef int64_t *ends
+    cdef uint8_t *misses
+    check_splits(splits, first, bins.shape[0], start, stop)
+    check_equal("v", "rows", n_rows, v.shape[1])
+    check_equal("sums", "outputs", v.shape[0], sums.shape[0])
+    check_equal("sums", "nodes", splits.shape[0], sums.shape[1])
+    if n_rows > 1 and bins.strides[1] != 1:
+        raise ValueError("bins must have a contiguous last axis, "
+                         f"got a stride of {bins.strides[1]} bytes")
+    for t in range(start, stop):
+        sums[:, first[t]:first[t + 1]] = 0
+        most = max(most, first[t + 1] - first[t])
+    if n_rows == 0 or v.shape[0] == 0:
+        return
+    rows = <uint32_t *>malloc(2 * BOX_BLOCK * sizeof(uint32_t))
+    ends = <int64_t *>malloc(2 * most * sizeof(int64_t) + 1)
+    misses = <uint8_t *>malloc(bins.shape[0] + 1)
+    try:
+        if rows == NULL or ends == NULL or misses == NULL:
+            raise MemoryError
+        with nogil:
+            for j in range(bins.shape[0]):
+                misses[j] = memchr(&bins[j, 0], BOX_MISSING, n_rows) != NULL
+            for b in range((n_rows + BOX_BLOCK - 1) // BOX_BLOCK):
+                n = min(<ptrdiff_t>BOX_BLOCK, n_rows - BOX_BLOCK * b)
+                for t in range(start, stop):
+                    add_rows(splits[first[t]:first[t + 1]], bins[:, BOX_BLOCK * b:],
+                             v[:, BOX_BLOCK * b:], n, misses, rows, ends,
+                             sums[:, first[t]:first[t + 1]])
+            for t in range(start, stop):
+                for k in range(first[t + 1] - 1, first[t] - 1, -1):
+                    if splits[k, 0] != NO_COLUMN:
+                        for j in range(v.shape[0]):
+                            sums[j, k] += (sums[j, first[t] + splits[k, 3]]
+                                           + sums[j, first[t] + splits[k, 3] + 1])
+    finally:
+        free(rows)
+        free(ends)
+        free(misses)
+
+
+cdef void add_rows(const int32_t[:, ::1] splits, const uint8_t[:, :] bins, const double[:, :] v,
+                   ptrdiff_t n, const uint8_t *misses, uint32_t *rows, int64_t *ends,
+                   double[:, :] sums) noexcept nogil:
+    """Add v of n rows to the sums of the last node of a tree that each is in.
+
+    rows, ends : room for twice as many rows, and for two ends of the part of each node in their
+        list
+    """
+    cdef ptrdiff_t i, j, k, left, right, n_own
+    cdef double total
+    cdef const uint8_t *codes
+    cdef uint32_t *listed
+    memset(ends, 0, 2 * splits.shape[0] * sizeof(int64_t))
+    for i in range(n):
+        rows[i] = <uint32_t>i
+    ends[1] = n
+    for k in range(splits.shape[0]):
+        listed, n_own = rows + ends[2 * k], ends[2 * k + 1] - ends[2 * k]
+        if n_own == 0:
+            continue
+        if splits[k, 0] != NO_COLUMN:
+            codes = &bins[splits[k, 0], 0]
+            left = part_left(listed, n_own, codes, splits[k, 1], splits[k, 2] == 1,
+                             rows + BOX_BLOCK)
+            right = n_own - left
+            if splits[k, 2] == -1 and misses[splits[k, 0]]:
+                right = part(listed + left, right, codes, 0, HIGHEST, rows + BOX_BLOCK)
+            i = 2 * splits[k, 3]
+            ends[i] = ends[2 * k]
+            ends[i + 1] = ends[i + 2] = ends[2 * k] + left
+            ends[i + 3] = ends[i + 2] + right
+            listed, n_own = listed + left + right, n_own - left - right
+        for j in range(v.shape[0]):
+            total = 0
+            for i in range(n_own):
+                total += v[j, listed[i]]
+            sums[j, k] += total
+
+
+cdef int check_splits(const int32_t[:, ::1] splits, const int64_t[::1] first, ptrdiff_t n_columns,
+                      ptrdiff_t start, ptrdiff_t stop) except -1:
+    cdef ptrdiff_t t, k, n
+    check_equal("splits", "numbers a node", 4, splits.shape[1])
+    if not 0 <= start <= stop < first.shape[0]:
+        raise ValueError(f"start and stop must be between 0 and {first.shape[0] - 1}, "
+                         f"got {(start, stop)}")
+    for t in range(start, stop):
+        if not 0 <= first[t] < first[t + 1] <= splits.shape[0]:
+            raise ValueError(f"first must ascend from 0 to {splits.shape[0]}, "
+                             f"got {first[t]} before {first[t + 1]}")
+        n = first[t + 1] - first[t]
+        for k in range(n):
+            if splits[first[t] + k, 0] == NO_COLUMN:
+                continue
+            if not 0 <= splits[first[t] + k, 0] < n_columns:
+                raise ValueError(f"splits must have columns below {n_columns}, "
+                                 f"got {splits[first[t] + k, 0]}")
+            if not k < splits[first[t] + k, 3] < n - 1:
+                raise ValueError(f"splits must have children between {k + 1} and {n - 1} of node "
+                                 f"{k}, got {splits[first[t] + k, 3]}")
+    return 0

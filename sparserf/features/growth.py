@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._core.boxes import HIGHEST, MISSING, BinBoxes, bin_columns, histograms
-from .._core.trees import Tree
+from .._core.trees import Tree, sums_in_nodes
 from .thresholds import moved_between, neighbours, starts_in_single, thresholds_between
 
 if TYPE_CHECKING:
@@ -462,4 +462,42 @@ class Forest:
         They are int32 (n_boxes, max_conditions, 4), in the form of `_core/boxes.pyx`, the
         conditions of a box in the order of the columns.
         """
-        return self._nodes[self._nodes[:, 0, 0] >= 0]
+        return self._nodes[self._is_box]
+
+    def nodes(self) -> Nodes:
+        """Return the nodes of the trees that have grown."""
+        splits = [tree.splits() for tree in self._trees]
+        first = np.cumsum([0, *map(len, splits)], dtype=np.int64)
+        return Nodes(np.concatenate(splits), first, self._is_box)
+
+    @property
+    def _is_box(self):
+        """Which nodes are boxes."""
+        return self._nodes[:, 0, 0] >= 0
+
+
+class Nodes(NamedTuple):
+    """The nodes of trees that have grown.
+
+    splits, first : as `sums_in_nodes` takes them
+    is_box : which nodes are boxes
+    """
+
+    splits: np.ndarray
+    first: np.ndarray
+    is_box: np.ndarray
+
+    def sums_in_boxes(self, bins: np.ndarray, v: np.ndarray, workers: Workers) -> np.ndarray:
+        """Return the sum of each line of v over the rows that are in each box, (len(v), n_boxes).
+
+        bins : uint8 (n_columns, n_rows)
+        v : (., n_rows)
+        """
+        sums = np.empty((len(v), len(self.splits)))
+
+        def part(bounds):
+            sums_in_nodes(self.splits, self.first, bins, v, sums, *bounds)
+
+        for _ in workers.map(part, _parts(len(self.first) - 1, bins.shape[1])):
+            pass
+        return sums[:, self.is_box]

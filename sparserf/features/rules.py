@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..columns.constraints import InputConstraints
     from ..columns.stage import ColumnStage
     from ..rows import Block, Rows
-    from .growth import Pass
+    from .growth import Nodes, Pass
 
 # Most columns that rules may see, those of the largest variance.
 MOST_COLUMNS = 1024
@@ -369,9 +369,10 @@ class RuleGrower(Follower):
         """
         dictionary = self._dictionary
         largest = [each * rows.n_rows for each in rows.vectors.largest(v, h)]
-        boxes = self._grow(rows, v, h, largest)
+        forest = self._grow(rows, v, h, largest)
+        boxes = forest.boxes()
         sense = dictionary.seen.limits.sense(boxes)[0]
-        answer = partial(_sums_in_boxes, boxes, self._bins_of(rows))
+        answer = partial(_sums_in_boxes, forest.nodes(), self._bins_of(rows))
         g, share, key = rows.sum(answer, v, dictionary.weight, dictionary.keys)
         share = share / rows.n_rows
         deviation = np.sqrt(np.maximum(share * (1 - share), 0))
@@ -409,7 +410,7 @@ class RuleGrower(Follower):
         return [self._keys[k] for k in index.tolist()]
 
     def _grow(self, rows, v, h, largest):
-        """Return the boxes of new trees, grown in memory or by passes over the rows."""
+        """Grow new trees, in memory or by passes over the rows."""
         dictionary = self._dictionary
         seen = dictionary.seen
         forest = Forest(seen.bins.n_bins, dictionary.trees, self._rng, seen.limits)
@@ -417,14 +418,14 @@ class RuleGrower(Follower):
         if kept is not None:
             own = (rows.vectors.fetch(each) for each in (v, h))
             forest.grow(kept, *_on_grid(*own, largest, rows.n_rows), rows.workers)
-            return forest.boxes()
+            return forest
 
         def ask(asked):
             answer = partial(_histograms, asked, self._bins_of(rows), largest, rows.n_rows)
             return rows.sum(answer, v, h, dictionary.numbers)
 
         forest.grow_by_passes(ask, rows.workers)
-        return forest.boxes()
+        return forest
 
     def _bins_of(self, rows):
         """Return a function that returns the bins of a block of the rows."""
@@ -471,14 +472,14 @@ def _first_of_rows(key: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def _sums_in_boxes(
-    boxes: np.ndarray,
+    nodes: Nodes,
     bins_of: Callable[[Block], np.ndarray],
     block: Block,
     *vectors: Array,
 ) -> np.ndarray:
-    """Return the sums of row vectors over the rows of a block that are in each box."""
+    """Return the sums of row vectors over the rows of a block in the boxes that are nodes."""
     each = np.stack([to_host(v) if is_foreign(v) else v for v in vectors])
-    return sums_in_boxes(boxes, bins_of(block), each, block.workers)
+    return nodes.sums_in_boxes(bins_of(block), each, block.workers)
 
 
 def _bins_of(seen: RuleInputs, block: Block) -> np.ndarray:

@@ -7,7 +7,7 @@ boxes     BinBoxes and NumberBoxes against their definitions, at every instructi
 sums      common, correlate, of bits and of bins, apply, spread and the sums in slices on threads
 trees     draws of rows and histograms against loops; whole trees against a plain growth; the same
           boxes for rows in memory, any threads and chunks of rows; limits on columns that meet and
-          on directions
+          on directions; sums over all rows in nodes
 """
 
 import re
@@ -21,7 +21,7 @@ from sparserf._base.threads import Workers
 from sparserf._core import boxes as core
 from sparserf._core.boxes import HIGHEST, MISSING, BinBoxes, NumberBoxes
 from sparserf._core.rows import LEVELS
-from sparserf._core.trees import Tree
+from sparserf._core.trees import Tree, sums_in_nodes
 from sparserf.features.growth import (
     Bins,
     Forest,
@@ -708,6 +708,33 @@ def test_boxes_keep_limits(rng):
                     assert sign == limits.monotone[column] * (1 if low > 0 else -1)
 
 
+@pytest.mark.one_case
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("n", [0, 1, 63, 1000, 9000])
+def test_sums_in_nodes_are_those_in_their_boxes(rng, n, limits):
+    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
+    # of rows that grow no tree, missing cells where a split knows of none
+    sees, gradient = np.arange(n) % 3 > 0, rng.standard_normal(n)
+    bins[:3, sees] = np.minimum(bins[:3, sees], n_bins[:3, None] - 1)
+    gradient += 1.0 * (bins[2] > 4) - (bins[1] == 1)
+    gradient, curvature = to_grid(np.where(sees, gradient, 0), 9.0, n), sees * 1.0
+    forest = Forest(n_bins, Trees(n_trees=5), np.random.default_rng(0), LIMITS[limits])
+    forest.grow(bins, gradient, curvature, Workers(1))
+    nodes, boxes = forest.nodes(), forest.boxes()
+    v = rng.integers(-9, 10, (3, n)) / 4
+    wide = np.full((5, n + 7), MISSING, np.uint8)
+    wide[:, 3 : n + 3] = bins
+    sums = nodes.sums_in_boxes(read_only(wide)[:, 3 : n + 3], read_only(v), Workers(3))
+    np.testing.assert_array_equal(sums, v @ is_inside(boxes, bins).T)
+    v = rng.standard_normal((2, n))
+    of_threads = [nodes.sums_in_boxes(bins, v, Workers(k)) for k in (1, 3)]
+    assert of_threads[0].tobytes() == of_threads[1].tobytes()
+    if n > 63:
+        left = nodes.splits[nodes.splits[:, 3] == 1]  # of roots
+        is_missing = (bins[left[:, 0]] == MISSING).any(axis=1)
+        assert len(boxes) > 20 and ((left[:, 2] == -1) & is_missing).any()
+
+
 def test_single_rows_columns_and_values_grow_nothing():
     for bins in (
         np.zeros((1, 1), np.uint8),
@@ -762,6 +789,11 @@ def test_arrays_that_kernels_refuse(rng):
     n_bins = np.array([1, 2, 9, 40, 255])
     asked, columns = random_pass(rng, n_bins), np.arange(5, dtype=np.int32)
     nodes = np.empty((3, 4, 4), np.int32)
+
+    def of_nodes(*split, first=(0, 3), v=v, stop=1):
+        splits = np.array([split, [-1] * 4, [-1] * 4], np.int32)
+        sums_in_nodes(splits, np.array(first), bins, v, np.zeros((1, 3)), 0, stop)
+
     tree = Tree(Trees(), nodes, 0, columns, n_bins)
     number = (
         np.zeros((1, 1), np.int32),
@@ -834,6 +866,24 @@ def test_arrays_that_kernels_refuse(rng):
             "sums must have 312 sums, got 311",
             lambda: tree.answer(np.zeros((311, 2)), np.zeros(1, np.int64)),
         ),
+        (
+            "splits must have columns below 5, got 5",
+            lambda: of_nodes(5, 1, 0, 1),
+        ),
+        (
+            "splits must have children between 1 and 2 of node 0, got 2",
+            lambda: of_nodes(1, 1, 0, 2),
+        ),
+        (
+            "splits must have children between 1 and 2 of node 0, got 0",
+            lambda: of_nodes(1, 1, 0, 0),
+        ),
+        (
+            "first must ascend from 0 to 3, got 0 before 4",
+            lambda: of_nodes(1, 1, 0, 1, first=(0, 4)),
+        ),
+        ("start and stop must be between 0 and 1", lambda: of_nodes(1, 1, 0, 1, stop=2)),
+        ("v must have 100 rows, got 9", lambda: of_nodes(1, 1, 0, 1, v=v[:, :9])),
         (
             "X must have more than 0 columns, got 0",
             lambda: NumberBoxes(*number).evaluate(np.zeros((100, 0)), bits[:1]),
