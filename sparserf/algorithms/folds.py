@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .task import Task
 
 # Up to so many rows there are so many folds; with more rows one part is held out.
-FOLDS_OF_ROWS = ((8_000, 5), (50_000, 3))
+FOLDS_OF_ROWS = ((50_000, 5), (200_000, 3))
 # The one part is one of so many.
 PARTS = 5
 # The most folds of a share.
@@ -215,12 +215,12 @@ def folds_of(
     if splits is not None:
         more = many and MoreRows(many, place, [fitted for fitted, _ in given])
         return Folds(task, splits, more=more)
+    every = many or task
     if validation is None:
-        n = next((n for rows, n in FOLDS_OF_ROWS if len(task.weight) <= rows), 1)
+        n = next((n for rows, n in FOLDS_OF_ROWS if len(every.weight) <= rows), 1)
         n = n if time_left() > 0 else 1
     else:
         n = max(2, min(MOST_FOLDS, round(1 / validation)))
-    every = many or task
     place = np.arange(len(task.weight)) if many is None else place
     together = every.copies if every.groups is None else every.groups
     copies = None if together is None or every.groups is not None else together[place]

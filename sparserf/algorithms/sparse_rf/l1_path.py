@@ -89,7 +89,7 @@ class L1Path(FoldPath):
         index, features, g = self._draws.draw(times)
         self.n_drawn += len(index)
         excess = np.abs(usable(g, features.nonnegative)) * (self._slope_units / alpha)[:, None]
-        chosen = np.empty(most_to_enter(self.n_terms), np.intp)
+        chosen = np.empty(most_to_enter(self), np.intp)
         chosen = np.sort(chosen[: top_k(excess.max(axis=0), 1.0, chosen)])
         self.enter(features.take(chosen), index[chosen])
         self.sweep()

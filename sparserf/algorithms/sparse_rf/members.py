@@ -189,22 +189,43 @@ class Cosines(L1Member):
         return cls(options, places, seen)
 
 
+# Trees of the default at a penalty, and the most leaves of each: so many at FEW_ROWS, with the root
+# of the rows beyond these, and no more than MOST_LEAVES.
+TREES, LEAVES, FEW_ROWS, MOST_LEAVES = 10, 60, 3_000, 500
+# The most bins and conditions, and the fewest rows of a node at FEW_ROWS, with the fourth root of
+# the rows beyond.
+BINS, CONDITIONS, ROWS_OF_NODE = 255, 6, 5
+
+
 class GrownRules(L1Member):
-    """Rules that are grown along the gradient."""
+    """Rules that are grown along the gradient, finer where there are more rows."""
 
     name = "rules"
+    fall = 0.9
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:
         """Return the member for the rows of these folds, with trees in proportion to the effort."""
-        rules = Rules(n_trees=max(1, round(Rules.n_trees * effort)))
+        many = folds.many.task
+        rules = rules_of_rows(len(many.weight), effort)
         if options.max_order is not None:
             rules = replace(rules, max_conditions=min(rules.max_conditions, options.max_order))
         own = replace(options, features=rules, max_order=None)
-        many = folds.many.task
         places = many.intervals
         task = replace(many.with_encodings(places), features=own.features, is_single=False)
         return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
+
+
+def rules_of_rows(n: int, effort: float) -> Rules:
+    """Return how rules of the default are grown on so many rows."""
+    more = max(1.0, n / FEW_ROWS)
+    return Rules(
+        n_trees=max(1, round(TREES * effort)),
+        max_leaves=min(MOST_LEAVES, round(LEAVES * more**0.5)),
+        n_bins=BINS,
+        max_conditions=CONDITIONS,
+        min_samples=round(ROWS_OF_NODE * more**0.25),
+    )
 
 
 # Linear functions

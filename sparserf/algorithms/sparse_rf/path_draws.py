@@ -17,15 +17,21 @@ if TYPE_CHECKING:
     from ...features import FixedDictionary, LearningDictionary, RandomDictionary, RuleDictionary
     from .l1_path import L1Path
 
-# The most violators that enter at a penalty: so many, or this share of the terms.
-ENTER, ENTER_PER_TERM = 100, 0.5
+# The most violators that enter at a penalty: so many, with the root of the rows beyond
+# ROWS_OF_ENTER, or this share of the terms; of rules not more than so many times the first.
+ENTER, ROWS_OF_ENTER, ENTER_PER_TERM, RULES_TO_ENTER = 100, 8_000, 0.5, 4
 # So many targets have rules grown at a penalty, in turn.
 TARGETS_AT_ONCE = 2
 
 
-def most_to_enter(n_terms: int) -> int:
+def enter_of_rows(path: L1Path) -> int:
+    """Return how many violators may enter at a penalty where there are few terms."""
+    return round(ENTER * max(1.0, path.n / ROWS_OF_ENTER) ** 0.5)
+
+
+def most_to_enter(path: L1Path) -> int:
     """Return how many violators may enter at a penalty."""
-    return max(ENTER, int(ENTER_PER_TERM * n_terms))
+    return max(enter_of_rows(path), int(ENTER_PER_TERM * path.n_terms))
 
 
 class PathDraws(ABC):
@@ -68,17 +74,18 @@ class RuleDraws(PathDraws):
         trees = replace(dictionary.trees, n_trees=-(-dictionary.trees.n_trees // few))
         own = replace(dictionary, weight=path.weight, trees=trees)
         self._dictionary = dictionary
-        self._path, self._n, self._few = path, -(-dictionary.batch_size // few), few
+        self._path, self._few = path, few
         self._growers = [own.grower(k * K + j) for j in range(K)]
         self._next = 0
 
     def draw(self, times: float = 1.0) -> tuple[np.ndarray, FeatureSet, np.ndarray]:
         path, found = self._path, []
         V, K = path.slopes(), len(self._growers)
+        n = -(-RULES_TO_ENTER * enter_of_rows(path) // self._few)
         turn, self._next = (self._next + np.arange(self._few)) % K, self._next + self._few
         for k in turn.tolist():
-            own = self._n, path.fitted_rows, V[k], path.curvature_of(k)
-            start, features, g = self._growers[k].batch(*own)
+            own = path.fitted_rows, V[k], path.curvature_of(k)
+            start, features, g = self._growers[k].batch(n, *own)
             found.append((start + np.arange(len(features)), features, g[None]))
         if len(found) == 1:
             return found[0]
@@ -103,7 +110,7 @@ class GivenDraws(PathDraws):
             g = path.fitted_rows.correlate(features, V)
             size = np.abs(usable(g, features.nonnegative)).max(axis=0)
             size[np.isin(index, path.index)] = -1.0
-            largest = np.sort(np.argsort(-size, kind="stable")[: most_to_enter(path.n_terms)])
+            largest = np.sort(np.argsort(-size, kind="stable")[: most_to_enter(path)])
             largest = largest[size[largest] >= 0]
             found.append((index[largest], features.take(largest), g[:, largest]))
         index, each, gradients = zip(*found, strict=True)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..held_out_loss import HeldOutLoss
     from .members import Member
 
+# Shares of a loss that are worth a penalty are those of a fall of the penalty by so much.
+STEP = 0.7
 # A path begins at HIGHEST times the least penalty at which all coefficients are zero.
 HIGHEST = 0.9
 # A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
@@ -32,7 +34,7 @@ PATIENCE, FIRST_PATIENCE, NEGLIGIBLE = 2, 5, 1e-3
 # the share FALL.
 BEHIND = 1.5
 # A path has at most so many penalties.
-MOST_ALPHAS = 40
+MOST_ALPHAS = 80
 # A path ends where folds have more terms than this in the mean, or than this share of their rows.
 MOST_TERMS, TERMS_PER_ROW = 2_000, 0.6
 # It also ends where folds have more weights than this: terms times classes or outputs.
@@ -141,6 +143,11 @@ class MemberFits:
         self._taken, *self._without = (Taken(member.errors) for _ in range(1 + len(folds)))
 
     @property
+    def _step(self):
+        """The steps of STEP that it takes to come to the next penalty."""
+        return np.log(self._member.fall) / np.log(STEP)
+
+    @property
     def _losses(self):
         """The loss at each penalty so far."""
         return [float(of_folds.sum()) for of_folds in self._of_folds]
@@ -148,7 +155,7 @@ class MemberFits:
     def turn(self, deadline: float) -> bool:
         """Fit with this penalty, as far as the time allows; return whether a callback has ended the
         fits."""
-        times = MORE if _wants_draws(self._losses) else 1.0
+        times = MORE if _wants_draws(self._losses, self._step) else 1.0
 
         def turn(fit):
             with ends_at(deadline):
@@ -186,7 +193,7 @@ class MemberFits:
         self._of_folds.append(of_folds)
         for k, taken in enumerate(self._without):
             taken.see(np.delete(of_folds, k), predictions)
-        is_worth = here < self.loss * _worth(here, beaten)
+        is_worth = here < self.loss * _worth(here, beaten) ** self._step
         self._waited = 0 if is_worth else self._waited + 1
         if not here >= self.loss:
             found = [
@@ -202,8 +209,9 @@ class MemberFits:
 
     def _has_waited(self):
         """Return whether too many penalties have not lowered the loss enough."""
-        is_early = len(self._of_folds) < FIRST_PATIENCE or not _has_found(self._losses)
-        return self._waited >= (FIRST_PATIENCE if is_early else PATIENCE)
+        first = round(FIRST_PATIENCE / self._step)
+        is_early = len(self._of_folds) < first or not _has_found(self._losses)
+        return self._waited >= (first if is_early else PATIENCE)
 
     def _is_full(self):
         """Return whether the folds have more terms in the mean than they may."""
@@ -231,9 +239,10 @@ def _way_alone(objectives, n_ways):
     return best if any(min(each, default=0.0) > most for each in of_ways) else None
 
 
-def _wants_draws(losses):
+def _wants_draws(losses, step):
     """Return whether there are to be more draws, by the losses at the penalties before."""
-    return len(losses) > 1 and (losses[-1] < (1 - FALL) * losses[-2] or not _has_found(losses))
+    falls = len(losses) > 1 and losses[-1] < (1 - FALL) ** step * losses[-2]
+    return falls or (len(losses) > 1 and not _has_found(losses))
 
 
 def _has_found(losses):
