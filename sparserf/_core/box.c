@@ -76,15 +76,14 @@ static const uint32_t bits_of_rows[64] __attribute__((aligned(64))) = {
 #define LE_BITS(x, t) _mm_movemask_pd((__m128d)((x) <= (t)))
 #define GT_BITS(x, t) _mm_movemask_pd((__m128d)((x) > (t)))
 #else
+typedef uint8_t bytes_of_base __attribute__((vector_size(16)));
 /* Return each byte that is not 0 as a bit, the first as the lowest. */
-static inline uint64_t bits_of_bytes(const void *m) {
-    uint8_t bytes[16];
+static inline uint64_t bits_of_bytes(bytes_of_base m) {
     uint64_t bits = 0;
-    memcpy(bytes, m, 16);
-    for (int i = 0; i < 16; i++) bits |= (uint64_t)(bytes[i] & 1) << i;
+    for (int i = 0; i < 16; i++) bits |= (uint64_t)(m[i] & 1) << i;
     return bits;
 }
-#define BYTE_BITS(m) bits_of_bytes(&(m))
+#define BYTE_BITS(m) bits_of_bytes((bytes_of_base)(m))
 #define LE_BITS(x, t) ((uint64_t)((x)[0] <= (t)[0]) | (uint64_t)((x)[1] <= (t)[1]) << 1)
 #define GT_BITS(x, t) ((uint64_t)((x)[0] > (t)[0]) | (uint64_t)((x)[1] > (t)[1]) << 1)
 #endif
