@@ -68,7 +68,8 @@ static void add_histogram(const uint8_t *bins, const uint32_t *rows, const doubl
 #define TWICE(i) 1u << (i), 1u << (i)
 #define OF_FOUR(i) TWICE(i), TWICE(i + 1), TWICE(i + 2), TWICE(i + 3)
 static const uint32_t bits_of_rows[64] __attribute__((aligned(64))) = {
-    OF_FOUR(0), OF_FOUR(4), OF_FOUR(8), OF_FOUR(12), OF_FOUR(16), OF_FOUR(20), OF_FOUR(24), OF_FOUR(28)};
+    OF_FOUR(0),  OF_FOUR(4),  OF_FOUR(8),  OF_FOUR(12),
+    OF_FOUR(16), OF_FOUR(20), OF_FOUR(24), OF_FOUR(28)};
 
 /* Lanes whose bit is set, as masks. */
 #if HAS_X86_LEVELS
@@ -76,15 +77,14 @@ static const uint32_t bits_of_rows[64] __attribute__((aligned(64))) = {
 #define LE_BITS(x, t) _mm_movemask_pd((__m128d)((x) <= (t)))
 #define GT_BITS(x, t) _mm_movemask_pd((__m128d)((x) > (t)))
 #else
+typedef uint8_t bytes_of_base __attribute__((vector_size(16)));
 /* Return each byte that is not 0 as a bit, the first as the lowest. */
-static inline uint64_t bits_of_bytes(const void *m) {
-    uint8_t bytes[16];
+static inline uint64_t bits_of_bytes(bytes_of_base m) {
     uint64_t bits = 0;
-    memcpy(bytes, m, 16);
-    for (int i = 0; i < 16; i++) bits |= (uint64_t)(bytes[i] & 1) << i;
+    for (int i = 0; i < 16; i++) bits |= (uint64_t)(m[i] & 1) << i;
     return bits;
 }
-#define BYTE_BITS(m) bits_of_bytes(&(m))
+#define BYTE_BITS(m) bits_of_bytes((bytes_of_base)(m))
 #define LE_BITS(x, t) ((uint64_t)((x)[0] <= (t)[0]) | (uint64_t)((x)[1] <= (t)[1]) << 1)
 #define GT_BITS(x, t) ((uint64_t)((x)[0] > (t)[0]) | (uint64_t)((x)[1] > (t)[1]) << 1)
 #endif
@@ -128,8 +128,9 @@ static inline uint64_t bits_of_bytes(const void *m) {
 #define BYTE_BITS(m) _mm512_movepi8_mask((__m512i)(m))
 #define LE_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_LE_OQ)
 #define GT_BITS(x, t) _mm512_cmp_pd_mask((__m512d)(x), (__m512d)(t), _CMP_GT_OQ)
-#define ADD_WHERE(s, word, bits, v) \
-    ((VEC)_mm512_mask_add_pd((__m512d)(s), _mm512_test_epi64_mask((__m512i)(word), (__m512i)(bits)), \
+#define ADD_WHERE(s, word, bits, v)                                                        \
+    ((VEC)_mm512_mask_add_pd((__m512d)(s),                                                 \
+                             _mm512_test_epi64_mask((__m512i)(word), (__m512i)(bits)),     \
                              (__m512d)(s), (__m512d)(v)))
 #define NAME(f) JOIN(v4, f)
 #define SET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma" WIDE)))
@@ -154,9 +155,10 @@ static COUNTED void v4_common_counted(const uint64_t *left, const uint64_t *righ
         UNROLL for (int a = 0; a < BOX_LEFT; a++) n[a] = _mm512_setzero_si512();
         for (ptrdiff_t w = 0; w < n_words; w += 8) {
             __m512i x = _mm512_loadu_si512(right + w);
-            UNROLL for (int a = 0; a < BOX_LEFT; a++)
-                n[a] = _mm512_add_epi64(n[a], _mm512_popcnt_epi64(_mm512_and_si512(
-                                                  x, _mm512_loadu_si512(left + BOX_PANEL * a + w))));
+            UNROLL for (int a = 0; a < BOX_LEFT; a++) {
+                __m512i both = _mm512_and_si512(x, _mm512_loadu_si512(left + BOX_PANEL * a + w));
+                n[a] = _mm512_add_epi64(n[a], _mm512_popcnt_epi64(both));
+            }
         }
         UNROLL for (int a = 0; a < 8; a += 2) n[a] = sums_of_neighbours(n[a], n[a + 1]);
         n[0] = sums_of_pairs(sums_of_pairs(n[0], n[2]), sums_of_pairs(n[4], n[6]));

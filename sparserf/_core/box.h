@@ -94,9 +94,9 @@ static inline uint32_t box_hash(uint64_t key, uint32_t number) {
 
 /* The kernels of a level of tile.h that this processor has. */
 const box_kernels *box_select(int level);
-/* counts[BOX_LEFT * b + a] = the number of bits in both box a of BOX_LEFT and box b of n_right, whose
- * words, a multiple of 8 and at most BOX_PANEL, begin BOX_PANEL apart; the fastest of a level on
- * this processor. */
+/* counts[BOX_LEFT * b + a] = the number of bits in both box a of BOX_LEFT and box b of n_right,
+ * whose words, a multiple of 8 and at most BOX_PANEL, begin BOX_PANEL apart; the fastest of a level
+ * on this processor. */
 typedef void (*box_common_kernel)(const uint64_t *left, const uint64_t *right, ptrdiff_t n_right,
                                   ptrdiff_t n_words, int64_t *counts);
 box_common_kernel box_common(int level);

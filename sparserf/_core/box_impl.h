@@ -4,8 +4,8 @@
  *   VB               bytes in a vector
  *   BYTE_BITS(m)     the VB bits of a vector of bytes that are 0 or -1
  *   LE_BITS(x, t)    the bits of x <= t, of a vector of doubles; GT_BITS of x > t
- *   ADD_WHERE(s, word, bits, v)  s + v in the lanes in which word has bits, s elsewhere; may be left
- *                    out
+ *   ADD_WHERE(s, word, bits, v)  s + v in the lanes in which word has bits, s elsewhere; may be
+ *                    left out
  *   COUNT_BYTES(x)   the number of bits of each byte of a vector; may be left out
  */
 #define VL (VB / 8)
@@ -21,7 +21,8 @@ typedef uint64_t NAME(words) __attribute__((vector_size(VB), aligned(8), may_ali
 typedef uint32_t NAME(halves) __attribute__((vector_size(VB), aligned(4), may_alias));
 #define HALVES NAME(halves)
 #ifndef ADD_WHERE
-#define ADD_WHERE(s, word, bits, v) ((s) + (VEC)((HALVES)(v) & (HALVES)(((word) & (bits)) == (bits))))
+#define ADD_WHERE(s, word, bits, v) \
+    ((s) + (VEC)((HALVES)(v) & (HALVES)(((word) & (bits)) == (bits))))
 #endif
 
 /* ---------------------------------------------------------------- which rows */

@@ -396,19 +396,20 @@ cdef void add_counts(box_common_kernel count, const uint64_t *of_left, const uin
 def correlate(const uint64_t[:, :] bits not None, const double[:, :] v not None,
               double[:, :] out not None, int level=-1):
     """Add the sum of v[k, i] over the rows i in box r to out[k, r]; v's last axis is contiguous."""
-    cdef ptrdiff_t i, r, k, n
+    cdef ptrdiff_t i, r, k, start, n
     cdef const box_kernels *kernels = kernels_of(level)
     check_words(bits, v.shape[1])
     check_contiguous("v", v.strides[1], sizeof(double), v.shape[1])
     check_equal("out", "outputs", v.shape[0], out.shape[0])
     check_equal("out", "boxes", bits.shape[0], out.shape[1])
     with nogil:
-        # In the order of BinBoxes.correlate: a block of v stays in the cache for all boxes.
-        for i in range((v.shape[1] + BOX_BLOCK - 1) // BOX_BLOCK):
-            n = min(<ptrdiff_t>BOX_BLOCK, v.shape[1] - BOX_BLOCK * i)
+        # So many of v stay in the cache for all boxes, and so much of a box is read in one go.
+        for i in range((bits.shape[1] + BOX_PANEL - 1) // BOX_PANEL):
+            start = BOX_WORD * BOX_PANEL * i
+            n = min(<ptrdiff_t>BOX_WORD * BOX_PANEL, v.shape[1] - start)
             for r in range(bits.shape[0]):
                 for k in range(v.shape[0]):
-                    out[k, r] += kernels.sum(&bits[r, BLOCK_WORDS * i], n, &v[k, BOX_BLOCK * i])
+                    out[k, r] += kernels.sum(&bits[r, BOX_PANEL * i], n, &v[k, start])
 
 
 def apply(const uint64_t[:, :] bits not None, const double[:, :] coef not None,

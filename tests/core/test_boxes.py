@@ -250,7 +250,7 @@ def test_rows_in_both_of_two_boxes(rng, n, level):
 
 
 @each_level
-@pytest.mark.parametrize("n", [*SIZES, 127, 128, 129, 511, 513, 4097, 9000])
+@pytest.mark.parametrize("n", [*SIZES, 127, 128, 129, 511, 513, 16_385])
 def test_sums_over_any_number_of_boxes(rng, n, level):
     share = rng.choice([0, 0.001, 0.1, 0.9], (260, 1))
     inside = (rng.random((260, n)) < share).astype(float)
@@ -297,18 +297,19 @@ def test_sums_over_bins_in_boxes(rng, n, level):
     wide[:, 3 : n + 3] = bins
     BinBoxes(boxes, 5).correlate(read_only(wide)[:, 3 : n + 3], read_only(v), sums, level)
     np.testing.assert_allclose(sums, 1 + v @ is_inside(boxes, bins).T, atol=1e-11)
-    core.correlate(as_bits(is_inside(boxes, bins)), v, same, level)
-    assert sums.tobytes() == same.tobytes()
+    if n <= 4096:
+        core.correlate(as_bits(is_inside(boxes, bins)), v, same, level)
+        assert sums.tobytes() == same.tobytes()
     of_threads = [sums_in_boxes(boxes, bins, v, Workers(k)).tobytes() for k in (1, 3)]
     assert of_threads[0] == of_threads[1]
 
 
 @pytest.mark.skipif(len(LEVELS) < 2, reason="this processor has one level")
 def test_all_levels_give_the_same_bits(rng):
-    bits = as_bits(rng.random((140, 8777)) < rng.choice([0.01, 0.5], (140, 1)))
-    v, answers = rng.standard_normal((3, 8777)), []
+    bits = as_bits(rng.random((140, 17_777)) < rng.choice([0.01, 0.5], (140, 1)))
+    v, answers = rng.standard_normal((3, 17_777)), []
     for level in range(len(LEVELS)):
-        sums, f, values = np.zeros((3, 140)), np.zeros((3, 8777)), np.zeros((140, 8777))
+        sums, f, values = np.zeros((3, 140)), np.zeros((3, 17_777)), np.zeros((140, 17_777))
         core.correlate(bits, v, sums, level)
         core.apply(bits, v[:, :140].copy(), f, level)
         core.spread(bits, values, v[0].copy(), level)
