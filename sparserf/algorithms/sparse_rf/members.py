@@ -60,6 +60,9 @@ class Member(ABC):
     places: Sequence[np.ndarray | None] = field(repr=False)
 
     fall: ClassVar[float] = 0.7
+    # Penalties in a row that may lower the loss of the rows held out by little: while it has not
+    # been lowered by more than noise might, and then.
+    patience: ClassVar[tuple[int, int]] = 5, 2
     # The largest penalty is taken whose loss is within so many standard errors of the least.
     errors: ClassVar[float] = 0.5
 
@@ -202,6 +205,7 @@ class GrownRules(L1Member):
 
     name = "rules"
     fall = 0.9
+    patience = 17, 7
 
     @classmethod
     def of_folds(cls, folds: Folds, options: SparseRFOptions, effort: float) -> GrownRules:

@@ -22,16 +22,13 @@ if TYPE_CHECKING:
     from ..held_out_loss import HeldOutLoss
     from .members import Member
 
-# Shares of a loss that are worth a penalty are those of a fall of the penalty by so much.
-STEP = 0.7
 # A path begins at HIGHEST times the least penalty at which all coefficients are zero.
 HIGHEST = 0.9
-# A path ends after PATIENCE penalties in a row that lower the loss of the rows held out by no more
-# than the share NEGLIGIBLE of it; after FIRST_PATIENCE while it has not lowered it by FOUND, and no
-# sooner.
-PATIENCE, FIRST_PATIENCE, NEGLIGIBLE = 2, 5, 1e-3
-# Where the loss is more than BEHIND times that of another member, each of them is to lower it by
-# the share FALL.
+# A path ends after as many penalties as a member has patience for (`Member.patience`) that together
+# lower the loss of the rows held out by no more than the share NEGLIGIBLE of it.
+NEGLIGIBLE = 1e-3
+# Where the loss is more than BEHIND times that of another member, they are to lower it by the share
+# FALL.
 BEHIND = 1.5
 # A path has at most so many penalties.
 MOST_ALPHAS = 80
@@ -138,14 +135,9 @@ class MemberFits:
         largest = self._workers.map(lambda fit: fit.largest_alpha(), self._fits)
         self._alpha = HIGHEST * (max(largest) or 1.0)
         self._of_constant = np.array([fit.objective() for fit in self._fits])
-        self.loss, self.is_done, self._waited = np.inf, False, 0
+        self.loss, self.is_done, self._waited, self._last_worth = np.inf, False, 0, np.inf
         self._of_folds, self._times_better = [], 0
         self._taken, *self._without = (Taken(member.errors) for _ in range(1 + len(folds)))
-
-    @property
-    def _step(self):
-        """The steps of STEP that it takes to come to the next penalty."""
-        return np.log(self._member.fall) / np.log(STEP)
 
     @property
     def _losses(self):
@@ -155,7 +147,7 @@ class MemberFits:
     def turn(self, deadline: float) -> bool:
         """Fit with this penalty, as far as the time allows; return whether a callback has ended the
         fits."""
-        times = MORE if _wants_draws(self._losses, self._step) else 1.0
+        times = MORE if _wants_draws(self._losses) else 1.0
 
         def turn(fit):
             with ends_at(deadline):
@@ -193,8 +185,9 @@ class MemberFits:
         self._of_folds.append(of_folds)
         for k, taken in enumerate(self._without):
             taken.see(np.delete(of_folds, k), predictions)
-        is_worth = here < self.loss * _worth(here, beaten) ** self._step
-        self._waited = 0 if is_worth else self._waited + 1
+        self._waited += 1
+        if here < self._last_worth * _worth(here, beaten):
+            self._last_worth, self._waited = here, 0
         if not here >= self.loss:
             found = [
                 Found(self._alpha, fit.share, fit.state())
@@ -209,9 +202,9 @@ class MemberFits:
 
     def _has_waited(self):
         """Return whether too many penalties have not lowered the loss enough."""
-        first = round(FIRST_PATIENCE / self._step)
+        first, then = self._member.patience
         is_early = len(self._of_folds) < first or not _has_found(self._losses)
-        return self._waited >= (first if is_early else PATIENCE)
+        return self._waited >= (first if is_early else then)
 
     def _is_full(self):
         """Return whether the folds have more terms in the mean than they may."""
@@ -239,10 +232,9 @@ def _way_alone(objectives, n_ways):
     return best if any(min(each, default=0.0) > most for each in of_ways) else None
 
 
-def _wants_draws(losses, step):
+def _wants_draws(losses):
     """Return whether there are to be more draws, by the losses at the penalties before."""
-    falls = len(losses) > 1 and losses[-1] < (1 - FALL) ** step * losses[-2]
-    return falls or (len(losses) > 1 and not _has_found(losses))
+    return len(losses) > 1 and (losses[-1] < (1 - FALL) * losses[-2] or not _has_found(losses))
 
 
 def _has_found(losses):
