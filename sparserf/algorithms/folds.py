@@ -37,12 +37,11 @@ MOST_FOLDS = 5
 
 
 class MoreRows(NamedTuple):
-    """The rows of a search, and more that no fold holds out.
+    """More rows, of which those of a search are a sample.
 
     task : the task of all of them
     place : where those of the search are among them
-    fitted : for each fold the mask of those that it may fit, which are neither held out nor go with
-        rows that are
+    fitted : for each fold the mask of those that it fits
     """
 
     task: Task
@@ -197,57 +196,49 @@ def folds_of(
     validation : a share s, for round(1 / s) folds and at most five; the splits of all rows of X; or
         None, for a number of folds that suits the rows
     most_rows : about the most rows that are searched, in the memory of this process
-    most_many : about the most `more` rows, where these are in memory
+    most_many : about the most rows in all, of which those that are searched are a sample, where
+        rows are in memory
     """
     splits = given_splits(validation)
     if splits is not None:
         splits = splits_of_task(splits, task, strata)
     if not task.raw.in_memory:  # wide rows are fewer
         most_rows = min(most_rows, max(1, MOST_FETCHED_NUMBERS // task.raw.row_size))
-    elif most_rows < most_many < np.count_nonzero(task.weight):
-        task, strata, splits, _ = _sampled(task, strata, splits, most_many, rng)
-    many, place, given = None, np.arange(len(task.weight)), splits
-    if np.count_nonzero(task.weight) > most_rows:
-        many = task if task.raw.in_memory and most_many > most_rows else None
-        task, strata, splits, place = _sampled(task, strata, splits, most_rows, rng)
-    elif not task.raw.in_memory:
+        most_many = 0
+    task, strata, splits, _ = _sampled(task, strata, splits, max(most_rows, most_many), rng)
+    if not task.raw.in_memory:
         task = replace(task, raw=task.raw.take(np.arange(task.raw.n_rows)))
-    if splits is not None:
-        more = many and MoreRows(many, place, [fitted for fitted, _ in given])
-        return Folds(task, splits, more=more)
-    every = many or task
-    if validation is None:
-        n = next((n for rows, n in FOLDS_OF_ROWS if len(every.weight) <= rows), 1)
-        n = n if time_left() > 0 else 1
-    else:
-        n = max(2, min(MOST_FOLDS, round(1 / validation)))
-    place = np.arange(len(task.weight)) if many is None else place
-    together = every.copies if every.groups is None else every.groups
-    copies = None if together is None or every.groups is not None else together[place]
-    warn_of_copies(copies)
-    splits, more = drawn_splits(strata, n, rng, task.groups, copies), None
-    if many is not None:
-        fitted = [_apart(held, place, together, len(many.weight)) for _, held in splits]
-        more = MoreRows(many, place, fitted)
-    return Folds(task, splits, are_of_rows=task.groups is None, copies=copies, more=more)
+    copies, are_of_rows = None, splits is None and task.groups is None
+    if splits is None:
+        copies = task.copies if task.groups is None else None
+        warn_of_copies(copies)
+        splits = drawn_splits(
+            strata, _n_folds(validation, len(strata)), rng, task.groups, copies
+        )
+    many, fitted = task, [fitted for fitted, _ in splits]
+    task, strata, splits, place = _sampled(task, strata, splits, most_rows, rng)
+    copies = None if copies is None else copies[place]
+    more = None if task is many else MoreRows(many, place, fitted)
+    return Folds(task, splits, are_of_rows, copies, more)
+
+
+def _n_folds(validation, n_rows):
+    """Return the number of folds to draw; 1: one part is held out."""
+    if validation is not None:
+        return max(2, min(MOST_FOLDS, round(1 / validation)))
+    n = next((n for rows, n in FOLDS_OF_ROWS if n_rows <= rows), 1)
+    return n if time_left() > 0 else 1
 
 
 def _sampled(task, strata, splits, n, rng):
-    """Return a task, its strata and its splits for about n of its rows, and their places."""
+    """Return a task, its strata and its splits for about n of its rows, where it has more; and
+    their places."""
+    if np.count_nonzero(task.weight) <= n:
+        return task, strata, splits, np.arange(len(task.weight))
     task, some = sample_of(task, _parts_of(strata, splits), n, rng)
     if splits is not None:
         splits = [(fitted[some], held[some]) for fitted, held in splits]
     return task, strata[some], splits, some
-
-
-def _apart(held, place, together, n):
-    """Return the mask of n rows that neither are held out nor go with rows that are.
-
-    held : a mask of the rows at these places
-    together : the number of what each row is together with; None: each is on its own
-    """
-    together = np.arange(n) if together is None else together
-    return ~np.isin(together, together[place[held]])
 
 
 def _parts_of(strata, splits):

@@ -32,9 +32,9 @@ from ..task import partial_model_on_error, with_ranges, with_ties
 from .all_rows import fitted_to_all_rows
 from .fewer_terms import drop_terms, drop_terms_at_once
 from .mean import merge_linear_functions, weighted_sum, widen_encodings, with_best_intercept
-from .members import Cosines, Given, GrownRules, Inputs, Linear
+from .members import MOST_TERMS, Cosines, Given, GrownRules, Inputs, Linear, most_rules
 from .outputs import Chosen, each_output, in_their_units, side_by_side, with_equal_outputs
-from .paths import MOST_TERMS, MemberFits, follow
+from .paths import MemberFits, follow
 from .stack import Stack
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
 # The loss that dropping terms may cost, as a share of what the terms are worth.
 PRUNED = 0.002
-# Of more terms than this those that vary most may stay.
-LOOKED_AT = 2_500
+# Of more terms than this those that vary most may stay; which is seen on so many rows, or those of
+# the search.
+LOOKED_AT, PRUNED_ON = 2_500, 20_000
 # The number of rows, about, that a search looks at with effort 1; under a time limit as many as
 # ROWS_A_SECOND allows, but FEWEST_ROWS at least.
 MOST_SEARCH_ROWS, ROWS_A_SECOND, FEWEST_ROWS = 16_000, 500, 400
@@ -122,7 +123,10 @@ def choose_for_target(
         sample = folds.task
         model, places = fit_to_sample(stack, sample, workers)
         if stack.used:
-            model = small_model(model, stack, sample, options, choice.max_terms, effort)
+            some = folds.many.task
+            if len(some.weight) > max(PRUNED_ON, len(sample.weight)):
+                some, _ = sample_of(some, strata_of(some), PRUNED_ON, options.rng)
+            model = small_model(model, stack, some, options, choice.max_terms, effort)
         with partial_model_on_error(lambda: model):
             n, n_last = len(sample.weight), n_rows_at_last(task, choice.effort)
             if n < n_last:
@@ -138,9 +142,9 @@ def search(
     """Follow the members down their paths on folds of the rows; return how much each counts."""
     loss, paths = HeldOutLoss.of(folds.task, folds), []
     # Poor draws need more terms, and a path of many takes longer than effort 1 does.
-    most_terms = round(MOST_TERMS * min(1.0, choice.effort**0.5))
+    share_of_terms = min(1.0, choice.effort**0.5)
     for make, share in members_of(folds, options, choice.effort):
-        begin = partial(MemberFits, make, folds, loss, workers, most_terms)
+        begin = partial(MemberFits, make, folds, loss, workers, share_of_terms)
         fits = effort.done_in_time("members", begin, None) if paths else begin()
         if fits is None:
             break
@@ -230,10 +234,11 @@ def small_model(
 ) -> SparseModel:
     """Return the model without the terms that do not pay for themselves, with the intercept that is
     best for all rows."""
-    most = max_terms or MOST_TERMS
+    many = most_rules(len(task.weight))
+    most, looked_at = max_terms or many, LOOKED_AT * many // MOST_TERMS
     worth = PRUNED * min(stack.loss_of_stack, stack.loss_of_constant - stack.loss_of_stack)
     has_intercept = options.fit_intercept
-    drop = partial(drop_terms, model, task, worth, most, LOOKED_AT, has_intercept)
+    drop = partial(drop_terms, model, task, worth, most, looked_at, has_intercept)
     small = effort.part(OF_PRUNING).done_in_time("prunings", drop, None)
     if small is None:
         small = model if max_terms is None else drop_terms_at_once(model, task, most, has_intercept)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from .fold_path import FoldPath, State
     from .options import SparseRFOptions
 
+# The most terms of a fit, and the most numbers, or bits, that it keeps of them. Of rules there may
+# be more with the root of the rows beyond ROWS_OF_MOST.
+MOST_TERMS, MOST_NUMBERS, ROWS_OF_MOST, MOST_BITS = 2_000, 2**24, 8_000, 2**31
 # Draws of cosines for each penalty and fold at 1,500 rows; in proportion to the root of the rows.
 DRAWS, ROWS_OF_DRAWS, FEWEST_DRAWS = 500, 1_500, 20
 
@@ -69,6 +72,10 @@ class Member(ABC):
     @abstractmethod
     def fold_fit(self, folds: Folds, k: int) -> FoldPath:
         """Return the fit of fold k, at no terms."""
+
+    def most_terms(self, n: int) -> int:
+        """Return the most terms of a fit to n rows."""
+        return min(MOST_TERMS, MOST_NUMBERS // n)
 
     @property
     def n_ways(self) -> int:
@@ -111,6 +118,11 @@ class L1Member(Member):
             return L1Path(task, dictionary, self.options, k, folds.splits[k][0])
         told = folds.more.place, folds.task.unit(folds.task.targets[0])
         return L1Path(task, dictionary, self.options, k, folds.more.fitted[k], told)
+
+    def most_terms(self, n: int) -> int:
+        if self.seen[0][1].kind != "grown":
+            return super().most_terms(n)
+        return most_rules(n)
 
     def constant(self, task: Task) -> SparseModel:
         seen = task.with_encodings(self.places[0])
@@ -218,6 +230,11 @@ class GrownRules(L1Member):
         places = many.intervals
         task = replace(many.with_encodings(places), features=own.features, is_single=False)
         return cls(own, [places], [(task, own.dictionary(task, N_COMPONENTS))])
+
+
+def most_rules(n: int) -> int:
+    """Return the most rules of a fit to n rows."""
+    return round(min(MOST_TERMS * max(1.0, n / ROWS_OF_MOST) ** 0.5, MOST_BITS / n))
 
 
 def rules_of_rows(n: int, effort: float) -> Rules:

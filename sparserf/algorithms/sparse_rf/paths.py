@@ -32,8 +32,12 @@ NEGLIGIBLE = 1e-3
 BEHIND = 1.5
 # A path has at most so many penalties.
 MOST_ALPHAS = 80
-# A path ends where folds have more terms than this in the mean, or than this share of their rows.
-MOST_TERMS, TERMS_PER_ROW = 2_000, 0.6
+# A path ends where folds have more terms than `Member.most_terms` in the mean, or than this share
+# of their rows.
+TERMS_PER_ROW = 0.6
+# With more rows held out, and more terms, half the patience will do: chance is less, and a penalty
+# costs more.
+MANY_HELD, MANY_TERMS = 8_000, 500
 # It also ends where folds have more weights than this: terms times classes or outputs.
 MOST_WEIGHTS = 20_000
 # Where the last penalty has lowered the loss by more than FALL, there are MORE times as many:
@@ -120,11 +124,13 @@ class MemberFits:
         folds: Folds,
         loss: HeldOutLoss,
         workers: Workers,
-        most_terms: int = MOST_TERMS,
+        share: float = 1.0,
     ):
-        """Take a function that makes the member; begin before the first penalty."""
-        self._folds, self._loss, self._workers = folds, loss, workers
-        self._most_terms = most_terms
+        """Take a function that makes the member; begin before the first penalty.
+
+        share : the share of the most terms that there may be
+        """
+        self._folds, self._loss, self._workers, self._share = folds, loss, workers, share
         self._begin(make())
 
     def _begin(self, member):
@@ -203,14 +209,21 @@ class MemberFits:
     def _has_waited(self):
         """Return whether too many penalties have not lowered the loss enough."""
         first, then = self._member.patience
+        if len(self._folds.row) > MANY_HELD and self._n_terms > MANY_TERMS:
+            then = then // 2
         is_early = len(self._of_folds) < first or not _has_found(self._losses)
         return self._waited >= (first if is_early else then)
 
     def _is_full(self):
         """Return whether the folds have more terms in the mean than they may."""
-        of_rows = TERMS_PER_ROW * min(fit.n for fit in self._fits)
-        most = min(self._most_terms, of_rows, MOST_WEIGHTS / len(self._folds.task.targets))
-        return np.mean([fit.n_terms for fit in self._fits]) > most
+        n = min(fit.n for fit in self._fits)
+        of_rows = min(self._share * self._member.most_terms(n), TERMS_PER_ROW * n)
+        return self._n_terms > min(of_rows, MOST_WEIGHTS / len(self._folds.task.targets))
+
+    @property
+    def _n_terms(self):
+        """The mean number of terms of the folds."""
+        return np.mean([fit.n_terms for fit in self._fits])
 
     def show(self, beaten: float) -> None:
         """Note the least loss so far, to be shown and told."""
