@@ -4,7 +4,7 @@ level by level. How a tree grows is said in `features/growth.py`; bins and boxes
 A tree asks for the histograms of some of its nodes: of its root and, after each level, of the
 smaller half of each node that was split. That of the larger half is what is left of the node's.
 Where rows are in memory they are kept as a list, of which each node has a part, and a pair of nodes
-of few rows needs no histograms: theirs are made column by column, where a split is looked for.
+of few rows keeps no histograms: theirs are made column by column, where a split is looked for.
 
 Which columns a node sees depends on the seed of its tree, on its way from the root and on the
 numbers of the columns alone: all ways to grow give the same boxes.
@@ -28,8 +28,10 @@ cdef enum:
     NO_NODE = -1
     NO_COLUMN = -1
     HIGHEST = BOX_MISSING - 1
-    # A node and its sibling of at most so many rows for each bin of a column keep no histograms.
+    # A node and its sibling keep no histograms if they have at most so many rows for each bin of a
+    # column, or so few that the histograms of all that have more could be more than so many bytes.
     ROWS_A_BIN = 4
+    KEPT_BYTES = 1 << 26
     # Histograms of so many columns are made at a time of such a node, and stay in the cache.
     AT_A_TIME = 4
 
@@ -52,6 +54,7 @@ ctypedef struct ranked:
     int32_t node
 
 # Rows in memory, and the list of those that a tree sees, node by node.
+# listed : room for the steps of a block of the list, or of a node of few rows
 ctypedef struct row_list:
     const uint8_t *bins
     ptrdiff_t step
@@ -59,6 +62,7 @@ ctypedef struct row_list:
     uint32_t *rows
     uint32_t *spare
     int64_t *listed
+    int64_t few
     box_column *columns
 
 
@@ -271,7 +275,8 @@ cdef class Tree:
         rows.steps = &steps[0]
         rows.rows = <uint32_t *>malloc(n_rows * sizeof(uint32_t))
         rows.spare = <uint32_t *>malloc(n_rows * sizeof(uint32_t))
-        rows.listed = <int64_t *>malloc(BOX_BLOCK * sizeof(int64_t))
+        rows.few = self.few_of(n_rows)
+        rows.listed = <int64_t *>malloc(max(rows.few, <int64_t>BOX_BLOCK) * sizeof(int64_t))
         rows.columns = <box_column *>malloc(self.n_columns * sizeof(box_column))
         try:
             if (rows.rows == NULL or rows.spare == NULL or rows.listed == NULL
@@ -280,8 +285,9 @@ cdef class Tree:
             with nogil:
                 self.draw_rows(&rows, n_rows)
                 for j in range(self.n_columns):
-                    rows.columns[j] = box_column_of(&bins[self.columns[j], 0], n_rows, self.first[j],
-                                                    self.first[j + 1] - self.first[j])
+                    rows.columns[j] = box_column_of(
+                        &bins[self.columns[j], 0], n_rows, self.first[j],
+                        self.first[j + 1] - self.first[j])
                 while self.n_asked > 0:
                     self.sum_level(&rows)
                     self.grow_level(&rows)
@@ -321,6 +327,12 @@ cdef class Tree:
         self.nodes[sibling_of(k)].sums = left
         self.nodes[sibling_of(k)].count = parent.count - self.nodes[k].count
 
+    cdef int64_t few_of(self, int64_t n_rows) noexcept nogil:
+        """Return at most how many rows a node and its sibling have that keep no histograms."""
+        cdef int64_t size = self.first[self.n_columns]
+        return max(ROWS_A_BIN * size // self.n_columns,
+                   2 * n_rows * size * <int64_t>sizeof(int64_t) // KEPT_BYTES)
+
     cdef void draw_rows(self, row_list *rows, ptrdiff_t n_rows) noexcept nogil:
         """List the rows that the tree sees, whose step is not 0."""
         cdef uint64_t limit = <uint64_t>(self.row_share * 4294967296.0 + 0.5)
@@ -346,14 +358,12 @@ cdef class Tree:
         """Make the histograms that are asked for, of pairs of nodes that keep them."""
         cdef ptrdiff_t i, k
         cdef int64_t most
-        cdef int64_t few = min(<int64_t>BOX_BLOCK,
-                               ROWS_A_BIN * self.first[self.n_columns] // self.n_columns)
         for i in range(self.n_asked):
             k = self.asked[i]
             most = self.nodes[k].count
             if k > 0:
                 most = max(most, self.nodes[sibling_of(k)].count)
-            if most > few:
+            if most > rows.few:
                 self.sum_rows(k, rows)
                 self.subtract(k)
             elif k > 0:

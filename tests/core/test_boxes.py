@@ -670,6 +670,16 @@ def test_rows_in_memory_grow_the_boxes_of_passes(rng, n, d):
     assert len(in_memory) > 0 or n < 7
 
 
+def test_wide_rows_whose_trees_keep_few_histograms_grow_the_boxes_of_passes(rng):
+    n, d = 20_000, 1000
+    bins = rng.integers(0, 255, (d, n), np.uint8)
+    gradient = rng.standard_normal(n) + (bins[3] > 100) * (bins[700] < 50)
+    how = {"n_bins": np.full(d, 255), "n_trees": 1, "most_leaves": 60, "node_share": 0.1}
+    boxes = grow(2, bins, gradient, **how)
+    assert len(boxes) > 20
+    np.testing.assert_array_equal(boxes, grow(2, bins, gradient, cuts=[0, n], **how))
+
+
 @pytest.mark.one_case
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_boxes_are_the_same_for_any_workers_and_chunks(rng, share):
