@@ -416,9 +416,9 @@ def in_units(gradient, curvature):
 
 
 def random_pass(rng, n_bins, n_boxes=12, share=0.6):
-    """Return a pass over random boxes of three trees, which see two or all columns."""
+    """Return a pass over random boxes of three trees, which see all columns but two."""
     d, tree = len(n_bins), np.sort(rng.integers(0, 3, n_boxes)).astype(np.int32)
-    columns = np.array([np.sort(rng.permutation(d)[:3]) for _ in range(3)], np.int32)
+    columns = np.array([np.sort(rng.permutation(d)[:-2]) for _ in range(3)], np.int32)
     first = np.concatenate(
         [np.zeros((3, 1), np.int64), np.cumsum(n_bins[columns] + 1, axis=1)], axis=1
     )
@@ -453,8 +453,12 @@ def plain_histogram(asked, r, bins, gradient, curvature, n_bins, first_row=0):
 
 
 @each_size
-def test_histograms(rng, n):
-    n_bins, bins = np.array([1, 2, 9, 40, 255]), random_bins(rng, n)
+@pytest.mark.parametrize("has_missing", [True, False])
+def test_histograms(rng, n, has_missing):
+    n_bins = np.array(2 * [1, 2, 9, 40, 255])
+    bins = np.concatenate([random_bins(rng, n), random_bins(rng, n)])
+    if not has_missing:
+        bins = np.minimum(bins, n_bins[:, None] - 1).astype(np.uint8)
     gradient, curvature = rng.standard_normal(n), rng.random(n)
     gradient[::5] = curvature[::5] = 0
     steps, units, gradient, curvature = in_units(gradient, curvature)
